@@ -1,0 +1,36 @@
+# Everything a fresh clone needs: `make demo` shows agentd at work, `make test` proves it.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: test demo lint format bench clean
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto
+
+demo:
+	@echo "The demo does not exist yet. 'make test' runs what there is." >&2; exit 1
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Ratios, measured side by side on this machine; no test depends on them.
+bench: $(READY)
+	for script in tests/bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "agentd needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

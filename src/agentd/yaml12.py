@@ -1,0 +1,145 @@
+"""YAML by the 1.2 core rules, text <-> plain data.
+
+`no` is a word, a time is a string, a key stands once. Anchors are refused: they can blow up memory,
+and nothing we read needs them.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+from yaml import events
+
+from agentd.errors import AgentdError
+
+DEPTH = 100
+WIDTH = 150
+
+
+class BadYaml(AgentdError):
+    """Text that is not YAML as we read it; the caller names the file."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class FlowList(list[Any]):
+    """A list that is written on one line: `[a, b]`."""
+
+
+_CORE: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
+    ("null", r"~|null|Null|NULL|", "~nN", lambda text: None),
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text[0] in "tT"),
+    ("int", r"[-+]?[0-9]+", "-+0123456789", int),
+    ("int", r"0o[0-7]+|0x[0-9a-fA-F]+", "0", lambda text: int(text, 0)),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789", float),
+    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.", lambda t: float(t.replace(".", "", 1))),
+)
+_PLAIN = tuple((re.compile(pattern), make) for _, pattern, _, make in _CORE)
+# Unicode line breaks, which readers of YAML treat differently unless they are escaped.
+_ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
+_STR_TAG = "tag:yaml.org,2002:str"
+
+
+def load(text: str) -> Any:
+    """The one document in the text as plain data; None when it is empty."""
+    try:
+        return _build(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise BadYaml(error.problem or "not YAML", mark.line + 1 if mark else 1) from None
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise BadYaml(str(error).splitlines()[0], 1) from None
+
+
+def _build(text: str) -> Any:
+    """Events to data without recursion, so that depth cannot break us."""
+    root: list[Any] = []
+    stack: list[_Open] = [_Open(root)]
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        match event:
+            case events.ScalarEvent():
+                stack[-1].add(_scalar(event, line), line)
+            case events.SequenceStartEvent() | events.MappingStartEvent():
+                if len(stack) > DEPTH:
+                    raise BadYaml(f"nested more than {DEPTH} deep", line)
+                stack.append(_Open([] if isinstance(event, events.SequenceStartEvent) else {}))
+            case events.SequenceEndEvent() | events.MappingEndEvent():
+                done = stack.pop()
+                stack[-1].add(done.value, line)
+            case events.AliasEvent():
+                raise BadYaml("anchors and aliases are not read here; write the value out", line)
+            case events.DocumentStartEvent() if root:
+                raise BadYaml("a second document starts here", line)
+    return root[0] if root else None
+
+
+class _Open:
+    """A list or mapping that is still being filled."""
+
+    def __init__(self, value: list[Any] | dict[Any, Any]) -> None:
+        self.value = value
+        self.key: list[Any] = []
+
+    def add(self, item: Any, line: int) -> None:
+        if isinstance(self.value, list):
+            self.value.append(item)
+        elif self.key:
+            self.value[self.key.pop()] = item
+        elif isinstance(item, list | dict):
+            raise BadYaml("a key must be a plain word", line)
+        elif item in self.value:
+            raise BadYaml(f"the key '{item}' stands twice", line)
+        else:
+            self.key.append(item)
+
+
+def _scalar(event: events.ScalarEvent, line: int) -> Any:
+    if event.tag not in (None, "!", _STR_TAG):
+        raise BadYaml(f"the tag {event.tag} is not read here", line)
+    if event.tag is None and event.implicit[0]:
+        for pattern, make in _PLAIN:
+            if pattern.fullmatch(event.value):
+                return make(event.value)
+    return event.value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Block style, lists indented under their key. The C dumper cannot do that."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _tag, _pattern, _first, _ in _CORE:
+    _starts = [*_first, ""] if _tag == "null" else list(_first)
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _starts)
+
+
+def _represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    if _ODD_BREAKS.search(text):
+        style = '"'
+    return dumper.represent_scalar(_STR_TAG, text, style=style)
+
+
+def _represent_flow(dumper: yaml.SafeDumper, items: FlowList) -> yaml.SequenceNode:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+
+
+_Dumper.add_representer(str, _represent_str)
+_Dumper.add_representer(FlowList, _represent_flow)
+
+
+def dump(data: Any) -> str:
+    """The data as agentd writes it: block style, keys in their order, long lines folded."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
+    return text
