@@ -49,7 +49,8 @@ def load(text: str) -> Any:
         return _build(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise BadYaml(error.problem or "not YAML", mark.line + 1 if mark else 1) from None
+        last = text.count("\n") + (not text.endswith("\n"))  # the parser may stop one line behind the text
+        raise BadYaml(error.problem or "not YAML", min(mark.line + 1, last) if mark else 1) from None
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         raise BadYaml(str(error).splitlines()[0], 1) from None
 

@@ -1,0 +1,1 @@
+"""A change on disk: its folder, state, locks, journal, and where it lies."""

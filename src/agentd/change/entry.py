@@ -1,0 +1,107 @@
+"""Which change a command means, and how one comes into being."""
+
+import os
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from agentd import clock, files, git
+from agentd.change import ids, state
+from agentd.change.folder import STATE, Change
+from agentd.change.places import Found, Places
+from agentd.change.state import Base, Place, State
+from agentd.errors import AnswerIsNo, ChangeNotFound, MissingDescription
+from agentd.machine import Event
+from agentd.project import Project
+from agentd.terms import Phase
+
+
+class Standing(Enum):
+    NEW = "new"  # to be created, maybe in a folder that has clarifications.md only
+    OPEN = "open"
+    ENDED = "ended"  # archived or dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The id asked for and the one it became; `found` is None for a new change."""
+
+    wanted: str
+    id: str
+    standing: Standing
+    found: Found | None
+
+
+def open_change(project: Project, change_id: str) -> Change:
+    """The open change of that id, from anywhere in the repository."""
+    found = Places(project).find(ids.check(change_id))
+    assert found.tree and found.folder
+    return Change(project, change_id, found.tree, Path(found.folder))
+
+
+def resolve(places: Places, wanted: str, description: str | None) -> Entry:
+    """An open id goes on. One that is finished, archived or somebody else's folder gets a suffix,
+    if there is a description to begin with."""
+    ids.check(wanted)
+    try:
+        found = places.find(wanted)
+    except ChangeNotFound:
+        return _not_open(places, wanted, description)
+    if found.summary.phase is Phase.COMPLETE and description:
+        return Entry(wanted, ids.free(wanted, places.taken()), Standing.NEW, None)
+    return Entry(wanted, wanted, Standing.OPEN if found.summary.phase.is_open else Standing.ENDED, found)
+
+
+def _not_open(places: Places, wanted: str, description: str | None) -> Entry:
+    if not description:
+        for found in places.archived():
+            if found.id == wanted:
+                return Entry(wanted, wanted, Standing.ENDED, found)
+        raise MissingDescription(
+            f"{wanted} is a new change and needs a description", f'agentd plan {wanted} "what should change"'
+        )
+    born = is_being_born(places.project.changes_in(places.project.tree) / wanted)
+    taken = places.taken() - ({wanted} if born else set())
+    return Entry(wanted, ids.free(wanted, taken), Standing.NEW, None)
+
+
+def is_being_born(folder: Path) -> bool:
+    """Nothing in it but clarifications.md."""
+    return folder.is_dir() and os.listdir(folder) == ["clarifications.md"]
+
+
+def create(project: Project, change_id: str, description: str, place: Place | None = None) -> Change:
+    """Make the folder and its first STATE.yaml, in the tree that `place` names."""
+    ids.check(change_id)
+    if not description.strip():
+        raise MissingDescription(f"{change_id} needs a description", f'agentd plan {change_id} "what should change"')
+    place = place or Place(tree=project.tree_name(project.repo.top))
+    tree = project.tree_path(place.tree)
+    folder = project.changes_in(tree) / change_id
+    change = Change(project, change_id, tree, folder)
+    with change.writing():
+        if folder.exists() and not is_being_born(folder):
+            raise AnswerIsNo(f"{folder} is there already", f"agentd status {change_id}")
+        now = clock.now()
+        first = State(change_id, description.strip(), now, now, git=place, base=Base(git.head_commit(tree)))
+        files.write(folder / STATE, state.render(first).encode())
+    Places(project).remember(tree, change_id)
+    return change
+
+
+def drop(change: Change, by: str, why: str) -> Path:
+    """Move an open change to the archive as dropped. Cut off half-way, a second drop finishes it."""
+    with change.running(f"agentd drop {change.id}") as holder:
+        if change.read().phase is not Phase.DROPPED:
+            change.update(
+                lambda old: old.moved(Event.DROPPED, by=by, why=why, at=clock.now(), hashes=change.hashes()),
+                holder.token,
+            )
+        archive = change.project.archive_in(change.tree)
+        name = f"{clock.now()[:10].replace('-', '')}-{change.id}"
+        taken = set(os.listdir(archive)) if archive.is_dir() else set()
+        with change.writing(holder.token):
+            target = archive / ids.free(name, taken)
+            files.move(change.folder, target)
+    Places(change.project).forget(change.tree, change.id)
+    return target

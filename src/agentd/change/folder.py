@@ -1,0 +1,135 @@
+"""One change's folder. The only place that writes STATE.yaml."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentd import clock, events, files
+from agentd.change import locks, state
+from agentd.change.journal import Journal
+from agentd.change.state import State
+from agentd.documents import proposal, records
+from agentd.documents.blocks import proposal_body
+from agentd.documents.text import decode
+from agentd.errors import Busy, ChangeNotFound, FormatInvalid, StateError
+from agentd.project import Project
+
+STATE = "STATE.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    project: Project
+    id: str
+    tree: str  # the work tree it lives in
+    folder: Path
+
+    def read(self) -> State:
+        return read_state(self.folder)
+
+    def update(self, step: Callable[[State], State], token: str | None = None) -> State:
+        """Read, change and write STATE.yaml as one; nobody else writes in between.
+
+        While a run is active only its own token may write.
+        """
+        with self.writing(token):
+            old = self.read()
+            new = step(old)
+            if new == old:
+                return old
+            new = replace(new, updated_at=clock.now())
+            files.write(self.folder / STATE, state.render(new).encode())
+        self._tell(old, new)
+        return new
+
+    @contextlib.contextmanager
+    def writing(self, token: str | None = None) -> Iterator[None]:
+        """The write lock. Every write to the folder happens in one."""
+        with locks.write_lock(self._lock("write")):
+            holder = self.active_run()
+            if holder and holder.token != token:
+                raise Busy(f"{self.id} is being worked on by {holder}")
+            files.sweep(self.folder / STATE)
+            yield
+
+    @contextlib.contextmanager
+    def running(self, command: str) -> Iterator[locks.Holder]:
+        """The run lock: one workflow per change."""
+        with locks.run_lock(self._lock("run"), command) as holder:
+            yield holder
+
+    def active_run(self) -> locks.Holder | None:
+        return locks.active_run(self._lock("run"))
+
+    def journal(self, run: str | None = None) -> Journal:
+        return Journal(self.project.room / "journal" / f"{self.id}.jsonl", self.id, run)
+
+    def records(self) -> tuple[records.Record, ...]:
+        return read_records(self.folder)
+
+    def hashes(self) -> dict[str, str]:
+        """The plan as a judge judges it: proposal, specs and tasks by short name."""
+        found = {}
+        for path in plan_files(self.folder):
+            found[path.relative_to(self.folder).as_posix()] = document_hash(path)
+        return found
+
+    def _lock(self, kind: str) -> Path:
+        return self.project.room / "locks" / f"{self.id}.{kind}"
+
+    def _tell(self, old: State, new: State) -> None:
+        journal = self.journal()
+        for moved in new.history[len(old.history) :]:
+            journal.append(
+                events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why)
+            )
+
+
+def read_state(folder: Path) -> State:
+    path = folder / STATE
+    try:
+        return state.parse(files.read(path).decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise ChangeNotFound(f"{folder.name} has no {STATE} ({folder})") from None
+    except UnicodeDecodeError:
+        raise StateError(f"{path} is not UTF-8 text", f"git log -p -- {path}") from None
+    except StateError as error:
+        hint = error.hint or f"mend it by hand, or take an older one: git log -p -- {path}"
+        raise StateError(f"{path}: {error.message}", hint) from None
+
+
+def read_records(folder: Path) -> tuple[records.Record, ...]:
+    """All rounds, challenges first, in order."""
+    found = []
+    for path in (folder / "reviews").glob("*.yaml"):
+        name = f"reviews/{path.name}"
+        try:
+            found.append(records.parse(files.read(path).decode("utf-8-sig"), name))
+        except UnicodeDecodeError:
+            raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
+    return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
+
+
+def plan_files(folder: Path) -> list[Path]:
+    """Proposal, specs in the proposal's order, tasks: those that are there."""
+    named = _named_specs(folder / "proposal.md")
+    specs = sorted((folder / "specs").glob("*.md"), key=lambda p: (named.get(p.stem, len(named)), p.name))
+    return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if path.is_file()]
+
+
+def _named_specs(path: Path) -> dict[str, int]:
+    try:
+        impact = proposal.parse(decode(files.read(path), path.name)).impact
+    except (FileNotFoundError, FormatInvalid):
+        return {}  # what cannot be read gives no order
+    return {spec.id: number for number, spec in enumerate(impact.affected_specs)}
+
+
+def document_hash(path: Path) -> str:
+    """Of the bytes; for proposal.md of the text before its review blocks, which are not the planner's."""
+    data = files.read(path)
+    if path.name == "proposal.md":
+        text = data.decode("utf-8", "surrogateescape")
+        data = proposal_body(text).encode("utf-8", "surrogateescape")
+    return files.digest(data)

@@ -1,0 +1,178 @@
+"""What was last seen of each change folder, in the local room.
+
+It makes listing thousands of changes quick, and it knows changes whose branch is not checked out.
+Every row is checked against its STATE.yaml; losing the file costs one slow listing.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agentd.terms import Phase
+
+if TYPE_CHECKING:
+    from agentd.change.state import State
+
+FORMAT = 1
+_TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
+
+Stamp = tuple[int, int, int]
+
+
+class Summary(NamedTuple):
+    """A change in one row."""
+
+    phase: Phase
+    round: int
+    verdict: str | None
+    high: int
+    medium: int
+    low: int
+    cost: float
+    updated_at: str
+    description: str
+    setup: str
+    branch: str | None
+    tree: str
+    target: str | None
+    base: str | None
+    running: bool
+    problem: str | None
+
+
+_PHASE = {str(phase): phase for phase in Phase}
+
+
+class Index:
+    """Rows by the folder's path, seen from the main work tree: `./agentd/changes/add-oauth`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed: dict[str, list[Any] | None] = {}
+        self._seen: set[str] = set()
+        self.existed, self._rows = _load(path)
+
+    def summary(self, key: str, folder: str) -> Summary | None:
+        """The folder's row, read anew if its STATE.yaml changed; None if it has none."""
+        try:
+            status = os.stat(f"{folder}/STATE.yaml")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        self._seen.add(key)
+        stamp = [status.st_mtime_ns, status.st_size, status.st_ino]
+        row = self._rows.get(key)
+        if row is not None and row[:3] == stamp:
+            return _summary(row)
+        summary = summarize(Path(folder))
+        if time.time_ns() - status.st_mtime_ns > _TICK:
+            self._rows[key] = self._changed[key] = [*stamp, *summary]
+        return summary
+
+    def remember(self, key: str, folder: str) -> None:
+        """Keep a new change's row even while it is young; it is read again at the next look."""
+        self._put(key, summarize(Path(folder)))
+
+    def keep(self, key: str, text: str) -> Summary:
+        """A change known only from the STATE.yaml that its branch has."""
+        return self._put(key, summarize_text(text))
+
+    def _put(self, key: str, summary: Summary) -> Summary:
+        self._rows[key] = self._changed[key] = [0, 0, 0, *summary]
+        return summary
+
+    def keys(self) -> list[str]:
+        return list(self._rows)
+
+    def unseen(self) -> list[str]:
+        """Known folders that this look did not meet."""
+        return [key for key in self._rows if key not in self._seen]
+
+    def last(self, key: str) -> Summary:
+        """The last sight of a folder, there or not."""
+        return _summary(self._rows[key])
+
+    def forget(self, key: str) -> None:
+        if self._rows.pop(key, None) is not None:
+            self._changed[key] = None
+
+    def save(self) -> None:
+        """Merge what this command saw into the file; others may have written since."""
+        if not self._changed:
+            return
+        from agentd import files  # late: most listings change nothing
+        from agentd.change import locks
+
+        with locks.write_lock(self._path.with_suffix(".lock")):
+            _, rows = _load(self._path)
+            rows.update({key: row for key, row in self._changed.items() if row is not None})
+            for key in [key for key, row in self._changed.items() if row is None]:
+                rows.pop(key, None)
+            files.write(self._path, json.dumps({"format": FORMAT, "rows": rows}).encode())
+        self._changed.clear()
+
+
+def _load(path: Path) -> tuple[bool, dict[str, list[Any]]]:
+    try:
+        with open(path, "rb") as file:
+            data = json.loads(file.read())
+        if data["format"] == FORMAT:
+            return True, data["rows"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # missing, torn or of another version: read the folders anew
+    return False, {}
+
+
+def _summary(row: list[Any]) -> Summary:
+    return Summary(_PHASE[row[3]], *row[4:])
+
+
+def summarize(folder: Path) -> Summary:
+    """Read the folder. One that cannot be read is a row that says so, never the end of a listing."""
+    from agentd.change import folder as folders  # late: YAML and its kin cost more than a listing
+    from agentd.documents import records
+    from agentd.errors import AgentdError
+
+    try:
+        counts = records.open_counts(records.standing(folders.read_records(folder)))
+        return _row(folders.read_state(folder), tuple(counts.values()))
+    except AgentdError as error:
+        return _UNREADABLE._replace(problem=error.message)
+
+
+def summarize_text(text: str) -> Summary:
+    from agentd.change import state  # late: see above
+    from agentd.errors import AgentdError
+
+    try:
+        return _row(state.parse(text), (0, 0, 0))
+    except AgentdError as error:
+        return _UNREADABLE._replace(problem=error.message)
+
+
+_UNREADABLE = Summary(
+    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, None, False, "unreadable"
+)
+
+
+def _row(state: "State", counts: tuple[int, ...]) -> Summary:
+    high, medium, low = counts
+    return Summary(
+        state.phase,
+        state.round,
+        state.verdict,
+        high,
+        medium,
+        low,
+        state.total_cost,
+        state.updated_at,
+        state.description,
+        str(state.git.setup),
+        state.git.branch,
+        state.git.tree,
+        state.git.target,
+        state.base.commit,
+        state.run is not None,
+        None,
+    )

@@ -1,0 +1,101 @@
+"""Two locks. The run lock: one workflow per change. The write lock: short, around each write, by everyone.
+
+Both are held by the kernel, so a killed holder holds nothing.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agentd import clock
+from agentd.errors import Busy, StateError
+
+_PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds longer is stuck
+_PROBE = 0.5  # a look at the run lock holds it for an instant; a taker waits that out
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs a workflow; the token is what its own servers write under."""
+
+    pid: int
+    command: str
+    since: str
+    token: str
+
+    def __str__(self) -> str:
+        return f"'{self.command}' (process {self.pid}, since {self.since})"
+
+
+@contextlib.contextmanager
+def write_lock(path: Path) -> Iterator[None]:
+    with _opened(path) as handle:
+        if not _lock(handle, fcntl.LOCK_EX, _PATIENCE):
+            raise Busy(f"another process has been writing for {_PATIENCE:.0f} seconds ({path})")
+        yield
+
+
+@contextlib.contextmanager
+def run_lock(path: Path, command: str) -> Iterator[Holder]:
+    """Held until the block ends; a second taker is told who holds it."""
+    with _opened(path) as handle:
+        if not _lock(handle, fcntl.LOCK_EX, _PROBE):
+            raise Busy(f"{path.stem} is being worked on by {_holder(handle) or 'another process'}")
+        holder = Holder(os.getpid(), command, clock.now(), secrets.token_hex(16))
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
+        try:
+            yield holder
+        finally:
+            os.ftruncate(handle, 0)
+
+
+def active_run(path: Path) -> Holder | None:
+    """Who holds the run lock now, if anybody."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if _lock(handle, fcntl.LOCK_SH, 0):
+            return None
+        return _holder(handle) or Holder(0, "another process", "just now", "")
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, kind: int, patience: float) -> bool:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.005)
+        except OSError as error:
+            raise StateError(f"this file system cannot lock files: {error.strerror}") from error
+
+
+def _holder(handle: int) -> Holder | None:
+    try:
+        return Holder(**json.loads(os.pread(handle, 4096, 0)))
+    except (ValueError, TypeError):
+        return None  # between lock and word

@@ -1,0 +1,233 @@
+"""Where changes lie: found by id or listed, from anywhere in the repository.
+
+A committed change folder is copied into every branch and work tree made later. The change itself is
+the folder whose tree has its branch checked out, or, for one made in place, the tree it was made in.
+"""
+
+import os
+from functools import cached_property
+from typing import NamedTuple
+
+from agentd import git
+from agentd.change import ids
+from agentd.change.index import Index, Summary
+from agentd.errors import ChangeNotFound, NotCheckedOut
+from agentd.project import Project
+from agentd.terms import GitSetup
+
+
+class Found(NamedTuple):
+    """A change. Without a folder no tree has it checked out, and `fix` is what to type."""
+
+    id: str
+    summary: Summary
+    tree: str | None
+    folder: str | None
+    fix: str | None = None
+
+
+class Places:
+    """One look at the repository: its work trees and the change folders in them."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.index = Index(project.room / "index.json")
+        self._trees = {tree.path: tree for tree in git.trees(project.repo)}
+        self._bases: dict[tuple[str, str], tuple[str, str]] = {}
+        self._merged: dict[str, dict[str, str]] = {}
+
+    def open(self) -> list[Found]:
+        """Every change that is not archived, newest first."""
+        sights: dict[str, dict[str, Summary]] = {}
+        for tree in self._trees:
+            for name in self._names(tree):
+                if summary := self._look(tree, "changes", name):
+                    sights.setdefault(name, {})[tree] = summary
+        found = [self._owner(name, where) for name, where in sights.items()]
+        found += [self._elsewhere(name, summary) for name, summary in self._absent(sights).items()]
+        self.index.save()
+        return sorted(found, key=_newest, reverse=True)
+
+    def archived(self) -> list[Found]:
+        """Archived and dropped ones, as the tree we stand in and the main one have them, newest first."""
+        found = {}
+        for tree in (self.project.repo.main, self.project.tree):
+            for name in _folders(self._base(tree, "archive")[1]):
+                if summary := self._look(tree, "archive", name):
+                    folder = os.path.join(self._base(tree, "archive")[1], name)
+                    found[name] = Found(ids.archived(name), summary, tree, folder)
+        self.index.save()
+        return sorted(found.values(), key=_newest, reverse=True)
+
+    def find(self, change_id: str) -> Found:
+        """The open change of that id, wherever it lies."""
+        seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
+        sights = {tree: summary for tree, summary in seen.items() if summary}
+        if sights:
+            found = self._owner(change_id, sights)
+        else:
+            absent = self._absent({}, change_id)
+            if change_id not in absent:
+                raise ChangeNotFound(f"there is no change '{change_id}'", self._nearest(change_id))
+            found = self._elsewhere(change_id, absent[change_id])
+        self.index.save()
+        if found.folder is None:
+            raise NotCheckedOut(self._why_not(found), found.fix)
+        return found
+
+    def taken(self) -> set[str]:
+        """Every id that a new change must not get."""
+        names = {found.id for found in (*self.open(), *self.archived())}
+        for tree in self._trees:
+            names.update(_folders(self._base(tree, "changes")[1]))
+            names.update(_folders(self._base(tree, "archive")[1]))
+        return names
+
+    def remember(self, tree: str, change_id: str) -> None:
+        """A new change is known from now on, also when its branch is not checked out."""
+        key, folder = self._base(tree, "changes")
+        self.index.remember(f"{key}/{change_id}", f"{folder}/{change_id}")
+        self.index.save()
+
+    def forget(self, tree: str, change_id: str) -> None:
+        self.index.forget(f"{self._base(tree, 'changes')[0]}/{change_id}")
+        self.index.save()
+
+    def _base(self, tree: str, kind: str) -> tuple[str, str]:
+        """The index key and the path of `agentd/changes` or `agentd/archive` in a tree."""
+        known = self._bases.get((tree, kind))
+        if known is None:
+            inside = os.path.join(self.project.prefix, "agentd", kind)
+            name = os.path.join(self.project.tree_name(tree), inside)
+            known = self._bases[tree, kind] = (name, os.path.join(tree, inside))
+        return known
+
+    def _look(self, tree: str, kind: str, name: str) -> Summary | None:
+        key, folder = self._base(tree, kind)
+        return self.index.summary(f"{key}/{name}", f"{folder}/{name}")
+
+    def _names(self, tree: str) -> list[str]:
+        """Our tree and the main one in full. Others hold copies, so only what is known to be theirs."""
+        repo = self.project.repo
+        key, folder = self._base(tree, "changes")
+        if tree in (repo.top, repo.main) or not self.index.existed:
+            return _folders(folder)
+        own = [os.path.basename(row) for row in self.index.keys() if os.path.dirname(row) == key]
+        branch = self._trees[tree].branch or ""
+        return [*own, branch.removeprefix("agentd/")] if branch.startswith("agentd/") else own
+
+    def _owner(self, name: str, sights: dict[str, Summary]) -> Found:
+        for tree, summary in sights.items():
+            if self._at_home(tree, summary):
+                return self._found(name, tree, summary)
+        order = [t for t in (self.project.repo.top, self.project.repo.main, *sights) if t in sights]
+        tree, summary = order[0], sights[order[0]]
+        if summary.branch and summary.branch in self._branches and not self._merged_into(tree, summary):
+            return self._elsewhere(name, summary)
+        return self._found(name, tree, summary)
+
+    def _at_home(self, tree: str, summary: Summary) -> bool:
+        if summary.branch:
+            return self._trees[tree].branch == summary.branch
+        return self.project.tree_name(tree) == summary.tree
+
+    def _merged_into(self, tree: str, summary: Summary) -> bool:
+        """The change's branch has commits of its own, and this tree contains them."""
+        if tree not in self._merged:
+            self._merged[tree] = git.merged_branches(tree)
+        tip = self._merged[tree].get(summary.branch or "")
+        return tip is not None and tip != summary.base
+
+    def _found(self, name: str, tree: str, summary: Summary) -> Found:
+        return Found(name, summary, tree, f"{self._base(tree, 'changes')[1]}/{name}")
+
+    def _elsewhere(self, name: str, summary: Summary) -> Found:
+        return Found(name, summary, None, None, self._fix(summary))
+
+    def _fix(self, summary: Summary) -> str:
+        import shlex  # late: only where something is missing
+
+        branch = shlex.quote(summary.branch or summary.target or "")
+        tree = self.project.tree_path(summary.tree)
+        if summary.setup == GitSetup.WORKTREE and not os.path.exists(tree):
+            return f"git worktree add -f {shlex.quote(os.path.relpath(tree))} {branch}"
+        if tree in (self.project.repo.top, self.project.repo.main) and tree != self.project.repo.top:
+            return f"git -C {shlex.quote(os.path.relpath(tree))} switch {branch}"
+        return f"git switch {branch}"
+
+    def _why_not(self, found: Found) -> str:
+        summary = found.summary
+        if summary.setup == GitSetup.WORKTREE and not os.path.exists(self.project.tree_path(summary.tree)):
+            return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch})"
+        return f"{found.id} is on the branch {summary.branch or summary.target}, which is not checked out"
+
+    def _absent(self, seen: dict[str, dict[str, Summary]], only: str | None = None) -> dict[str, Summary]:
+        """Changes that no tree shows because their branch is not checked out."""
+        absent: dict[str, Summary] = {}
+        for key in self.index.unseen():
+            kind, name = os.path.basename(os.path.dirname(key)), os.path.basename(key)
+            if kind != "changes" or name in seen or (only and name != only):
+                continue
+            summary = self.index.last(key)
+            if self._waits(name, summary):
+                absent[name] = summary
+            else:
+                self.index.forget(key)
+        return absent | self._on_branches({*seen, *absent}, only)
+
+    def _waits(self, name: str, summary: Summary) -> bool:
+        """Switching to its branch would bring the change back."""
+        branch = summary.branch or summary.target or ""
+        if branch not in self._branches or self._checked_out(branch) or name in self._archive_ids:
+            return False
+        if summary.setup == GitSetup.WORKTREE and not os.path.exists(self.project.tree_path(summary.tree)):
+            return True
+        return bool(self._committed(branch, name))
+
+    def _on_branches(self, known: set[str], only: str | None) -> dict[str, Summary]:
+        """What the index does not know: branches named like a change, asked for by id or after a lost index."""
+        if self.index.existed and not only:
+            return {}
+        found = {}
+        for branch in sorted(self._branches):
+            name = branch.removeprefix("agentd/")
+            if not branch.startswith("agentd/") or name in known or (only and name != only):
+                continue
+            text = "" if self._checked_out(branch) else self._committed(branch, name)
+            if text and name not in self._archive_ids:
+                found[name] = self.index.keep(f"{self._base(self.project.repo.main, 'changes')[0]}/{name}", text)
+        return found
+
+    def _committed(self, branch: str, name: str) -> str:
+        """The change's STATE.yaml as the branch has it."""
+        inside = os.path.join(self.project.prefix, "agentd", "changes", name, "STATE.yaml")
+        return git.run(self.project.repo.top, "show", f"{branch}:{inside}", failing="")
+
+    def _checked_out(self, branch: str) -> bool:
+        return any(tree.branch == branch for tree in self._trees.values())
+
+    @cached_property
+    def _branches(self) -> set[str]:
+        return git.branches(self.project.repo)
+
+    @cached_property
+    def _archive_ids(self) -> set[str]:
+        return {ids.archived(name) for tree in self._trees for name in _folders(self._base(tree, "archive")[1])}
+
+    def _nearest(self, change_id: str) -> str:
+        import difflib  # late: only after a typo
+
+        near = difflib.get_close_matches(change_id, [found.id for found in self.open()], 1)
+        return f"did you mean {near[0]}? agentd list shows all" if near else "agentd list"
+
+
+def _newest(found: Found) -> tuple[str, str]:
+    return found.summary.updated_at, found.id
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+    except (FileNotFoundError, NotADirectoryError):
+        return []

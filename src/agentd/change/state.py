@@ -1,0 +1,288 @@
+"""STATE.yaml as data. Frozen values and pure steps from one to the next; `folder` reads and writes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentd import machine, yaml12
+from agentd.errors import StateError
+from agentd.fields import Fields
+from agentd.terms import GitSetup, Lane, Phase, StepStatus
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a change lives: `tree` is seen from the main work tree, `target` was current when it began."""
+
+    setup: GitSetup = GitSetup.IN_PLACE
+    branch: str | None = None
+    tree: str = "."
+    target: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the change began from; a spec that did not exist then is None. `tree` comes with implementation."""
+
+    commit: str | None = None
+    tree: str | None = None
+    specs: Mapping[str, str | None] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command under way, and the rounds it may still use."""
+
+    workflow: str
+    started_at: str
+    rounds_left: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Name, round and number identify it; attempt counts its tries; outputs are the hashes when it ended."""
+
+    name: str
+    round: int
+    number: int
+    attempt: int
+    status: StepStatus
+    outputs: Mapping[str, str]
+    at: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[str, int, int, int]:
+        return (self.name, self.round, self.number, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One transition: who moved the change, why, and the hashes of what was judged."""
+
+    origin: Phase
+    to: Phase
+    event: machine.Event
+    by: str
+    why: str
+    at: str
+    hashes: Mapping[str, str]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One agent call that reported usage; tokens_in includes tokens_cached; an unknown cost is None."""
+
+    step: str
+    agent: str | None
+    role: str | None
+    model: str | None
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    duration_ms: int
+    cost: float | None
+    timestamp: str
+    session: str | None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    change_id: str
+    description: str
+    created_at: str
+    updated_at: str
+    phase: Phase = Phase.DRAFTING
+    session_id: str | None = None
+    round: int = 0
+    lane: Lane = Lane.FULL
+    run: Run | None = None
+    git: Place = Place()
+    base: Base = Base()
+    steps: tuple[Step, ...] = ()
+    history: tuple[Moved, ...] = ()
+    llm_calls: tuple[Call, ...] = ()
+    checks: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def total_cost(self) -> float:
+        """Over known costs only."""
+        return round(sum(call.cost or 0.0 for call in self.llm_calls), 6)
+
+    @property
+    def verdict(self) -> str | None:
+        """The last judge's word; older files have it as a key of its own."""
+        for moved in reversed(self.history):
+            kind, _, verdict = moved.event.partition("-")
+            if kind in ("challenge", "review"):
+                return verdict.replace("-", "_").upper()
+        older = self.extra.get("verdict")
+        return str(older).upper() if older else None
+
+    def with_step(self, step: Step) -> "State":
+        """A try that is there already is replaced where it stands, a new one comes last."""
+        if any(known.key == step.key for known in self.steps):
+            return replace(self, steps=tuple(step if k.key == step.key else k for k in self.steps))
+        return replace(self, steps=(*self.steps, step))
+
+    def with_call(self, call: Call) -> "State":
+        return replace(self, llm_calls=(*self.llm_calls, call))
+
+    def moved(
+        self, event: machine.Event, *, by: str, why: str, at: str, hashes: Mapping[str, str] | None = None
+    ) -> "State":
+        machine.check_decision(event, by, why)
+        to = machine.next_phase(self.phase, event)
+        entry = Moved(self.phase, to, event, by, why, at, hashes or {})
+        return replace(self, phase=to, history=(*self.history, entry))
+
+
+def parse(text: str) -> State:
+    """A broken or newer file is a StateError; an older one is read."""
+    try:
+        fields = Fields(yaml12.load(text), "STATE.yaml")
+    except yaml12.BadYaml as error:
+        raise StateError(f"line {error.line}: {error.message}") from None
+    schema = fields.count("schema_version", SCHEMA)
+    if schema > SCHEMA:
+        raise StateError(f"schema_version {schema} was written by a newer agentd", "update agentd")
+    for total in ("total_cost", "total_tokens_in", "total_tokens_out"):
+        fields.take(total)  # always the sums of the calls
+    calls = tuple(_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
+    created = fields.text("created_at", "")
+    return State(
+        change_id=fields.text("change_id"),
+        description=fields.text("description", ""),
+        created_at=created,
+        updated_at=fields.text("updated_at", created),
+        phase=fields.choice("phase", Phase, Phase.DRAFTING),
+        session_id=fields.text_or_none("session_id"),
+        round=fields.count("round"),
+        lane=fields.choice("lane", Lane, Lane.FULL),
+        run=_run(fields),
+        git=_place(Fields(fields.mapping("git"), "STATE.yaml: git")),
+        base=_base(Fields(fields.mapping("base"), "STATE.yaml: base")),
+        steps=tuple(_step(row) for row in fields.items("steps")),
+        history=tuple(_moved(row) for row in fields.items("history")),
+        llm_calls=calls,
+        checks=tuple(row.rest() for row in fields.items("checks")),
+        extra=fields.rest(),
+    )
+
+
+def render(state: State) -> str:
+    data: dict[str, Any] = {
+        "change_id": state.change_id,
+        "schema_version": SCHEMA,
+        "description": state.description,
+        "phase": str(state.phase),
+        "created_at": state.created_at,
+        "updated_at": state.updated_at,
+        "session_id": state.session_id,
+        "round": state.round,
+        "lane": str(state.lane),
+        "run": None if state.run is None else _plain(state.run),
+        "git": _plain(state.git),
+        "base": _plain(state.base),
+        "steps": [_plain(step) for step in state.steps],
+        "history": [_plain(moved) for moved in state.history],
+        "llm_calls": [_plain(call) for call in state.llm_calls],
+        "total_cost": state.total_cost,
+        "total_tokens_in": sum(call.tokens_in for call in state.llm_calls),
+        "total_tokens_out": sum(call.tokens_out for call in state.llm_calls),
+        "checks": [dict(check) for check in state.checks],
+        **state.extra,
+    }
+    if state.phase is Phase.DRAFTING:
+        del data["phase"]
+    return yaml12.dump(data)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    data = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "extra"}
+    data = {("from" if name == "origin" else name): _word(item) for name, item in data.items()}
+    return {**data, **getattr(value, "extra", {})}
+
+
+def _word(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _older_calls(fields: Fields) -> list[Fields]:
+    """Older files say `telemetry`, as a list of calls or a mapping that has one; its sums are ours to make."""
+    telemetry = fields.take("telemetry")
+    if isinstance(telemetry, Mapping):
+        telemetry = telemetry.get("llm_calls") or telemetry.get("calls")
+    return Fields({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
+
+
+def _call(row: Fields) -> Call:
+    cost = row.money("cost")
+    older = row.money("cost_usd")
+    return Call(
+        step=row.text("step", ""),
+        agent=row.text_or_none("agent"),
+        role=row.text_or_none("role"),
+        model=row.text_or_none("model"),
+        tokens_in=row.count("tokens_in"),
+        tokens_out=row.count("tokens_out"),
+        tokens_cached=row.count("tokens_cached"),
+        duration_ms=row.count("duration_ms"),
+        cost=older if cost is None else cost,
+        timestamp=row.text("timestamp", ""),
+        session=row.text_or_none("session"),
+        extra=row.rest(),
+    )
+
+
+def _step(row: Fields) -> Step:
+    return Step(
+        name=row.text("name"),
+        round=row.count("round", 1),
+        number=row.count("number", 1),
+        attempt=row.count("attempt", 1),
+        status=row.choice("status", StepStatus),
+        outputs=row.mapping("outputs"),
+        at=row.text("at", ""),
+        extra=row.rest(),
+    )
+
+
+def _moved(row: Fields) -> Moved:
+    return Moved(
+        origin=row.choice("from", Phase),
+        to=row.choice("to", Phase),
+        event=row.choice("event", machine.Event),
+        by=row.text("by", "agentd"),
+        why=row.text("why", ""),
+        at=row.text("at", ""),
+        hashes=row.mapping("hashes"),
+        extra=row.rest(),
+    )
+
+
+def _run(fields: Fields) -> Run | None:
+    row = fields.inner("run")
+    if row is None:
+        return None
+    return Run(row.text("workflow"), row.text("started_at", ""), row.count("rounds_left"), row.rest())
+
+
+def _place(row: Fields) -> Place:
+    setup = row.choice("setup", GitSetup, GitSetup.IN_PLACE)
+    branch, tree, target = row.text_or_none("branch"), row.text("tree", "."), row.text_or_none("target")
+    return Place(setup, branch, tree, target, row.rest())
+
+
+def _base(row: Fields) -> Base:
+    return Base(row.text_or_none("commit"), row.text_or_none("tree"), row.mapping("specs"), row.rest())

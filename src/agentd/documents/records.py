@@ -1,0 +1,272 @@
+"""The record of a round, `reviews/challenge-<n>.yaml` or `reviews/review-<n>.yaml`, as data.
+
+A record is written once; only `answers` and `edits` are filled in later.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentd import yaml12
+from agentd.errors import StateError
+from agentd.fields import Fields
+from agentd.terms import FindingState, Severity
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a finding rests on: a place in a file, or a check."""
+
+    file: str | None = None
+    check: str | None = None
+    line: int | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    id: str
+    severity: Severity
+    title: str
+    what: str
+    suggestion: str
+    requirement: str | None
+    where: str | None
+    evidence: Evidence | None
+    verified: bool
+    by: str
+    state: FindingState
+    unverified_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The judge's word on an earlier finding, beside the maker's answer."""
+
+    id: str
+    severity: Severity
+    title: str
+    answer: FindingState | None
+    answer_note: str | None
+    answered_by: str | None
+    state: FindingState
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    id: str
+    answer: FindingState
+    note: str
+    files: tuple[str, ...]
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a person changed in CHALLENGE.md or REVIEW.md."""
+
+    id: str
+    field: str
+    to: Any
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    change_id: str
+    kind: str  # challenge or review
+    round: int
+    verdict: str
+    reported: str
+    overruled: str | None
+    summary: str
+    by: str
+    model: str | None
+    session: str | None
+    made_by: str
+    at: str
+    judged: Mapping[str, str]
+    findings: tuple[Finding, ...]
+    previous: tuple[Previous, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    checks: tuple[Mapping[str, Any], ...] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
+    """Every finding of a change as it stands: the last word on it counts. Records come in order.
+
+    A maker's `fixed` leaves a finding open, so answers say nothing here.
+    """
+    findings: dict[str, Finding] = {}
+    for record in records:
+        for finding in record.findings:
+            findings[finding.id] = finding
+        for word in record.previous:
+            if word.id in findings:
+                findings[word.id] = replace(findings[word.id], state=word.state)
+        for edit in record.edits:
+            if edit.id in findings:
+                findings[edit.id] = _edited(findings[edit.id], edit)
+    return tuple(findings.values())
+
+
+def open_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
+    counts = dict.fromkeys(Severity, 0)
+    for finding in findings:
+        counts[finding.severity] += finding.state.is_open
+    return counts
+
+
+def _edited(finding: Finding, edit: Edit) -> Finding:
+    if edit.field == "state":
+        return replace(finding, state=FindingState(edit.to))
+    if edit.field == "severity":
+        return replace(finding, severity=Severity(edit.to))
+    return finding
+
+
+def parse(text: str, name: str) -> Record:
+    """`name` says whose text it is when something is wrong with it: a StateError."""
+    try:
+        fields = Fields(yaml12.load(text), name)
+    except yaml12.BadYaml as error:
+        raise StateError(f"{name} line {error.line}: {error.message}") from None
+    if fields.count("schema_version", SCHEMA) > SCHEMA:
+        raise StateError(f"{name} was written by a newer agentd", "update agentd")
+    has_checks = fields.has("checks")
+    return Record(
+        change_id=fields.text("change_id"),
+        kind=fields.text("kind"),
+        round=fields.count("round"),
+        verdict=fields.text("verdict"),
+        reported=fields.text("reported"),
+        overruled=fields.text_or_none("overruled"),
+        summary=fields.text("summary", ""),
+        by=fields.text("by"),
+        model=fields.text_or_none("model"),
+        session=fields.text_or_none("session"),
+        made_by=fields.text("made_by", ""),
+        at=fields.text("at"),
+        judged=fields.mapping("judged"),
+        findings=tuple(_finding(row) for row in fields.items("findings")),
+        previous=tuple(_previous(row) for row in fields.items("previous")),
+        answers=tuple(_answer(row) for row in fields.items("answers")),
+        edits=tuple(_edit(row) for row in fields.items("edits")),
+        checks=tuple(row.rest() for row in fields.items("checks")) if has_checks else None,
+        extra=fields.rest(),
+    )
+
+
+def render(record: Record) -> str:
+    data: dict[str, Any] = {
+        "schema_version": SCHEMA,
+        **{name: getattr(record, name) for name in _HEAD},
+        "judged": dict(record.judged),
+    }
+    if record.checks is not None:
+        data["checks"] = [dict(check) for check in record.checks]
+    data["findings"] = [_plain_finding(finding) for finding in record.findings]
+    data["previous"] = [_plain(word) for word in record.previous]
+    data["answers"] = [_plain(answer) for answer in record.answers]
+    data["edits"] = [_plain(edit) for edit in record.edits]
+    return yaml12.dump({**data, **record.extra})
+
+
+_HEAD = (
+    "change_id",
+    "kind",
+    "round",
+    "verdict",
+    "reported",
+    "overruled",
+    "summary",
+    "by",
+    "model",
+    "session",
+    "made_by",
+    "at",
+)
+
+
+def _plain_finding(finding: Finding) -> dict[str, Any]:
+    data = _plain(finding)
+    evidence = finding.evidence
+    data["evidence"] = None if evidence is None else {k: v for k, v in _plain(evidence).items() if v is not None}
+    because = data.pop("unverified_because")
+    if because is None:
+        return data
+    order = [*data]
+    order.insert(order.index("verified") + 1, "unverified_because")
+    return {key: because if key == "unverified_because" else data[key] for key in order}
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return {name: _word(getattr(value, name)) for name in value.__dataclass_fields__}
+
+
+def _word(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return yaml12.FlowList(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _finding(row: Fields) -> Finding:
+    return Finding(
+        id=row.text("id"),
+        severity=row.choice("severity", Severity),
+        title=row.text("title"),
+        what=row.text("what", ""),
+        suggestion=row.text("suggestion", ""),
+        requirement=row.text_or_none("requirement"),
+        where=row.text_or_none("where"),
+        evidence=_evidence(row.inner("evidence")),
+        verified=row.flag("verified"),
+        by=row.text("by"),
+        state=row.choice("state", FindingState),
+        unverified_because=row.text_or_none("unverified_because"),
+    )
+
+
+def _evidence(row: Fields | None) -> Evidence | None:
+    if row is None:
+        return None
+    line = row.count("line")
+    return Evidence(row.text_or_none("file"), row.text_or_none("check"), line or None, row.text_or_none("quote"))
+
+
+def _previous(row: Fields) -> Previous:
+    return Previous(
+        id=row.text("id"),
+        severity=row.choice("severity", Severity),
+        title=row.text("title"),
+        answer=row.choice("answer", FindingState) if row.has("answer") else None,
+        answer_note=row.text_or_none("answer_note"),
+        answered_by=row.text_or_none("answered_by"),
+        state=row.choice("state", FindingState),
+        note=row.text("note", ""),
+    )
+
+
+def _answer(row: Fields) -> Answer:
+    return Answer(
+        id=row.text("id"),
+        answer=row.choice("answer", FindingState),
+        note=row.text("note", ""),
+        files=row.texts("files"),
+        by=row.text("by"),
+        at=row.text("at", ""),
+    )
+
+
+def _edit(row: Fields) -> Edit:
+    name = row.text("field")
+    words = {"state": FindingState, "severity": Severity}.get(name)
+    to = row.choice("to", words) if words else row.take("to")
+    return Edit(row.text("id"), name, to if words is None else str(to), row.text("by"), row.text("at", ""))

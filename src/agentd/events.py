@@ -1,0 +1,214 @@
+"""What happened, as typed events. Logic emits them, faces render them, the journal keeps them.
+
+The names are stable: other programs read them from `--events` and the journal.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    type: ClassVar[str]
+
+    def data(self) -> dict[str, Any]:
+        """The fields in their order; a step that is not known is left out."""
+        values = {field.name.rstrip("_"): getattr(self, field.name) for field in fields(self)}
+        if values.get("step", "") is None:
+            values = {name: value for name, value in values.items() if name not in _STEP}
+        return values
+
+
+_STEP = ("step", "round", "number", "attempt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InStep(Happened):
+    step: str
+    round: int
+    number: int
+    attempt: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaybeInStep(Happened):
+    step: str | None = None
+    round: int | None = None
+    number: int | None = None
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(Happened):
+    type = "run.started"
+    workflow: str
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFinished(Happened):
+    type = "run.finished"
+    workflow: str
+    exit_code: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStarted(InStep):
+    type = "step.started"
+    role: str | None
+    agent: str | None
+    model: str | None
+    session: str | None
+    resumed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFinished(InStep):
+    type = "step.finished"
+    status: str
+    duration_ms: int
+    outputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentActivity(InStep):
+    """What the agent does now: `kind` is tool, text or shell."""
+
+    type = "agent.activity"
+    kind: str
+    text: str
+    ok: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage(InStep):
+    type = "usage"
+    agent: str
+    model: str | None
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost: float | None
+    total_cost: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckFinished(MaybeInStep):
+    type = "check.finished"
+    name: str
+    status: str
+    required: bool
+    exit_code: int | None
+    duration_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingMade(MaybeInStep):
+    type = "finding"
+    id: str
+    severity: str
+    title: str
+    where: str | None
+    verified: bool
+    by: str
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition(Happened):
+    type = "transition"
+    from_: str
+    to: str
+    event: str
+    by: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionAsked(Happened):
+    type = "decision.asked"
+    id: str
+    question: str
+    options: tuple[str, ...]
+    recommended: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionMade(Happened):
+    type = "decision.made"
+    id: str
+    answer: str
+    reason: str | None
+    by: str
+    via: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warned(MaybeInStep):
+    type = "warning"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed(MaybeInStep):
+    """A failure; `final` says that nobody tries again."""
+
+    type = "error"
+    code: str
+    message: str
+    retry_in_secs: float | None
+    final: bool
+
+
+KINDS: dict[str, type[Happened]] = {
+    kind.type: kind
+    for kind in (
+        RunStarted,
+        RunFinished,
+        StepStarted,
+        StepFinished,
+        AgentActivity,
+        Usage,
+        CheckFinished,
+        FindingMade,
+        Transition,
+        DecisionAsked,
+        DecisionMade,
+        Warned,
+        Failed,
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An event in the journal: the seq-th of its change, in a run (None: a command that is no run)."""
+
+    seq: int
+    at: str
+    change_id: str
+    run: str | None
+    event: Happened
+
+    def line(self) -> str:
+        head = {"seq": self.seq, "at": self.at, "change_id": self.change_id, "run": self.run}
+        return json.dumps({**head, "type": self.event.type, **self.event.data()}, ensure_ascii=False)
+
+
+def parse(line: str) -> Entry | None:
+    """None for a line that is torn or of a kind we do not know."""
+    try:
+        data = json.loads(line)
+        head = {name: data.pop(name) for name in ("seq", "at", "change_id", "run")}
+        kind = KINDS[data.pop("type")]
+        if "from" in data:
+            data["from_"] = data.pop("from")
+        if "options" in data:
+            data["options"] = tuple(data["options"])
+        return Entry(**head, event=kind(**data))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

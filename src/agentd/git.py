@@ -1,0 +1,139 @@
+"""git: the layout is read from its files (no process, for quick commands), everything else by the git command."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.errors import NoGit, SetupError
+
+
+class GitFailed(SetupError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A work tree and the branch it has checked out (None: detached)."""
+
+    path: str
+    branch: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """The repository as seen from one of its work trees."""
+
+    top: str  # the work tree we stand in
+    common: str  # the git folder that all work trees share
+    main: str  # the main work tree; for a bare repository the folder it lies in
+
+
+def find_repo(start: str) -> Repo:
+    folder = os.path.realpath(start)
+    while True:
+        entry = os.path.join(folder, ".git")
+        if os.path.isdir(entry):
+            return Repo(folder, entry, folder)
+        if os.path.isfile(entry):
+            return _linked(folder, entry)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            raise NoGit(f"{start} is not in a git repository, and agentd keeps its work in one")
+        folder = parent
+
+
+def _linked(top: str, entry: str) -> Repo:
+    """`.git` is a file: a linked work tree, a submodule, or a git folder kept elsewhere."""
+    own = _join(top, _read(entry).removeprefix("gitdir:").strip())
+    if not os.path.isdir(own):
+        raise NoGit(f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree")
+    shared = _read(os.path.join(own, "commondir")).strip()
+    if not shared:
+        return Repo(top, own, top)
+    common = _join(own, shared)
+    return Repo(top, common, os.path.dirname(common))
+
+
+def trees(repo: Repo) -> list[Tree]:
+    """All work trees that are there, the main one first. One deleted by hand is left out."""
+    found = []
+    if repo.main == repo.top or os.path.join(repo.main, ".git") == repo.common:
+        found.append(Tree(repo.main, _branch(repo.main, repo.common)))
+    registry = os.path.join(repo.common, "worktrees")
+    names = sorted(os.listdir(registry)) if os.path.isdir(registry) else []
+    for name in names:
+        own = os.path.join(registry, name)
+        entry = _join(own, _read(os.path.join(own, "gitdir")).strip())
+        if os.path.isfile(entry):
+            path = os.path.realpath(os.path.dirname(entry))
+            found.append(Tree(path, _branch(path, own)))
+    return found
+
+
+def _branch(tree: str, git_folder: str) -> str | None:
+    head = _read(os.path.join(git_folder, "HEAD")).strip()
+    if head == "ref: refs/heads/.invalid":  # the reftable format keeps HEAD elsewhere
+        return run(tree, "branch", "--show-current") or None
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
+
+
+def branches(repo: Repo) -> set[str]:
+    return set(run(repo.top, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").split("\n")) - {""}
+
+
+def merged_branches(tree: str) -> dict[str, str]:
+    """Branches whose every commit is in the tree's HEAD, with their tips."""
+    if not head_commit(tree):
+        return {}
+    rows = run(tree, "for-each-ref", "--merged", "HEAD", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
+    return {name: tip for tip, _, name in (row.partition(" ") for row in rows.splitlines())}
+
+
+def head_commit(tree: str) -> str | None:
+    """None before the first commit."""
+    return run(tree, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", failing="") or None
+
+
+def user_name(tree: str) -> str:
+    name = run(tree, "config", "user.name", failing="")
+    return name or os.environ.get("USER") or "unknown"
+
+
+def run(tree: str, *arguments: str, failing: str | None = None) -> str:
+    """What git prints, without its last newline. A failure is an error, or `failing` where that is an answer."""
+    import subprocess  # late: reading commands rarely get here
+
+    command = ["git", "-C", tree, *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="surrogateescape", env=_environment(), check=False
+        )
+    except FileNotFoundError:
+        raise GitFailed("git is not installed", "install git, then run the command again") from None
+    if done.returncode == 0:
+        return done.stdout.rstrip("\n")
+    if failing is not None:
+        return failing
+    words = done.stderr.strip() or f"exit code {done.returncode}"
+    raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
+
+
+def _environment() -> dict[str, str]:
+    """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+    }
+    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _join(folder: str, path: str) -> str:
+    return os.path.realpath(os.path.join(folder, path))

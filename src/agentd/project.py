@@ -1,0 +1,71 @@
+"""Where things are: the project in each work tree, and its local room."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from agentd import git
+from agentd.errors import NoProject
+
+CONFIG = os.path.join("agentd", "config.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A git repository, or a folder in one, with `agentd/config.toml`."""
+
+    repo: git.Repo
+    prefix: str  # the project's folder within a work tree; "" is the top
+    tree: str  # the work tree whose files speak: where we stand, or the main one if the project is not here
+
+    @property
+    def root(self) -> Path:
+        return self.root_in(self.tree)
+
+    @property
+    def config_file(self) -> Path:
+        return self.root / CONFIG
+
+    @property
+    def room(self) -> Path:
+        """The local room: shared by all work trees, never committed."""
+        room = Path(self.repo.common, "agentd")
+        return room / "projects" / quote(self.prefix, safe="") if self.prefix else room
+
+    def root_in(self, tree: str) -> Path:
+        return Path(tree, self.prefix)
+
+    def changes_in(self, tree: str) -> Path:
+        return self.root_in(tree) / "agentd" / "changes"
+
+    def archive_in(self, tree: str) -> Path:
+        return self.root_in(tree) / "agentd" / "archive"
+
+    def tree_name(self, tree: str) -> str:
+        """A work tree as STATE.yaml names it: seen from the main one."""
+        return os.path.relpath(tree, self.repo.main)
+
+    def tree_path(self, name: str) -> str:
+        return os.path.realpath(os.path.join(self.repo.main, name))
+
+
+def find_project(start: str | None = None) -> Project:
+    """Walk up from here; a work tree without agentd/config.toml shares the main tree's project."""
+    start = os.path.realpath(start or os.getcwd())
+    repo = git.find_repo(start)
+    here = os.path.relpath(start, repo.top)
+    for tree in dict.fromkeys((repo.top, repo.main)):
+        prefix = _upward(tree, "" if here == "." else here)
+        if prefix is not None:
+            return Project(repo, prefix, tree)
+    raise NoProject(f"{repo.top} has no {CONFIG}, so it is not an agentd project yet")
+
+
+def _upward(tree: str, prefix: str) -> str | None:
+    while True:
+        if os.path.isfile(os.path.join(tree, prefix, CONFIG)):
+            return prefix
+        if not prefix:
+            return None
+        prefix = os.path.dirname(prefix)

@@ -1,0 +1,202 @@
+"""Writing STATE.yaml: many processes, killed writers, full disks, and a run that is under way."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentd import files
+from agentd.change import entry, state
+from agentd.change.folder import Change, document_hash
+from agentd.change.places import Places
+from agentd.errors import Busy, StateError
+from agentd.machine import Event
+from agentd.project import find_project
+from agentd.terms import Phase
+from support import EXAMPLE, Box
+
+ADD_CALL = """
+import sys
+from agentd.change.entry import open_change
+from agentd.change.state import Call
+from agentd.project import find_project
+
+change = open_change(find_project(), "add-oauth")
+number = int(sys.argv[1])
+call = Call(f"step-{number}", "codex", "challenger", "m", number, 2, 0, 1, 0.01, "2026-01-19T10:30:00Z", None)
+change.update(lambda old: old.with_call(call))
+"""
+
+
+@pytest.fixture
+def change(project: Box) -> Change:
+    return entry.create(find_project(), "add-oauth", "Let people sign in")
+
+
+def test_fifty_processes_each_add_a_call_and_all_are_there(project: Box, change: Change) -> None:
+    started = [
+        subprocess.Popen([sys.executable, "-c", ADD_CALL, str(number)], cwd=project.root, env=project.env)
+        for number in range(50)
+    ]
+    assert [process.wait() for process in started] == [0] * 50
+    after = change.read()
+    assert sorted(call.tokens_in for call in after.llm_calls) == list(range(50))
+    text = (change.folder / "STATE.yaml").read_text()
+    assert "total_cost: 0.5\n" in text
+    assert f"total_tokens_in: {sum(range(50))}\ntotal_tokens_out: 100\n" in text
+
+
+WRITE_FOR_EVER = """
+from agentd.change.entry import open_change
+from agentd.change.state import Call
+from agentd.project import find_project
+
+change = open_change(find_project(), "add-oauth")
+print("ready", flush=True)
+for number in range(200):
+    call = Call(f"step-{number}", None, None, None, number, 1, 0, 1, 0.01, "", None)
+    change.update(lambda old: old.with_call(call))
+print("all written", flush=True)
+"""
+
+
+def test_a_writer_killed_at_any_moment_leaves_the_file_whole(project: Box, change: Change) -> None:
+    seen = 0
+    for delay in (0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.0, 1.5):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITE_FOR_EVER], cwd=project.root, env=project.env, stdout=subprocess.PIPE
+        )
+        assert writer.stdout and writer.stdout.readline() == b"ready\n"
+        time.sleep(delay)
+        os.kill(writer.pid, signal.SIGKILL)
+        assert writer.wait() == -signal.SIGKILL
+        calls = change.read().llm_calls  # whole, or this raises
+        assert len(calls) >= seen
+        assert [call.step for call in calls[seen:]] == [f"step-{n}" for n in range(len(calls) - seen)]
+        seen = len(calls)
+    assert seen > 20
+    change.update(lambda old: old.with_call(old.llm_calls[0]))
+    assert sorted(path.name for path in change.folder.iterdir()) == ["STATE.yaml"], "leftovers are swept"
+
+
+def test_a_full_disk_leaves_the_old_file_and_says_so(change: Change) -> None:
+    before = (change.folder / "STATE.yaml").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        with pytest.raises(files.CannotWrite, match="STATE.yaml"):
+            change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (change.folder / "STATE.yaml").read_bytes() == before
+    assert [path.name for path in change.folder.iterdir()] == ["STATE.yaml"]
+
+
+def test_an_update_that_changes_nothing_writes_nothing(change: Change) -> None:
+    before = (change.folder / "STATE.yaml").stat()
+    change.update(lambda old: old)
+    assert (change.folder / "STATE.yaml").stat().st_ino == before.st_ino
+
+
+def test_a_file_keeps_its_rights(change: Change) -> None:
+    path = change.folder / "STATE.yaml"
+    path.chmod(0o640)
+    change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+HOLD_RUN = """
+import sys
+from agentd.change.entry import open_change
+from agentd.project import find_project
+
+with open_change(find_project(), "add-oauth").running("agentd plan add-oauth") as holder:
+    print(holder.token, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_while_a_run_is_active_only_its_own_token_writes(project: Box, change: Change) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD_RUN],
+        cwd=project.root,
+        env=project.env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout and holder.stdin
+    token = holder.stdout.readline().strip()
+    named = f"'agentd plan add-oauth' .process {holder.pid}, since "
+    with pytest.raises(Busy, match=named), change.running("agentd plan add-oauth"):
+        pass
+    with pytest.raises(Busy, match=named):
+        change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    after = change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"), token)
+    assert after.phase is Phase.PROPOSED
+    holder.kill()
+    holder.wait()
+    with change.running("agentd plan add-oauth"):  # a killed holder holds nothing
+        assert change.active_run() is not None
+    assert change.active_run() is None
+
+
+def test_every_transition_is_told_to_the_journal(change: Change) -> None:
+    change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t"))
+    (entry_,) = change.journal().read()
+    assert entry_.event.data() == {
+        "from": "drafting",
+        "to": "proposed",
+        "event": "plan-generated",
+        "by": "agentd",
+        "why": "all there",
+    }
+
+
+def test_a_broken_state_names_file_and_way_back(change: Change) -> None:
+    path = change.folder / "STATE.yaml"
+    path.write_text("change_id: [")
+    with pytest.raises(StateError, match=f"{path}: line 1") as caught:
+        change.read()
+    assert caught.value.hint and "git log -p" in caught.value.hint
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(StateError, match="not UTF-8"):
+        change.read()
+
+
+def test_hashes_are_those_of_the_example(tmp_path: Path) -> None:
+    example = state.parse((EXAMPLE / "STATE.yaml").read_text())
+    for name, expected in example.history[-1].hashes.items():
+        assert document_hash(EXAMPLE / name) == expected, name
+
+
+def test_a_review_block_does_not_change_the_hash_of_a_proposal(tmp_path: Path) -> None:
+    text = (EXAMPLE / "proposal.md").read_text()
+    bare = tmp_path / "proposal.md"
+    bare.write_text(text[: text.index("<review ")])
+    assert document_hash(bare) == document_hash(EXAMPLE / "proposal.md")
+    bare.write_text(text.replace("GitHub account", "GitHub or other account"))
+    assert document_hash(bare) != document_hash(EXAMPLE / "proposal.md")
+
+
+def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Box, change: Change) -> None:
+    for name in ("proposal.md", "tasks.md", "specs/user-model.md", "specs/auth-flow.md", "specs/api-endpoints.md"):
+        target = change.folder / name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((EXAMPLE / name).read_bytes())
+    example = state.parse((EXAMPLE / "STATE.yaml").read_text())
+    assert list(change.hashes().items()) == list(example.history[-1].hashes.items())
+
+
+def test_dropping_is_finished_by_a_second_drop(project: Box, change: Change) -> None:
+    change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))  # then the power went
+    assert Places(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
+    target = entry.drop(change, "person:dev", "")
+    assert not change.folder.exists()
+    assert len(state.parse((target / "STATE.yaml").read_text()).history) == 1

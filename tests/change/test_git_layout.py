@@ -1,0 +1,88 @@
+"""Reading git's layout: linked work trees, bare repositories, submodules, and what is no repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentd import git
+from agentd.errors import NoGit
+from support import Box
+
+
+def test_outside_of_git_says_git_init(tmp_path: Path) -> None:
+    with pytest.raises(NoGit) as caught:
+        git.find_repo(str(tmp_path))
+    assert (caught.value.exit_code, caught.value.hint) == (3, "git init")
+
+
+def test_the_layout_is_the_one_git_reports(box: Box, tmp_path: Path) -> None:
+    box.write("a")
+    box.commit()
+    box.git("worktree", "add", "-q", "-b", "side", "../side")
+    box.git("worktree", "add", "-q", "--detach", "../loose")
+    for place in (box.root, tmp_path / "side", tmp_path / "loose"):
+        (place / "deep").mkdir()
+        repo = git.find_repo(str(place / "deep"))
+        top, common = box.git("rev-parse", "--show-toplevel", "--git-common-dir", cwd=place).split("\n")
+        assert repo == git.Repo(top, os.path.realpath(place / common), str(box.root))
+        assert git.trees(repo) == [
+            git.Tree(str(box.root), "main"),
+            git.Tree(str(tmp_path / "loose"), None),
+            git.Tree(str(tmp_path / "side"), "side"),
+        ]
+
+
+@pytest.mark.parametrize("name", ["project.git", ".bare"])
+def test_a_bare_repository_has_no_main_tree(box: Box, tmp_path: Path, name: str) -> None:
+    box.write("a")
+    box.commit()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    box.git("clone", "-q", "--bare", str(box.root), str(bare / name))
+    (bare / ".git").write_text(f"gitdir: ./{name}\n")
+    box.git("worktree", "add", "-q", str(bare / "main"), "main", cwd=bare / name)
+    repo = git.find_repo(str(bare / "main"))
+    assert repo == git.Repo(str(bare / "main"), str(bare / name), str(bare))
+    assert git.trees(repo) == [git.Tree(str(bare / "main"), "main")]
+
+
+def test_a_submodule_is_a_repository_of_its_own(box: Box, tmp_path: Path) -> None:
+    inner = Box(tmp_path / "inner", tmp_path / "home")
+    inner.write("a")
+    inner.commit()
+    box.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.root), "vendor")
+    repo = git.find_repo(str(box.root / "vendor"))
+    assert repo.top == repo.main == str(box.root / "vendor")
+    assert git.trees(repo) == [git.Tree(str(box.root / "vendor"), "main")]
+
+
+def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Box, tmp_path: Path) -> None:
+    box.write("a")
+    box.commit()
+    box.git("worktree", "add", "-q", "../side")
+    box.root.rename(tmp_path / "moved")
+    with pytest.raises(NoGit) as caught:
+        git.find_repo(str(tmp_path / "side"))
+    assert "git worktree repair" in (caught.value.hint or "")
+
+
+def test_a_head_kept_elsewhere_is_asked_of_git(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reftable format leaves a placeholder in HEAD; a git of that kind answers on PATH."""
+    (box.root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$3 $4" = "branch --show-current" ] && echo trunk\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    assert git.trees(git.find_repo(str(box.root))) == [git.Tree(str(box.root), "trunk")]
+
+
+def test_a_failing_git_is_quoted(project: Box) -> None:
+    with pytest.raises(git.GitFailed, match="git rev-parse nonsense: .*unknown revision"):
+        git.run(str(project.root), "rev-parse", "nonsense")
+
+
+def test_a_hooks_git_dir_does_not_lead_us_away(project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert git.head_commit(str(project.root))

@@ -1,0 +1,51 @@
+"""The journal: numbered without gaps by any number of writers, readable after a torn line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from agentd import events
+from agentd.change.journal import Journal
+from support import Box
+
+
+def warn(journal: Journal, text: str = "x") -> int:
+    return journal.append(events.Warned(code="test", message=text)).seq
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from agentd import events
+from agentd.change.journal import Journal
+
+for number in range(40):
+    Journal(Path("journal.jsonl"), "add-oauth", "run").append(events.Warned(code="test", message=str(number)))
+"""
+
+
+def test_numbers_go_up_by_one_whoever_writes(box: Box) -> None:
+    started = [subprocess.Popen([sys.executable, "-c", WRITE], cwd=box.root, env=box.env) for _ in range(5)]
+    assert [process.wait() for process in started] == [0] * 5
+    entries = list(Journal(box.root / "journal.jsonl", "add-oauth", None).read())
+    assert [entry.seq for entry in entries] == list(range(1, 201))
+
+
+def test_a_torn_last_line_is_passed_over_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = Journal(path, "add-oauth", "run-1")
+    assert [warn(journal), warn(journal)] == [1, 2]
+    path.write_bytes(path.read_bytes()[:-30])
+    assert warn(journal) == 2
+    assert [entry.seq for entry in journal.read()] == [1, 2]
+    assert path.read_bytes().count(b"\n") == 3
+
+
+def test_a_line_longer_than_one_look_back_is_found(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl", "add-oauth", None)
+    assert warn(journal, "x" * 300_000) == 1
+    assert warn(journal) == 2
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+    assert list(Journal(tmp_path / "none.jsonl", "x", None).read()) == []

@@ -1,0 +1,23 @@
+from pathlib import Path
+
+import pytest
+
+from support import Box
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    """An empty git repository."""
+    return Box(tmp_path / "notes-service", tmp_path / "home")
+
+
+@pytest.fixture
+def project(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
+    """A repository with a project in it, committed, and this process standing in it."""
+    box.write("README.md", "notes\n")
+    box.write("agentd/config.toml", "schema_version = 1\n")
+    box.commit("start")
+    monkeypatch.chdir(box.root)
+    for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+        monkeypatch.setenv(name, box.env[name])
+    return box

@@ -1,0 +1,66 @@
+"""Records of rounds: the examples' own bytes, and how findings stand after all rounds."""
+
+from dataclasses import replace
+
+import pytest
+from support import EXAMPLE
+
+from agentd.documents import records
+from agentd.documents.records import Edit
+from agentd.errors import StateError
+
+NAMES = ("challenge-1", "challenge-2", "review-1")
+TEXTS = {name: (EXAMPLE / "reviews" / f"{name}.yaml").read_text() for name in NAMES}
+RECORDS = {name: records.parse(text, name) for name, text in TEXTS.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_written_back_to_its_bytes(name: str) -> None:
+    assert records.render(RECORDS[name]) == TEXTS[name]
+
+
+def states(*names: str) -> dict[str, str]:
+    return {finding.id: str(finding.state) for finding in records.standing(RECORDS[name] for name in names)}
+
+
+def test_a_makers_fixed_leaves_a_finding_open() -> None:
+    assert RECORDS["challenge-1"].answers[0].answer == "fixed"
+    assert states("challenge-1") == {"C1": "open", "C2": "open", "C3": "open"}
+
+
+def test_the_judges_last_word_counts() -> None:
+    assert states("challenge-1", "challenge-2") == {"C1": "fixed", "C2": "fixed", "C3": "withdrawn", "C4": "open"}
+
+
+def test_open_findings_are_counted_by_severity() -> None:
+    counts = records.open_counts(records.standing(RECORDS.values()))
+    assert counts == {"high": 1, "medium": 0, "low": 2}
+
+
+def test_a_persons_edit_closes_and_regrades() -> None:
+    first = replace(
+        RECORDS["challenge-1"],
+        edits=(
+            Edit("C1", "severity", "low", "person:dev", "t"),
+            Edit("C2", "state", "accepted", "person:dev", "t"),
+            Edit("C9", "state", "accepted", "person:dev", "t"),
+        ),
+    )
+    again = records.parse(records.render(first), "again")
+    assert again == first
+    assert records.open_counts(records.standing([again])) == {"high": 0, "medium": 0, "low": 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("severity: high", "severity: awful", "r.yaml: findings.0.: severity is 'awful'"),
+        ("verified: true", "verified: maybe", "verified must be true or false"),
+        ("schema_version: 1", "schema_version: 2", "newer agentd"),
+        ("findings:", "findings: 3\nx:", "findings must be a list"),
+        ("kind: challenge", "kind: [", "r.yaml line"),
+    ],
+)
+def test_what_is_wrong_is_named(old: str, new: str, words: str) -> None:
+    with pytest.raises(StateError, match=words):
+        records.parse(TEXTS["challenge-1"].replace(old, new, 1), "r.yaml")

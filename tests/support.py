@@ -1,0 +1,94 @@
+"""The real program in a real repository, apart from the developer's own home and settings."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+EXAMPLE = Path(__file__).parent / "data" / "example"
+AGENTD = str(Path(sys.executable).parent / "agentd")
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Nothing of the caller's but the way to programs."""
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+    }
+
+
+@dataclass
+class Box:
+    """A git repository in a temporary folder, with its own home."""
+
+    root: Path
+    home: Path
+    env: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.env = environment(self.home)
+        (self.home / ".gitconfig").write_text(
+            "[user]\n\tname = dev\n\temail = dev@example.invalid\n[init]\n\tdefaultBranch = main\n"
+        )
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.git("init", "-q")
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            ["git", *arguments], cwd=cwd or self.root, env=self.env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"git {arguments}: {done.stderr}"
+        return done.stdout.strip()
+
+    def agentd(self, *arguments: str, cwd: Path | None = None, **env: str) -> Ran:
+        done = subprocess.run(
+            [AGENTD, *arguments],
+            cwd=cwd or self.root,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def python(self, code: str, *arguments: str, cwd: Path | None = None) -> Ran:
+        """A process of its own that uses the package."""
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=cwd or self.root,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def write(self, name: str, text: str = "") -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def commit(self, message: str = "work", cwd: Path | None = None) -> str:
+        self.git("add", "-A", cwd=cwd)
+        self.git("commit", "-qm", message, cwd=cwd)
+        return self.git("rev-parse", "HEAD", cwd=cwd)

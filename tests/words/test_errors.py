@@ -1,0 +1,47 @@
+"""The error tree: every class has its exit code, and the drawing in the docstring is the tree."""
+
+import inspect
+
+import pytest
+
+from agentd import errors
+from agentd.errors import AgentdError
+
+CLASSES = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, AgentdError) and kind is not AgentdError
+]
+
+EXIT_CODES = {
+    "AnswerIsNo": 1,
+    "UsageError": 2,
+    "SetupError": 3,
+    "AgentFailed": 4,
+    "Busy": 5,
+    "StateError": 6,
+    "OverBudget": 7,
+    "Bug": 70,
+    "Interrupted": 130,
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_error_has_the_exit_code_of_its_branch(kind: type[AgentdError]) -> None:
+    branch = next(parent for parent in kind.__mro__ if parent.__name__ in EXIT_CODES)
+    assert kind("x").exit_code == EXIT_CODES[branch.__name__]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_drawing_names_every_error(kind: type[AgentdError]) -> None:
+    assert errors.__doc__ and kind.__name__ in errors.__doc__
+
+
+def test_codes_are_stable_words() -> None:
+    assert errors.ChangeNotFound("x").code == "change-not-found"
+    assert errors.Busy("x").code == "busy"
+
+
+def test_a_hint_of_its_own_goes_before_the_class() -> None:
+    assert errors.NoGit("x").hint == "git init"
+    assert errors.NoGit("x", "git worktree repair").hint == "git worktree repair"

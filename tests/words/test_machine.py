@@ -1,0 +1,85 @@
+"""The table of phases: every pair of phase and event, allowed or refused, as the product page has it."""
+
+import pytest
+
+from agentd import machine
+from agentd.errors import WrongPhase
+from agentd.machine import Event, check_decision, event_of, next_phase
+from agentd.terms import ChallengeVerdict, Phase, ReviewVerdict
+
+# Written out, not derived: one row per phase, one word per event that may happen there.
+ALLOWED = """
+drafting      plan-generated            proposed
+drafting      dropped                   dropped
+proposed      challenge-approved        challenged
+proposed      challenge-needs-revision  proposed
+proposed      challenge-rejected        rejected
+proposed      accepted                  challenged
+proposed      sent-back                 proposed
+proposed      rejected                  rejected
+proposed      dropped                   dropped
+challenged    challenge-approved        challenged
+challenged    challenge-needs-revision  proposed
+challenged    challenge-rejected        rejected
+challenged    accepted                  challenged
+challenged    sent-back                 proposed
+challenged    rejected                  rejected
+challenged    implementation-started    implementing
+challenged    dropped                   dropped
+rejected      challenge-approved        challenged
+rejected      challenge-needs-revision  proposed
+rejected      challenge-rejected        rejected
+rejected      dropped                   dropped
+implementing  review-approved           complete
+implementing  review-needs-changes      implementing
+implementing  review-major-issues       implementing
+implementing  accepted                  complete
+implementing  plan-wrong                proposed
+implementing  dropped                   dropped
+complete      review-approved           complete
+complete      review-needs-changes      implementing
+complete      review-major-issues       implementing
+complete      sent-back                 implementing
+complete      archived                  archived
+complete      dropped                   dropped
+"""
+EXPECTED = {(phase, event): to for phase, event, to in (line.split() for line in ALLOWED.strip().splitlines())}
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("phase", Phase)
+def test_every_pair_of_phase_and_event(phase: Phase, event: Event) -> None:
+    expected = EXPECTED.get((str(phase), str(event)))
+    if expected is None:
+        with pytest.raises(WrongPhase, match=f"{phase} cannot take '{event}'"):
+            next_phase(phase, event)
+    else:
+        assert next_phase(phase, event) == expected
+
+
+def test_the_table_has_a_row_for_every_phase() -> None:
+    assert set(machine.TABLE) == set(Phase)
+    assert sum(len(row) for row in machine.TABLE.values()) == len(EXPECTED)
+
+
+@pytest.mark.parametrize("verdict", [*ChallengeVerdict, *ReviewVerdict])
+def test_every_verdict_has_its_event(verdict: ChallengeVerdict | ReviewVerdict) -> None:
+    kind = type(verdict).__name__.removesuffix("Verdict").lower()
+    assert event_of(verdict) == f"{kind}-{verdict.lower().replace('_', '-')}"
+
+
+@pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong", "dropped"])
+def test_an_agent_never_decides_for_a_person(event: str) -> None:
+    with pytest.raises(WrongPhase, match="person's decision"):
+        check_decision(Event(event), "agent:codex", "looks fine")
+
+
+@pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong"])
+def test_a_person_decides_with_a_reason(event: str) -> None:
+    with pytest.raises(WrongPhase, match="needs a reason"):
+        check_decision(Event(event), "person:dev", "  ")
+    check_decision(Event(event), "person:dev", "known and small")
+
+
+def test_a_judge_moves_a_change_without_being_a_person() -> None:
+    check_decision(Event.CHALLENGE_APPROVED, "agent:codex", "")
