@@ -1,6 +1,6 @@
 """Times as agentd writes them: UTC, to the second; in the journal to the millisecond."""
 
-import secrets
+import os
 from datetime import UTC, datetime
 
 
@@ -15,7 +15,7 @@ def now_ms() -> str:
 
 def run_id() -> str:
     """Sorts by time and does not meet another one: `20260119T103000Z-5f1c`."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
 
 
 def seconds_since(time: str, at: datetime | None = None) -> float | None:

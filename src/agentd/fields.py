@@ -30,7 +30,8 @@ class Fields:
             return default
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)  # an id of digits, written without quotes
-        return self._checked(key, value, str, "text")
+        text: str = self._checked(key, value, str, "text")
+        return text
 
     def text_or_none(self, key: str) -> str | None:
         return self.text(key) if self.has(key) else self.take(key)

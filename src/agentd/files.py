@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ def write(path: Path, data: bytes) -> None:
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = _mode(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
         try:
             with open(temporary, "xb") as file:
                 file.write(data)

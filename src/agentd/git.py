@@ -1,8 +1,7 @@
 """git: the layout is read from its files (no process, for quick commands), everything else by the git command."""
 
 import os
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 from agentd.errors import NoGit, SetupError
 
@@ -11,16 +10,14 @@ class GitFailed(SetupError):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """A work tree and the branch it has checked out (None: detached)."""
 
     path: str
     branch: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Repo:
+class Repo(NamedTuple):
     """The repository as seen from one of its work trees."""
 
     top: str  # the work tree we stand in
@@ -130,7 +127,8 @@ def _environment() -> dict[str, str]:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text("utf-8", "surrogateescape")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
     except OSError:
         return ""
 

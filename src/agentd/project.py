@@ -1,18 +1,18 @@
 """Where things are: the project in each work tree, and its local room."""
 
 import os
-from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import quote
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentd import git
 from agentd.errors import NoProject
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 CONFIG = os.path.join("agentd", "config.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """A git repository, or a folder in one, with `agentd/config.toml`."""
 
     repo: git.Repo
@@ -20,27 +20,27 @@ class Project:
     tree: str  # the work tree whose files speak: where we stand, or the main one if the project is not here
 
     @property
-    def root(self) -> Path:
-        return self.root_in(self.tree)
+    def root(self) -> "Path":
+        return _path(self.tree, self.prefix)
 
     @property
-    def config_file(self) -> Path:
-        return self.root / CONFIG
+    def config_file(self) -> "Path":
+        return _path(self.tree, self.prefix, CONFIG)
 
-    @property
-    def room(self) -> Path:
-        """The local room: shared by all work trees, never committed."""
-        room = Path(self.repo.common, "agentd")
-        return room / "projects" / quote(self.prefix, safe="") if self.prefix else room
+    def changes_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "changes")
 
-    def root_in(self, tree: str) -> Path:
-        return Path(tree, self.prefix)
+    def archive_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "archive")
 
-    def changes_in(self, tree: str) -> Path:
-        return self.root_in(tree) / "agentd" / "changes"
+    def in_room(self, *parts: str) -> str:
+        """A path in the local room, which all work trees share and nobody commits."""
+        room = os.path.join(self.repo.common, "agentd")
+        if self.prefix:
+            from urllib.parse import quote  # late: most projects are whole repositories
 
-    def archive_in(self, tree: str) -> Path:
-        return self.root_in(tree) / "agentd" / "archive"
+            room = os.path.join(room, "projects", quote(self.prefix, safe=""))
+        return os.path.join(room, *parts)
 
     def tree_name(self, tree: str) -> str:
         """A work tree as STATE.yaml names it: seen from the main one."""
@@ -69,3 +69,9 @@ def _upward(tree: str, prefix: str) -> str | None:
         if not prefix:
             return None
         prefix = os.path.dirname(prefix)
+
+
+def _path(*parts: str) -> "Path":
+    from pathlib import Path  # late: a listing needs none, and it costs a tenth of one
+
+    return Path(*parts)

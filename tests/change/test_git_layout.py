@@ -79,7 +79,7 @@ def test_a_head_kept_elsewhere_is_asked_of_git(box: Box, tmp_path: Path, monkeyp
 
 
 def test_a_failing_git_is_quoted(project: Box) -> None:
-    with pytest.raises(git.GitFailed, match="git rev-parse nonsense: .*unknown revision"):
+    with pytest.raises(git.GitFailed, match=r"git rev-parse nonsense: .*unknown revision"):
         git.run(str(project.root), "rev-parse", "nonsense")
 
 

@@ -63,7 +63,7 @@ class Change:
         return locks.active_run(self._lock("run"))
 
     def journal(self, run: str | None = None) -> Journal:
-        return Journal(self.project.room / "journal" / f"{self.id}.jsonl", self.id, run)
+        return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, run)
 
     def records(self) -> tuple[records.Record, ...]:
         return read_records(self.folder)
@@ -76,7 +76,7 @@ class Change:
         return found
 
     def _lock(self, kind: str) -> Path:
-        return self.project.room / "locks" / f"{self.id}.{kind}"
+        return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
     def _tell(self, old: State, new: State) -> None:
         journal = self.journal()

@@ -7,7 +7,6 @@ Every row is checked against its STATE.yaml; losing the file costs one slow list
 import json
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentd.terms import Phase
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
-
-Stamp = tuple[int, int, int]
 
 
 class Summary(NamedTuple):
@@ -48,7 +45,7 @@ _PHASE = {str(phase): phase for phase in Phase}
 class Index:
     """Rows by the folder's path, seen from the main work tree: `./agentd/changes/add-oauth`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
         self._changed: dict[str, list[Any] | None] = {}
         self._seen: set[str] = set()
@@ -61,18 +58,18 @@ class Index:
         except (FileNotFoundError, NotADirectoryError):
             return None
         self._seen.add(key)
-        stamp = [status.st_mtime_ns, status.st_size, status.st_ino]
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         row = self._rows.get(key)
-        if row is not None and row[:3] == stamp:
+        if row is not None and (row[0], row[1], row[2]) == stamp:
             return _summary(row)
-        summary = summarize(Path(folder))
+        summary = summarize(folder)
         if time.time_ns() - status.st_mtime_ns > _TICK:
             self._rows[key] = self._changed[key] = [*stamp, *summary]
         return summary
 
     def remember(self, key: str, folder: str) -> None:
         """Keep a new change's row even while it is young; it is read again at the next look."""
-        self._put(key, summarize(Path(folder)))
+        self._put(key, summarize(folder))
 
     def keep(self, key: str, text: str) -> Summary:
         """A change known only from the STATE.yaml that its branch has."""
@@ -82,7 +79,7 @@ class Index:
         self._rows[key] = self._changed[key] = [0, 0, 0, *summary]
         return summary
 
-    def keys(self) -> list[str]:
+    def known(self) -> list[str]:
         return list(self._rows)
 
     def unseen(self) -> list[str]:
@@ -101,19 +98,21 @@ class Index:
         """Merge what this command saw into the file; others may have written since."""
         if not self._changed:
             return
-        from agentd import files  # late: most listings change nothing
+        from pathlib import Path  # late: most listings change nothing
+
+        from agentd import files
         from agentd.change import locks
 
-        with locks.write_lock(self._path.with_suffix(".lock")):
+        with locks.write_lock(Path(self._path + ".lock")):
             _, rows = _load(self._path)
             rows.update({key: row for key, row in self._changed.items() if row is not None})
             for key in [key for key, row in self._changed.items() if row is None]:
                 rows.pop(key, None)
-            files.write(self._path, json.dumps({"format": FORMAT, "rows": rows}).encode())
+            files.write(Path(self._path), json.dumps({"format": FORMAT, "rows": rows}).encode())
         self._changed.clear()
 
 
-def _load(path: Path) -> tuple[bool, dict[str, list[Any]]]:
+def _load(path: str) -> tuple[bool, dict[str, list[Any]]]:
     try:
         with open(path, "rb") as file:
             data = json.loads(file.read())
@@ -125,15 +124,18 @@ def _load(path: Path) -> tuple[bool, dict[str, list[Any]]]:
 
 
 def _summary(row: list[Any]) -> Summary:
-    return Summary(_PHASE[row[3]], *row[4:])
+    return Summary._make((_PHASE[row[3]], *row[4:]))
 
 
-def summarize(folder: Path) -> Summary:
+def summarize(path: str) -> Summary:
     """Read the folder. One that cannot be read is a row that says so, never the end of a listing."""
-    from agentd.change import folder as folders  # late: YAML and its kin cost more than a listing
+    from pathlib import Path  # late: YAML and its kin cost more than a listing
+
+    from agentd.change import folder as folders
     from agentd.documents import records
     from agentd.errors import AgentdError
 
+    folder = Path(path)
     try:
         counts = records.open_counts(records.standing(folders.read_records(folder)))
         return _row(folders.read_state(folder), tuple(counts.values()))

@@ -7,7 +7,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -47,7 +46,7 @@ def run_lock(path: Path, command: str) -> Iterator[Holder]:
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PROBE):
             raise Busy(f"{path.stem} is being worked on by {_holder(handle) or 'another process'}")
-        holder = Holder(os.getpid(), command, clock.now(), secrets.token_hex(16))
+        holder = Holder(os.getpid(), command, clock.now(), os.urandom(16).hex())
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
         try:

@@ -24,6 +24,7 @@ class Found(NamedTuple):
     tree: str | None
     folder: str | None
     fix: str | None = None
+    archived: bool = False
 
 
 class Places:
@@ -31,8 +32,9 @@ class Places:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.index = Index(project.room / "index.json")
+        self.index = Index(project.in_room("index.json"))
         self._trees = {tree.path: tree for tree in git.trees(project.repo)}
+        self._tree_names = {path: project.tree_name(path) for path in self._trees}
         self._bases: dict[tuple[str, str], tuple[str, str]] = {}
         self._merged: dict[str, dict[str, str]] = {}
 
@@ -40,8 +42,9 @@ class Places:
         """Every change that is not archived, newest first."""
         sights: dict[str, dict[str, Summary]] = {}
         for tree in self._trees:
+            key, folder = self._base(tree, "changes")
             for name in self._names(tree):
-                if summary := self._look(tree, "changes", name):
+                if summary := self.index.summary(f"{key}/{name}", f"{folder}/{name}"):
                     sights.setdefault(name, {})[tree] = summary
         found = [self._owner(name, where) for name, where in sights.items()]
         found += [self._elsewhere(name, summary) for name, summary in self._absent(sights).items()]
@@ -55,7 +58,7 @@ class Places:
             for name in _folders(self._base(tree, "archive")[1]):
                 if summary := self._look(tree, "archive", name):
                     folder = os.path.join(self._base(tree, "archive")[1], name)
-                    found[name] = Found(ids.archived(name), summary, tree, folder)
+                    found[name] = Found(ids.archived(name), summary, tree, folder, archived=True)
         self.index.save()
         return sorted(found.values(), key=_newest, reverse=True)
 
@@ -112,7 +115,7 @@ class Places:
         key, folder = self._base(tree, "changes")
         if tree in (repo.top, repo.main) or not self.index.existed:
             return _folders(folder)
-        own = [os.path.basename(row) for row in self.index.keys() if os.path.dirname(row) == key]
+        own = [os.path.basename(row) for row in self.index.known() if os.path.dirname(row) == key]
         branch = self._trees[tree].branch or ""
         return [*own, branch.removeprefix("agentd/")] if branch.startswith("agentd/") else own
 
@@ -129,7 +132,7 @@ class Places:
     def _at_home(self, tree: str, summary: Summary) -> bool:
         if summary.branch:
             return self._trees[tree].branch == summary.branch
-        return self.project.tree_name(tree) == summary.tree
+        return self._tree_names[tree] == summary.tree
 
     def _merged_into(self, tree: str, summary: Summary) -> bool:
         """The change's branch has commits of its own, and this tree contains them."""

@@ -2,37 +2,39 @@
 
 from typing import Any
 
-from agentd.change import locks
 from agentd.change.places import Found
 from agentd.project import Project
 from agentd.terms import Phase
 
 _NEXT = {
-    Phase.DRAFTING: "agentd plan {id}",
-    Phase.PROPOSED: "agentd plan {id}",
-    Phase.CHALLENGED: "agentd impl {id}",
-    Phase.REJECTED: "agentd plan {id} --rechallenge",
-    Phase.IMPLEMENTING: "agentd impl {id}",
-    Phase.COMPLETE: "agentd archive {id}",
-    Phase.DROPPED: "agentd drop {id}",  # only a drop that was cut off is still among the open ones
+    Phase.DRAFTING: "agentd plan %s",
+    Phase.PROPOSED: "agentd plan %s",
+    Phase.CHALLENGED: "agentd impl %s",
+    Phase.REJECTED: "agentd plan %s --rechallenge",
+    Phase.IMPLEMENTING: "agentd impl %s",
+    Phase.COMPLETE: "agentd archive %s",
+    Phase.DROPPED: "agentd drop %s",  # only a drop that was cut off is still among the open ones
 }
 
 
 def next_command(found: Found) -> str | None:
     if found.fix:
         return found.fix
-    if found.summary.problem or _is_archived(found):
+    following = _NEXT.get(found.summary.phase)
+    if following is None or found.summary.problem or found.archived:
         return None
-    return _NEXT[found.summary.phase].format(id=found.id)
-
-
-def _is_archived(found: Found) -> bool:
-    return found.summary.phase is Phase.ARCHIVED or "/archive/" in (found.folder or "")
+    return following % found.id
 
 
 def is_running(project: Project, found: Found) -> bool:
     """STATE.yaml says that a run began; the lock says whether it is alive."""
-    return found.summary.running and locks.active_run(project.room / "locks" / f"{found.id}.run") is not None
+    if not found.summary.running:
+        return False
+    from pathlib import Path  # late: hardly any change is running
+
+    from agentd.change import locks
+
+    return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
 def row(project: Project, found: Found) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""The command `agentd`: commands are loaded when they are called, errors are shown in one place."""
+
+import gc
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from agentd import __version__
+from agentd.cli import output
+from agentd.errors import AgentdError, Bug, Interrupted, SetupError, UsageError
+
+# name: (module, what it does in a line)
+COMMANDS = {
+    "init": ("init", "Set up agentd in this repository."),
+    "list": ("listing", "List the changes."),
+    "status": ("status", "Show where a change stands, or all of them."),
+    "drop": ("drop", "Move a change to the archive as dropped."),
+    "config": ("config", "Show the configuration in force and where each value comes from."),
+    "completion": ("completion", "Print the completion script for a shell."),
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"agentd.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib  # late: only after a typo
+
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean agentd {near[0]}?" if near else "agentd --help lists the commands"
+            raise UsageError(f"there is no command '{args[0]}'", hint)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.version_option(__version__, prog_name="agentd", message="%(prog)s %(version)s")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration value for this call."
+)
+@click.pass_context
+def app(ctx: click.Context, settings: tuple[str, ...]) -> None:
+    """Take a change from one sentence to reviewed specs, proved code and an updated spec archive.
+
+    Everything is plain files under agentd/ in your git repository.
+    """
+    ctx.obj = settings
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code says how it went, and every failure says what to do."""
+    gc.set_threshold(100_000)  # a command is short, and a listing of thousands makes no cycles worth a search
+    try:
+        code: Any = app.main(list(arguments), "agentd", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except AgentdError as error:
+        failure = error
+    except click.UsageError as error:
+        hint = f"{error.ctx.command_path} --help" if error.ctx else "agentd --help"
+        failure = UsageError(error.format_message(), hint)
+    except (click.Abort, KeyboardInterrupt):
+        failure = Interrupted("interrupted")
+    except BrokenPipeError:
+        # whoever read our output has seen enough; keep Python from complaining at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except OSError as error:
+        words = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        failure = SetupError(words, "check that it is what it should be and that you may read and write there")
+    except Exception as error:
+        failure = _bug(error)
+    return output.fail(failure, arguments)
+
+
+def _bug(error: Exception) -> Bug:
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="agentd-bug-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
+    ) as file:
+        file.write(f"agentd {__version__}, Python {sys.version}\n\n")
+        traceback.print_exception(error, file=file)
+    words = "".join(traceback.format_exception_only(error)).strip()
+    return Bug(f"agentd has a bug: {words}", f"nothing was moved; the details for a report are in {file.name}")

@@ -1,0 +1,28 @@
+"""What several commands share: the project, a change's argument, and change ids for the shell's completion."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from agentd.errors import AgentdError
+
+
+def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from agentd.change.places import Places
+    from agentd.project import find_project
+
+    try:
+        found = Places(find_project()).open()
+    except AgentdError:
+        return []
+    return [
+        CompletionItem(one.id, help=f"{one.summary.phase}: {one.summary.description}")
+        for one in found
+        if one.id.startswith(incomplete)
+    ]
+
+
+def change_argument(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.argument("change_id", metavar="ID", required=required, shell_complete=complete_ids)

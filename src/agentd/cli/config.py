@@ -1,0 +1,50 @@
+"""`agentd config`: every value in force, and where it comes from."""
+
+import json
+from typing import Any
+
+import click
+
+from agentd import config
+from agentd.cli import output, table
+from agentd.errors import UsageError
+from agentd.project import find_project
+
+
+@click.command("config")
+@click.argument("key", required=False)
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, key: str | None, as_json: bool) -> int:
+    """Show the configuration in force and where each value comes from.
+
+    KEY shows one value or one table, such as `budget` or `budget.per_change`.
+    A value is taken from --set, else AGENTD_<TABLE>__<KEY>, else your own
+    ~/.config/agentd/config.toml, else agentd/config.toml, else the default.
+    """
+    project = find_project()
+    values = config.load(project.config_file, flags=ctx.find_root().obj or ()).values()
+    if key:
+        values = tuple(value for value in values if value.key == key or value.key.startswith((f"{key}.", f"{key}[")))
+        if not values:
+            raise UsageError(f"there is no configuration key '{key}'", "agentd config lists all keys")
+    data = {"values": {value.key: {"value": value.value, "from": value.source} for value in values}}
+    return output.show("config", as_json, data, lambda: _render(values, key))
+
+
+def _render(values: tuple[config.Value, ...], key: str | None) -> str:
+    if len(values) == 1 and values[0].key == key:
+        return _toml(values[0].value)  # one value alone, for scripts
+    width = output.width() or 10_000
+    rows = [(value.key, value.source, _toml(value.value)) for value in values]
+    if table.total([row[:2] for row in rows]) + 20 <= width:
+        lines = table.align(rows)
+    else:
+        lines = [line for name, source, value in rows for line in (f"{name} = {value}", f"  {source}")]
+    return "\n".join(table.shorten_end(line, width) for line in lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

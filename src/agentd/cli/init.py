@@ -1,0 +1,98 @@
+"""`agentd init`: the files, the checks and the roles a project begins with."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentd import config, detect, git, setup
+from agentd.cli import output, table
+from agentd.errors import Unanswered
+
+_NEXT = 'agentd plan <id> "what should change"'
+
+
+@click.command("init")
+@click.option("--here", is_flag=True, help="Make this folder the project, not the top of the repository.")
+@click.option("--force", is_flag=True, help="Write a new config.toml over the present one (a copy is kept).")
+@click.option("--commit/--no-commit", default=None, help="Commit agentd/, or do not; else you are asked.")
+@output.yes_option
+@output.json_option
+def command(here: bool, force: bool, commit: bool | None, yes: bool, as_json: bool) -> int:
+    """Set up agentd in this repository.
+
+    Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
+    agents found on this machine. Run again, it changes nothing.
+    """
+    repo = git.find_repo(os.getcwd())
+    root = Path(os.getcwd() if here else repo.top).resolve()
+    asked = output.interactive(as_json, yes)
+    replace = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
+    agents = detect.find_agents(os.environ, Path.home())
+    roles, checks = detect.map_roles(agents), detect.propose_checks(root)
+    outcome = setup.lay_down(repo, root, roles, checks, replace)
+    in_force = config.load(root / "agentd" / "config.toml")
+    committed = _commit(repo, root, commit, asked, yes)
+    data: dict[str, Any] = {
+        "project": str(root),
+        "files": dict(outcome.files),
+        "copy": str(outcome.copy) if outcome.copy else None,
+        "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
+        "roles": {str(role): name for role, name in in_force.roles.items()},
+        "notes": list(detect.notes(agents, in_force.roles)),
+        "committed": committed,
+        "to_commit": None if committed or not setup.uncommitted(repo, root) else _git_commands(root),
+        "next": _NEXT,
+    }
+    return output.show("init", as_json, data, lambda: _render(data, outcome, root))
+
+
+def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
+    if not path.exists() or yes:
+        return True
+    if not asked:
+        raise Unanswered(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
+    return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
+
+
+def _commit(repo: git.Repo, root: Path, commit: bool | None, asked: bool, yes: bool) -> bool:
+    if commit is False or not setup.uncommitted(repo, root):
+        return False
+    if commit is None and asked:
+        commit = click.confirm("Commit agentd/ now?", default=True, err=True)
+    if commit or (commit is None and yes):
+        setup.commit(repo, root)
+        return True
+    return False
+
+
+def _git_commands(root: Path) -> str:
+    home = os.path.relpath(root / "agentd")
+    return f'git add {home} && git commit -m "Set up agentd" -- {home}'
+
+
+def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path) -> str:
+    lines = []
+    if outcome.changed:
+        lines += [f"agentd is set up in {output.paint(root.name, bold=True)}.", ""]
+        files = [(f"  {name}", word) for name, word in data["files"].items() if not name.endswith(".gitkeep")]
+        lines += table.align([row for row in files if row[1] != "kept"])
+    else:
+        lines += [f"agentd was set up in {output.paint(root.name, bold=True)} already; nothing changed."]
+    if outcome.copy:
+        lines += [f"  the old config.toml is in {outcome.copy}"]
+    lines += ["", "Checks"]
+    lines += table.align([(f"  {check['name']}", check["command"]) for check in data["checks"]])
+    if not data["checks"]:
+        lines += ["  none found: nothing proves the code until agentd/config.toml has one"]
+    lines += ["", "Roles"]
+    lines += table.align([(f"  {role}", name) for role, name in data["roles"].items()])
+    if data["notes"]:
+        lines += ["", *(f"Note: {note}" for note in data["notes"])]
+    lines.append("")
+    if data["committed"]:
+        lines.append("agentd/ is committed.")
+    elif data["to_commit"]:
+        lines.append(f"To commit it: {data['to_commit']}")
+    return "\n".join([*lines, f"Next: {data['next']}"])

@@ -1,0 +1,103 @@
+"""How every command speaks: text for people, one JSON object for programs, errors with the next command."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import click
+
+from agentd.clock import seconds_since
+from agentd.errors import AgentdError
+
+SCHEMA = 1
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Take the recommended answer to every question.")
+
+
+def interactive(as_json: bool, yes: bool) -> bool:
+    """Somebody is there to be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and not as_json and not yes
+
+
+def colour() -> bool | None:
+    """None lets click decide: colour on a terminal, none in a pipe."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+
+
+def paint(text: str, **style: Any) -> str:
+    """Coloured where a person sees it."""
+    return click.style(text, **style) if _painting() else text
+
+
+@cache
+def _painting() -> bool:
+    return colour() is None and sys.stdout.isatty()
+
+
+def width() -> int | None:
+    """The terminal's width; a pipe or file has none."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # late: a pipe needs no width
+
+    return shutil.get_terminal_size().columns
+
+
+def show(command: str, as_json: bool, data: dict[str, Any], text: Callable[[], str], exit_code: int = 0) -> int:
+    if as_json:
+        head = {"schema_version": SCHEMA, "command": command}
+        click.echo(json.dumps({**head, **data, "error": None, "exit_code": exit_code}, indent=2, ensure_ascii=False))
+    else:
+        click.echo(text(), color=colour())
+    return exit_code
+
+
+def tell(text: str) -> None:
+    """A word beside the result, on stderr."""
+    click.echo(text, err=True, color=colour())
+
+
+def fail(error: AgentdError, arguments: Sequence[str]) -> int:
+    if "--json" in arguments:
+        command = next((word for word in arguments if not word.startswith("-")), None)
+        problem = {"code": error.code, "message": error.message, "hint": error.hint}
+        data = {"schema_version": SCHEMA, "command": command, "error": problem, "exit_code": error.exit_code}
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    else:
+        tell(f"{click.style('Error:', fg='red', bold=True)} {error.message}")
+        if error.hint:
+            tell(f"  {click.style('→', fg='cyan')} {error.hint}")
+    return error.exit_code
+
+
+def age(time: str) -> str:
+    seconds = seconds_since(time)
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min ago"
+    if seconds < 86400:
+        return f"{seconds // 3600:.0f} h ago"
+    if seconds < 14 * 86400:
+        return f"{seconds // 86400:.0f} d ago"
+    return f"{seconds // 604800:.0f} w ago"
+
+
+def money(usd: float) -> str:
+    """To the cent, and finer below one."""
+    if usd == 0:
+        return "-"
+    return f"{usd:.2f} USD" if usd >= 0.01 else f"{usd:.4f} USD"
+
+
+def findings(high: int, medium: int, low: int) -> str:
+    if not (high or medium or low):
+        return "-"
+    counts = ((high, "high"), (medium, "medium"), (low, "low"))
+    return ", ".join(f"{count} {word}" for count, word in counts if count)

@@ -1,0 +1,156 @@
+"""`agentd status`: where one change stands, or all of them."""
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from agentd.change import report
+from agentd.change.places import Found, Places
+from agentd.cli import output, table
+from agentd.cli.common import change_argument
+from agentd.cli.listing import phase_words
+from agentd.project import Project, find_project
+
+_EMPTY = 'No open changes. Begin one: agentd plan <id> "what should change"'
+
+
+@click.command("status")
+@change_argument(required=False)
+@output.json_option
+def command(change_id: str | None, as_json: bool) -> int:
+    """Show where the change ID stands; without ID, every open change with what comes next."""
+    project = find_project()
+    if change_id is None:
+        return _overview(project, as_json)
+    from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
+
+    found = Places(project).find(ids.check(change_id))
+    data = _details(project, found)
+    return output.show("status", as_json, data, lambda: _render(project, found, data))
+
+
+def _overview(project: Project, as_json: bool) -> int:
+    found = Places(project).open()
+    data = {"changes": [report.row(project, one) for one in found]} if as_json else {}
+    return output.show("status", as_json, data, lambda: _blocks(project, found, output.width()))
+
+
+def _blocks(project: Project, found: list[Found], width: int | None) -> str:
+    if not found:
+        return _EMPTY
+    room = (width or 100) - 2
+    lines = [f"{len(found)} open change{'s' if len(found) > 1 else ''}"]
+    for one in found:
+        summary = one.summary
+        facts = [summary.verdict and summary.verdict.lower().replace("_", " ")]
+        facts += [output.findings(summary.high, summary.medium, summary.low), output.money(summary.cost)]
+        facts += [output.age(summary.updated_at)]
+        told = ", ".join(fact for fact in facts if fact and fact != "-")
+        lines += ["", f"{output.paint(one.id, bold=True)}  {phase_words(project, one)}"]
+        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem, told) if text]
+        if following := report.next_command(one):
+            lines.append(f"  → {following}")
+    return "\n".join(lines)
+
+
+def _details(project: Project, found: Found) -> dict[str, Any]:
+    """The row of a listing and all that STATE.yaml and the records know."""
+    from pathlib import Path  # late: the overview reads no YAML
+
+    from agentd.change.folder import read_records, read_state
+    from agentd.documents import records
+
+    assert found.folder
+    state = read_state(Path(found.folder))
+    open_ones = [f for f in records.standing(read_records(Path(found.folder))) if f.state.is_open]
+    last = state.steps[-1] if state.steps else None
+    return {
+        **report.row(project, found),
+        "folder": str(Path(found.folder).relative_to(found.tree or "")),
+        "created_at": state.created_at,
+        "session_id": state.session_id,
+        "lane": str(state.lane),
+        "findings": [
+            {
+                "id": finding.id,
+                "severity": str(finding.severity),
+                "title": finding.title,
+                "where": finding.where,
+                "requirement": finding.requirement,
+                "state": str(finding.state),
+            }
+            for finding in open_ones
+        ],
+        "steps": dict(Counter(str(step.status) for step in state.steps)),
+        "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
+        "checks": [dict(check) for check in state.checks],
+        "calls": len(state.llm_calls),
+        "calls_without_price": sum(call.cost is None for call in state.llm_calls),
+        "tokens": {
+            "in": sum(call.tokens_in for call in state.llm_calls),
+            "out": sum(call.tokens_out for call in state.llm_calls),
+            "cached": sum(call.tokens_cached for call in state.llm_calls),
+        },
+    }
+
+
+def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
+    import textwrap  # late: the overview cuts its lines instead
+
+    width = output.width() or 100
+    facts = [
+        ("Verdict", _verdict(data)),
+        ("Where", _where(found, data)),
+        ("Findings", output.findings(**data["open"]).replace("-", "none open")),
+        ("Steps", _steps(data)),
+        ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
+        ("Cost", _cost(data)),
+        ("Updated", output.age(data["updated_at"])),
+        ("Next", data["next"] or ""),
+    ]
+    lines = [f"{output.paint(found.id, bold=True)}  {phase_words(project, found)}"]
+    if data["description"]:
+        lines.append(table.shorten(data["description"], width))
+    lines.append("")
+    for name, words in facts:
+        if words:
+            first, *more = [words] if name in ("Where", "Next") else textwrap.wrap(words, max(width - 10, 20))
+            lines.append(f"{output.paint(name.ljust(9), dim=True)} {first}")
+            lines += [" " * 10 + line for line in more]
+        if name == "Findings":
+            rows = [(f"  {f['id']}", f["severity"], f["title"], f["where"] or "") for f in data["findings"]]
+            lines += [table.shorten_end(line, width) for line in table.align(rows)]
+    return "\n".join(lines)
+
+
+def _verdict(data: dict[str, Any]) -> str:
+    if not data["verdict"]:
+        return "none yet"
+    return f"{data['verdict']} in round {data['round']}" if data["round"] else data["verdict"]
+
+
+def _where(found: Found, data: dict[str, Any]) -> str:
+    place = data["git"]
+    branch = f"branch {place['branch']}, " if place["branch"] else ""
+    tree = f"work tree {place['tree']}, " if place["setup"] == "worktree" else ""
+    return f"{branch}{tree}{data['folder']}"
+
+
+def _steps(data: dict[str, Any]) -> str:
+    last = data["last_step"]
+    if not last:
+        return "none yet"
+    counts = ", ".join(f"{count} {status}" for status, count in data["steps"].items())
+    return f"{counts}; last {last['name']} (round {last['round']}), {output.age(last['at'])}"
+
+
+def _cost(data: dict[str, Any]) -> str:
+    if not data["calls"]:
+        return "no agent was called yet"
+    unknown = data["calls_without_price"]
+    return (
+        f"{output.money(data['cost'])} in {data['calls']} calls, "
+        f"{data['tokens']['in']:,} tokens in, {data['tokens']['out']:,} out"
+        + (f"; {unknown} without a known price" if unknown else "")
+    )

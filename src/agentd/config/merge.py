@@ -1,0 +1,131 @@
+"""One set of values out of all layers: tables key by key, lists whole, the higher layer wins."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentd.config.layers import Layer, Rank
+from agentd.config.schema import SCHEMA
+from agentd.config.shapes import ListOf, MapOf, Problem, Shape, Table
+from agentd.config.writing import KeyPath
+
+AGENTS = "agents"
+
+
+class Leaf(NamedTuple):
+    value: Any
+    layer: Layer
+
+
+class Reading(NamedTuple):
+    """A layer held against the schema: what fits, and what is wrong."""
+
+    layer: Layer
+    leaves: Mapping[KeyPath, Any]
+    names: tuple[KeyPath, ...]
+    problems: tuple[Problem, ...]
+
+
+class Merged(NamedTuple):
+    """The values in force in the order of the schema, and who first named each agent and each price."""
+
+    leaves: Mapping[KeyPath, Leaf]
+    names: Mapping[KeyPath, Layer]
+
+    def tree(self) -> dict[str, Any]:
+        root: dict[str, Any] = {key: {} for key, shape in SCHEMA.keys.items() if isinstance(shape, Table | MapOf)}
+        for path, leaf in self.leaves.items():
+            table = root
+            for part in path[:-1]:
+                table = table.setdefault(str(part), {})
+            table[str(path[-1])] = leaf.value
+        return root
+
+
+def read(layer: Layer) -> Reading:
+    problems = tuple(SCHEMA.problems(layer.tree, ()))
+    broken = [problem.path for problem in problems]
+    names = tuple(path for path in _names(layer.tree) if path not in broken)
+    leaves = {path: value for path, value in _leaves(SCHEMA, layer.tree, ()) if not _touches(path, broken)}
+    return Reading(layer, leaves, names, problems)
+
+
+def _touches(path: KeyPath, broken: Sequence[KeyPath]) -> bool:
+    """Something is wrong with the value, within it or around it."""
+    return any(path[: len(other)] == other[: len(path)] for other in broken)
+
+
+def _names(tree: Mapping[str, Any]) -> Iterator[KeyPath]:
+    for key, shape in SCHEMA.keys.items():
+        table = tree.get(key)
+        if isinstance(shape, MapOf) and isinstance(table, dict):
+            yield from ((key, name) for name, item in table.items() if isinstance(item, dict))
+
+
+def _leaves(shape: Shape, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if not isinstance(shape, Table | MapOf):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            inner = shape.item if isinstance(shape, MapOf) else shape.keys.get(key)
+            if inner:
+                yield from _leaves(inner, item, (*path, key))
+
+
+def merge(default: Reading, readings: Sequence[Reading]) -> Merged:
+    """`readings` from the lowest layer to the highest, without the defaults."""
+    names: dict[KeyPath, Layer] = {}
+    for reading in (default, *readings):
+        for path in reading.names:
+            names.setdefault(path, reading.layer)
+    kinds = _kinds(names, readings)
+    found = dict(_defaults(default, kinds))
+    for reading in readings:
+        for path, value in reading.leaves.items():
+            if path[0] != AGENTS or reading.layer.rank >= kinds[path[1]].since:
+                found[path] = Leaf(value, reading.layer)
+    return Merged(dict(_in_order(SCHEMA, (), found, names, default.layer)), names)
+
+
+class _Kind(NamedTuple):
+    """An agent whose kind a layer changes starts anew there: what lower ones say is for another program."""
+
+    kind: str
+    since: Rank
+
+
+def _kinds(names: Mapping[KeyPath, Layer], readings: Sequence[Reading]) -> dict[str | int, _Kind]:
+    kinds = {path[1]: _Kind(str(path[1]), Rank.DEFAULT) for path in names if path[0] == AGENTS}
+    for reading in readings:
+        for name, (kind, _) in kinds.items():
+            wanted = reading.leaves.get((AGENTS, name, "kind"), kind)
+            if wanted != kind:
+                kinds[name] = _Kind(wanted, reading.layer.rank)
+    return kinds
+
+
+def _defaults(default: Reading, kinds: Mapping[str | int, _Kind]) -> Iterator[tuple[KeyPath, Leaf]]:
+    """The defaults of an agent are those of its kind, whatever its name."""
+    for path, value in default.leaves.items():
+        if path[0] != AGENTS:
+            yield path, Leaf(value, default.layer)
+    for name, (kind, _) in kinds.items():
+        yield (AGENTS, name, "kind"), Leaf(str(name), default.layer)
+        for path, value in default.leaves.items():
+            if path[:2] == (AGENTS, kind):
+                yield (AGENTS, name, *path[2:]), Leaf(value, default.layer)
+
+
+def _in_order(
+    shape: Shape, path: KeyPath, found: Mapping[KeyPath, Leaf], names: Mapping[KeyPath, Layer], default: Layer
+) -> Iterator[tuple[KeyPath, Leaf]]:
+    if isinstance(shape, Table):
+        for key, inner in shape.keys.items():
+            yield from _in_order(inner, (*path, str(key)), found, names, default)
+    elif isinstance(shape, MapOf):
+        for name in names:
+            if name[:-1] == path:
+                yield from _in_order(shape.item, name, found, names, default)
+    elif path in found:
+        yield path, found[path]
+    elif isinstance(shape, ListOf):
+        yield path, Leaf([], default)

@@ -1,0 +1,80 @@
+"""The file that `agentd init` writes. It holds every default; the default layer is this file, read."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agentd.config.model import Check
+from agentd.config.writing import quote, show
+from agentd.terms import Role
+
+_NO_CHECKS = "# Nothing proves the code"
+_PAIR = re.compile(r"(?P<key>\w+) = .*?(?P<comment>#.*)?")
+
+
+@cache
+def template() -> str:
+    return Path(__file__).with_name("template.toml").read_text(encoding="utf-8")
+
+
+@cache
+def default_tree() -> dict[str, Any]:
+    return tomllib.loads(template())
+
+
+@cache
+def check_defaults() -> dict[str, Any]:
+    """What a check that does not say so is: as the example in the template."""
+    example = tomllib.loads("\n".join(_example_check()))
+    return {key: example[key] for key in ("required", "timeout")}
+
+
+def render_template(project_name: str, roles: Mapping[Role, str], checks: Sequence[Check]) -> str:
+    """The configuration of a new project; a role that is not named keeps its default."""
+    paragraphs = template().split("\n\n")
+    return "\n\n".join(_paragraph(paragraph, project_name, roles, checks) for paragraph in paragraphs)
+
+
+def _paragraph(text: str, project_name: str, roles: Mapping[Role, str], checks: Sequence[Check]) -> str:
+    lines = text.split("\n")
+    if "[roles]" in lines:
+        return "\n".join(_filled(lines, {role: quote(name) for role, name in roles.items()}))
+    if text.startswith("schema_version"):
+        return "\n".join(_filled(lines, {"project_name": quote(project_name)}))
+    if text.startswith(_NO_CHECKS) and checks:
+        return "\n\n".join(_check(check, first=index == 0) for index, check in enumerate(checks))
+    return text
+
+
+def _check(check: Check, *, first: bool) -> str:
+    values = {
+        "name": quote(check.name),
+        "command": quote(check.command),
+        "required": show(check.required),
+        "timeout": show(check.timeout),
+    }
+    # The comments stand once.
+    lines = [line if first else line.partition("#")[0] for line in _example_check()]
+    return "\n".join(["[[checks]]", *_filled(lines, values)])
+
+
+def _example_check() -> list[str]:
+    """The lines of the commented-out check, with its comments where they were."""
+    [paragraph] = (part for part in template().split("\n\n") if part.startswith(_NO_CHECKS))
+    _, _, example = paragraph.partition("# [[checks]]\n")
+    return [line.removeprefix("# ").replace("  #", "    #") for line in example.split("\n")]
+
+
+def _filled(lines: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """The lines with other values; a comment keeps its column while there is room."""
+    done = []
+    for line in lines:
+        match = _PAIR.fullmatch(line)
+        if match and match["key"] in values:
+            pair = f"{match['key']} = {values[match['key']]}"
+            line = pair.ljust(match.start("comment") - 2) + "  " + match["comment"] if match["comment"] else pair
+        done.append(line)
+    return done

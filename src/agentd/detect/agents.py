@@ -1,0 +1,181 @@
+"""Which agents are here and who sits where. A login is judged by what exists; no credential is ever read."""
+
+import os.path
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+from agentd.detect.scan import is_installed
+from agentd.terms import Role
+
+
+class Login(StrEnum):
+    """The best first."""
+
+    YES = "yes"
+    UNKNOWN = "unknown"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgent:
+    """`to_install` and `to_log_in` are what to type."""
+
+    name: str
+    vendor: str
+    installed: bool
+    login: Login
+    to_install: str
+    to_log_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str  # also the name of its program
+    vendor: str
+    to_install: str
+    to_log_in: str
+    keys: tuple[str, ...]  # variables, each of which is a login
+    home: str  # the variable that moves its folder
+    folder: str
+    file: str  # in its folder, written at login
+    in_moved_home: bool = False  # the variable names a home with the folder in it, not the folder itself
+    hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
+    keychain: tuple[str, ...] = ()  # platforms where the login may lie out of sight
+
+
+_KNOWN = (
+    _Known(
+        "gemini",
+        "Google",
+        "npm install -g @google/gemini-cli",
+        "gemini",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        home="GEMINI_CLI_HOME",
+        folder=".gemini",
+        file="oauth_creds.json",
+        in_moved_home=True,
+        hints=("GOOGLE_GENAI_USE_VERTEXAI", ".env"),
+    ),
+    _Known(
+        "codex",
+        "OpenAI",
+        "npm install -g @openai/codex",
+        "codex login",
+        keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        home="CODEX_HOME",
+        folder=".codex",
+        file="auth.json",
+    ),
+    _Known(
+        "claude",
+        "Anthropic",
+        "npm install -g @anthropic-ai/claude-code",
+        "claude",
+        keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+        home="CLAUDE_CONFIG_DIR",
+        folder=".claude",
+        file=".credentials.json",
+        keychain=("darwin",),
+    ),
+)
+
+# Who is asked first for a seat. Judges look at the work of the maker beside them.
+_PREFERRED = {
+    Role.PLANNER: ("gemini", "claude", "codex"),
+    Role.CHALLENGER: ("codex", "claude", "gemini"),
+    Role.IMPLEMENTER: ("claude", "codex", "gemini"),
+    Role.REVIEWER: ("codex", "claude", "gemini"),
+}
+_MAKER_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
+
+
+def find_agents(
+    environ: Mapping[str, str],
+    home: Path,
+    on_path: Callable[[str], bool] = is_installed,
+    platform: str = sys.platform,
+) -> tuple[FoundAgent, ...]:
+    return tuple(
+        FoundAgent(
+            known.name,
+            known.vendor,
+            on_path(known.name),
+            _login(known, environ, home, platform),
+            known.to_install,
+            known.to_log_in,
+        )
+        for known in _KNOWN
+    )
+
+
+def _login(known: _Known, environ: Mapping[str, str], home: Path, platform: str) -> Login:
+    moved = environ.get(known.home)
+    folder = Path(moved or home, known.folder if known.in_moved_home or not moved else "")
+    if any(environ.get(key) for key in known.keys) or os.path.isfile(folder / known.file):
+        return Login.YES
+    if platform in known.keychain or any(environ.get(hint) or os.path.isfile(folder / hint) for hint in known.hints):
+        return Login.UNKNOWN
+    return Login.NO
+
+
+def map_roles(found: Sequence[FoundAgent]) -> Mapping[Role, str]:
+    """Who sits where, by what is installed; with nothing installed, as if everything were.
+
+    One that is not logged in comes last, also as the only judge of another vendor: a judge that cannot speak is no
+    judge. A login that cannot be seen counts as one, or Claude on a Mac would never get its seat.
+    """
+    here = [agent for agent in found if agent.installed]
+    agents = here or [
+        FoundAgent(known.name, known.vendor, False, Login.UNKNOWN, known.to_install, known.to_log_in)
+        for known in _KNOWN
+    ]
+    seats = {role: min(agents, key=_wish(role)) for role in Role if not role.is_judge}
+    for judge, maker in _MAKER_OF.items():
+        seats[judge] = min(agents, key=_wish(judge, seats[maker].vendor))
+    return MappingProxyType({role: seats[role].name for role in Role})
+
+
+def _wish(role: Role, maker: str = "") -> Callable[[FoundAgent], tuple[bool, bool, int]]:
+    """The smaller, the better in that seat; for a judge, `maker` is the vendor of whose work it judges."""
+
+    def order(agent: FoundAgent) -> tuple[bool, bool, int]:
+        return agent.login is Login.NO, agent.vendor == maker, _PREFERRED[role].index(agent.name)
+
+    return order
+
+
+def notes(found: Sequence[FoundAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
+    """What a person should know about these seats, those of `map_roles` if none are given: one sentence each."""
+    here = [agent for agent in found if agent.installed]
+    if not here:
+        ways = ", ".join(f"`{agent.to_install}`" for agent in found)
+        return (f"No agent was found; install at least one, better two of different vendors: {ways}.",)
+    return (*_shared(found, roles or map_roles(found)), *filter(None, map(_about_login, here)))
+
+
+def _shared(found: Sequence[FoundAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
+    vendor = {agent.name: agent.vendor for agent in found}
+    seated = {role: vendor.get(name, name) for role, name in roles.items()}
+    shared = {seated[judge] for judge, maker in _MAKER_OF.items() if seated[judge] == seated[maker]}
+    if not shared:
+        return ()
+    sentence = f"Judge and maker are both of {' and of '.join(sorted(shared))}, so the judge only has a fresh session"
+    others = [agent for agent in found if agent.vendor not in shared]
+    if any(agent.installed for agent in others):
+        return (f"{sentence}.",)  # what that one needs is said in its own sentence
+    other = min(others, key=lambda agent: _PREFERRED[Role.REVIEWER].index(agent.name))
+    return (f"{sentence}; for a second vendor's opinion: `{other.to_install}`.",)
+
+
+def _about_login(agent: FoundAgent) -> str | None:
+    match agent.login:
+        case Login.YES:
+            return None
+        case Login.NO:
+            return f"{agent.name} is installed but not logged in: type `{agent.to_log_in}`."
+        case Login.UNKNOWN:
+            return f"Whether {agent.name} is logged in cannot be seen from here; if not: type `{agent.to_log_in}`."

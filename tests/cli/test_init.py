@@ -1,0 +1,158 @@
+"""`init`: what it lays down, what it leaves alone, and what it asks."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support import EXAMPLE, Box
+from terminal import on_terminal
+
+
+@pytest.fixture
+def fresh(box: Box) -> Box:
+    """A Python project with tests and two of the agents on PATH, logged in."""
+    box.write("tests/test_notes.py", "import pytest\n\ndef test_ok():\n    pass\n")
+    box.write("pyproject.toml", "[tool.pytest.ini_options]\n[tool.ruff]\n")
+    box.commit("start")
+    for name in ("codex", "claude"):
+        program = box.home / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    # git and python only: agents that the machine may have are not in the way
+    for name in ("git", "python3", "python"):
+        import shutil
+
+        (box.home / "bin" / name).symlink_to(shutil.which(name) or shutil.which("python3") or "")
+    box.env |= {"PATH": str(box.home / "bin"), "OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
+    return box
+
+
+def tree(box: Box) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(box.root)): path.read_bytes()
+        for path in (box.root / "agentd").rglob("*")
+        if path.is_file()
+    }
+
+
+def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Box) -> None:
+    ran = fresh.agentd("init")
+    assert ran.code == 0, ran.err
+    assert sorted(tree(fresh)) == [
+        "agentd/.gitignore",
+        "agentd/archive/.gitkeep",
+        "agentd/changes/.gitkeep",
+        "agentd/config.toml",
+        "agentd/specs/.gitkeep",
+    ]
+    config = tomllib.loads((fresh.root / "agentd/config.toml").read_text())
+    assert config["project_name"] == "notes-service"
+    assert [(check["name"], check["command"]) for check in config["checks"]] == [
+        ("tests", "python -m pytest -q"),
+        ("lint", "ruff check ."),
+    ]
+    assert config["roles"] == {
+        "planner": "claude",
+        "challenger": "codex",
+        "implementer": "claude",
+        "reviewer": "codex",
+    }
+    for words in ("python -m pytest -q", "reviewer     codex", "git add agentd", 'agentd plan <id> "'):
+        assert words in ran.out, ran.out
+
+
+def test_what_it_writes_is_the_form_of_the_example(fresh: Box) -> None:
+    """All keys of the example, each with its default, roles and checks apart."""
+    fresh.agentd("init")
+    written = tomllib.loads((fresh.root / "agentd/config.toml").read_text())
+    example = tomllib.loads((EXAMPLE / "config.toml").read_text())
+    for own in ("roles", "checks"):
+        del written[own], example[own]
+    assert written == example
+
+
+def test_a_second_run_changes_nothing(fresh: Box) -> None:
+    fresh.agentd("init")
+    before = tree(fresh)
+    ran = fresh.agentd("init")
+    assert ran.code == 0 and "nothing changed" in ran.out
+    assert tree(fresh) == before
+
+
+def test_an_edited_config_is_kept(fresh: Box) -> None:
+    fresh.agentd("init")
+    path = fresh.root / "agentd/config.toml"
+    path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
+    (fresh.root / "agentd/.gitignore").unlink()
+    assert fresh.agentd("init").code == 0
+    assert "per_change = 3.0 " in path.read_text()
+    assert (fresh.root / "agentd/.gitignore").exists(), "what is missing comes back"
+
+
+def test_force_asks_and_keeps_a_copy(fresh: Box) -> None:
+    fresh.agentd("init")
+    path = fresh.root / "agentd/config.toml"
+    path.write_text("schema_version = 1\n# mine\n")
+    ran = fresh.agentd("init", "--force")
+    assert ran.code == 1 and "agentd init --force --yes" in ran.err
+    seen = on_terminal(fresh, "init", "--force", "--no-commit", typed="n\n")
+    assert seen.code == 0 and path.read_text().endswith("# mine\n")
+    seen = on_terminal(fresh, "init", "--force", "--no-commit", typed="y\n")
+    assert seen.code == 0 and "[[checks]]" in path.read_text()
+    (copy,) = (fresh.root / ".git/agentd/replaced").iterdir()
+    assert copy.read_text() == "schema_version = 1\n# mine\n"
+
+
+def test_it_offers_to_commit_on_a_terminal(fresh: Box) -> None:
+    fresh.write("staged.txt", "mine")
+    fresh.git("add", "staged.txt")
+    seen = on_terminal(fresh, "init", typed="\n")
+    assert seen.code == 0 and "agentd/ is committed." in seen.screen
+    assert fresh.git("log", "-1", "--format=%s") == "Set up agentd"
+    changed = fresh.git("show", "--name-only", "--format=", "HEAD").splitlines()
+    assert all(name.startswith("agentd/") for name in changed)
+    assert fresh.git("status", "--porcelain") == "A  staged.txt", "what was staged stays staged"
+    seen = on_terminal(fresh, "init")
+    assert seen.code == 0 and "nothing changed" in seen.screen
+
+
+def test_commit_works_before_the_first_commit(box: Box) -> None:
+    ran = box.agentd("init", "--commit", "--json")
+    assert ran.code == 0 and ran.json["committed"] is True
+    assert box.git("status", "--porcelain") == ""
+
+
+def test_without_agents_and_checks_it_says_so(box: Box) -> None:
+    ran = box.agentd("init", PATH="/usr/bin:/bin")
+    assert ran.code == 0
+    assert "none found: nothing proves the code" in ran.out
+    assert "No agent was found" in ran.out
+    assert "Commented" not in ran.out
+
+
+def test_a_sub_folder_can_be_the_project(fresh: Box) -> None:
+    inner = fresh.root / "packages/api"
+    inner.mkdir(parents=True)
+    assert fresh.agentd("init", "--here", cwd=inner).code == 0
+    assert (inner / "agentd/config.toml").exists() and not (fresh.root / "agentd").exists()
+    assert fresh.agentd("list", cwd=inner).code == 0
+
+
+def test_from_a_sub_folder_the_top_is_the_project(fresh: Box) -> None:
+    assert fresh.agentd("init", cwd=fresh.root / "tests").code == 0
+    assert (fresh.root / "agentd/config.toml").exists()
+
+
+def test_outside_of_git_nothing_is_written(box: Box, tmp_path: Path) -> None:
+    ran = box.agentd("init", cwd=tmp_path)
+    assert ran.code == 3 and "git init" in ran.err
+    assert not (tmp_path / "agentd").exists()
+
+
+def test_a_broken_config_is_told_not_overwritten(fresh: Box) -> None:
+    fresh.write("agentd/config.toml", "[workflow\n")
+    ran = fresh.agentd("init")
+    assert ran.code == 3 and "agentd/config.toml:1" in ran.err.replace(str(fresh.root) + "/", "")
+    assert (fresh.root / "agentd/config.toml").read_text() == "[workflow\n"

@@ -1,0 +1,164 @@
+"""`list` and `status`: what a person sees, wide, narrow, piped, and what a program gets."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentd.change import entry
+from agentd.project import find_project
+from support import EXAMPLE, Box
+from terminal import on_terminal
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def example(project: Box) -> Box:
+    """The example change in place, and a new one beside it."""
+    target = project.root / "agentd/changes/add-oauth"
+    for path in EXAMPLE.rglob("*"):
+        if path.is_file() and "review-1" not in path.name:
+            (target / path.relative_to(EXAMPLE)).parent.mkdir(parents=True, exist_ok=True)
+            (target / path.relative_to(EXAMPLE)).write_bytes(path.read_bytes())
+    state = target / "STATE.yaml"
+    state.write_text(
+        state.read_text()
+        .replace("setup: branch", "setup: in-place")
+        .replace("branch: agentd/add-oauth", "branch: null")
+    )
+    entry.create(find_project(), "短い-name".replace("短い", "x"), "長い説明 with 中文 and plain words " * 5)
+    return project
+
+
+def test_a_pipe_gets_aligned_columns_without_colour(example: Box) -> None:
+    ran = example.agentd("list")
+    assert ran.code == 0 and "\x1b" not in ran.out
+    head, *rows = ran.out.splitlines()
+    assert head.split() == ["CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT"]
+    assert [row.split()[0] for row in rows] == ["x-name", "add-oauth"], "newest first"
+    for row, phase, following in zip(
+        rows, ("drafting", "challenged"), ("plan x-name", "impl add-oauth"), strict=True
+    ):
+        assert row[head.index("PHASE") :].startswith(phase)
+        assert row[head.index("NEXT") :] == f"agentd {following}"
+    assert rows[1][head.index("FINDINGS") :].startswith("1 low ")
+    assert rows[1][head.index("COST") :].startswith("0.18 USD ")
+
+
+@pytest.mark.parametrize("width", [30, 40, 56, 60, 72, 80, 120])
+@pytest.mark.parametrize("command", [("list",), ("status",), ("status", "add-oauth"), ("config",)])
+def test_no_line_is_wider_than_the_terminal(example: Box, command: tuple[str, ...], width: int) -> None:
+    from agentd.cli.table import columns
+
+    seen = on_terminal(example, *command, width=width)
+    assert seen.code == 0
+    following = [line for line in seen.lines if "agentd impl" in line or "agentd plan" in line]
+    assert following or command == ("config",)
+    for line in seen.lines:
+        if line not in following and "Where" not in line:  # what is to be typed or opened is never cut
+            assert columns(line) <= width, line
+
+
+def test_a_terminal_gets_colour_unless_asked_not_to(example: Box) -> None:
+    assert ANSI.search(on_terminal(example, "list").screen)
+    example.env["NO_COLOR"] = "1"
+    assert not ANSI.search(on_terminal(example, "list").screen)
+
+
+def test_json_is_one_object_with_the_fields_of_the_contract(example: Box) -> None:
+    data = example.agentd("list", "--json").json
+    assert (data["schema_version"], data["command"], data["error"], data["exit_code"]) == (1, "list", None, 0)
+    row = next(row for row in data["changes"] if row["change_id"] == "add-oauth")
+    contract = {
+        "change_id": "add-oauth",
+        "phase": "challenged",
+        "round": 2,
+        "verdict": "APPROVED",
+        "open": {"high": 0, "medium": 0, "low": 1},
+        "cost": 0.179363,
+        "running": False,
+        "updated_at": "2026-01-19T10:54:25Z",
+        "next": "agentd impl add-oauth",
+        "description": "Let people sign in with Google or GitHub",
+    }
+    assert {key: row[key] for key in contract} == contract
+
+
+def test_status_of_one_change_says_what_counts(example: Box) -> None:
+    ran = example.agentd("status", "add-oauth")
+    assert ran.code == 0
+    for words in (
+        "add-oauth  challenged",
+        "Let people sign in with Google or GitHub",
+        "APPROVED in round 2",
+        "C4  low  The refusal has no status code  specs/auth-flow.md:77",
+        "last challenge (round 2)",
+        "0.18 USD in 13 calls, 207,589 tokens in, 13,038 out",
+        "Next      agentd impl add-oauth",
+    ):
+        assert words in ran.out, ran.out
+    data = example.agentd("status", "add-oauth", "--json").json
+    assert [finding["id"] for finding in data["findings"]] == ["C4"]
+    assert data["tokens"] == {"in": 207589, "out": 13038, "cached": 65536}
+
+
+def test_status_of_all_says_what_comes_next(example: Box) -> None:
+    out = example.agentd("status").out
+    assert out.startswith("2 open changes\n")
+    assert "add-oauth  challenged\n  Let people sign in" in out
+    assert "  → agentd impl add-oauth\n" in out
+
+
+def test_no_changes_yet_says_how_to_begin(project: Box) -> None:
+    for command in ("list", "status"):
+        ran = project.agentd(command)
+        assert ran.code == 0 and 'agentd plan <id> "what should change"' in ran.out
+    assert project.agentd("list", "--json").json["changes"] == []
+
+
+def test_outside_of_a_project_says_what_to_type(box: Box, tmp_path: Path) -> None:
+    ran = box.agentd("list")
+    assert ran.code == 3 and "agentd init" in ran.err
+    ran = box.agentd("list", cwd=tmp_path)
+    assert ran.code == 3 and "git init" in ran.err
+    ran = box.agentd("list", "--json", cwd=tmp_path)
+    assert ran.code == 3 and ran.err == ""
+    assert ran.json["error"]["code"] == "no-git" and ran.json["error"]["hint"] == "git init"
+
+
+def test_a_typo_gets_the_nearest_word(example: Box) -> None:
+    assert "did you mean agentd status?" in example.agentd("statsu").err
+    ran = example.agentd("status", "add-oatuh")
+    assert ran.code == 1 and "did you mean add-oauth?" in ran.err
+    ran = example.agentd("status", "Add OAuth")
+    assert ran.code == 2 and "use add-oauth" in ran.err
+    ran = example.agentd("list", "--jsn")
+    assert ran.code == 2 and "agentd list --help" in ran.err
+
+
+def test_a_run_that_was_killed_shows_as_interrupted(example: Box) -> None:
+    state = example.root / "agentd/changes/add-oauth/STATE.yaml"
+    text = "run:\n  workflow: plan\n  started_at: 2026-01-19T10:52:10Z\n  rounds_left: 1"
+    state.write_text(state.read_text().replace("run: null", text))
+    assert "challenged, interrupted" in example.agentd("list").out
+    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+        assert "challenged, running" in example.agentd("list").out
+
+
+def test_a_reader_that_leaves_early_is_no_error(example: Box) -> None:
+    import subprocess
+
+    from support import AGENTD
+
+    piped = subprocess.run(
+        f"'{AGENTD}' list --json | head -1; exit ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        cwd=example.root,
+        env=example.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (piped.returncode, piped.stdout, piped.stderr) == (0, "{\n", "")

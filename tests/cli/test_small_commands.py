@@ -1,0 +1,202 @@
+"""`drop`, `config`, `completion`, and how errors and bugs are told."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from agentd.change import entry, state
+from agentd.change.state import Place
+from agentd.machine import Event
+from agentd.project import find_project
+from agentd.terms import GitSetup
+from support import AGENTD, Box
+from terminal import on_terminal
+
+
+@pytest.fixture
+def one(project: Box) -> Box:
+    entry.create(find_project(), "add-oauth", "Let people sign in")
+    return project
+
+
+# ---- drop ----------------------------------------------------------------------------------------
+
+
+def test_drop_moves_the_folder_and_keeps_everything(one: Box) -> None:
+    one.write("agentd/changes/add-oauth/proposal.md", "# Change\n")
+    ran = one.agentd("drop", "add-oauth", "--yes", "--reason", "not needed", "--json")
+    assert ran.code == 0, ran.err
+    folder = one.root / ran.json["folder"]
+    assert folder.parent == one.root / "agentd/archive" and folder.name.endswith("-add-oauth")
+    assert (folder / "proposal.md").read_text() == "# Change\n"
+    dropped = state.parse((folder / "STATE.yaml").read_text())
+    (moved,) = dropped.history
+    assert (dropped.phase, moved.by, moved.why, list(moved.hashes)) == (
+        "dropped",
+        "person:dev",
+        "not needed",
+        ["proposal.md"],
+    )
+    assert one.agentd("list", "--json").json["changes"] == []
+    (row,) = one.agentd("list", "--all", "--json").json["changes"]
+    assert (row["change_id"], row["phase"], row["next"]) == ("add-oauth", "dropped", None)
+    assert one.agentd("drop", "add-oauth", "--yes").code == 1
+
+
+def test_drop_asks_on_a_terminal_and_needs_a_flag_without(one: Box) -> None:
+    ran = one.agentd("drop", "add-oauth")
+    assert ran.code == 1 and "agentd drop add-oauth --yes" in ran.err
+    assert on_terminal(one, "drop", "add-oauth", typed="n\n").code == 1
+    assert (one.root / "agentd/changes/add-oauth").exists()
+    assert on_terminal(one, "drop", "add-oauth", typed="y\n").code == 0
+    assert not (one.root / "agentd/changes/add-oauth").exists()
+
+
+def test_two_drops_of_one_id_on_a_day_get_two_folders(one: Box) -> None:
+    for _ in range(2):
+        assert one.agentd("drop", "add-oauth", "--yes").code == 0
+        entry.create(find_project(), "add-oauth", "again")
+    names = sorted(path.name for path in (one.root / "agentd/archive").iterdir())
+    assert len(names) == 2 and names[1] == f"{names[0]}-1"
+
+
+def test_drop_waits_for_nobody_who_is_at_work(one: Box) -> None:
+    with entry.open_change(find_project(), "add-oauth").running("agentd impl add-oauth"):
+        ran = one.agentd("drop", "add-oauth", "--yes")
+    assert ran.code == 5 and f"'agentd impl add-oauth' (process {os.getpid()}, since " in ran.err
+
+
+def test_drop_in_a_work_tree_says_how_to_remove_it(project: Box) -> None:
+    tree = "../notes-service-agentd/x"
+    project.git("worktree", "add", "-q", "-b", "agentd/x", tree)
+    entry.create(find_project(), "x", "words", Place(GitSetup.WORKTREE, "agentd/x", tree, "main"))
+    ran = project.agentd("drop", "x", "--yes")
+    assert ran.code == 0
+    assert f"git worktree remove {tree}" in ran.out and "git branch -D agentd/x" in ran.out
+    assert list((project.root / tree / "agentd/archive").iterdir())
+
+
+# ---- config --------------------------------------------------------------------------------------
+
+
+def test_config_shows_each_value_and_its_source(one: Box) -> None:
+    one.write("agentd/config.toml", "schema_version = 1\n\n[budget]\nper_change = 3.5\n")
+    (one.home / ".config/agentd").mkdir(parents=True)
+    (one.home / ".config/agentd/config.toml").write_text("[workflow]\nplanning_iterations = 4\n")
+    ran = one.agentd("--set", "git.setup=branch", "config", "--json", AGENTD_WORKFLOW__SCRIPT_RETRIES="7")
+    assert ran.code == 0, ran.err
+    values = ran.json["values"]
+    assert values["budget.per_change"] == {"value": 3.5, "from": "agentd/config.toml:4"}
+    assert values["workflow.planning_iterations"]["value"] == 4
+    assert values["workflow.planning_iterations"]["from"].endswith("agentd/config.toml:2")
+    assert values["workflow.script_retries"] == {"value": 7, "from": "AGENTD_WORKFLOW__SCRIPT_RETRIES"}
+    assert values["git.setup"] == {"value": "branch", "from": "--set"}
+    assert values["budget.per_day"] == {"value": 0.0, "from": "default"}
+    assert one.agentd("config", "budget.per_change").out == "3.5\n"
+    assert len(one.agentd("config", "budget").out.splitlines()) == 3
+
+
+def test_config_tells_all_problems_at_once(one: Box) -> None:
+    one.write("agentd/config.toml", "[workflow]\nplaning_iterations = 2\n\n[budget]\nper_change = 'much'\n")
+    ran = one.agentd("config")
+    assert ran.code == 3
+    assert "config.toml:2: " in ran.err and "planning_iterations" in ran.err
+    assert "config.toml:5: " in ran.err
+    assert one.agentd("list").code == 0, "reading commands do not need it"
+
+
+def test_config_of_an_unknown_key_says_so(one: Box) -> None:
+    assert one.agentd("config", "nonsense").code == 2
+
+
+# ---- completion ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_of_the_shell(one: Box, shell: str) -> None:
+    ran = one.agentd("completion", shell)
+    assert ran.code == 0 and "_AGENTD_COMPLETE" in ran.out
+    assert one.agentd("completion", SHELL=f"/usr/bin/{shell}").out == ran.out
+    assert one.agentd("completion", shell, "--json").json["script"] in ran.out
+
+
+def test_bash_really_completes_commands_and_ids(one: Box) -> None:
+    script = """
+eval "$(agentd completion bash)"
+COMP_WORDS=(agentd %s); COMP_CWORD=%d; _agentd_completion agentd; printf '%%s\\n' "${COMPREPLY[@]}"
+"""
+    path = f"{os.path.dirname(AGENTD)}:{one.env['PATH']}"
+
+    def complete(words: str) -> list[str]:
+        done = subprocess.run(
+            ["bash", "-c", script % (words, len(words.split()))],
+            cwd=one.root,
+            env={**one.env, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split()
+
+    assert complete("sta") == ["status"]
+    assert complete("status add") == ["add-oauth"]
+
+
+def test_completion_without_a_shell_asks_which(one: Box) -> None:
+    ran = one.agentd("completion", SHELL="/bin/tcsh")
+    assert ran.code == 2 and "bash | zsh | fish" in ran.err
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_a_bug_is_told_with_a_report_and_exit_70(one: Box) -> None:
+    code = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0; from agentd.cli import main; main()"
+    ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {code}")
+    assert ran.code == 70 and "ZeroDivisionError" in ran.err
+    report = ran.err.split("are in ")[1].strip()
+    with open(report) as file:
+        assert "Traceback" in file.read()
+    os.unlink(report)
+
+
+def test_ctrl_c_ends_with_130_and_how_to_go_on(one: Box) -> None:
+    """Held up by the write lock of another process, interrupted by a person."""
+    change = entry.open_change(find_project(), "add-oauth")
+    with change.writing():
+        process = subprocess.Popen(
+            [AGENTD, "drop", "add-oauth", "--yes"], cwd=one.root, env=one.env, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "run the same command again" in err
+    assert change.read().phase == "drafting"
+
+
+def test_a_folder_that_cannot_be_used_is_named(one: Box) -> None:
+    """A file stands in its place; that stops root too."""
+    (one.root / ".git/agentd/locks/add-oauth.run").unlink(missing_ok=True)
+    (one.root / ".git/agentd/locks").rename(one.root / ".git/agentd/old")
+    (one.root / ".git/agentd/locks").write_text("")
+    ran = one.agentd("drop", "add-oauth", "--yes")
+    assert ran.code == 3 and ".git/agentd/locks" in ran.err
+
+
+def test_transitions_are_refused_with_what_is_possible(one: Box) -> None:
+    from agentd.errors import WrongPhase
+
+    change = entry.open_change(find_project(), "add-oauth")
+    with pytest.raises(WrongPhase, match=r"drafting cannot take 'archived' .it can take: plan-generated, dropped"):
+        change.update(lambda old: old.moved(Event.ARCHIVED, by="agentd", why="", at="t"))
+
+
+def test_bare_agentd_shows_its_commands(one: Box) -> None:
+    ran = one.agentd()
+    assert ran.code == 0
+    for name in ("init", "list", "status", "drop", "config", "completion"):
+        assert f"\n  {name} " in ran.out
+    assert one.agentd("--version").out.startswith("agentd 0.")

@@ -1,0 +1,198 @@
+"""Which agents are found, and who gets which seat."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentd.config import load
+from agentd.detect import FoundAgent, Login, find_agents, map_roles, notes
+from agentd.terms import Role
+
+VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Callable[[str], bool]:
+    """A PATH of one folder, with gemini and codex in it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("gemini", "codex"):
+        (folder / name).write_text("#!/bin/sh\nexit 99\n")
+        (folder / name).chmod(0o755)
+    (folder / "claude").write_text("not a program\n")
+    return lambda program: shutil.which(program, path=str(folder)) is not None
+
+
+def logins(environ: dict[str, str], home: Path, platform: str = "linux") -> dict[str, str]:
+    found = find_agents(environ, home, lambda program: True, platform)
+    return {agent.name: str(agent.login) for agent in found if agent.login is not Login.NO}
+
+
+def touch(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0)  # existence is enough: it cannot even be read
+
+
+def agents(**logins: str) -> tuple[FoundAgent, ...]:
+    """gemini="yes" is installed and logged in; what is not named is not installed."""
+    found = find_agents({}, Path("/nowhere"), lambda program: program in logins, "linux")
+    return tuple(
+        FoundAgent(a.name, a.vendor, a.installed, Login(logins.get(a.name, "no")), a.to_install, a.to_log_in)
+        for a in found
+    )
+
+
+def seats(found: tuple[FoundAgent, ...]) -> list[str]:
+    """Planner, challenger, implementer, reviewer."""
+    roles = map_roles(found)
+    assert list(roles) == list(Role)
+    return list(roles.values())
+
+
+def test_an_agent_is_installed_when_its_program_is_on_the_path(
+    tmp_path: Path, programs: Callable[[str], bool]
+) -> None:
+    found = find_agents({}, tmp_path / "home", programs)
+    assert {agent.name: agent.installed for agent in found} == {"gemini": True, "codex": True, "claude": False}
+    assert {agent.name: agent.vendor for agent in found} == VENDORS
+    assert [agent.to_install.split()[-1] for agent in found] == [
+        "@google/gemini-cli",
+        "@openai/codex",
+        "@anthropic-ai/claude-code",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("GEMINI_API_KEY", "gemini"),
+        ("GOOGLE_API_KEY", "gemini"),
+        ("OPENAI_API_KEY", "codex"),
+        ("CODEX_API_KEY", "codex"),
+        ("ANTHROPIC_API_KEY", "claude"),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "claude"),
+    ],
+)
+def test_a_key_is_a_login(tmp_path: Path, variable: str, name: str) -> None:
+    assert logins({variable: "set"}, tmp_path) == {name: "yes"}
+    assert logins({variable: ""}, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [(".gemini/oauth_creds.json", "gemini"), (".codex/auth.json", "codex"), (".claude/.credentials.json", "claude")],
+)
+def test_a_login_file_is_a_login(tmp_path: Path, file: str, name: str) -> None:
+    touch(tmp_path / file)
+    assert logins({}, tmp_path) == {name: "yes"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "name"),
+    [
+        ("GEMINI_CLI_HOME", ".gemini/oauth_creds.json", "gemini"),
+        ("CODEX_HOME", "auth.json", "codex"),
+        ("CLAUDE_CONFIG_DIR", ".credentials.json", "claude"),
+    ],
+)
+def test_a_moved_home_is_the_one_that_counts(tmp_path: Path, variable: str, file: str, name: str) -> None:
+    home, moved = tmp_path / "home", tmp_path / "moved"
+    for left in (".gemini/oauth_creds.json", ".codex/auth.json", ".claude/.credentials.json"):
+        touch(home / left)
+    assert name not in logins({variable: str(moved)}, home)
+    touch(moved / file)
+    assert logins({variable: str(moved)}, tmp_path / "empty") == {name: "yes"}
+
+
+def test_what_cannot_be_seen_is_unknown(tmp_path: Path) -> None:
+    assert logins({}, tmp_path, "darwin") == {"claude": "unknown"}  # it may lie in the keychain
+    assert logins({"ANTHROPIC_API_KEY": "set"}, tmp_path, "darwin") == {"claude": "yes"}
+    assert logins({"GOOGLE_GENAI_USE_VERTEXAI": "true"}, tmp_path) == {"gemini": "unknown"}
+    touch(tmp_path / ".gemini/.env")
+    assert logins({}, tmp_path) == {"gemini": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (agents(gemini="yes", codex="yes", claude="yes"), "gemini codex claude codex"),
+        (agents(codex="yes", claude="yes"), "claude codex claude codex"),
+        (agents(gemini="yes", claude="yes"), "gemini claude claude gemini"),
+        (agents(gemini="yes", codex="yes"), "gemini codex codex gemini"),
+        (agents(gemini="yes"), "gemini gemini gemini gemini"),
+        (agents(codex="no"), "codex codex codex codex"),
+        (agents(claude="unknown"), "claude claude claude claude"),
+        (agents(gemini="no", codex="no", claude="no"), "gemini codex claude codex"),
+        # logged in beats not logged in, even if judge and maker are then of one vendor
+        (agents(gemini="no", codex="no", claude="yes"), "claude claude claude claude"),
+        (agents(gemini="no", codex="yes", claude="yes"), "claude codex claude codex"),
+        # unknown beats no
+        (agents(gemini="no", codex="unknown", claude="no"), "codex codex codex codex"),
+        # a login that cannot be seen is as good as one that can
+        (agents(codex="yes", claude="unknown"), "claude codex claude codex"),
+        (agents(gemini="yes", codex="yes", claude="unknown"), "gemini codex claude codex"),
+        (agents(), "gemini codex claude codex"),
+        ((), "gemini codex claude codex"),
+    ],
+)
+def test_seats(found: tuple[FoundAgent, ...], expected: str) -> None:
+    assert seats(found) == expected.split()
+
+
+def test_judge_and_maker_are_of_two_vendors_whenever_two_can_be_used() -> None:
+    states = ("yes", "unknown", "no", None)
+    for combination in ((a, b, c) for a in states for b in states for c in states):
+        named = {name: state for name, state in zip(VENDORS, combination, strict=True) if state}
+        best = [name for name, state in named.items() if state != "no"] or list(named) or list(VENDORS)
+        planner, challenger, implementer, reviewer = seats(agents(**named))
+        assert {planner, challenger, implementer, reviewer} <= set(best), named
+        assert (planner == challenger) == (implementer == reviewer) == (len(best) == 1), named
+
+
+def test_with_no_agent_the_seats_are_the_defaults_of_the_configuration(tmp_path: Path) -> None:
+    defaults = load(None, environ={}, user_file=tmp_path / "missing.toml")
+    assert dict(map_roles(())) == dict(defaults.roles)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentences"),
+    [
+        (agents(gemini="yes", codex="yes", claude="yes"), []),
+        (
+            agents(),
+            [
+                "No agent was found; install at least one, better two of different vendors: "
+                "`npm install -g @google/gemini-cli`, `npm install -g @openai/codex`, "
+                "`npm install -g @anthropic-ai/claude-code`."
+            ],
+        ),
+        (
+            agents(claude="yes"),
+            [
+                "Judge and maker are both of Anthropic, so the judge only has a fresh session; "
+                "for a second vendor's opinion: `npm install -g @openai/codex`."
+            ],
+        ),
+        (
+            agents(claude="yes", codex="no"),
+            [
+                "Judge and maker are both of Anthropic, so the judge only has a fresh session.",
+                "codex is installed but not logged in: type `codex login`.",
+            ],
+        ),
+        (
+            agents(codex="yes", claude="unknown"),
+            ["Whether claude is logged in cannot be seen from here; if not: type `claude`."],
+        ),
+    ],
+)
+def test_a_sentence_for_each_thing_to_know(found: tuple[FoundAgent, ...], sentences: list[str]) -> None:
+    assert list(notes(found)) == sentences
+
+
+def test_seats_that_a_person_chose_are_noted_too() -> None:
+    found = agents(gemini="yes", codex="yes", claude="yes")
+    mine = {Role.PLANNER: "mine", Role.CHALLENGER: "codex", Role.IMPLEMENTER: "codex", Role.REVIEWER: "codex"}
+    assert notes(found, mine) == ("Judge and maker are both of OpenAI, so the judge only has a fresh session.",)
