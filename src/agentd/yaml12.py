@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from yaml import events
+from yaml._yaml import CParser
 
 from agentd.errors import AgentdError
 
@@ -37,6 +38,7 @@ _CORE: tuple[tuple[str, str, str, Callable[[str], Any]], ...] = (
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789", float),
     ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.", lambda t: float(t.replace(".", "", 1))),
 )
+_NOT_TEXT = {"", *(char for _, _, first, _ in _CORE for char in first)}
 _PLAIN = tuple((re.compile(pattern), make) for _, pattern, _, make in _CORE)
 # Unicode line breaks, which readers of YAML treat differently unless they are escaped.
 _ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
@@ -59,23 +61,26 @@ def _build(text: str) -> Any:
     """Events to data without recursion, so that depth cannot break us."""
     root: list[Any] = []
     stack: list[_Open] = [_Open(root)]
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        match event:
-            case events.ScalarEvent():
-                stack[-1].add(_scalar(event, line), line)
-            case events.SequenceStartEvent() | events.MappingStartEvent():
-                if len(stack) > DEPTH:
-                    raise BadYaml(f"nested more than {DEPTH} deep", line)
-                stack.append(_Open([] if isinstance(event, events.SequenceStartEvent) else {}))
-            case events.SequenceEndEvent() | events.MappingEndEvent():
-                done = stack.pop()
-                stack[-1].add(done.value, line)
-            case events.AliasEvent():
-                raise BadYaml("anchors and aliases are not read here; write the value out", line)
-            case events.DocumentStartEvent() if root:
-                raise BadYaml("a second document starts here", line)
-    return root[0] if root else None
+    parser = CParser(text)
+    while True:
+        event: Any = parser.get_event()
+        kind = type(event)
+        line = event.start_mark.line + 1
+        if kind is events.ScalarEvent:
+            stack[-1].add(_scalar(event, line), line)
+        elif kind is events.SequenceStartEvent or kind is events.MappingStartEvent:
+            if len(stack) > DEPTH:
+                raise BadYaml(f"nested more than {DEPTH} deep", line)
+            stack.append(_Open([] if kind is events.SequenceStartEvent else {}))
+        elif kind is events.SequenceEndEvent or kind is events.MappingEndEvent:
+            done = stack.pop()
+            stack[-1].add(done.value, line)
+        elif kind is events.AliasEvent:
+            raise BadYaml("anchors and aliases are not read here; write the value out", line)
+        elif kind is events.DocumentStartEvent and root:
+            raise BadYaml("a second document starts here", line)
+        elif kind is events.StreamEndEvent:
+            return root[0] if root else None
 
 
 class _Open:
@@ -101,7 +106,7 @@ class _Open:
 def _scalar(event: events.ScalarEvent, line: int) -> Any:
     if event.tag not in (None, "!", _STR_TAG):
         raise BadYaml(f"the tag {event.tag} is not read here", line)
-    if event.tag is None and event.implicit[0]:
+    if event.tag is None and event.implicit[0] and event.value[:1] in _NOT_TEXT:
         for pattern, make in _PLAIN:
             if pattern.fullmatch(event.value):
                 return make(event.value)

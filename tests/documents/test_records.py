@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from support import EXAMPLE
 
 from agentd.documents import records
 from agentd.documents.records import Edit
+from agentd.documents.standing import ADDED, open_counts, standing
 from agentd.errors import StateError
+from support import EXAMPLE
 
 NAMES = ("challenge-1", "challenge-2", "review-1")
 TEXTS = {name: (EXAMPLE / "reviews" / f"{name}.yaml").read_text() for name in NAMES}
@@ -20,7 +21,7 @@ def test_an_example_is_written_back_to_its_bytes(name: str) -> None:
 
 
 def states(*names: str) -> dict[str, str]:
-    return {finding.id: str(finding.state) for finding in records.standing(RECORDS[name] for name in names)}
+    return {finding.id: str(finding.state) for finding in standing(RECORDS[name] for name in names)}
 
 
 def test_a_makers_fixed_leaves_a_finding_open() -> None:
@@ -33,7 +34,7 @@ def test_the_judges_last_word_counts() -> None:
 
 
 def test_open_findings_are_counted_by_severity() -> None:
-    counts = records.open_counts(records.standing(RECORDS.values()))
+    counts = open_counts(standing(RECORDS.values()))
     assert counts == {"high": 1, "medium": 0, "low": 2}
 
 
@@ -48,7 +49,16 @@ def test_a_persons_edit_closes_and_regrades() -> None:
     )
     again = records.parse(records.render(first), "again")
     assert again == first
-    assert records.open_counts(records.standing([again])) == {"high": 0, "medium": 0, "low": 2}
+    assert open_counts(standing([again])) == {"high": 0, "medium": 0, "low": 2}
+
+
+def test_a_finding_that_a_person_added_stands_with_the_others() -> None:
+    added = Edit("P1", ADDED, {"severity": "high", "title": "No limit on tries"}, "person:dev", "t")
+    closed = Edit("P1", "state", "accepted", "person:dev", "t")
+    first = replace(RECORDS["challenge-1"], edits=(added,))
+    assert open_counts(standing([first])) == {"high": 2, "medium": 1, "low": 1}
+    assert open_counts(standing([replace(first, edits=(added, closed))])) == {"high": 1, "medium": 1, "low": 1}
+    assert open_counts(standing([first, RECORDS["challenge-2"]])) == {"high": 1, "medium": 0, "low": 1}
 
 
 @pytest.mark.parametrize(

@@ -132,12 +132,12 @@ def summarize(path: str) -> Summary:
     from pathlib import Path  # late: YAML and its kin cost more than a listing
 
     from agentd.change import folder as folders
-    from agentd.documents import records
+    from agentd.documents.standing import open_counts, standing
     from agentd.errors import AgentdError
 
     folder = Path(path)
     try:
-        counts = records.open_counts(records.standing(folders.read_records(folder)))
+        counts = open_counts(standing(folders.read_records(folder)))
         return _row(folders.read_state(folder), tuple(counts.values()))
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)

@@ -59,11 +59,11 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
     from pathlib import Path  # late: the overview reads no YAML
 
     from agentd.change.folder import read_records, read_state
-    from agentd.documents import records
+    from agentd.documents.standing import standing
 
     assert found.folder
     state = read_state(Path(found.folder))
-    open_ones = [f for f in records.standing(read_records(Path(found.folder))) if f.state.is_open]
+    open_ones = [f for f in standing(read_records(Path(found.folder))) if f.state.is_open]
     last = state.steps[-1] if state.steps else None
     return {
         **report.row(project, found),

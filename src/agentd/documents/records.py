@@ -3,8 +3,8 @@
 A record is written once; only `answers` and `edits` are filled in later.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentd import yaml12
@@ -97,39 +97,6 @@ class Record:
     edits: tuple[Edit, ...] = ()
     checks: tuple[Mapping[str, Any], ...] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
-    """Every finding of a change as it stands: the last word on it counts. Records come in order.
-
-    A maker's `fixed` leaves a finding open, so answers say nothing here.
-    """
-    findings: dict[str, Finding] = {}
-    for record in records:
-        for finding in record.findings:
-            findings[finding.id] = finding
-        for word in record.previous:
-            if word.id in findings:
-                findings[word.id] = replace(findings[word.id], state=word.state)
-        for edit in record.edits:
-            if edit.id in findings:
-                findings[edit.id] = _edited(findings[edit.id], edit)
-    return tuple(findings.values())
-
-
-def open_counts(findings: Iterable[Finding]) -> dict[Severity, int]:
-    counts = dict.fromkeys(Severity, 0)
-    for finding in findings:
-        counts[finding.severity] += finding.state.is_open
-    return counts
-
-
-def _edited(finding: Finding, edit: Edit) -> Finding:
-    if edit.field == "state":
-        return replace(finding, state=FindingState(edit.to))
-    if edit.field == "severity":
-        return replace(finding, severity=Severity(edit.to))
-    return finding
 
 
 def parse(text: str, name: str) -> Record:

@@ -1,0 +1,106 @@
+"""What a delta takes away or renames, and how a requirement is named in one line."""
+
+import re
+from dataclasses import dataclass, field
+
+from agentd.documents import scenario
+from agentd.documents.prose import Item, fields, items
+from agentd.documents.text import Document, Span
+
+REQUIREMENT = re.compile(r"^###\s+((?:[A-Z]+-)?R\d+)(?::|\s+-)\s+(\S.*)$")
+"""Heading of a requirement: its id, its title. `[validation] requirement_pattern` replaces it."""
+
+_LEVELS = ("###", "##", "####")
+_ARROW = re.compile(r"\s*+(?:→|->|=>)\s*+")
+_LONGEST = 1000  # characters of an entry under Removed or Renamed; a longer one is no title
+
+Unread = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A requirement by id and title, as in `R4: Error format`."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A requirement by its id, or a scenario by its title; then the id is empty."""
+
+    id: str
+    title: str = ""
+    reason: str = ""
+    span: Span = field(default=Span(0, 0), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    old: Named
+    new: Named
+    span: Span = field(default=Span(0, 0), compare=False)
+
+
+def named(text: str, pattern: re.Pattern[str] = REQUIREMENT) -> Named | None:
+    """The requirement that an entry names: `R4: Error format`, **R4**: Error format, or R4 alone."""
+    words = text.strip()
+    if words.startswith(("**", "`")):
+        words = words.replace("**", "", 2).replace("`", "", 2)
+    if not words or len(words) > _LONGEST:
+        return None
+    bare = words.rstrip(": -")
+    for level in _LEVELS:
+        match = pattern.match(f"{level} {words}")
+        if match:
+            return of_match(match)
+        alone = pattern.match(f"{level} {bare}: x")
+        if alone and of_match(alone).id == bare:
+            return Named(bare, "")
+    return None
+
+
+def of_match(match: re.Match[str]) -> Named:
+    """A pattern of the project's own may have no group for the title."""
+    title = match[2] if match.re.groups > 1 else ""
+    return Named((match[1] if match.re.groups else match[0]) or "", (title or "").strip())
+
+
+def _entries(document: Document, title: str) -> tuple[Item, ...]:
+    section = document.section(title) or document.section(f"{title} Requirements")
+    return items(document, section.inner) if section else ()
+
+
+def read_removed(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[Removed, ...], Unread]:
+    good: list[Removed] = []
+    bad: list[tuple[str, int]] = []
+    for entry in _entries(document, "Removed"):
+        title = scenario.name_of(entry.text) if len(entry.text) <= _LONGEST else None
+        name = Named("", title) if title else named(entry.text, pattern)
+        if name and entry.bulleted:
+            reason = next((one.full for one in fields(document, entry.below, {"reason"})), "")
+            good.append(Removed(name.id, name.title, reason, entry.span))
+        else:
+            bad.append((entry.text[:60], entry.span.start))
+    return tuple(good), tuple(bad)
+
+
+def read_renamed(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[Renamed, ...], Unread]:
+    good: list[Renamed] = []
+    bad: list[tuple[str, int]] = []
+    for entry in _entries(document, "Renamed"):
+        pair = _pair(entry.text, pattern) if entry.bulleted and len(entry.text) <= _LONGEST else None
+        if pair:
+            good.append(Renamed(*pair, entry.span))
+        else:
+            bad.append((entry.text[:60], entry.span.start))
+    return tuple(good), tuple(bad)
+
+
+def _pair(text: str, pattern: re.Pattern[str]) -> tuple[Named, Named] | None:
+    """Split at the first arrow that has a requirement on both sides: a title may hold arrows too."""
+    for arrow in _ARROW.finditer(text):
+        old, new = named(text[: arrow.start()], pattern), named(text[arrow.end() :], pattern)
+        if old and new:
+            return old, new
+    return None

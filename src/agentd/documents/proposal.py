@@ -1,0 +1,224 @@
+"""proposal.md: what a change is, why, and what it touches."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from agentd import yaml12
+from agentd.documents import affected, blocks, frontmatter
+from agentd.documents import text as base
+from agentd.documents.affected import AffectedSpec
+from agentd.documents.blocks import NAME, ReviewBlock
+from agentd.documents.order import Order, order
+from agentd.documents.prose import Field, block, fields, is_nothing, item, items, one_line
+from agentd.documents.text import Document, Section, Span
+
+_LABELS = {
+    "scope": "scope",
+    "affected specs": "affected_specs",
+    "affected spec": "affected_specs",
+    "affected files": "affected_files",
+    "affected code": "affected_code",
+    "breaking changes": "breaking_changes",
+    "breaking change": "breaking_changes",
+    "breaking": "breaking_changes",
+}
+_TITLE = re.compile(r"(?:change|proposal)\s*+:\s*+", re.IGNORECASE)
+# `patch/minor/major` is a template that nobody filled in.
+_SCOPE = re.compile(r"[\s*_`]*+(patch|minor|major)\b(?!\s*[|/])")
+_NUMBER = re.compile(r"[\s*_~≈]*+([0-9]{1,9})\b(?![./])")
+_CODE = re.compile(r"`([^`]++)`")
+
+
+class Scope(StrEnum):
+    PATCH = "patch"
+    MINOR = "minor"
+    MAJOR = "major"
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """None where the document does not say."""
+
+    scope: Scope | None = None
+    affected_specs: tuple[AffectedSpec, ...] = ()
+    affected_files: int | None = None
+    affected_code: tuple[str, ...] = ()
+    breaking_changes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    id: str
+    summary: str
+    why: str
+    what_changes: tuple[str, ...]
+    impact: Impact
+    created: str = ""
+    version: int | None = 1
+    reviews: tuple[ReviewBlock, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where each thing stands, by the names used here; what is missing has no line."""
+    unread: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """What stands among the affected specs and is no spec id, with its line."""
+
+
+def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> Order:
+    """The affected specs as they are to be written; `known` are the specs that exist already."""
+    return order({spec.id: spec.depends for spec in impact.affected_specs}, known)
+
+
+# ---- reading
+
+
+def parse(text: str, name: str = NAME) -> Proposal:
+    body, reviews = blocks.split(text, name)
+    document = base.parse(body, name)
+    front = frontmatter.read(document)
+    lines = {key: front.line(key) for key in ("id", "created", "version") if key in front}
+    named = affected.read(document, front)
+    if named.line:
+        lines["affected_specs"] = named.line
+    found = _impact_fields(document, lines)
+    texts = {key: _section(document, key, lines) for key in ("Summary", "Why", "What Changes")}
+    return Proposal(
+        id=front.string("id") or _title(document, lines),
+        summary=_words(document, texts["Summary"]),
+        why=_words(document, texts["Why"]),
+        what_changes=_list(document, texts["What Changes"]),
+        impact=Impact(
+            scope=_scope(found.get("scope")),
+            affected_specs=named.specs,
+            affected_files=_count(document, found.get("affected_files")),
+            affected_code=_paths(document, found.get("affected_code")),
+            breaking_changes=_unless_nothing(found.get("breaking_changes")),
+        ),
+        created=front.string("created"),
+        version=front.number("version"),
+        reviews=reviews,
+        lines=lines,
+        unread=named.unread,
+    )
+
+
+def _title(document: Document, lines: dict[str, int]) -> str:
+    """The id in `# Change: add-oauth`, for a document without frontmatter."""
+    for heading in document.headings:
+        match = _TITLE.match(heading.title)
+        if heading.level == 1 and match:
+            lines.setdefault("id", heading.line)
+            return heading.title[match.end() :].strip("` ")
+    return ""
+
+
+def _section(document: Document, title: str, lines: dict[str, int]) -> Section | None:
+    section = document.section(title)
+    if section:
+        lines[title.lower().replace(" ", "_")] = section.heading.line
+    return section
+
+
+def _words(document: Document, section: Section | None) -> str:
+    return document.words(section.inner) if section else ""
+
+
+def _list(document: Document, section: Section | None) -> tuple[str, ...]:
+    found = items(document, section.inner) if section else ()
+    return tuple(one.full for one in found if not is_nothing(one.full))
+
+
+def _impact_fields(document: Document, lines: dict[str, int]) -> dict[str, Field]:
+    section = _section(document, "Impact", lines)
+    found: dict[str, Field] = {}
+    for one in fields(document, section.inner, _LABELS) if section else ():
+        key = _LABELS[one.label]
+        found.setdefault(key, one)
+        lines.setdefault(key, one.span.start)
+    return found
+
+
+def _scope(found: Field | None) -> Scope | None:
+    match = _SCOPE.match(found.value.casefold()) if found else None
+    return Scope(match[1]) if match else None
+
+
+def _count(document: Document, found: Field | None) -> int | None:
+    """The number that the line starts with, or how many files it names."""
+    match = _NUMBER.match(found.value) if found else None
+    if match:
+        return int(match[1])
+    return len(_paths(document, found)) if found and found.full else None
+
+
+def _paths(document: Document, found: Field | None) -> tuple[str, ...]:
+    """Code spans, or names between commas, or a nested list of either."""
+    if found is None:
+        return ()
+    texts = [found.value] if found.value else [one.text for one in items(document, found.below)]
+    paths = [path for text in texts for path in _CODE.findall(text) or text.split(",")]
+    return tuple(path.strip(" []\"'`") for path in paths if not is_nothing(path))
+
+
+def _unless_nothing(found: Field | None) -> str | None:
+    return None if found is None or is_nothing(found.full) else found.full
+
+
+# ---- writing
+
+
+def render(proposal: Proposal) -> str:
+    text = frontmatter.render(_front(proposal)) + "\n" + _body(proposal)
+    for review in proposal.reviews:
+        text = blocks.append(text, review)
+    return text
+
+
+def revise(old_text: str, proposal: Proposal, name: str = NAME) -> str:
+    """The new proposal in place of the old one; review blocks, dates and other frontmatter stay."""
+    document = base.parse(old_text, name)
+    head = frontmatter.revised(document, _front(proposal), keep=("version", "created"))
+    text = head + document.native("\n" + _body(proposal))
+    found = blocks.find(old_text, name)
+    if not found:
+        return text
+    return text + document.newline + document.cut(Span(found[0].line, len(document.lines)))
+
+
+def _front(proposal: Proposal) -> dict[str, Any]:
+    front: dict[str, Any] = {"id": proposal.id, "type": "proposal", "version": proposal.version or 1}
+    if proposal.created:
+        front["created"] = proposal.created
+    front["affected_specs"] = [
+        {"id": spec.id, "depends": yaml12.FlowList(spec.depends)} for spec in proposal.impact.affected_specs
+    ]
+    return front
+
+
+def _body(proposal: Proposal) -> str:
+    changes = "\n".join(item(change) for change in proposal.what_changes)
+    parts = [
+        f"# Change: {one_line(proposal.id)}",
+        "## Summary",
+        block(proposal.summary, 2),
+        "## Why",
+        block(proposal.why, 2),
+        "## What Changes",
+        changes,
+        "## Impact",
+        "\n".join(_impact_lines(proposal.impact)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _impact_lines(impact: Impact) -> list[str]:
+    specs = ", ".join(f"`{spec.id}`" for spec in impact.affected_specs)
+    lines = [f"- Scope: {impact.scope}"] if impact.scope else []
+    lines.append(f"- Affected specs: {specs or 'none'}")
+    if impact.affected_files is not None:
+        lines.append(f"- Affected files: {impact.affected_files}")
+    if impact.affected_code:
+        lines.append("- Affected code: " + ", ".join(f"`{one_line(path)}`" for path in impact.affected_code))
+    lines.append(item(impact.breaking_changes or "none", "Breaking changes"))
+    return lines

@@ -1,0 +1,233 @@
+"""CHALLENGE.md, REVIEW.md and the review block of proposal.md, rendered from the record of a round.
+
+A person's recorded edits are applied, so that a document rendered again shows what stands.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentd.documents import blocks
+from agentd.documents.prose import block, fenced, item, one_line
+from agentd.documents.records import Evidence, Finding, Previous, Record
+from agentd.documents.standing import findings, previous
+from agentd.errors import StateError
+from agentd.fields import Fields
+from agentd.terms import CheckStatus, FindingState
+
+SAME_VENDOR = "Judge and maker are the same vendor; the judge had a fresh session."
+NO_CHECKS = "**No checks are configured.** Nothing was run on this tree: only the judge's reading speaks for it."
+MANY = 20  # names of tests in one line
+
+_TAG = re.compile(r"<(?=/?review\b)", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_RETURN = re.compile(r"\r\n?")
+_TAG_MARK = "\0"  # cannot be in a cleaned text
+
+
+def render(record: Record, *, number: int | None = None, same_vendor: bool = False) -> str:
+    """`number` is that of the record's file, when it differs from the round."""
+    kind = record.kind
+    head = [
+        "---",
+        f"change: {record.change_id}",
+        f"type: {kind}",
+        f"round: {record.round}",
+        f"record: reviews/{kind}-{number or record.round}.yaml",
+        "---",
+    ]
+    parts = [
+        "\n".join(head),
+        f"# {kind.title()}: {record.change_id}",
+        f"**Verdict**: {record.verdict}",
+        _round(record, same_vendor),
+        "## Summary",
+        *(block(_untagged(text)) for text in _said_in_short(record)),
+        *(_evidence(record) if kind == "review" else ()),
+        "## Issues",
+        *([_finding(finding) for finding in findings(record)] or ["None."]),
+        "## Earlier findings",
+        "\n".join(_previous(word, record) for word in previous(record)) or "None.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def block_of(record: Record, *, iteration: int | None = None) -> blocks.ReviewBlock:
+    """The block of a challenge: earlier findings as they stand, then the new ones."""
+    rows: list[Finding | Previous] = [*previous(record), *findings(record)]
+    lines = "\n".join(f"- {row.id} ({row.severity}, {row.state}): {one_line(_clean(row.title))}" for row in rows)
+    # The tags are left to the writer of blocks, which escapes what it reads back.
+    summary = [_TAG_MARK.join(_TAG.split(text)) for text in _said_in_short(record)]
+    texts = [block(text).replace(_TAG_MARK, "<") for text in summary]
+    parts = [f"**Verdict**: {record.verdict}", *texts, lines]
+    return blocks.ReviewBlock(
+        status=record.verdict.lower(),
+        iteration=record.round if iteration is None else iteration,
+        reviewer=who(record.by),
+        text="\n\n".join(part for part in parts if part),
+    )
+
+
+def block_text(record: Record, *, iteration: int | None = None) -> str:
+    return blocks.render(block_of(record, iteration=iteration))
+
+
+# ---- pieces
+
+
+def who(by: str) -> str:
+    """Who, for a reader: `agent:codex` is codex, `check:tests` is check tests."""
+    kind, colon, name = by.partition(":")
+    if not colon:
+        return _line(by)
+    return _line(f"{kind} {name}" if kind in ("check", "rule") else name)
+
+
+def _round(record: Record, same_vendor: bool) -> str:
+    model = f" ({_line(record.model)})" if record.model else ""
+    line = f"Round {record.round}, {record.at}. Judge: {who(record.by)}{model}. Maker: {who(record.made_by)}."
+    return f"{line} {SAME_VENDOR}" if same_vendor else line
+
+
+def _said_in_short(record: Record) -> list[str]:
+    overruled = f"The judge reported {record.reported}. {record.overruled}" if record.overruled else ""
+    return [_clean(record.summary), _clean(overruled)]
+
+
+def _finding(finding: Finding) -> str:
+    bullets = [
+        f"- **Severity**: {finding.severity.title()}",
+        _bullet("Description", finding.what),
+        _bullet("Suggestion", finding.suggestion),
+        _bullet("Spec Reference", finding.requirement),
+        _bullet("Evidence", f"{_place(finding)}, {_verified(finding)}"),
+        *_quote(finding.evidence),
+        f"- **Found by**: {who(finding.by)}",
+        f"- **State**: {finding.state}",
+    ]
+    # A number sign at the end would be read as the closing mark of the heading.
+    title = re.sub(r"(?<!\S)(#+)$", r"\\\1", _line(finding.title))
+    return f"### {finding.id}: {title}\n\n" + "\n".join(bullets)
+
+
+def _place(finding: Finding) -> str:
+    evidence = finding.evidence
+    if finding.where or evidence is None:
+        return _line(finding.where or "none")
+    if evidence.check:
+        return _line(f"check {evidence.check}")
+    return _line(f"{evidence.file}:{evidence.line}" if evidence.line else evidence.file or "none")
+
+
+def _verified(finding: Finding) -> str:
+    if finding.verified:
+        return "verified"
+    return f"not verified: {_line(finding.unverified_because)}" if finding.unverified_because else "not verified"
+
+
+def _quote(evidence: Evidence | None) -> list[str]:
+    if evidence is None or not evidence.quote:
+        return []
+    return [f"  > {line}".rstrip() for line in _untagged(_clean(evidence.quote)).split("\n")]
+
+
+def _previous(word: Previous, record: Record) -> str:
+    lines = [f"- {word.id} ({word.severity}), {word.state}: {_line(word.title)}"]
+    if word.answer:
+        by = who(word.answered_by) if word.answered_by else "maker"
+        lines.append(_said(by, word.answer, word.answer_note or ""))
+    before = next((one.state for one in record.previous if one.id == word.id), word.state)
+    lines.append(_said(who(record.by), before, word.note))
+    return "\n".join(lines)
+
+
+def _said(by: str, state: FindingState, note: str) -> str:
+    return f"  - {by}, {state}: {_line(note)}" if note.strip() else f"  - {by}, {state}"
+
+
+# ---- evidence of a review
+
+
+def _evidence(record: Record) -> list[str]:
+    tree, base = (str(record.judged.get(key) or "")[:12] for key in ("tree", "base"))
+    compared = f", compared with {base}" if base else ""
+    parts = ["## Evidence", f"Tree {tree}{compared}." if tree else ""]
+    if not record.checks:
+        return [*parts, NO_CHECKS]
+    for check in record.checks:
+        parts += _check(check)
+    return parts
+
+
+def _check(check: Mapping[str, Any]) -> list[str]:
+    row = Fields(check, "a check of the record")
+    name = _line(row.text("name"))
+    status = row.choice("status", CheckStatus)
+    required = "required" if row.flag("required") else "not required"
+    before = row.inner("before")
+    known = before.texts("failed_tests") if before else ()
+    failed = row.texts("failed_tests")
+    code = row.take("exit_code")
+    bullets = [
+        f"- **Result**: {_words(status)} ({required})",
+        f"- **Command**: {_code(row.text('command', ''))}",
+        f"- **Exit code**: {'none' if code is None else _line(str(code))}",
+        f"- **Duration**: {row.count('duration_ms') / 1000:.1f} s",
+    ]
+    if counts := row.mapping("counts"):
+        bullets.append("- **Counts**: " + ", ".join(_line(f"{count} {kind}") for kind, count in counts.items()))
+    if failed:
+        bullets.append(f"- **Failed**: {_tests(failed, frozenset(known))}")
+    bullets.append(f"- **Before the first edit**: {_before(before)}")
+    tail = _clean(row.text("tail", "")).strip("\n")
+    return [f"### Check: {name}", "\n".join(bullets), fenced(tail, "text") if tail.strip() else ""]
+
+
+def _before(before: Fields | None) -> str:
+    if before is None:
+        return "not run"
+    try:
+        return _words(before.choice("status", CheckStatus))
+    except StateError:
+        return "unknown"
+
+
+def _tests(names: tuple[str, ...], known: frozenset[str]) -> str:
+    """The names, those that failed before the first edit marked; a long list is cut."""
+    shown = ", ".join(_code(name) + (" (known)" if name in known else "") for name in names[:MANY])
+    more = len(names) - MANY
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _words(status: CheckStatus) -> str:
+    return str(status).replace("-", " ")
+
+
+# ---- text of others
+
+
+def _clean(text: str) -> str:
+    """Text without control characters, its lines ended by line feeds."""
+    return _CONTROL.sub("\ufffd", _RETURN.sub("\n", text))
+
+
+def _untagged(text: str) -> str:
+    return _TAG.sub("&lt;", text)
+
+
+def _line(text: str) -> str:
+    return one_line(_untagged(_clean(text)))
+
+
+def _bullet(label: str, text: str | None) -> str:
+    text = _untagged(_clean(text or "")).strip()
+    return item(text or "none", f"**{label}**")
+
+
+def _code(text: str) -> str:
+    """A code span; its marks are longer than any inside."""
+    text = _line(text)
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    marks = "`" * (longest + 1)
+    gap = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{marks}{gap}{text}{gap}{marks}" if text else "none"

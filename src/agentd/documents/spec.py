@@ -1,0 +1,239 @@
+"""A spec: what must hold, and the scenarios that show it. Whole, or a delta that names only what changes.
+
+The spans of requirements and scenarios run from their heading to the line before the next one, blank lines
+included, so that a merge can cut and join them byte for byte. Scenarios may stand inside a requirement.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agentd.documents import delta, frontmatter, scenario
+from agentd.documents import text as base
+from agentd.documents.delta import REQUIREMENT, Named, Removed, Renamed, named, of_match
+from agentd.documents.prose import fields
+from agentd.documents.scenario import Scenario
+from agentd.documents.text import Document, Heading, Mark, Section, Span, trim
+
+__all__ = [
+    "REQUIREMENT",
+    "Named",
+    "Priority",
+    "Removed",
+    "Renamed",
+    "Requirement",
+    "Scenario",
+    "Spec",
+    "named",
+    "parse",
+]
+
+_TITLE = re.compile(r"spec(?:ification)?\s*+:\s*+", re.IGNORECASE)
+_LIKE_REQUIREMENT = re.compile(r"((?:[A-Z]+-)?R\d+)(?!\w)")
+_ASIDE = ("overview", "removed", "renamed")
+_CRITERIA = "acceptance criteria"
+
+
+class Priority(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    id: str
+    title: str
+    text: str
+    priority: Priority | None = None
+    span: Span = field(default=Span(0, 0), compare=False)
+    own: tuple[Span, ...] = field(default=(), compare=False)
+    """Its span without the scenarios that stand inside it."""
+
+    @property
+    def line(self) -> int:
+        return self.span.start
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    id: str
+    title: str
+    overview: str
+    requirements: tuple[Requirement, ...]
+    scenarios: tuple[Scenario, ...]
+    removed: tuple[Removed, ...] = ()
+    renamed: tuple[Renamed, ...] = ()
+    flow: str = ""
+    """The Mermaid text of the flow diagram, without its fence."""
+    version: int | None = 1
+    base_version: int | None = None
+    archived: str = ""
+    change: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """Where frontmatter keys and sections stand: `base_version`, `overview`, `acceptance_criteria`."""
+    strays: tuple[Heading, ...] = field(default=(), compare=False)
+    """Headings that look like requirements, or stand among them, and cannot be read as one."""
+    unread: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    """Entries under Removed and Renamed that name nothing, with their lines."""
+
+    @property
+    def is_delta(self) -> bool:
+        return self.base_version is not None
+
+    def requirement(self, id_: str) -> Requirement | None:
+        return next((one for one in self.requirements if one.id == id_), None)
+
+    def scenarios_of(self, id_: str) -> tuple[Scenario, ...]:
+        """The scenarios of a requirement; with an empty id those of the whole spec."""
+        return tuple(one for one in self.scenarios if one.requirement == id_)
+
+
+def parse(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
+    document = base.parse(text, name)
+    front = frontmatter.read(document)
+    keys = ("id", "title", "version", "base_version", "archived", "change")
+    lines = {key: front.line(key) for key in keys if key in front}
+    for section in document.sections:
+        if section.heading.level == 2:
+            lines.setdefault(section.heading.key.replace(" ", "_"), section.heading.line)
+    found = _read_units(document, pattern)
+    removed, unread_removed = delta.read_removed(document, pattern)
+    renamed, unread_renamed = delta.read_renamed(document, pattern)
+    overview = document.section("Overview")
+    return Spec(
+        id=front.string("id"),
+        title=front.string("title") or _title(document, lines),
+        overview=document.words(overview.inner) if overview else "",
+        requirements=tuple(found.requirements),
+        scenarios=tuple(found.scenarios),
+        removed=removed,
+        renamed=renamed,
+        flow=_flow(document),
+        version=front.number("version"),
+        base_version=front.number("base_version"),
+        archived=front.string("archived"),
+        change=front.string("change"),
+        lines=lines,
+        strays=tuple(found.strays),
+        unread=unread_removed + unread_renamed,
+    )
+
+
+def _title(document: Document, lines: dict[str, int]) -> str:
+    for heading in document.headings:
+        if heading.level == 1:
+            lines["title"] = heading.line
+            return _TITLE.sub("", heading.title, count=1)
+    return ""
+
+
+def _flow(document: Document) -> str:
+    """The first Mermaid diagram under Flow."""
+    section = document.section("Flow")
+    for fence in document.fences if section else ():
+        if section and fence.span.start in section.span and fence.info.startswith("mermaid"):
+            return document.words(fence.inner)
+    return ""
+
+
+@dataclass
+class _Units:
+    requirements: list[Requirement] = field(default_factory=list)
+    scenarios: list[Scenario] = field(default_factory=list)
+    strays: list[Heading] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A heading that opens a requirement, a scenario, or a group of scenarios of one requirement."""
+
+    section: Section
+    kind: str
+    name: Named
+    parent: str = ""
+
+
+def _read_units(document: Document, pattern: re.Pattern[str]) -> _Units:
+    found = _Units()
+    units = _classify(document, pattern, found.strays)
+    spans = _spans(units)
+    for unit, span in zip(units, spans, strict=True):
+        if unit.kind == "scenario":
+            found.scenarios.append(scenario.parse(document, unit.section, span, unit.parent))
+    inside = [one.span for one in found.scenarios][::-1]
+    for unit, span in zip(units, spans, strict=True):
+        if unit.kind == "requirement":
+            nested: list[Span] = []
+            while inside and inside[-1].start <= span.end:
+                nested.append(inside.pop())
+            own = _without(span, [one for one in nested if one.start in span])
+            found.requirements.append(_requirement(document, unit.name, span, own))
+    return found
+
+
+def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading]) -> list[_Unit]:
+    units: list[_Unit] = []
+    area = ""
+    parent: _Unit | None = None
+    for section in document.sections:
+        heading = section.heading
+        match = pattern.match(f"{'#' * heading.level} {heading.title}")
+        name = scenario.name_of(heading.title)
+        like = _LIKE_REQUIREMENT.match(heading.title)
+        if heading.level <= 2 and not match and name is None:
+            area = heading.key
+        if area in _ASIDE:
+            parent = None
+        elif name is not None:
+            units.append(_Unit(section, "scenario", Named("", name), parent.name.id if parent else ""))
+        elif area == _CRITERIA and (match or like):
+            group = of_match(match) if match else Named(like[1] if like else "", "")
+            parent = _Unit(section, "group", group)
+        elif match:
+            parent = _Unit(section, "requirement", of_match(match))
+            units.append(parent)
+        else:
+            if parent and heading.level <= parent.section.heading.level:
+                parent = None
+            if like or (area == "requirements" and heading.level == 3):
+                strays.append(heading)
+    return units
+
+
+def _spans(units: list[_Unit]) -> list[Span]:
+    """A unit ends with its section, or before: a scenario at the next unit, a requirement at the next one."""
+    spans: list[Span] = []
+    next_unit = next_requirement = units[-1].section.span.end + 1 if units else 0
+    for unit in reversed(units):
+        start, end = unit.section.span.start, unit.section.span.end
+        limit = next_unit if unit.kind == "scenario" else next_requirement
+        spans.append(Span(start, min(end, limit - 1)))
+        next_unit = start
+        if unit.kind == "requirement":
+            next_requirement = start
+    return spans[::-1]
+
+
+def _without(whole: Span, nested: list[Span]) -> tuple[Span, ...]:
+    pieces: list[Span] = []
+    start = whole.start
+    for span in nested:
+        pieces.append(Span(start, span.start - 1))
+        start = span.end + 1
+    pieces.append(Span(start, whole.end))
+    return tuple(piece for piece in pieces if len(piece))
+
+
+def _requirement(document: Document, name: Named, whole: Span, own: tuple[Span, ...]) -> Requirement:
+    lines = [line for span in own for line in range(span.start, span.end + 1)][1:]
+    priority = None
+    first = next((line for line in lines if document.content(line).strip()), None)
+    if first and document.mark(first) is Mark.TEXT:
+        for found in fields(document, Span(first, first), {"priority"}):
+            word = found.value.strip("*_` ").casefold()
+            priority = Priority(word) if word in tuple(Priority) else None
+    if priority:
+        lines = [line for line in lines if line != first]
+    return Requirement(name.id, name.title, trim([document.content(line) for line in lines]), priority, whole, own)

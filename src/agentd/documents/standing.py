@@ -1,0 +1,79 @@
+"""How findings stand: the last word on each counts, a judge's or a person's.
+
+A maker's `fixed` leaves a finding open, so answers say nothing here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agentd.documents.records import Finding, Previous, Record
+from agentd.fields import Fields
+from agentd.terms import FindingState, Severity
+
+T = TypeVar("T", Finding, Previous)
+
+ADDED = "added"
+"""The field of an edit by which a person made a finding; `to` holds what it says."""
+
+
+def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
+    """Every finding of a change after all its rounds. Records come in order."""
+    found: dict[str, Finding] = {}
+    for record in records:
+        found.update((one.id, one) for one in findings(record))
+        for word in record.previous:
+            if word.id in found:
+                found[word.id] = replace(found[word.id], state=word.state)
+        for edit in record.edits:
+            if edit.id in found and edit.field != ADDED:
+                found[edit.id] = _with_edit(found[edit.id], edit.field, edit.to)
+    return tuple(found.values())
+
+
+def open_counts(found: Iterable[Finding]) -> dict[Severity, int]:
+    counts = dict.fromkeys(Severity, 0)
+    for finding in found:
+        counts[finding.severity] += finding.state.is_open
+    return counts
+
+
+def findings(record: Record) -> tuple[Finding, ...]:
+    """The findings of one round and those a person added, with the person's edits."""
+    added = [_added(edit.id, edit.to, edit.by) for edit in record.edits if edit.field == ADDED]
+    return tuple(_edited(one, record) for one in (*record.findings, *added))
+
+
+def previous(record: Record) -> tuple[Previous, ...]:
+    """The judge's words on earlier findings, with the person's edits."""
+    return tuple(_edited(one, record) for one in record.previous)
+
+
+def _edited(one: T, record: Record) -> T:
+    for edit in record.edits:
+        if edit.id == one.id and edit.field != ADDED:
+            one = _with_edit(one, edit.field, edit.to)
+    return one
+
+
+def _with_edit(one: T, name: str, to: Any) -> T:
+    if name == "state":
+        return replace(one, state=FindingState(to))
+    return replace(one, severity=Severity(to)) if name == "severity" else one
+
+
+def _added(id_: str, data: Any, by: str) -> Finding:
+    row = Fields(data, f"the finding {id_}")
+    return Finding(
+        id=id_,
+        severity=row.choice("severity", Severity, Severity.MEDIUM),
+        title=row.text("title", ""),
+        what=row.text("what", ""),
+        suggestion=row.text("suggestion", ""),
+        requirement=row.text_or_none("requirement"),
+        where=None,
+        evidence=None,
+        verified=False,
+        by=by,
+        state=FindingState.OPEN,
+    )

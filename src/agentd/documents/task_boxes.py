@@ -1,0 +1,62 @@
+"""Tasks as checkboxes, `- [ ] 1.1 Title`, with bullets below them."""
+
+import re
+from collections.abc import Iterator
+
+from agentd.documents import task_forms
+from agentd.documents.faults import Fault
+from agentd.documents.task import Task
+from agentd.documents.task_values import Reader
+from agentd.documents.text import Document, Mark, Span
+from agentd.terms import Layer, TaskStatus
+
+BOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
+BOXES = {TaskStatus.PENDING: " ", TaskStatus.DONE: "x", TaskStatus.WAIVED: "-"}
+
+
+def from_box(document: Document, span: Span, layer: Layer | None) -> tuple[Task | None, list[Fault]]:
+    match = BOX.match(document.content(span.start))
+    assert match is not None
+    named = task_forms.name(match[3] or "")
+    reader = Reader(named.id)
+    raw, rest = task_forms.bullets(document, Span(span.start + 1, span.end))
+    mark = match[2].lower() or " "
+    status = TaskStatus.DONE if mark == "x" else TaskStatus.PENDING if mark == " " else TaskStatus.WAIVED
+    raw.values["status"] = [(span.start, str(status))]
+    return task_forms.build(reader, named, raw, span, layer, description=rest, literal=False)
+
+
+def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
+    """Each checkbox that opens a task, with the lines below that belong to it; `taken` spans are left out."""
+    open_line, indent, last, blank = 0, 0, 0, False
+    hidden = iter([*taken, Span(len(document.lines) + 1, len(document.lines) + 1)])
+    skip = next(hidden)
+    ends = {heading.line for heading in document.headings}
+    for line in range(1, len(document.lines) + 1):
+        while line > skip.end:
+            skip = next(hidden)
+        content = document.content(line)
+        if document.mark(line) is not Mark.TEXT and line not in skip:
+            last = line if document.mark(line) is Mark.FENCE else last
+            continue
+        margin = len(content) - len(content.lstrip())
+        box = None if line in skip else BOX.match(content)
+        opens = box is not None and (not open_line or margin <= indent or task_forms.name(box[3] or "").id != "")
+        ended = (
+            line in skip or line in ends or (content.strip() and margin <= indent and (blank or _is_item(content)))
+        )
+        if open_line and (opens or ended):
+            yield Span(open_line, last)
+            open_line = 0
+        if opens:
+            open_line, indent = line, margin
+        if content.strip():
+            last, blank = line, False
+        else:
+            blank = True
+    if open_line:
+        yield Span(open_line, last)
+
+
+def _is_item(content: str) -> bool:
+    return content.lstrip()[:2] in ("- ", "* ", "+ ")

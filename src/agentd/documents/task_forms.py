@@ -1,0 +1,292 @@
+"""A task from its parts: the name in its heading or checkbox, its YAML block or its bullets."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentd import yaml12
+from agentd.documents.faults import Fault
+from agentd.documents.prose import fields
+from agentd.documents.task import ID, Task, TaskFile, canonical, layer_of
+from agentd.documents.task_values import ACTIONS, Reader
+from agentd.documents.text import Document, Fence, Section, Span, trim
+from agentd.terms import Layer
+
+_WORDS = {
+    "id": "id",
+    "title": "title",
+    "file": "file",
+    "files": "file",
+    "path": "file",
+    "action": "action",
+    "spec": "spec_ref",
+    "specs": "spec_ref",
+    "spec ref": "spec_ref",
+    "spec refs": "spec_ref",
+    "spec reference": "spec_ref",
+    "requirement": "spec_ref",
+    "requirements": "spec_ref",
+    "depends": "depends_on",
+    "depends on": "depends_on",
+    "dependencies": "depends_on",
+    "status": "status",
+    "description": "description",
+}
+_KEY = re.compile(r"([ \t]*+)[\"']?([A-Za-z][A-Za-z_ -]*+)[\"']?[ \t]*+:(?=\s|$)")
+# Quoted text and comments are stepped over, so that only bare numbers are found.
+_BARE = re.compile(r"\"[^\"]*+\"|'[^']*+'|#.*|(?<![^\s,\[])[0-9]++(?:\.[0-9]++)++(?=[\s,\]]|$)")
+_TASK = re.compile(r"[*_`\[(]*+(task(?![a-z])\s*+(:?)[\s*_`\[(#]*+)?", re.IGNORECASE)
+_AFTER_ID = re.compile(r"[*_`\])]*+\s*+(?:[:.)\-–—][*_]*+)?\s*+")
+_NUMBER = re.compile(r"[0-9]{1,4}(?![\w.])")
+_LAYER = re.compile(
+    r"(?:(?:layer|phase|part)\s*+)?(?:[0-9]++\s*+[.:)–—-]*+\s*+)?(data|logic|integration|test)(?:ing|s)?(?:\s+layer)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a heading or checkbox calls itself. `called` is true for `Task …`."""
+
+    id: str
+    title: str
+    called: bool
+    colon: bool = False
+
+
+@dataclass(slots=True)
+class Raw:
+    """Values by what they mean, each with its line."""
+
+    values: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+
+    def add(self, word: str, line: int, value: Any) -> None:
+        meaning = _meaning(word)
+        if meaning:
+            self.values.setdefault(meaning, []).append((line, value))
+
+    def last(self, key: str, line: int) -> tuple[int, Any]:
+        return self.values.get(key, [(line, None)])[-1]
+
+
+def _meaning(word: str) -> str | None:
+    return _WORDS.get(word.strip().lower().replace("_", " ").replace("-", " "))
+
+
+def name(text: str) -> Name:
+    """`Task 1.1: Title`, `1.1 Title`, `**data.1** Title`."""
+    start = _TASK.match(text)
+    rest = text[start.end() :] if start else text
+    called = bool(start and start[1])
+    match = ID.match(rest) or (_NUMBER.match(rest) if called else None)
+    if match is None:
+        return Name("", _plain(rest if called else text), called, bool(start and start[2]))
+    after = _AFTER_ID.match(rest, match.end())
+    return Name(canonical(match[0]), _plain(rest[after.end() if after else match.end() :]), called)
+
+
+def _plain(title: str) -> str:
+    """A title without bold marks around all of it, or with a lone one left over from the id."""
+    title = title.strip()
+    if title.endswith("**") and title.count("**") == (2 if title.startswith("**") else 1):
+        title = title.strip("*").strip()
+    return re.sub(r"(?<!\S)\\(#+)$", r"\1", title) if title.endswith("#") else title
+
+
+def layer_in(title: str) -> Layer | None:
+    """The layer that a heading such as `1. Data Layer` names."""
+    match = _LAYER.fullmatch(title) if len(title) < 60 else None
+    return Layer({"test": "testing"}.get(match[1], match[1])) if match else None
+
+
+# ---- a heading with a YAML block
+
+
+def own_block(document: Document, starts: list[int], section: Section) -> Fence | None:
+    """The first YAML block that is the task's: it has a key of a task, or nothing stands before it."""
+    first = next((n for n in numbers(section.own) if document.content(n).strip()), 0)
+    for number in range(bisect_left(starts, section.own.start), len(starts)):
+        fence = document.fences[number]
+        if fence.span.start > section.own.end:
+            return None
+        yaml = fence.info.lower().split(maxsplit=1)[:1] in (["yaml"], ["yml"])
+        if yaml and (fence.span.start == first or any(_key_lines(document, fence.inner))):
+            return fence
+    return None
+
+
+def from_heading(
+    document: Document, named: Name, span: Span, fence: Fence | None, layer: Layer | None
+) -> tuple[Task | None, list[Fault]]:
+    """The task under a heading; without a block its bullets are read."""
+    line = span.start
+    reader = Reader(named.id)
+    if fence is None:
+        raw, rest = bullets(document, Span(line + 1, span.end))
+        if not raw.values:
+            reader.fault(line, "task-yaml", "there is no YAML block below the heading")
+        return build(reader, named, raw, span, layer, description=rest, literal=False)
+    raw = _block(document, fence, reader)
+    around = (Span(line + 1, fence.span.start - 1), Span(fence.span.end + 1, span.end))
+    rest = "\n\n".join(text for text in map(document.words, around) if text)
+    return build(reader, named, raw, span, layer, description=rest, literal=True, block=fence.inner)
+
+
+def _block(document: Document, fence: Fence, reader: Reader) -> Raw:
+    start = fence.span.start
+    raw = Raw()
+    if not fence.closed:
+        reader.fault(start, "task-yaml", "the YAML block is not closed, so nothing below it is read")
+        return raw
+    try:
+        data = yaml12.load("\n".join(_with_quoted_ids(document, fence.inner)))
+    except yaml12.BadYaml as error:
+        line = min(start + error.line, max(start, fence.inner.end))
+        reader.fault(line, "task-yaml", f"the block is not YAML: {error.message}")
+        return raw
+    if not isinstance(data, dict):
+        reader.fault(start, "task-yaml", 'the block must hold keys with values, such as `id: "1.1"`')
+        return raw
+    lines = dict(_key_lines(document, fence.inner))
+    for key, value in data.items():
+        raw.add(str(key), lines.get(str(key), start), value)
+    return raw
+
+
+def _with_quoted_ids(document: Document, span: Span) -> Iterator[str]:
+    """Ids are no numbers: a bare 1.10 would be read as 1.1."""
+    meaning: str | None = None
+    for line in numbers(span):
+        content = document.content(line)
+        key = _KEY.match(content)
+        meaning = _meaning(key[2]) if key else meaning
+        yield _BARE.sub(_quoted, content) if meaning in ("id", "depends_on") else content
+
+
+def _quoted(match: re.Match[str]) -> str:
+    return f'"{match[0]}"' if match[0][0] in "0123456789" else match[0]
+
+
+def _key_lines(document: Document, span: Span) -> Iterator[tuple[str, int]]:
+    """The keys of a task at the margin of a block, with their lines."""
+    margin: str | None = None
+    for line in numbers(span):
+        key = _KEY.match(document.content(line))
+        if key and (margin is None or key[1] == margin):
+            margin = key[1]
+            if _meaning(key[2]):
+                yield key[2].strip(), line
+
+
+def has_id(document: Document, fence: Fence) -> bool:
+    return any(_meaning(word) == "id" for word, _ in _key_lines(document, fence.inner))
+
+
+# ---- bullets
+
+
+def bullets(document: Document, span: Span) -> tuple[Raw, str]:
+    """Labelled lines, and the text of the others."""
+    raw = Raw()
+    taken: set[int] = set()
+    for found in fields(document, span, _WORDS):
+        whole = not found.value or found.value.endswith((",", ";")) or found.label == "description"
+        text = found.full if whole else found.value
+        if found.label in ("file", "files") and not found.value:
+            text = re.sub(r"^[ \t]*+[-*+][ \t]++", "", text, flags=re.MULTILINE).replace("\n", ", ")
+        elif found.label in ("depends", "depends on", "dependencies", "spec", "specs"):
+            text = text.replace("\n", " ").replace("- ", " ")
+        raw.add(found.label, found.span.start, text)
+        taken.update(numbers(found.span) if whole else (found.span.start,))
+    rest = [document.content(line) for line in numbers(span) if line not in taken]
+    margin = min((len(one) - len(one.lstrip()) for one in rest if one.strip()), default=0)
+    return raw, trim([one[margin:] for one in rest])
+
+
+# ---- both
+
+
+def build(
+    reader: Reader,
+    named: Name,
+    raw: Raw,
+    span: Span,
+    layer: Layer | None,
+    *,
+    description: str,
+    literal: bool,
+    block: Span | None = None,
+) -> tuple[Task | None, list[Fault]]:
+    id_ = _id(reader, named, raw, span.start)
+    if not id_:
+        return None, reader.faults
+    reader.id = id_
+    written = raw.last("title", span.start)[1]
+    title = named.title or (str(written).strip() if isinstance(written, str | int | float) else "")
+    if not title:
+        reader.fault(span.start, "task-title", "there is no title after the id")
+    own = layer_of(id_)
+    if own and layer and own is not layer:
+        reader.fault(span.start, "task-layer", f"it belongs to the {own} layer and stands under {layer}")
+    return Task(
+        id=id_,
+        title=title,
+        layer=own or layer,
+        files=_files(reader, raw, span.start, literal),
+        spec_refs=_once(
+            one for line, value in raw.values.get("spec_ref", ()) for one in reader.references(value, line)
+        ),
+        depends_on=_once(one for line, value in raw.values.get("depends_on", ()) for one in reader.ids(value, line)),
+        status=reader.status(*raw.last("status", span.start)[::-1]),
+        description=_description(raw, description),
+        span=span,
+        block=block,
+        lines=_lines(raw),
+    ), reader.faults
+
+
+def _id(reader: Reader, named: Name, raw: Raw, line: int) -> str:
+    at, value = raw.last("id", line)
+    written = canonical(str(value).strip()) if isinstance(value, str | int | float) else ""
+    if named.id and written and named.id != written:
+        reader.fault(at, "task-id", f"the block says {written[:60]}; heading and block must name the same id")
+    id_ = named.id or written
+    if not id_:
+        reader.fault(line, "task-id", "this task has no id; write one such as 1.1 before the title")
+    elif not ID.fullmatch(id_):
+        reader.id = ""
+        reader.fault(line, "task-id", f"'{id_[:60]}' is no task id; write <layer>.<number>, such as 1.1")
+    return id_
+
+
+def _files(reader: Reader, raw: Raw, line: int, literal: bool) -> tuple[TaskFile, ...]:
+    default = reader.action(*raw.last("action", line)[::-1])
+    files: list[TaskFile] = []
+    for at, value in raw.values.get("file", ()):
+        for one in reader.files(value, at, literal=literal):
+            files.append(TaskFile(one.path, one.action or default, at))
+    named = {fault.rule for fault in reader.faults}
+    if not files and not named & {"task-file", "task-yaml"}:
+        reader.fault(line, "task-file", f"it names no file; write a path and {ACTIONS}")
+    for file in files:
+        if file.action is None and "task-action" not in named:
+            reader.fault(file.line, "task-action", f"{file.path[:60]} has no action; write {ACTIONS}")
+    return tuple(files)
+
+
+def _description(raw: Raw, rest: str) -> str:
+    written = [str(value) for _, value in raw.values.get("description", ()) if value is not None]
+    return "\n\n".join(text for text in (*map(str.strip, written), rest) if text)
+
+
+def _lines(raw: Raw) -> Mapping[str, int]:
+    return {key: found[0][0] for key, found in raw.values.items()}
+
+
+def _once(words: Iterator[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+def numbers(span: Span) -> range:
+    return range(span.start, span.end + 1)

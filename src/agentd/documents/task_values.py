@@ -1,0 +1,176 @@
+"""The values of a task as people and agents write them: files with actions, spec references, task ids."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentd.documents.faults import Fault
+from agentd.documents.prose import is_nothing
+from agentd.documents.task import ID, TaskFile, canonical
+from agentd.terms import TaskAction, TaskStatus
+
+ACTIONS = "CREATE, MODIFY or DELETE"
+LONGEST = 10_000  # characters of one value; what is longer is no list of names
+
+_PIECES = re.compile(r"`([^`]*+)`|[,;]|\s(?:and|&)\s")
+_ASIDE = re.compile(r"\([^()]*+\)")
+_REFERENCE = re.compile(r"(?:specs/)?([a-z0-9][a-z0-9-]{0,63})(?:\.md)?[:#](R[0-9]{1,6})", re.IGNORECASE)
+_REQUIREMENT = re.compile(r"R[0-9]{1,6}", re.IGNORECASE)
+_SPLIT = re.compile(r"[\s,;&]+")
+_FILLERS = frozenset({"", "and", "task", "tasks", "none", "n/a", "-", "nothing"})
+_KNOWN = {str(action): action for action in TaskAction}
+_AROUND = " \t*_`\"'[](){}."
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads the values of one task and gathers what is wrong with them."""
+
+    id: str
+    faults: list[Fault] = field(default_factory=list)
+
+    def fault(self, line: int, rule: str, message: str) -> None:
+        self.faults.append(Fault(line, rule, f"task {self.id}: {message}" if self.id else message))
+
+    def files(self, value: Any, line: int, *, literal: bool) -> list[TaskFile]:
+        """One file or several; in YAML (`literal`) a path may hold blanks."""
+        if isinstance(value, list):
+            return [one for entry in value for one in self.files(entry, line, literal=literal)]
+        if isinstance(value, dict):
+            return self._file_of_mapping(value, line)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and not _is_too_long(value):
+            return _spread([one for piece in _pieces(str(value)) for one in self._file(*piece, line, literal)])
+        if value is not None:
+            self.fault(line, "task-file", "the file must be a path, such as src/app.py")
+        return []
+
+    def _file_of_mapping(self, value: dict[Any, Any], line: int) -> list[TaskFile]:
+        path = value.get("path", value.get("file"))
+        if not isinstance(path, str) or not path.strip():
+            self.fault(line, "task-file", "a file needs a path and an action")
+            return []
+        return [TaskFile(path.strip(), self.action(value.get("action"), line), line)]
+
+    def _file(self, words: str, code: str | None, line: int, literal: bool) -> list[TaskFile]:
+        word, rest = _take_action(words, code is not None)
+        path = _unmarked(rest) if code is None else code.strip()
+        if not path or is_nothing(path):
+            if word:
+                self.fault(line, "task-file", f"'{word}' stands without a path")
+            return []
+        if code is None and not literal and any(letter.isspace() for letter in path):
+            self.fault(line, "task-file", f"'{path[:60]}' is no path; write `path/to/file` (CREATE)")
+            return []
+        return [TaskFile(path, self.action(word or None, line), line)]
+
+    def action(self, value: Any, line: int) -> TaskAction | None:
+        if value is None or value == "":
+            return None
+        word = value.strip(_AROUND).upper() if isinstance(value, str) else ""
+        if word in _KNOWN:
+            return _KNOWN[word]
+        self.fault(line, "task-action", f"the action '{str(value)[:60]}' is none of {ACTIONS}")
+        return None
+
+    def status(self, value: Any, line: int) -> TaskStatus:
+        if value is None:
+            return TaskStatus.PENDING
+        word = str(value).strip(_AROUND).lower()
+        if word in tuple(TaskStatus):
+            return TaskStatus(word)
+        self.fault(line, "task-status", f"the status '{str(value)[:60]}' is none of pending, done or waived")
+        return TaskStatus.PENDING
+
+    def references(self, value: Any, line: int) -> list[str]:
+        """`spec:R1`, several of them; a lone `R2` belongs to the spec before it."""
+        found: list[str] = []
+        spec = ""
+        for word in self._words(value, line, "task-spec-ref", "the spec reference must be text"):
+            match = _REFERENCE.fullmatch(word)
+            if match:
+                spec = match[1].lower()
+                found.append(f"{spec}:{match[2].upper()}")
+            elif spec and _REQUIREMENT.fullmatch(word):
+                found.append(f"{spec}:{word.upper()}")
+            else:
+                self.fault(line, "task-spec-ref", f"'{word[:60]}' is no reference; write <spec>:R1")
+                break
+        return found
+
+    def ids(self, value: Any, line: int) -> list[str]:
+        found: list[str] = []
+        for word in self._words(value, line, "task-depends", "dependencies must be task ids"):
+            if not ID.fullmatch(word) and not (word.isascii() and word.isdecimal()):
+                self.fault(line, "task-depends", f"'{word[:60]}' is no task id; write ids such as 1.1 or data.1")
+                break
+            found.append(canonical(word))
+        return found
+
+    def _words(self, value: Any, line: int, rule: str, problem: str) -> list[str]:
+        values = value if isinstance(value, list) else [value]
+        if any(isinstance(one, bool | list | dict) or _is_too_long(one) for one in values):
+            self.fault(line, rule, problem)
+            return []
+        text = " ".join(str(one) for one in values if one is not None)
+        text = re.sub(r"(?<=\w):\s++", ":", _ASIDE.sub(" ", text))
+        words = (word.strip(_AROUND) for word in _SPLIT.split(text))
+        return [word for word in words if word.lower() not in _FILLERS]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
+    """The text between separators, and the code span in it."""
+    words: list[str] = []
+    code: str | None = None
+    last = 0
+    for match in _PIECES.finditer(text):
+        words.append(text[last : match.start()])
+        last = match.end()
+        if match[1] is None or code is not None:
+            yield "".join(words), code
+            words, code = [], None
+        if match[1] is not None:
+            code = match[1]
+    yield "".join(words) + text[last:], code
+
+
+def _take_action(words: str, has_code: bool) -> tuple[str, str]:
+    """The word for an action, in brackets or before or after the path, and what is left."""
+    words = words.strip()
+    if words.endswith((")", "]")):
+        at = words.rfind("(" if words[-1] == ")" else "[")
+        inside = words[at + 1 : -1].strip(_AROUND)
+        apart = words[at - 1].isspace() if at > 0 else has_code and at == 0
+        if at >= 0 and (apart or _is_action(inside)):
+            return inside, words[:at].strip()
+    first, _, rest = words.partition(" ")
+    if _is_action(first.strip("*_:[]()")):
+        return first.strip("*_:[]()"), rest.strip(" \t-–—:→")
+    rest, _, last = words.rpartition(" ")
+    if _is_action(last.strip("*_[]()")):
+        return last.strip("*_[]()"), rest.strip(" \t-–—:→")
+    return "", words
+
+
+def _unmarked(path: str) -> str:
+    """A path without quotes or bold marks around it; `__init__.py` keeps its own."""
+    path = path.strip(" \t\"'")
+    return path.strip("*").strip() if path.startswith("**") and path.endswith("**") else path
+
+
+def _is_action(word: str) -> bool:
+    return word.upper() in _KNOWN
+
+
+def _is_too_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST
+
+
+def _spread(files: list[TaskFile]) -> list[TaskFile]:
+    """`a, b (CREATE)`: an action counts for the files before it that have none."""
+    action: TaskAction | None = None
+    spread: list[TaskFile] = []
+    for file in reversed(files):
+        action = file.action or action
+        spread.append(TaskFile(file.path, action, file.line))
+    return spread[::-1]

@@ -1,0 +1,114 @@
+"""tasks.md written from data: the form of every list that agentd makes."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentd import yaml12
+from agentd.documents import frontmatter
+from agentd.documents import text as base
+from agentd.documents.prose import block, one_line
+from agentd.documents.task import Task, TaskFile, canonical, layer_of, number_of
+from agentd.documents.task_values import Reader
+from agentd.documents.tasks import NAME, TaskList, parse
+from agentd.documents.text import BOM
+from agentd.terms import Layer, TaskAction
+
+_NUMBER = re.compile(r"([0-9]+)|([a-z])")
+
+
+def from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Task, ...]:
+    """The tasks of a `create_tasks` call whose fields have been checked."""
+    return tuple(_from_row(row) for row in rows)
+
+
+def _from_row(row: Mapping[str, Any]) -> Task:
+    layer = Layer(row["layer"])
+    file = row["file"]
+    depends = [*(row.get("depends") or ()), *(row.get("depends_on") or ())]
+    return Task(
+        id=f"{number_of(layer)}.{row['number']}",
+        title=one_line(row["title"]),
+        layer=layer,
+        files=(TaskFile(file["path"], TaskAction(file["action"])),),
+        spec_refs=(row["spec_ref"],) if row.get("spec_ref") else (),
+        depends_on=tuple(dict.fromkeys(canonical(one) for one in depends)),
+        description=row["description"],
+    )
+
+
+def render(tasks: TaskList) -> str:
+    return frontmatter.render(_front(tasks)) + "\n" + _body(tasks)
+
+
+def revise(old_text: str, new: TaskList, name: str = NAME) -> str:
+    """The new list in place of the old one; other frontmatter stays, and the status of tasks that stay."""
+    document = base.parse(old_text, name)
+    old = {(task.id, task.title): task.status for task in parse(old_text, name).tasks}
+    tasks = tuple(replace(task, status=old.get((task.id, one_line(task.title)), task.status)) for task in new.tasks)
+    try:
+        head = frontmatter.revised(document, _front(new), keep=("version",))
+    except frontmatter.BadFrontmatter:
+        # What cannot be read cannot be kept, and the new list must not fail for it.
+        mark = BOM if old_text.startswith(BOM) else ""
+        head = mark + document.native(frontmatter.render(_front(new)))
+    return head + document.native("\n" + _body(replace(new, tasks=tasks)))
+
+
+def _front(tasks: TaskList) -> dict[str, Any]:
+    return {"id": tasks.change_id, "type": "tasks", "version": tasks.version or 1}
+
+
+def _body(tasks: TaskList) -> str:
+    """By layer, then by number, whatever the order in which they came."""
+    parts = [f"# Tasks: {one_line(tasks.change_id)}"]
+    heading = ""
+    for task in sorted(tasks.tasks, key=lambda task: _place(task.id)):
+        if _heading(task) != heading:
+            heading = _heading(task)
+            parts.append(heading)
+        parts += _task(task)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _place(id_: str) -> list[tuple[int, str]]:
+    return [(int(number or 0), letter) for number, letter in _NUMBER.findall(id_)]
+
+
+def _heading(task: Task) -> str:
+    layer = layer_of(task.id)
+    return f"## {task.id.partition('.')[0]}. {f'{layer.title()} Layer' if layer else 'Other'}"
+
+
+def _task(task: Task) -> list[str]:
+    title = re.sub(r"(?<!\S)(#+)$", r"\\\1", one_line(task.title))
+    lines = [
+        f'id: "{task.id}"\n',
+        *_files(task),
+        *_spec_refs(task),
+        "depends_on: [{}]\n".format(", ".join(f'"{one}"' for one in task.depends_on)),
+        f"status: {task.status}\n",
+    ]
+    # A heading in the description must not end the task, so only deeper ones stay.
+    return [f"### Task {task.id}: {title}", f"```yaml\n{''.join(lines)}```", block(task.description, 6)]
+
+
+def _files(task: Task) -> list[str]:
+    if len(task.files) == 1 and _is_simple(task.files[0]):
+        file = task.files[0]
+        action = [f"action: {file.action}\n"] if file.action else []
+        return [yaml12.dump({"file": file.path}), *action]
+    rows = [{"path": file.path, "action": file.action and str(file.action)} for file in task.files]
+    return [yaml12.dump({"files": rows})] if rows else []
+
+
+def _is_simple(file: TaskFile) -> bool:
+    """Read back from one line, the path is the same."""
+    return Reader("").files(file.path, 0, literal=True) == [TaskFile(file.path, None)]
+
+
+def _spec_refs(task: Task) -> list[str]:
+    if len(task.spec_refs) > 1:
+        return [yaml12.dump({"spec_refs": yaml12.FlowList(task.spec_refs)})]
+    return [yaml12.dump({"spec_ref": one}) for one in task.spec_refs]

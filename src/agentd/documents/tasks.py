@@ -1,0 +1,207 @@
+"""tasks.md: the task list, read from either form of a task, and the one edit that agentd makes in it.
+
+A fault in the content is data; only text that is no document at all raises.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentd.documents import frontmatter, task_boxes, task_forms
+from agentd.documents import text as base
+from agentd.documents.faults import Fault
+from agentd.documents.task import Task, canonical
+from agentd.documents.text import BadDocument, Document, Fence, Section, Span
+from agentd.terms import Layer, TaskStatus
+
+NAME = "tasks.md"
+
+_TITLE = re.compile(r"tasks\s*+:\s*+", re.IGNORECASE)
+_STATUS = re.compile(
+    r"([ \t]*+(?:[-*+][ \t]++)?[*_]{0,3}[\"']?status[\"']?[*_]{0,3}[ \t]*+:[*_]{0,3}[ \t]*+)"
+    r"([\"'`]?)([A-Za-z_-]*+)([\"'`]?)([ \t]*+(?:(?<=[ \t])#.*)?)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    change_id: str
+    tasks: tuple[Task, ...]
+    version: int | None = 1
+    faults: tuple[Fault, ...] = field(default=(), compare=False)
+    front: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def get(self, id_: str) -> Task | None:
+        """By `1.1` or `data.1`."""
+        wanted = canonical(id_)
+        return next((task for task in self.tasks if task.id == wanted), None)
+
+
+def parse(text: str, name: str = NAME) -> TaskList:
+    document = base.parse(text, name)
+    faults: list[Fault] = []
+    front = frontmatter.Frontmatter(name)
+    version: int | None = None
+    change_id = ""
+    try:
+        front = frontmatter.read(document)
+        change_id = front.string("id")
+        version = front.number("version")
+    except BadDocument as error:
+        faults.append(Fault(error.line, "frontmatter", error.problem))
+    tasks = _read(document, faults)
+    faults += _duplicates(tasks)
+    if not tasks and not faults:
+        faults.append(Fault(1, "task-missing", "there is no task here; write `### Task 1.1: Title` with its block"))
+    return TaskList(
+        change_id=change_id or _title(document),
+        tasks=tuple(tasks),
+        version=version,
+        faults=tuple(sorted(faults, key=lambda fault: fault.line)),
+        front=front.values,
+    )
+
+
+def _title(document: Document) -> str:
+    """The id in `# Tasks: add-oauth`, for a document without frontmatter."""
+    for heading in document.headings:
+        if heading.level == 1 and (match := _TITLE.match(heading.title)):
+            return heading.title[match.end() :].strip("` ")
+    return ""
+
+
+def _read(document: Document, faults: list[Fault]) -> list[Task]:
+    starts = [fence.span.start for fence in document.fences]
+    tasks: list[Task] = []
+    headed: list[Span] = []
+    layers: list[tuple[int, Layer | None]] = []
+    layer: Layer | None = None
+    for section, end in _ends(document):
+        found = _headed(document, starts, section, end, layer, faults)
+        if found is None:
+            layer = task_forms.layer_in(section.heading.key)
+            layers.append((section.heading.line, layer))
+            continue
+        headed.append(Span(section.heading.line, end))
+        tasks += found
+    tasks += _boxed(document, headed, layers, faults)
+    return sorted(tasks, key=lambda task: task.line)
+
+
+def _ends(document: Document) -> list[tuple[Section, int]]:
+    """Each section, and where a task in it would end: at the next heading like it, or that is called a task."""
+    found: list[tuple[Section, int]] = []
+    limit = len(document.lines)
+    for section in reversed(document.sections):
+        found.append((section, min(section.span.end, limit)))
+        named = task_forms.name(section.heading.title)
+        if named.called and (named.id or named.colon):
+            limit = section.heading.line - 1
+    return found[::-1]
+
+
+def _headed(
+    document: Document,
+    starts: list[int],
+    section: Section,
+    end: int,
+    layer: Layer | None,
+    faults: list[Fault],
+) -> list[Task] | None:
+    """The task of a heading, if any; None when the heading opens no task."""
+    heading = section.heading
+    if heading.level < 2:
+        return None
+    named = task_forms.name(heading.title)
+    fence = task_forms.own_block(document, starts, section)
+    if not _is_task(document, named, fence):
+        return None
+    task, wrong = task_forms.from_heading(document, named, Span(heading.line, end), fence, layer)
+    faults += wrong
+    return [task] if task else []
+
+
+def _is_task(document: Document, named: task_forms.Name, fence: Fence | None) -> bool:
+    """`Task 1.1` and `Task:` say so; any other heading needs a block, and an id in one of them."""
+    if named.called and (named.id or named.colon):
+        return True
+    return fence is not None and bool(named.id or task_forms.has_id(document, fence))
+
+
+def _boxed(
+    document: Document, headed: list[Span], layers: list[tuple[int, Layer | None]], faults: list[Fault]
+) -> list[Task]:
+    tasks: list[Task] = []
+    waiting = layers[::-1]
+    layer: Layer | None = None
+    for span in task_boxes.box_spans(document, headed):
+        while waiting and waiting[-1][0] < span.start:
+            layer = waiting.pop()[1]
+        task, wrong = task_boxes.from_box(document, span, layer)
+        if task or layer:  # a checklist elsewhere is no list of tasks
+            faults += wrong
+        tasks += [task] if task else []
+    return tasks
+
+
+def _duplicates(tasks: list[Task]) -> list[Fault]:
+    first: dict[str, int] = {}
+    faults: list[Fault] = []
+    for task in tasks:
+        line = first.setdefault(task.id, task.line)
+        if line != task.line:
+            faults.append(Fault(task.line, "task-id", f"task {task.id} stands twice, first on line {line}"))
+    return faults
+
+
+# ---- editing
+
+
+def tick(text: str, id_: str, status: TaskStatus, name: str = NAME) -> str:
+    """The document with the status of one task set; every other byte stays."""
+    document = base.parse(text, name)
+    tasks = parse(text, name).tasks
+    wanted = canonical(id_)
+    found = [task for task in tasks if task.id == wanted]
+    if len(found) != 1:
+        known = ", ".join(task.id for task in tasks[:20]) or "none"
+        problem = f"task {id_} stands twice" if found else f"there is no task {id_}; the tasks are {known}"
+        raise BadDocument(name, found[1].line if found else 1, problem)
+    task = found[0]
+    if task.status is status and (task.block is None or "status" in task.lines):
+        return text
+    edited = _with_status(document, task, status)
+    expected = tuple(replace(one, status=status) if one is task else one for one in tasks)
+    if edited is None or parse(edited, name).tasks != expected:
+        problem = f"the status of task {task.id} cannot be set; write `status: pending` on a line of its own"
+        raise BadDocument(name, task.line, problem)
+    return edited
+
+
+def _with_status(document: Document, task: Task, status: TaskStatus) -> str | None:
+    line = task.lines.get("status")
+    if line is None:
+        return _with_new_line(document, task.block, status) if task.block else None
+    content = document.content(line)
+    box = task_boxes.BOX.match(content) if line == task.line else None
+    if box:
+        new = content[: box.start(2)] + task_boxes.BOXES[status] + content[box.end(2) :]
+    else:
+        match = _STATUS.fullmatch(content)
+        if match is None or match[2] != match[4]:
+            return None
+        gap = "" if match[1][-1] in " \t" or match[2] else " "
+        new = f"{match[1]}{gap}{match[2]}{status}{match[4]}{match[5]}"
+    return document.replace(Span(line, line), document.lines[line - 1].replace(content, new, 1))
+
+
+def _with_new_line(document: Document, block: Span, status: TaskStatus) -> str:
+    """A status line after the last line of the block that says something."""
+    last = block.end
+    while last >= block.start and not document.content(last).strip():
+        last -= 1
+    first = document.content(block.start) if last >= block.start else ""
+    margin = first[: len(first) - len(first.lstrip())]
+    return document.insert(last + 1, f"{margin}status: {status}{document.newline}")

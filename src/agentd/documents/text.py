@@ -1,0 +1,335 @@
+"""A document is its text. One pass over the lines finds its structure; edits keep every other byte.
+
+Lines count from 1 and keep their endings; only a line feed ends a line. Spans include both ends.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from agentd.errors import FormatInvalid
+
+BOM = "\ufeff"
+_BLANKS = " \t"
+
+
+class BadDocument(FormatInvalid):
+    """A document that cannot be read; it names the file and the line."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(f"{file}:{line}: {problem}")
+        self.file = file
+        self.line = line
+        self.problem = problem
+
+
+class Mark(IntEnum):
+    """What a line is part of. Headings, lists and fields are looked for in TEXT only."""
+
+    TEXT = 0
+    FRONTMATTER = 1
+    FENCE = 2
+    COMMENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines from start to end, both included; an empty span ends before it starts."""
+
+    start: int
+    end: int
+
+    def __contains__(self, line: int) -> bool:
+        return self.start <= line <= self.end
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    level: int
+    title: str
+    line: int
+
+    @property
+    def key(self) -> str:
+        """The title as it is compared: `**Why:**` is `why`."""
+        return self.title.strip(" \t*_:").casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Fenced code with both its fence lines; without a closing one it runs to the end."""
+
+    span: Span
+    info: str
+    closed: bool
+
+    @property
+    def inner(self) -> Span:
+        return Span(self.span.start + 1, self.span.end - self.closed)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and all below it, to the next heading of its level or above. `own` stops at any heading."""
+
+    heading: Heading
+    span: Span
+    own: Span
+
+    @property
+    def inner(self) -> Span:
+        return Span(self.span.start + 1, self.span.end)
+
+
+class Scanner:
+    """Says of each line what it is part of; remembers only what is still open."""
+
+    def __init__(self) -> None:
+        self._fence = ""
+        self._comment = False
+        self.info = ""
+
+    def feed(self, content: str) -> Mark:
+        if self._comment:
+            self._comment = "-->" not in content
+            return Mark.COMMENT
+        body = content.lstrip(" ")
+        indented = len(content) - len(body) > 3
+        if self._fence:
+            if not indented and _closes(body, self._fence):
+                self._fence = ""
+            return Mark.FENCE
+        if indented or body[:1] not in ("`", "~", "<"):
+            return Mark.TEXT
+        if body.startswith("<!--"):
+            self._comment = "-->" not in body[4:]
+            return Mark.COMMENT
+        return self._open_fence(body)
+
+    def _open_fence(self, body: str) -> Mark:
+        mark = body[0]
+        if not body.startswith(mark * 3):
+            return Mark.TEXT
+        info = body.lstrip(mark)
+        if mark == "`" and "`" in info:
+            return Mark.TEXT
+        self._fence = body[: len(body) - len(info)]
+        self.info = info.strip()
+        return Mark.FENCE
+
+    @property
+    def closing(self) -> str:
+        """The line that would close what is open; empty when nothing is."""
+        return "-->" if self._comment else self._fence
+
+
+def _closes(body: str, fence: str) -> bool:
+    rest = body.lstrip(fence[0])
+    return len(body) - len(rest) >= len(fence) and not rest.strip(_BLANKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    name: str
+    text: str
+    lines: tuple[str, ...] = field(repr=False)
+    marks: bytes = field(repr=False)
+    frontmatter: Span | None
+    headings: tuple[Heading, ...] = field(repr=False)
+    fences: tuple[Fence, ...] = field(repr=False)
+    sections: tuple[Section, ...] = field(repr=False)
+    closing: str
+    """The line that would close a fence or comment left open at the end; empty when nothing is open."""
+
+    @property
+    def span(self) -> Span:
+        return Span(1, len(self.lines))
+
+    @property
+    def newline(self) -> str:
+        """How lines end here, judged by the first one."""
+        return "\r\n" if self.lines and self.lines[0].endswith(("\r\n", "\r")) else "\n"
+
+    def content(self, line: int) -> str:
+        """A line without its ending, the first one without its byte order mark."""
+        content = bare(self.lines[line - 1])
+        return content.removeprefix(BOM) if line == 1 else content
+
+    def mark(self, line: int) -> Mark:
+        return Mark(self.marks[line - 1])
+
+    def plain(self, span: Span) -> Iterator[tuple[int, str]]:
+        """The lines of a span that are neither code nor comment, with their numbers."""
+        for line in range(span.start, span.end + 1):
+            if self.marks[line - 1] == Mark.TEXT:
+                yield line, self.content(line)
+
+    def cut(self, span: Span) -> str:
+        """The text of a span, byte for byte."""
+        return "".join(self.lines[span.start - 1 : span.end])
+
+    def words(self, span: Span) -> str:
+        """The text of a span to be read: line feeds only, without blank lines around it."""
+        return trim([self.content(line) for line in range(span.start, span.end + 1)])
+
+    def section(self, title: str, level: int = 2) -> Section | None:
+        """The first section with this title; upper and lower case do not differ."""
+        return self.find(lambda heading: heading.level == level and heading.key == title.casefold())
+
+    def find(self, wanted: Callable[[Heading], bool]) -> Section | None:
+        return next((section for section in self.sections if wanted(section.heading)), None)
+
+    def native(self, text: str) -> str:
+        """Text with line feeds, as it is written in this document."""
+        return text if self.newline == "\n" else text.replace("\n", self.newline)
+
+    def replace(self, span: Span, text: str) -> str:
+        return self.replace_all([(span, text)])
+
+    def replace_all(self, edits: Iterable[tuple[Span, str]]) -> str:
+        """The document with these spans replaced; they must not overlap. An empty span inserts."""
+        pieces: list[str] = []
+        done = 0
+        for span, text in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
+            if span.start - 1 < done:
+                raise ValueError(f"edits overlap at line {span.start}")
+            pieces.extend(self.lines[done : span.start - 1])
+            pieces.append(text)
+            done = span.end
+        pieces.extend(self.lines[done:])
+        return "".join(pieces)
+
+    def insert(self, line: int, text: str) -> str:
+        """The document with text before a line; one past the last appends, on a line of its own."""
+        if line > len(self.lines) and self.text and not self.text.endswith("\n"):
+            text = self.newline + text
+        return self.replace(Span(line, line - 1), text)
+
+
+def decode(data: bytes, name: str) -> str:
+    """The text of a file, its byte order mark included."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadDocument(name, line, "this is not UTF-8 text") from None
+
+
+def parse(text: str, name: str) -> Document:
+    _refuse_binary(text, name)
+    lines = split_lines(text)
+    frontmatter = _frontmatter(lines)
+    marks = bytearray(len(lines))
+    headings: list[Heading] = []
+    fences: list[Fence] = []
+    scanner = Scanner()
+    start = 0
+    skip = len(frontmatter) if frontmatter else 0
+    marks[:skip] = bytes([Mark.FRONTMATTER]) * skip
+    for number, line in enumerate(lines[skip:], skip + 1):
+        content = bare(line)
+        if number == 1:
+            content = content.removeprefix(BOM)
+        mark = scanner.feed(content)
+        marks[number - 1] = mark
+        if mark is Mark.TEXT:
+            if heading := _heading(content, number):
+                headings.append(heading)
+        elif mark is Mark.FENCE:
+            start = start or number
+            if not scanner.closing:
+                fences.append(Fence(Span(start, number), scanner.info, closed=True))
+                start = 0
+    if start:
+        fences.append(Fence(Span(start, len(lines)), scanner.info, closed=False))
+    return Document(
+        name=name,
+        text=text,
+        lines=lines,
+        marks=bytes(marks),
+        frontmatter=frontmatter,
+        headings=tuple(headings),
+        fences=tuple(fences),
+        sections=_sections(headings, len(lines)),
+        closing=scanner.closing,
+    )
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """Lines with their endings. `splitlines` would also split at form feeds and Unicode breaks."""
+    if not text:
+        return ()
+    lines = [line + "\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return (*lines, last) if last else tuple(lines)
+
+
+def bare(line: str) -> str:
+    """A line without its ending."""
+    return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
+
+
+def trim(contents: list[str]) -> str:
+    """Lines joined by line feeds, without trailing blanks and without blank lines around them."""
+    first, last = 0, len(contents)
+    while first < last and not contents[first].strip():
+        first += 1
+    while last > first and not contents[last - 1].strip():
+        last -= 1
+    return "\n".join(content.rstrip() for content in contents[first:last])
+
+
+def _refuse_binary(text: str, name: str) -> None:
+    at = text.find("\0")
+    if at >= 0:
+        raise BadDocument(name, text.count("\n", 0, at) + 1, "a NUL character; this is not text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise BadDocument(name, line, "half a character; this is not UTF-8 text") from None
+
+
+def _frontmatter(lines: tuple[str, ...]) -> Span | None:
+    """From a first line `---` to the next one; never closed it is a rule across the page."""
+    if not lines or bare(lines[0]).removeprefix(BOM).rstrip() != "---":
+        return None
+    for number, line in enumerate(lines[1:], 2):
+        # A tag at the margin is no YAML: the page has begun, and a `---` in a review block closes nothing.
+        if line.startswith("<") and not line.startswith("<<"):
+            return None
+        if line.startswith(("---", "...")) and bare(line).rstrip() in ("---", "..."):
+            return Span(1, number)
+    return None
+
+
+def _heading(content: str, line: int) -> Heading | None:
+    body = content.lstrip(" ")
+    if not body.startswith("#") or len(content) - len(body) > 3:
+        return None
+    title = body.lstrip("#")
+    level = len(body) - len(title)
+    if level > 6 or (title and title[0] not in _BLANKS):
+        return None
+    title = title.strip()
+    open_title = title.rstrip("#")
+    if not open_title or open_title[-1] in _BLANKS:
+        title = open_title.rstrip()
+    return Heading(level, title, line)
+
+
+def _sections(headings: list[Heading], last: int) -> tuple[Section, ...]:
+    """Backwards, so that each level knows where the next heading that ends it stands."""
+    sections: list[Section] = []
+    ends = [last] * 7
+    own_end = last
+    for heading in reversed(headings):
+        span = Span(heading.line, ends[heading.level])
+        sections.append(Section(heading, span, Span(heading.line + 1, own_end)))
+        own_end = heading.line - 1
+        for level in range(heading.level, 7):
+            ends[level] = own_end
+    return tuple(reversed(sections))

@@ -1,0 +1,101 @@
+"""Reading takes time in proportion to size, whatever the text is made of."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from agentd.documents import clarifications, proposal, spec
+from agentd.errors import AgentdError
+
+TIMES = 8
+# Linear work takes 8 times as long, quadratic work 64 times; the limit stands well between.
+LIMIT = 24
+
+READERS: tuple[Callable[[str], object], ...] = (
+    proposal.parse,
+    lambda text: spec.parse(text, "x.md"),
+    clarifications.parse,
+)
+EVERYWHERE = (
+    "## Impact\n\n{0}\n\n## Affected Specs\n\n{0}\n\n## Removed\n\n{0}\n\n## Renamed\n\n{0}\n\n"
+    "## Requirements\n\n### R1: a\n\n{0}\n\n## Acceptance Criteria\n\n### Scenario: x\n\n{0}\n\n## Q1: x\n\n{0}\n"
+)
+LINES = {
+    "fences": "```\nx\n```\n",
+    "open fences": "```a\n",
+    "comments": "<!-- x\n-->\n",
+    "headings": "# a\n## b\n### R1: c\n#### d\n",
+    "scenarios": "### Scenario: x\n- WHEN a\n- THEN b\n",
+    "nested scenarios": "### R1: x\n#### Scenario: y\n- WHEN a THEN b\n#### z\n",
+    "steps": "- **WHEN** x\n",
+    "further lines": "  x\n",
+    "items": "- a\n  - b\n",
+    "fields": "- Affected specs: a\n- **Requirement**: R1\n",
+    "blocks": '<review a="b">\nx\n</review>\n',
+    "open blocks": '<review a="b">\n',
+    "questions": "## Q1: x\n- **Answer**: x\n",
+    "blank lines": "\n",
+}
+STARTS = ("### ", "### R1", "- ", "- Affected specs: ", "- **WHEN** ", "WHEN ", "<review", "- R3: ", "### Scenario")
+CHARACTERS = (
+    "#",
+    " ",
+    "`",
+    "~",
+    "<",
+    "*",
+    "_",
+    "(",
+    "[",
+    "](",
+    "a, ",
+    "R1: a -> ",
+    "&amp;",
+    ' a="b"',
+    "WHEN THEN ",
+    "1",
+    "A",
+)
+
+
+def seconds(text: str) -> float:
+    """Processor time, the best of three: other programs do not count."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        for read in READERS:
+            try:
+                read(text)
+            except AgentdError:
+                continue
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def assert_linear(small: str, large: str) -> None:
+    # A thousandth of a second is too short to compare.
+    before = max(seconds(small), 0.001)
+    assert seconds(large) < LIMIT * before
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("start", ["", "---\nid: x\n---\n## Requirements\n### R1: x\n"])
+def test_many_lines(name: str, start: str) -> None:
+    lines = LINES[name] * 300
+    assert_linear(start + lines, start + lines * TIMES)
+
+
+@pytest.mark.parametrize("characters", CHARACTERS)
+def test_long_lines(characters: str) -> None:
+    short, long = characters * 500, characters * 500 * TIMES
+    assert_linear(short, long)
+    # Not bare as well: a row of fence marks would hide all that follows.
+    small, large = ("\n\n".join(start + line for start in STARTS) for line in (short, long))
+    assert_linear(EVERYWHERE.format(small), EVERYWHERE.format(large))
+
+
+@pytest.mark.parametrize("lines", ["key{}: v\n", "# comment {}\n", "key{}: |\n  text\n\n"])
+def test_long_frontmatter(lines: str) -> None:
+    small, large = ("".join(lines.format(number) for number in range(size)) for size in (300, 300 * TIMES))
+    assert_linear(f"---\n{small}---\n", f"---\n{large}---\n")

@@ -1,0 +1,78 @@
+"""Tasks in an order that their dependencies allow; circles and unknown ids are told."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.documents.task import Task, cycle, cycle_message, ordered, unknown
+from agentd.errors import FormatInvalid
+
+
+def make(*pairs: tuple[str, str]) -> list[Task]:
+    return [Task(id_, id_, depends_on=tuple(depends.split())) for id_, depends in pairs]
+
+
+def ids(tasks: tuple[Task, ...]) -> str:
+    return " ".join(task.id for task in tasks)
+
+
+def test_dependencies_come_first_and_the_file_order_stays() -> None:
+    tasks = make(("1.1", "2.2"), ("1.2", ""), ("2.1", "1.2"), ("2.2", ""), ("3.1", "1.1"))
+    assert ids(ordered(tasks)) == "1.2 2.1 2.2 1.1 3.1"
+
+
+def test_without_dependencies_nothing_moves() -> None:
+    assert ids(ordered(make(("3.1", ""), ("1.1", ""), ("2.1", "")))) == "3.1 1.1 2.1"
+
+
+def test_a_circle_is_told_by_layer() -> None:
+    tasks = make(("1.1", "2.1"), ("2.1", "1.1"))
+    assert cycle_message(cycle(tasks)) == "Circular dependency detected: data.1 → logic.1 → data.1"
+    with pytest.raises(FormatInvalid, match=r"^Circular dependency detected: data.1 → logic.1 → data.1$"):
+        ordered(tasks)
+
+
+def test_a_circle_starts_with_its_first_task() -> None:
+    tasks = make(("1.1", "2.1"), ("1.2", "5.1"), ("2.1", "5.1"), ("5.1", "1.2"))
+    assert cycle_message(cycle(tasks)) == "Circular dependency detected: data.2 → 5.1 → data.2"
+
+
+def test_a_task_may_not_wait_for_itself() -> None:
+    assert cycle(make(("1.1", "1.1"))) == ("1.1", "1.1")
+
+
+def test_unknown_ids_are_told_and_hold_nobody_up() -> None:
+    tasks = make(("1.1", "9.9"), ("1.2", "1.1 7"))
+    assert [(task.id, other) for task, other in unknown(tasks)] == [("1.1", "9.9"), ("1.2", "7")]
+    assert ids(ordered(tasks)) == "1.1 1.2"
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.lists(st.integers(0, 12), max_size=4)), max_size=13))
+def test_the_order_holds_or_there_is_a_circle(rows: list[tuple[int, list[int]]]) -> None:
+    tasks = make(*((f"1.{id_}", " ".join(f"1.{one}" for one in depends)) for id_, depends in rows))
+    circle = cycle(tasks)
+    if circle:
+        depends = {
+            task.id: {one for same in tasks if same.id == task.id for one in same.depends_on} for task in tasks
+        }
+        assert circle[0] == circle[-1]
+        assert all(second in depends[first] for first, second in pairwise(circle))
+        return
+    found = ordered(tasks)
+    assert sorted(map(id, found)) == sorted(map(id, tasks))
+    place = {task.id: number for number, task in reversed(list(enumerate(found)))}
+    last = {task.id: number for number, task in enumerate(found)}
+    assert all(last[one] < place[task.id] for task in found for one in task.depends_on if one in place)
+
+
+def test_a_long_chain_needs_no_recursion() -> None:
+    count = 20_000
+    tasks = make(*((f"1.{number}", f"1.{number + 1}") for number in range(count)))
+    start = time.process_time()
+    assert ordered(tasks)[0].id == f"1.{count - 1}"
+    closed = [*tasks, Task(f"1.{count}", "", depends_on=("1.0",))]
+    assert len(cycle(closed)) == count + 2
+    assert time.process_time() - start < 6
