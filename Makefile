@@ -4,9 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: test demo lint format bench clean
+.PHONY: test demo lint format bench clean tools
 
-test: $(READY)
+test: $(READY) tools
 	$(BIN)/python -m pytest -n auto
 
 demo:
@@ -31,6 +31,11 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
+
+# The tests run what `init` proposes for a Node project.
+tools:
+	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install --yes nodejs npm; } || \
+		{ echo "The tests need node and npm; install them and run make test again." >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -9,8 +9,8 @@ def now() -> str:
 
 
 def now_ms() -> str:
-    moment = datetime.now(UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+    now = datetime.now(UTC)
+    return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03}Z"
 
 
 def run_id() -> str:
@@ -18,12 +18,16 @@ def run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
 
 
-def seconds_since(time: str, at: datetime | None = None) -> float | None:
+def moment() -> datetime:
+    return datetime.now(UTC)
+
+
+def seconds_since(time: str, at: datetime) -> float | None:
     """None for a time that cannot be read, as older or hand-written files may have."""
     try:
-        moment = datetime.fromisoformat(time)
+        then = datetime.fromisoformat(time)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return ((at or datetime.now(UTC)) - moment).total_seconds()
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    return (at - then).total_seconds()

@@ -60,47 +60,51 @@ def load(text: str) -> Any:
 def _build(text: str) -> Any:
     """Events to data without recursion, so that depth cannot break us."""
     root: list[Any] = []
-    stack: list[_Open] = [_Open(root)]
+    open_values: list[Any] = [root]
+    keys: list[Any] = [_NO_KEY]  # of each open mapping, the key that waits for its value
     parser = CParser(text)
     while True:
         event: Any = parser.get_event()
         kind = type(event)
         line = event.start_mark.line + 1
         if kind is events.ScalarEvent:
-            stack[-1].add(_scalar(event, line), line)
+            value = _scalar(event, line)
         elif kind is events.SequenceStartEvent or kind is events.MappingStartEvent:
-            if len(stack) > DEPTH:
+            if len(open_values) > DEPTH:
                 raise BadYaml(f"nested more than {DEPTH} deep", line)
-            stack.append(_Open([] if kind is events.SequenceStartEvent else {}))
+            open_values.append([] if kind is events.SequenceStartEvent else {})
+            keys.append(_NO_KEY)
+            continue
         elif kind is events.SequenceEndEvent or kind is events.MappingEndEvent:
-            done = stack.pop()
-            stack[-1].add(done.value, line)
+            value = open_values.pop()
+            keys.pop()
         elif kind is events.AliasEvent:
             raise BadYaml("anchors and aliases are not read here; write the value out", line)
-        elif kind is events.DocumentStartEvent and root:
-            raise BadYaml("a second document starts here", line)
         elif kind is events.StreamEndEvent:
             return root[0] if root else None
-
-
-class _Open:
-    """A list or mapping that is still being filled."""
-
-    def __init__(self, value: list[Any] | dict[Any, Any]) -> None:
-        self.value = value
-        self.key: list[Any] = []
-
-    def add(self, item: Any, line: int) -> None:
-        if isinstance(self.value, list):
-            self.value.append(item)
-        elif self.key:
-            self.value[self.key.pop()] = item
-        elif isinstance(item, list | dict):
-            raise BadYaml("a key must be a plain word", line)
-        elif item in self.value:
-            raise BadYaml(f"the key '{item}' stands twice", line)
+        elif kind is events.DocumentStartEvent and root:
+            raise BadYaml("a second document starts here", line)
         else:
-            self.key.append(item)
+            continue
+        target = open_values[-1]
+        if type(target) is list:
+            target.append(value)
+        elif keys[-1] is _NO_KEY:
+            keys[-1] = _key(value, target, line)
+        else:
+            target[keys[-1]] = value
+            keys[-1] = _NO_KEY
+
+
+_NO_KEY = object()
+
+
+def _key(value: Any, target: dict[Any, Any], line: int) -> Any:
+    if isinstance(value, list | dict):
+        raise BadYaml("a key must be a plain word", line)
+    if value in target:
+        raise BadYaml(f"the key '{value}' stands twice", line)
+    return value
 
 
 def _scalar(event: events.ScalarEvent, line: int) -> Any:

@@ -1,6 +1,5 @@
 """`Config.values` says of every value where it comes from; lines are found in any file that TOML allows."""
 
-import time
 import tomllib
 
 from config_room import EXAMPLE, Room, room
@@ -137,10 +136,8 @@ def _is_toml(text: str) -> bool:
         return False
 
 
-def test_a_long_file_is_quick(room: Room) -> None:
+def test_every_problem_of_a_long_file_has_its_line(room: Room) -> None:
     text = "".join(f"[agents.a{number}]\nkind = 'codex'\nshell = [\n'x',\n]\nodd = 1\n" for number in range(300))
-    start = time.perf_counter()
     problems = room.problems(text)
-    assert time.perf_counter() - start < 1
     assert len(problems) == 300
     assert problems[-1].startswith("agentd/config.toml:1800: unknown key agents.a299.odd;")

@@ -1,16 +1,13 @@
 """Reading takes time in proportion to size, whatever the text is made of."""
 
-import time
+import contextlib
 from collections.abc import Callable
 
 import pytest
 
 from agentd.documents import clarifications, proposal, spec
 from agentd.errors import AgentdError
-
-TIMES = 8
-# Linear work takes 8 times as long, quadratic work 64 times; the limit stands well between.
-LIMIT = 24
+from growth import TIMES, assert_linear
 
 READERS: tuple[Callable[[str], object], ...] = (
     proposal.parse,
@@ -59,43 +56,29 @@ CHARACTERS = (
 )
 
 
-def seconds(text: str) -> float:
-    """Processor time, the best of three: other programs do not count."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        for read in READERS:
-            try:
-                read(text)
-            except AgentdError:
-                continue
-        best = min(best, time.process_time() - start)
-    return best
-
-
-def assert_linear(small: str, large: str) -> None:
-    # A thousandth of a second is too short to compare.
-    before = max(seconds(small), 0.001)
-    assert seconds(large) < LIMIT * before
+def read_all(text: str) -> None:
+    for read in READERS:
+        with contextlib.suppress(AgentdError):
+            read(text)
 
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("start", ["", "---\nid: x\n---\n## Requirements\n### R1: x\n"])
 def test_many_lines(name: str, start: str) -> None:
     lines = LINES[name] * 300
-    assert_linear(start + lines, start + lines * TIMES)
+    assert_linear(read_all, start + lines, start + lines * TIMES)
 
 
 @pytest.mark.parametrize("characters", CHARACTERS)
 def test_long_lines(characters: str) -> None:
     short, long = characters * 500, characters * 500 * TIMES
-    assert_linear(short, long)
+    assert_linear(read_all, short, long)
     # Not bare as well: a row of fence marks would hide all that follows.
     small, large = ("\n\n".join(start + line for start in STARTS) for line in (short, long))
-    assert_linear(EVERYWHERE.format(small), EVERYWHERE.format(large))
+    assert_linear(read_all, EVERYWHERE.format(small), EVERYWHERE.format(large))
 
 
 @pytest.mark.parametrize("lines", ["key{}: v\n", "# comment {}\n", "key{}: |\n  text\n\n"])
 def test_long_frontmatter(lines: str) -> None:
     small, large = ("".join(lines.format(number) for number in range(size)) for size in (300, 300 * TIMES))
-    assert_linear(f"---\n{small}---\n", f"---\n{large}---\n")
+    assert_linear(read_all, f"---\n{small}---\n", f"---\n{large}---\n")

@@ -1,6 +1,5 @@
 """Tasks in an order that their dependencies allow; circles and unknown ids are told."""
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -71,8 +70,6 @@ def test_the_order_holds_or_there_is_a_circle(rows: list[tuple[int, list[int]]])
 def test_a_long_chain_needs_no_recursion() -> None:
     count = 20_000
     tasks = make(*((f"1.{number}", f"1.{number + 1}") for number in range(count)))
-    start = time.process_time()
     assert ordered(tasks)[0].id == f"1.{count - 1}"
     closed = [*tasks, Task(f"1.{count}", "", depends_on=("1.0",))]
     assert len(cycle(closed)) == count + 2
-    assert time.process_time() - start < 6

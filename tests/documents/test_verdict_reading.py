@@ -1,6 +1,5 @@
 """A verdict is read from four forms and never from prose; in doubt it is unknown."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from agentd.documents.self_review import SelfReview, self_review
 from agentd.documents.verdict import read
 from agentd.terms import ChallengeVerdict, ReviewVerdict
+from growth import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 
@@ -150,24 +150,20 @@ def test_any_text_has_an_answer(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("start", "unit", "count"),
     [
-        "**Verdict**: " + "APPROVED " * 1_000_000,
-        "**Verdict**: " + "<!--" * 2_000_000,
-        "**Verdict**: " + "*" * 10_000_000,
-        "- [x] " + "needs " * 1_500_000,
-        "## Verdict\n" * 20_000,
-        "**Verdict**:\n" * 20_000,
-        "**Verdict**:\n***\n" * 20_000,
-        '<review status="approved">\n' * 20_000,
+        ("**Verdict**: ", "APPROVED ", 20_000),
+        ("**Verdict**: ", "<!--", 40_000),
+        ("**Verdict**: ", "*", 200_000),
+        ("- [x] ", "needs ", 30_000),
+        ("", "## Verdict\n", 500),
+        ("", "**Verdict**:\n", 500),
+        ("", "**Verdict**:\n***\n", 500),
+        ("", '<review status="approved">\n', 500),
     ],
-    ids=lambda text: text[:24],
 )
-def test_reading_takes_linear_time(text: str) -> None:
-    start = time.process_time()
-    read(text, "challenge")
-    self_review(text)
-    assert time.process_time() - start < 6
+def test_reading_takes_linear_time(start: str, unit: str, count: int) -> None:
+    assert_grows_linearly(lambda text: (read(text, "challenge"), self_review(text)), start, unit, count=count)
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,19 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agentd import clock, events, files
+from agentd import clock, files
 from agentd.change import locks, state
-from agentd.change.journal import Journal
 from agentd.change.state import State
 from agentd.documents import proposal, records
 from agentd.documents.blocks import proposal_body
 from agentd.documents.text import decode
 from agentd.errors import Busy, ChangeNotFound, FormatInvalid, StateError
 from agentd.project import Project
+
+if TYPE_CHECKING:
+    from agentd.change.journal import Journal
 
 STATE = "STATE.yaml"
 
@@ -62,7 +65,9 @@ class Change:
     def active_run(self) -> locks.Holder | None:
         return locks.active_run(self._lock("run"))
 
-    def journal(self, run: str | None = None) -> Journal:
+    def journal(self, run: str | None = None) -> "Journal":
+        from agentd.change.journal import Journal  # late: events cost more than reading a change
+
         return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, run)
 
     def records(self) -> tuple[records.Record, ...]:
@@ -79,6 +84,10 @@ class Change:
         return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
     def _tell(self, old: State, new: State) -> None:
+        if len(new.history) == len(old.history):
+            return
+        from agentd import events  # late: see above
+
         journal = self.journal()
         for moved in new.history[len(old.history) :]:
             journal.append(

@@ -14,7 +14,7 @@ from agentd.terms import Phase
 if TYPE_CHECKING:
     from agentd.change.state import State
 
-FORMAT = 1
+FORMAT = 2
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
 
 
@@ -34,7 +34,6 @@ class Summary(NamedTuple):
     branch: str | None
     tree: str
     target: str | None
-    base: str | None
     running: bool
     problem: str | None
 
@@ -153,9 +152,7 @@ def summarize_text(text: str) -> Summary:
         return _UNREADABLE._replace(problem=error.message)
 
 
-_UNREADABLE = Summary(
-    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, None, False, "unreadable"
-)
+_UNREADABLE = Summary(Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable")
 
 
 def _row(state: "State", counts: tuple[int, ...]) -> Summary:
@@ -174,7 +171,6 @@ def _row(state: "State", counts: tuple[int, ...]) -> Summary:
         state.git.branch,
         state.git.tree,
         state.git.target,
-        state.base.commit,
         state.run is not None,
         None,
     )

@@ -5,6 +5,7 @@ the folder whose tree has its branch checked out, or, for one made in place, the
 """
 
 import os
+from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,16 +41,26 @@ class Places:
 
     def open(self) -> list[Found]:
         """Every change that is not archived, newest first."""
-        sights: dict[str, dict[str, Summary]] = {}
+        owners: dict[str, Found] = {}
+        copies: dict[str, dict[str, Summary]] = {}
         for tree in self._trees:
             key, folder = self._base(tree, "changes")
             for name in self._names(tree):
-                if summary := self.index.summary(f"{key}/{name}", f"{folder}/{name}"):
-                    sights.setdefault(name, {})[tree] = summary
-        found = [self._owner(name, where) for name, where in sights.items()]
-        found += [self._elsewhere(name, summary) for name, summary in self._absent(sights).items()]
+                path = f"{folder}/{name}"
+                summary = self.index.summary(f"{key}/{name}", path)
+                if summary is None:
+                    continue
+                if self._at_home(tree, summary):
+                    owners.setdefault(name, Found(name, summary, tree, path))
+                else:
+                    copies.setdefault(name, {})[tree] = summary
+        for name, sights in copies.items():
+            if name not in owners:
+                owners[name] = self._adopted(name, sights)
+        for name, summary in self._absent(owners).items():
+            owners[name] = self._elsewhere(name, summary)
         self.index.save()
-        return sorted(found, key=_newest, reverse=True)
+        return sorted(owners.values(), key=_newest, reverse=True)
 
     def archived(self) -> list[Found]:
         """Archived and dropped ones, as the tree we stand in and the main one have them, newest first."""
@@ -66,8 +77,11 @@ class Places:
         """The open change of that id, wherever it lies."""
         seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
         sights = {tree: summary for tree, summary in seen.items() if summary}
-        if sights:
-            found = self._owner(change_id, sights)
+        home = [tree for tree, summary in sights.items() if self._at_home(tree, summary)]
+        if home:
+            found = self._found(change_id, home[0], sights[home[0]])
+        elif sights:
+            found = self._adopted(change_id, sights)
         else:
             absent = self._absent({}, change_id)
             if change_id not in absent:
@@ -119,13 +133,11 @@ class Places:
         branch = self._trees[tree].branch or ""
         return [*own, branch.removeprefix("agentd/")] if branch.startswith("agentd/") else own
 
-    def _owner(self, name: str, sights: dict[str, Summary]) -> Found:
-        for tree, summary in sights.items():
-            if self._at_home(tree, summary):
-                return self._found(name, tree, summary)
+    def _adopted(self, name: str, sights: dict[str, Summary]) -> Found:
+        """None of these is at home: the branch is merged or gone, or it is not checked out."""
         order = [t for t in (self.project.repo.top, self.project.repo.main, *sights) if t in sights]
         tree, summary = order[0], sights[order[0]]
-        if summary.branch and summary.branch in self._branches and not self._merged_into(tree, summary):
+        if summary.branch and summary.branch in self._branches and not self._merged_into(tree, name, summary):
             return self._elsewhere(name, summary)
         return self._found(name, tree, summary)
 
@@ -134,12 +146,17 @@ class Places:
             return self._trees[tree].branch == summary.branch
         return self._tree_names[tree] == summary.tree
 
-    def _merged_into(self, tree: str, summary: Summary) -> bool:
+    def _merged_into(self, tree: str, name: str, summary: Summary) -> bool:
         """The change's branch has commits of its own, and this tree contains them."""
+        from pathlib import Path  # late: only for a change that is not at home
+
+        from agentd.change.folder import read_state
+
         if tree not in self._merged:
             self._merged[tree] = git.merged_branches(tree)
         tip = self._merged[tree].get(summary.branch or "")
-        return tip is not None and tip != summary.base
+        base = read_state(Path(self._base(tree, "changes")[1], name)).base
+        return tip is not None and tip != base.commit
 
     def _found(self, name: str, tree: str, summary: Summary) -> Found:
         return Found(name, summary, tree, f"{self._base(tree, 'changes')[1]}/{name}")
@@ -164,7 +181,7 @@ class Places:
             return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch})"
         return f"{found.id} is on the branch {summary.branch or summary.target}, which is not checked out"
 
-    def _absent(self, seen: dict[str, dict[str, Summary]], only: str | None = None) -> dict[str, Summary]:
+    def _absent(self, seen: Collection[str], only: str | None = None) -> dict[str, Summary]:
         """Changes that no tree shows because their branch is not checked out."""
         absent: dict[str, Summary] = {}
         for key in self.index.unseen():

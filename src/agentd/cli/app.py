@@ -18,10 +18,15 @@ COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
+    "validate": ("validate", "Check the documents of a change against the rules."),
     "drop": ("drop", "Move a change to the archive as dropped."),
     "config": ("config", "Show the configuration in force and where each value comes from."),
     "completion": ("completion", "Print the completion script for a shell."),
 }
+
+
+# words of older versions, read but not listed
+ALIASES = {"validate-proposal": "validate"}
 
 
 class LazyGroup(click.Group):
@@ -29,6 +34,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"agentd.cli.{COMMANDS[cmd_name][0]}")
@@ -42,7 +48,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in {*COMMANDS, *ALIASES} and not args[0].startswith("-"):
             import difflib  # late: only after a typo
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1)

@@ -4,12 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 
 import click
 
-from agentd.clock import seconds_since
+from agentd.clock import moment, seconds_since
 from agentd.errors import AgentdError
 
 SCHEMA = 1
@@ -52,7 +53,7 @@ def show(command: str, as_json: bool, data: dict[str, Any], text: Callable[[], s
         head = {"schema_version": SCHEMA, "command": command}
         click.echo(json.dumps({**head, **data, "error": None, "exit_code": exit_code}, indent=2, ensure_ascii=False))
     else:
-        click.echo(text(), color=colour())
+        click.echo(text(), color=True)  # painted already where that is wanted
     return exit_code
 
 
@@ -74,8 +75,14 @@ def fail(error: AgentdError, arguments: Sequence[str]) -> int:
     return error.exit_code
 
 
+@cache
+def _now() -> datetime:
+    """One moment for a whole command, so that its ages agree."""
+    return moment()
+
+
 def age(time: str) -> str:
-    seconds = seconds_since(time)
+    seconds = seconds_since(time, _now())
     if seconds is None:
         return "-"
     if seconds < 60:

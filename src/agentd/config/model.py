@@ -10,7 +10,6 @@ from agentd.config.writing import KeyPath, dotted
 from agentd.terms import Complexity, GitSetup, Role, Severity
 
 Kind = Literal["gemini", "codex", "claude", "command", "scripted"]
-Document = Literal["proposal", "spec", "tasks", "clarifications"]
 
 
 class Value(NamedTuple):
@@ -110,8 +109,8 @@ class Validation:
     requirement_pattern: re.Pattern[str]
     scenario_pattern: re.Pattern[str]
     scenario_min_count: int
-    required_headings: Mapping[Document, tuple[str, ...]]
-    max_lines: Mapping[Document, int]
+    required_headings: Mapping[str, tuple[str, ...]]
+    max_lines: Mapping[str, int]
     severity: Mapping[str, Severity | None]
 
 

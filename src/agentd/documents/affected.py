@@ -40,7 +40,7 @@ class Affected:
 def read(document: Document, front: Frontmatter) -> Affected:
     """Frontmatter wins when it has the key; then a section; then a labelled line."""
     if "affected_specs" in front:
-        return _collect(_from_frontmatter(front), front.line("affected_specs"))
+        return _collect(_from_frontmatter(document, front), front.line("affected_specs"))
     section = document.find(lambda heading: heading.level > 1 and heading.key == LABEL)
     if section:
         return _collect(_from_lines(document, section.inner), section.heading.line)
@@ -62,7 +62,7 @@ def _collect(specs: Iterable[AffectedSpec], line: int) -> Affected:
     return Affected(tuple(good.values()), line, tuple(bad))
 
 
-def _from_frontmatter(front: Frontmatter) -> list[AffectedSpec]:
+def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSpec]:
     value = front.values["affected_specs"]
     line = front.line("affected_specs")
     if value is None:
@@ -71,7 +71,25 @@ def _from_frontmatter(front: Frontmatter) -> list[AffectedSpec]:
         return _names(value, line)
     if not isinstance(value, list):
         raise front.bad("affected_specs", "must be a list of specs")
-    return [spec for entry in value for spec in _entry(entry, line, front)]
+    lines = _item_lines(document, front, len(value))
+    return [spec for entry, at in zip(value, lines, strict=True) for spec in _entry(entry, at, front)]
+
+
+def _item_lines(document: Document, front: Frontmatter, count: int) -> list[int]:
+    """Where each item of the list stands; all on the key's line when it is not one item a line."""
+    span = next((entry.span for entry in front.entries if entry.key == "affected_specs"), None)
+    dashes = (
+        [
+            (len(content) - len(content.lstrip()), line)
+            for line in range(span.start + 1, span.end + 1)
+            if (content := document.content(line)).lstrip().startswith(("- ", "-\t"))
+        ]
+        if span
+        else []
+    )
+    margin = min(dashes, default=(0, 0))[0]
+    lines = [line for indent, line in dashes if indent == margin]
+    return lines if len(lines) == count else [front.line("affected_specs")] * count
 
 
 def _entry(entry: Any, line: int, front: Frontmatter) -> list[AffectedSpec]:

@@ -11,6 +11,7 @@ from agentd.documents import affected, blocks, frontmatter
 from agentd.documents import text as base
 from agentd.documents.affected import AffectedSpec
 from agentd.documents.blocks import NAME, ReviewBlock
+from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.order import Order, order
 from agentd.documents.prose import Field, block, fields, is_nothing, item, items, one_line
 from agentd.documents.text import Document, Section, Span
@@ -76,7 +77,11 @@ def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> Order:
 def parse(text: str, name: str = NAME) -> Proposal:
     body, reviews = blocks.split(text, name)
     document = base.parse(body, name)
-    front = frontmatter.read(document)
+    return read(document, frontmatter.read(document), reviews)
+
+
+def read(document: Document, front: Frontmatter, reviews: tuple[ReviewBlock, ...] = ()) -> Proposal:
+    """From the body of a proposal, without its review blocks."""
     lines = {key: front.line(key) for key in ("id", "created", "version") if key in front}
     named = affected.read(document, front)
     if named.line:

@@ -85,8 +85,10 @@ def fields(document: Document, span: Span, labels: Collection[str]) -> tuple[Fie
     margin = -1
     inside = False
     for line, content, code in _lines(document, span):
+        match = None if code or ":" not in content else _LABEL.match(content)
+        if match is None and not inside:
+            continue
         indent = len(content) - len(content.lstrip())
-        match = None if code else _LABEL.match(content)
         if match and match[3].strip().casefold() in labels and (margin < 0 or indent <= margin + 1):
             margin = indent if margin < 0 else margin
             label = match[3].strip().casefold()

@@ -12,6 +12,7 @@ from enum import StrEnum
 from agentd.documents import delta, frontmatter, scenario
 from agentd.documents import text as base
 from agentd.documents.delta import REQUIREMENT, Named, Removed, Renamed, named, of_match
+from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.prose import fields
 from agentd.documents.scenario import Scenario
 from agentd.documents.text import Document, Heading, Mark, Section, Span, trim
@@ -27,6 +28,7 @@ __all__ = [
     "Spec",
     "named",
     "parse",
+    "read",
 ]
 
 _TITLE = re.compile(r"spec(?:ification)?\s*+:\s*+", re.IGNORECASE)
@@ -92,7 +94,10 @@ class Spec:
 
 def parse(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
     document = base.parse(text, name)
-    front = frontmatter.read(document)
+    return read(document, frontmatter.read(document), pattern)
+
+
+def read(document: Document, front: Frontmatter, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
     keys = ("id", "title", "version", "base_version", "archived", "change")
     lines = {key: front.line(key) for key in keys if key in front}
     for section in document.sections:

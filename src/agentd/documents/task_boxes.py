@@ -11,6 +11,7 @@ from agentd.documents.text import Document, Mark, Span
 from agentd.terms import Layer, TaskStatus
 
 BOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
+_ANY = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")
 BOXES = {TaskStatus.PENDING: " ", TaskStatus.DONE: "x", TaskStatus.WAIVED: "-"}
 
 
@@ -28,6 +29,8 @@ def from_box(document: Document, span: Span, layer: Layer | None) -> tuple[Task 
 
 def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
     """Each checkbox that opens a task, with the lines below that belong to it; `taken` spans are left out."""
+    if not _ANY.search(document.text):
+        return
     open_line, indent, last, blank = 0, 0, 0, False
     hidden = iter([*taken, Span(len(document.lines) + 1, len(document.lines) + 1)])
     skip = next(hidden)

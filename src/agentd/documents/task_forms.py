@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from agentd import yaml12
@@ -70,6 +71,7 @@ class Raw:
         return self.values.get(key, [(line, None)])[-1]
 
 
+@lru_cache(1000)
 def _meaning(word: str) -> str | None:
     return _WORDS.get(word.strip().lower().replace("_", " ").replace("-", " "))
 

@@ -11,6 +11,7 @@ from typing import Any
 from agentd.documents import frontmatter, task_boxes, task_forms
 from agentd.documents import text as base
 from agentd.documents.faults import Fault
+from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.task import Task, canonical
 from agentd.documents.text import BadDocument, Document, Fence, Section, Span
 from agentd.terms import Layer, TaskStatus
@@ -41,12 +42,19 @@ class TaskList:
 
 def parse(text: str, name: str = NAME) -> TaskList:
     document = base.parse(text, name)
-    faults: list[Fault] = []
-    front = frontmatter.Frontmatter(name)
+    try:
+        return read(document, frontmatter.read(document))
+    except BadDocument as error:
+        fault = Fault(error.line, "frontmatter", error.problem)
+        return read(document, Frontmatter(name), (fault,))
+
+
+def read(document: Document, front: Frontmatter, wrong: tuple[Fault, ...] = ()) -> TaskList:
+    """`wrong` is what was found before the tasks."""
+    faults = list(wrong)
     version: int | None = None
     change_id = ""
     try:
-        front = frontmatter.read(document)
         change_id = front.string("id")
         version = front.number("version")
     except BadDocument as error:
@@ -152,7 +160,7 @@ def _duplicates(tasks: list[Task]) -> list[Fault]:
     for task in tasks:
         line = first.setdefault(task.id, task.line)
         if line != task.line:
-            faults.append(Fault(task.line, "task-id", f"task {task.id} stands twice, first on line {line}"))
+            faults.append(Fault(task.line, "task-duplicate", f"task {task.id} stands twice, first on line {line}"))
     return faults
 
 

@@ -3,7 +3,7 @@
 Lines count from 1 and keep their endings; only a line feed ends a line. Spans include both ends.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -11,6 +11,7 @@ from agentd.errors import FormatInvalid
 
 BOM = "\ufeff"
 _BLANKS = " \t"
+_TELLING = "#`~<"
 
 
 class BadDocument(FormatInvalid):
@@ -30,6 +31,9 @@ class Mark(IntEnum):
     FRONTMATTER = 1
     FENCE = 2
     COMMENT = 3
+
+
+_MARKS = tuple(Mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +140,14 @@ class Document:
     name: str
     text: str
     lines: tuple[str, ...] = field(repr=False)
+    contents: tuple[str, ...] = field(repr=False)
     marks: bytes = field(repr=False)
     frontmatter: Span | None
     headings: tuple[Heading, ...] = field(repr=False)
     fences: tuple[Fence, ...] = field(repr=False)
     sections: tuple[Section, ...] = field(repr=False)
+    titles: Mapping[tuple[int, str], Section] = field(repr=False)
+    """The first section of each level and title, as `Heading.key` has it."""
     closing: str
     """The line that would close a fence or comment left open at the end; empty when nothing is open."""
 
@@ -155,17 +162,16 @@ class Document:
 
     def content(self, line: int) -> str:
         """A line without its ending, the first one without its byte order mark."""
-        content = bare(self.lines[line - 1])
-        return content.removeprefix(BOM) if line == 1 else content
+        return self.contents[line - 1]
 
     def mark(self, line: int) -> Mark:
-        return Mark(self.marks[line - 1])
+        return _MARKS[self.marks[line - 1]]
 
     def plain(self, span: Span) -> Iterator[tuple[int, str]]:
         """The lines of a span that are neither code nor comment, with their numbers."""
         for line in range(span.start, span.end + 1):
-            if self.marks[line - 1] == Mark.TEXT:
-                yield line, self.content(line)
+            if not self.marks[line - 1]:  # Mark.TEXT
+                yield line, self.contents[line - 1]
 
     def cut(self, span: Span) -> str:
         """The text of a span, byte for byte."""
@@ -173,11 +179,11 @@ class Document:
 
     def words(self, span: Span) -> str:
         """The text of a span to be read: line feeds only, without blank lines around it."""
-        return trim([self.content(line) for line in range(span.start, span.end + 1)])
+        return trim(list(self.contents[span.start - 1 : max(span.end, span.start - 1)]))
 
     def section(self, title: str, level: int = 2) -> Section | None:
         """The first section with this title; upper and lower case do not differ."""
-        return self.find(lambda heading: heading.level == level and heading.key == title.casefold())
+        return self.titles.get((level, title.casefold()))
 
     def find(self, wanted: Callable[[Heading], bool]) -> Section | None:
         return next((section for section in self.sections if wanted(section.heading)), None)
@@ -220,42 +226,75 @@ def decode(data: bytes, name: str) -> str:
 
 def parse(text: str, name: str) -> Document:
     _refuse_binary(text, name)
-    lines = split_lines(text)
-    frontmatter = _frontmatter(lines)
-    marks = bytearray(len(lines))
-    headings: list[Heading] = []
-    fences: list[Fence] = []
-    scanner = Scanner()
-    start = 0
+    contents = _contents(text)
+    frontmatter = _frontmatter(contents)
     skip = len(frontmatter) if frontmatter else 0
-    marks[:skip] = bytes([Mark.FRONTMATTER]) * skip
-    for number, line in enumerate(lines[skip:], skip + 1):
-        content = bare(line)
-        if number == 1:
-            content = content.removeprefix(BOM)
-        mark = scanner.feed(content)
-        marks[number - 1] = mark
-        if mark is Mark.TEXT:
-            if heading := _heading(content, number):
-                headings.append(heading)
-        elif mark is Mark.FENCE:
-            start = start or number
-            if not scanner.closing:
-                fences.append(Fence(Span(start, number), scanner.info, closed=True))
-                start = 0
-    if start:
-        fences.append(Fence(Span(start, len(lines)), scanner.info, closed=False))
+    marks, headings, fences, closing = _structure(contents, skip, may_comment="<!--" in text)
+    sections = _sections(headings, len(contents))
     return Document(
         name=name,
         text=text,
-        lines=lines,
-        marks=bytes(marks),
+        lines=split_lines(text),
+        contents=contents,
+        marks=marks,
         frontmatter=frontmatter,
-        headings=tuple(headings),
-        fences=tuple(fences),
-        sections=_sections(headings, len(lines)),
-        closing=scanner.closing,
+        headings=headings,
+        fences=fences,
+        sections=sections,
+        titles={(one.heading.level, one.heading.key): one for one in reversed(sections)},
+        closing=closing,
     )
+
+
+def _structure(
+    contents: tuple[str, ...], skip: int, may_comment: bool
+) -> tuple[bytes, tuple[Heading, ...], tuple[Fence, ...], str]:
+    """Only lines that begin like a heading, a fence or a comment, or end one, can change anything."""
+    telling = [
+        number
+        for number, content in enumerate(contents)
+        if (content and (content[0] in _TELLING or (content[0] == " " and content.lstrip(" ")[:1] in _TELLING)))
+        or (may_comment and "-->" in content)
+    ]
+    marks = bytearray(len(contents))
+    marks[:skip] = bytes([Mark.FRONTMATTER]) * skip
+    headings: list[Heading] = []
+    fences: list[Fence] = []
+    scanner = Scanner()
+    done = skip
+    start = 0
+    for number in telling:
+        if number < skip:
+            continue
+        if scanner.closing:  # the lines in between are part of what is open
+            marks[done:number] = bytes([Mark.FENCE if start else Mark.COMMENT]) * (number - done)
+        mark = scanner.feed(contents[number])
+        marks[number] = mark
+        done = number + 1
+        if mark is Mark.TEXT:
+            if heading := _heading(contents[number], number + 1):
+                headings.append(heading)
+        elif mark is Mark.FENCE:
+            start = start or number + 1
+            if not scanner.closing:
+                fences.append(Fence(Span(start, number + 1), scanner.info, closed=True))
+                start = 0
+    if scanner.closing:
+        marks[done:] = bytes([Mark.FENCE if start else Mark.COMMENT]) * (len(contents) - done)
+    if start:
+        fences.append(Fence(Span(start, len(contents)), scanner.info, closed=False))
+    return bytes(marks), tuple(headings), tuple(fences), scanner.closing
+
+
+def _contents(text: str) -> tuple[str, ...]:
+    """Lines without their endings, the first without its byte order mark."""
+    contents = text.removeprefix(BOM).split("\n")
+    if not contents[-1] and (len(contents) > 1 or not text):
+        contents.pop()
+    if "\r" in text:
+        ended = len(contents) if text.endswith("\n") else len(contents) - 1
+        contents[:ended] = [content.removesuffix("\r") for content in contents[:ended]]
+    return tuple(contents)
 
 
 def split_lines(text: str) -> tuple[str, ...]:
@@ -274,12 +313,14 @@ def bare(line: str) -> str:
 
 def trim(contents: list[str]) -> str:
     """Lines joined by line feeds, without trailing blanks and without blank lines around them."""
+    if len(contents) == 1:
+        return contents[0].rstrip()
     first, last = 0, len(contents)
     while first < last and not contents[first].strip():
         first += 1
     while last > first and not contents[last - 1].strip():
         last -= 1
-    return "\n".join(content.rstrip() for content in contents[first:last])
+    return "\n".join([content.rstrip() for content in contents[first:last]])
 
 
 def _refuse_binary(text: str, name: str) -> None:
@@ -293,15 +334,15 @@ def _refuse_binary(text: str, name: str) -> None:
         raise BadDocument(name, line, "half a character; this is not UTF-8 text") from None
 
 
-def _frontmatter(lines: tuple[str, ...]) -> Span | None:
+def _frontmatter(contents: tuple[str, ...]) -> Span | None:
     """From a first line `---` to the next one; never closed it is a rule across the page."""
-    if not lines or bare(lines[0]).removeprefix(BOM).rstrip() != "---":
+    if not contents or contents[0].rstrip() != "---":
         return None
-    for number, line in enumerate(lines[1:], 2):
+    for number, content in enumerate(contents[1:], 2):
         # A tag at the margin is no YAML: the page has begun, and a `---` in a review block closes nothing.
-        if line.startswith("<") and not line.startswith("<<"):
+        if content.startswith("<") and not content.startswith("<<"):
             return None
-        if line.startswith(("---", "...")) and bare(line).rstrip() in ("---", "..."):
+        if content.startswith(("---", "...")) and content.rstrip() in ("---", "..."):
             return Span(1, number)
     return None
 
@@ -321,7 +362,7 @@ def _heading(content: str, line: int) -> Heading | None:
     return Heading(level, title, line)
 
 
-def _sections(headings: list[Heading], last: int) -> tuple[Section, ...]:
+def _sections(headings: tuple[Heading, ...], last: int) -> tuple[Section, ...]:
     """Backwards, so that each level knows where the next heading that ends it stands."""
     sections: list[Section] = []
     ends = [last] * 7

@@ -1,0 +1,145 @@
+"""The rules on a change as it lies on disk."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from agentd import files
+from agentd.change.folder import Change
+from agentd.change.places import Found
+from agentd.config import Validation
+from agentd.documents import spec
+from agentd.documents.spec import Spec
+from agentd.documents.text import BadDocument, decode
+from agentd.project import Project
+from agentd.rules import Finding, Plan, validate
+from agentd.rules.fixes import mend
+from agentd.terms import Phase
+
+_WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
+
+
+class MainSpecs(Mapping[str, Spec]):
+    """The project's own specs in a tree, each read when it is first asked for."""
+
+    def __init__(self, folder: Path, settings: Validation) -> None:
+        self._folder = folder
+        self._pattern = settings.requirement_pattern
+        self._read: dict[str, Spec | None] = {}
+        self._ids = sorted(path.stem for path in folder.glob("*.md") if path.name != "CHANGELOG.md")
+
+    def __getitem__(self, spec_id: str) -> Spec:
+        if spec_id not in self._read:
+            self._read[spec_id] = self._load(spec_id)
+        found = self._read[spec_id]
+        if found is None:
+            raise KeyError(spec_id)
+        return found
+
+    def _load(self, spec_id: str) -> Spec | None:
+        name = f"{spec_id}.md"
+        try:
+            return spec.parse(decode(files.read(self._folder / name), name), name, self._pattern)
+        except (FileNotFoundError, BadDocument):
+            return None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+def validate_change(project: Project, found: Found, settings: Validation) -> tuple[Finding, ...]:
+    return _Validator(project, settings).validate(found)
+
+
+def validate_all(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[Finding, ...]]:
+    """Each change's findings, in the order of the changes; many are shared out among the processors."""
+    if len(changes) < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
+        return _chunk(project, changes, settings)
+    import multiprocessing  # late: only for hundreds of changes
+    from concurrent.futures import ProcessPoolExecutor
+
+    size = max(_WORTH_A_PROCESS // 4, len(changes) // ((os.cpu_count() or 1) * 4))
+    chunks = [changes[start : start + size] for start in range(0, len(changes), size)]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
+        parts = pool.map(_chunk, [project] * len(chunks), chunks, [settings] * len(chunks))
+        return [findings for part in parts for findings in part]
+
+
+def _chunk(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[Finding, ...]]:
+    validator = _Validator(project, settings)
+    return [validator.validate(found) for found in changes]
+
+
+class _Validator:
+    """Reads each tree's own specs once."""
+
+    def __init__(self, project: Project, settings: Validation) -> None:
+        self._project = project
+        self._settings = settings
+        self._main: dict[str, MainSpecs] = {}
+
+    def validate(self, found: Found) -> tuple[Finding, ...]:
+        assert found.tree and found.folder
+        tree = found.tree
+        root = os.path.join(tree, self._project.prefix)
+        if tree not in self._main:
+            self._main[tree] = MainSpecs(Path(root, "agentd", "specs"), self._settings)
+        texts = read_texts(found.folder)
+        plan = Plan(
+            texts=texts,
+            main=self._main[tree],
+            complete=found.summary.phase is not Phase.DRAFTING or "tasks.md" in texts,
+            folder=os.path.relpath(found.folder, root),
+            exists=lambda path: os.path.exists(os.path.join(root, path)),
+        )
+        return validate(plan, self._settings)
+
+
+def read_texts(folder: str) -> dict[str, bytes]:
+    """The documents that rules look at, by short name."""
+    texts = {}
+    for name in ("clarifications.md", "proposal.md", "tasks.md"):
+        if (data := _read(f"{folder}/{name}")) is not None:
+            texts[name] = data
+    try:
+        names = sorted(name for name in os.listdir(f"{folder}/specs") if name.endswith(".md"))
+    except (FileNotFoundError, NotADirectoryError):
+        return texts
+    for name in names:
+        if (data := _read(f"{folder}/specs/{name}")) is not None:
+            texts[f"specs/{name}"] = data
+    return texts
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return None
+
+
+def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes]]:
+    """The documents whose mechanical faults can be mended: before and after."""
+    main = MainSpecs(change.project.changes_in(change.tree).parent / "specs", settings)
+    texts = read_texts(str(change.folder))
+    after = {}
+    for name, data in texts.items():
+        own = main.get(Path(name).stem) if name.startswith("specs/") else None
+        version = (own.version or 1) if own else None
+        new = mend(name, data, change.id, version, settings)
+        if new != data:
+            after[name] = (data, new)
+    return after
+
+
+def write_mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes]]:
+    """Mend them on disk, unless somebody is at work on the change."""
+    with change.writing():
+        done = mended(change, settings)
+        for name, (_, new) in done.items():
+            files.write(change.folder / name, new)
+    return done

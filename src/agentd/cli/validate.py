@@ -1,0 +1,122 @@
+"""`agentd validate`: what is wrong with the documents of a change, and what would be right."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentd import config
+from agentd.change import ids, validation
+from agentd.change.folder import Change
+from agentd.change.places import Found, Places
+from agentd.cli import output
+from agentd.cli.common import change_argument
+from agentd.errors import UsageError
+from agentd.project import Project, find_project
+from agentd.rules import Finding, counts, is_valid
+
+_COLOURS = {"high": "red", "medium": "yellow", "low": None}
+
+
+@click.command("validate")
+@change_argument(required=False)
+@click.option("--all", "everything", is_flag=True, help="Every open change that is checked out.")
+@click.option("--strict", is_flag=True, help="Fail on any finding, not only on high ones.")
+@click.option("--fix", is_flag=True, help="Mend what is mechanical: levels, requirement headings, frontmatter.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
+@output.json_option
+@click.pass_context
+def command(
+    ctx: click.Context, change_id: str | None, everything: bool, strict: bool, fix: bool, diff: bool, as_json: bool
+) -> int:
+    """Check the documents of the change ID against the rules. Exit code 1: not valid."""
+    if (change_id is None) != everything:
+        raise UsageError("name one change, or all of them", "agentd validate <id>, or agentd validate --all")
+    project = find_project()
+    settings = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation
+    places = Places(project)
+    changes = [places.find(ids.check(change_id))] if change_id else [one for one in places.open() if one.folder]
+    mended = {}
+    if fix or diff:
+        change = validation.mended if diff else validation.write_mended
+        mended = {one.id: change(_change(project, one), settings) for one in changes}
+    if diff:
+        return _show_diff(changes, mended, as_json)
+    found = validation.validate_all(project, changes, settings)
+    return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
+
+
+def _change(project: Project, found: Found) -> Change:
+    return Change(project, found.id, found.tree or "", Path(found.folder or ""))
+
+
+def _show(
+    changes: Sequence[Found],
+    found: Sequence[tuple[Finding, ...]],
+    mended: dict[str, list[str]],
+    strict: bool,
+    as_json: bool,
+    only: str | None,
+) -> int:
+    valid = all(is_valid(findings, strict) for findings in found)
+    rows = [_row(one, findings, mended.get(one.id, []), strict) for one, findings in zip(changes, found, strict=True)]
+    data = rows[0] if only else {"valid": valid, "changes": rows}
+
+    def text() -> str:
+        lines = [line for one, findings in zip(changes, found, strict=True) for line in _lines(one, findings)]
+        words = [f"{one.id}: mended {', '.join(mended[one.id])}" for one in changes if mended.get(one.id)]
+        if only:
+            closing = [f"{only}: {_verdict(found[0], strict)}"]
+        else:
+            bad = [one.id for one, findings in zip(changes, found, strict=True) if not is_valid(findings, strict)]
+            closing = [f"{len(changes)} changes, {len(bad)} not valid" + (f": {', '.join(bad[:20])}" if bad else "")]
+        return "\n".join([*lines, *words, *closing])
+
+    return output.show("validate", as_json, data, text, 0 if valid else 1)
+
+
+def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: bool) -> dict[str, Any]:
+    number = counts(findings)
+    return {
+        "change_id": one.id,
+        "valid": is_valid(findings, strict),
+        **{f"{severity}_count": count for severity, count in number.items()},
+        "findings": [
+            {name: getattr(finding, name) for name in ("file", "line", "rule", "severity", "message", "hint")}
+            for finding in findings
+        ],
+        "mended": mended,
+    }
+
+
+def _lines(one: Found, findings: Sequence[Finding]) -> list[str]:
+    folder = os.path.relpath(one.folder or "")
+    lines = []
+    for finding in findings:
+        severity = output.paint(finding.severity, fg=_COLOURS[finding.severity])
+        lines.append(f"{folder}/{finding.file}:{finding.line}: {severity}: {finding.message}")
+        lines.append(output.paint(f"    {finding.rule}: {finding.hint}", dim=True))
+    return lines
+
+
+def _verdict(findings: Sequence[Finding], strict: bool) -> str:
+    words = output.findings(*counts(findings).values())
+    if is_valid(findings, strict):
+        return "valid" if words == "-" else f"valid, with {words}"
+    return f"not valid, {words}"
+
+
+def _show_diff(changes: Sequence[Found], mended: dict[str, dict[str, tuple[bytes, bytes]]], as_json: bool) -> int:
+    import difflib  # late: only here
+
+    lines: list[str] = []
+    for one in changes:
+        folder = os.path.relpath(one.folder or "")
+        for name, (old, new) in mended[one.id].items():
+            before, after = (data.decode(errors="replace").splitlines() for data in (old, new))
+            lines += difflib.unified_diff(before, after, f"{folder}/{name}", f"{folder}/{name} (mended)", lineterm="")
+    text = "\n".join(lines)
+    data = {"diff": text, "mended": {key: sorted(value) for key, value in mended.items()}}
+    return output.show("validate", as_json, data, lambda: text or "Nothing to mend.")

@@ -1,0 +1,75 @@
+"""Mechanical faults, mended: what needs no thought and can mean only one thing."""
+
+import re
+
+from agentd.documents import frontmatter, spec
+from agentd.documents import text as base
+from agentd.documents.text import BadDocument, Document, Heading, Span
+from agentd.rules.finding import Settings
+from agentd.rules.plan import KINDS, spec_id
+
+_LOOSE = re.compile(r"(?:requirement\s+)?((?:[A-Z]+-)?R?\d+)\s*(?:[:.)–—-]\s*)?(\S.*)", re.IGNORECASE)
+
+
+def mend(name: str, data: bytes, change_id: str, base_version: int | None, settings: Settings) -> bytes:
+    """The document with its mechanical faults mended; the same bytes if there are none or it cannot be read.
+
+    `base_version` is the version of the project's own spec of that name, if it has one.
+    """
+    try:
+        text = base.decode(data, name)
+        frontmatter.read(base.parse(text, name))
+        text = _headings(text, name, settings)
+        if KINDS.get(name, "spec") == "spec":
+            text = _requirements(text, name, settings)
+        return _frontmatter(text, name, change_id, base_version).encode()
+    except BadDocument:
+        return data
+
+
+def _headings(text: str, name: str, settings: Settings) -> str:
+    """A required section that stands at another level: `# Summary` is `## Summary`."""
+    document = base.parse(text, name)
+    edits = []
+    for title in settings.required_headings[KINDS.get(name, "spec")]:
+        alike = [heading for heading in document.headings if heading.key == title.casefold()]
+        if len(alike) == 1 and alike[0].level != 2:
+            edits.append(_retitled(document, alike[0], f"## {title}"))
+    return document.replace_all(edits)
+
+
+def _requirements(text: str, name: str, settings: Settings) -> str:
+    """A heading that clearly is one: `#### R1. Title` and `### Requirement 1: Title` are `### R1: Title`."""
+    document = base.parse(text, name)
+    found = spec.parse(text, name, settings.requirement_pattern)
+    taken = {one.id for one in found.requirements}
+    edits = []
+    for heading in found.strays:
+        match = _LOOSE.fullmatch(heading.title)
+        if match is None:
+            continue
+        id_ = match[1].upper() if "R" in match[1].upper() else f"R{match[1]}"
+        title = f"### {id_}: {match[2]}"
+        if id_ not in taken and settings.requirement_pattern.match(title):
+            taken.add(id_)
+            edits.append(_retitled(document, heading, title))
+    return document.replace_all(edits)
+
+
+def _frontmatter(text: str, name: str, change_id: str, base_version: int | None) -> str:
+    if frontmatter.read(base.parse(text, name)).values:
+        return text
+    kind = KINDS.get(name, "spec")
+    if kind == "clarifications":
+        return frontmatter.set_keys(text, {"change": change_id}, name)
+    values: dict[str, str | int] = {"id": spec_id(name) if kind == "spec" else change_id, "type": kind}
+    if kind == "spec" and base_version is not None:
+        values["base_version"] = base_version
+    else:
+        values["version"] = 1
+    return frontmatter.set_keys(text, values, name)
+
+
+def _retitled(document: Document, heading: Heading, line: str) -> tuple[Span, str]:
+    old = document.lines[heading.line - 1]
+    return Span(heading.line, heading.line), old.replace(document.content(heading.line), line, 1)

@@ -1,0 +1,84 @@
+"""Rules for any document: frontmatter, headings, placeholders, links, length."""
+
+import posixpath
+import re
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from agentd.documents.text import Document, Mark, Span
+from agentd.rules.finding import Findings, Settings
+from agentd.rules.plan import Page, Plan
+
+_PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
+_CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")
+_LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+<?([^)\s>]++)")
+_ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:|//|#")
+
+
+def check_page(
+    page: Page, plan: Plan, settings: Settings, findings: Findings, needless: frozenset[str] = frozenset()
+) -> None:
+    """`needless` are headings that this document may do without."""
+    if not page.front.values:
+        hint = "agentd validate --fix adds it"
+        findings.add(page.name, 1, "frontmatter-missing", "there is no frontmatter", hint)
+    for title in settings.required_headings[page.kind]:
+        if title not in needless:
+            _heading(page, title, findings)
+    lines, limit = len(page.document.contents), settings.max_lines[page.kind]
+    if lines > limit:
+        hint = f"say it in {limit} lines, or cut the change in two"
+        findings.add(page.name, limit + 1, "too-long", f"{lines} lines are more than a person reads", hint)
+    _placeholders(page, findings)
+    _links(page, plan, findings)
+
+
+def _heading(page: Page, title: str, findings: Findings) -> None:
+    section = page.document.section(title)
+    if section is None:
+        hint = f"add a section `## {title}`"
+        findings.add(page.name, 1, "heading-missing", f"the section `## {title}` is missing", hint)
+    elif not _says_something(page.document, section.inner):
+        hint = f"say below `## {title}` what belongs there"
+        findings.add(page.name, section.heading.line, "heading-missing", f"`## {title}` is empty", hint)
+
+
+def _says_something(document: Document, span: Span) -> bool:
+    """Text or code that a reader sees; a comment is not seen."""
+    return any(
+        document.content(line).strip() and document.marks[line - 1] != Mark.COMMENT
+        for line in range(span.start, span.end + 1)
+    )
+
+
+def _placeholders(page: Page, findings: Findings) -> None:
+    for line, word in _matches(page.document, _PLACEHOLDER, lambda match: match[0]):
+        hint = "say what it stands for, or put the word in backticks if it is meant"
+        findings.add(page.name, line, "placeholder", f"{word} is left in the text", hint)
+
+
+def _links(page: Page, plan: Plan, findings: Findings) -> None:
+    if "](" not in page.document.text:
+        return
+    for line, target in _matches(page.document, _LINK, lambda match: match[1]):
+        path = unquote(target.partition("#")[0])
+        if _ELSEWHERE.match(target) or not path:
+            continue
+        near = posixpath.normpath(posixpath.join(plan.folder, posixpath.dirname(page.name), path))
+        if not (plan.exists(near) or plan.exists(posixpath.normpath(path.lstrip("/")))):
+            hint = f"write the path from {page.name} or from the project's root"
+            findings.add(page.name, line, "link-broken", f"{path} is not there", hint)
+
+
+def _matches(
+    document: Document, pattern: re.Pattern[str], word: Callable[[re.Match[str]], str]
+) -> list[tuple[int, str]]:
+    """Each match outside of code and comments, with its line. Most documents have none, so look once first."""
+    if not pattern.search(document.text):
+        return []
+    found = []
+    for line, content in document.plain(document.span):
+        if pattern.search(content):
+            bare = _CODE.sub(lambda code: " " * len(code[0]), content) if "`" in content else content
+            found += [(line, word(match)) for match in pattern.finditer(bare)]
+    return found

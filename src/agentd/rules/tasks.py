@@ -1,0 +1,49 @@
+"""Rules for tasks.md: form, paths, dependencies."""
+
+import posixpath
+
+from agentd.documents import task
+from agentd.documents.tasks import NAME, TaskList
+from agentd.rules.finding import Findings
+
+_RULES = {"frontmatter": "frontmatter-invalid", "task-duplicate": "task-duplicate"}
+_FORM = "write `### Task 1.1: Title` with a yaml block of id, file, action, spec_ref, depends_on and status"
+
+
+def check_tasks(tasks: TaskList, findings: Findings) -> None:
+    for fault in tasks.faults:
+        what, _, instead = fault.message.partition("; ")
+        findings.add(NAME, fault.line, _RULES.get(fault.rule, "task-format"), what, instead or _FORM)
+    for one in tasks.tasks:
+        for file in one.files:
+            problem = _path_problem(file.path)
+            if problem:
+                hint = "write a path from the project's root, with `/`, such as src/notes/user.py"
+                findings.add(NAME, file.line or one.line, "task-path", f"task {one.id}: {file.path} {problem}", hint)
+    _dependencies(tasks, findings)
+
+
+def _path_problem(path: str) -> str | None:
+    parts = path.split("/")
+    if path.startswith(("/", "~")) or (len(path) > 1 and path[1] == ":"):
+        return "is not relative"
+    if "\\" in path:
+        return "has a backslash"
+    inside = posixpath.normpath(path).split("/")
+    if inside[0] == ".." or ".." in parts:
+        return "leads out of its folder"
+    if inside[0].casefold() in ("agentd", ".git"):
+        return "is not the project's own code"
+    return "is no file" if inside == ["."] or not path.strip() else None
+
+
+def _dependencies(tasks: TaskList, findings: Findings) -> None:
+    known = ", ".join(one.id for one in tasks.tasks[:20])
+    for one, other in task.unknown(tasks.tasks):
+        message = f"task {one.id} depends on {other}, which is no task"
+        findings.add(NAME, one.at("depends_on"), "dependency-unknown", message, f"the tasks are {known}")
+    circle = task.cycle(tasks.tasks)
+    if circle:
+        first = tasks.get(circle[0])
+        line = first.at("depends_on") if first else 1
+        findings.add(NAME, line, "dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")

@@ -1,0 +1,132 @@
+"""Mechanical faults are mended, everything else keeps its bytes, and a second time changes nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd import config
+from agentd.rules import Plan, is_valid, validate
+from agentd.rules.fixes import mend
+from support import EXAMPLE
+
+SETTINGS = config.load(None, environ={}).validation
+AUTH = (EXAMPLE / "specs/auth-flow.md").read_text()
+PROPOSAL = (EXAMPLE / "proposal.md").read_text()
+
+
+def mended(name: str, text: str, base_version: int | None = None) -> str:
+    return mend(name, text.encode(), "add-oauth", base_version, SETTINGS).decode()
+
+
+@pytest.mark.parametrize("name", ["proposal.md", "tasks.md", "clarifications.md", "specs/auth-flow.md"])
+def test_the_examples_need_no_mending(name: str) -> None:
+    data = (EXAMPLE / name).read_bytes()
+    assert mend(name, data, "add-oauth", None, SETTINGS) == data
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "#### R2: Provider callback",
+        "### R2. Provider callback",
+        "### R2 Provider callback",
+        "### R2) Provider callback",
+        "### Requirement R2: Provider callback",
+        "### Requirement 2: Provider callback",
+        "###  R2:Provider callback",
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_heading_that_clearly_is_a_requirement_becomes_one(heading: str, newline: str) -> None:
+    good = AUTH.replace("\n", newline)
+    bad = good.replace("### R2: Provider callback", heading)
+    assert bad != good
+    assert mended("specs/auth-flow.md", bad) == good
+
+
+@pytest.mark.parametrize("heading", ["### Provider callback", "### R1. Another one", "### R2"])
+def test_what_could_mean_more_than_one_thing_is_left_alone(heading: str) -> None:
+    bad = AUTH.replace("### R2: Provider callback", heading)
+    assert mended("specs/auth-flow.md", bad) == bad
+
+
+@pytest.mark.parametrize("wrong", ["# Why", "### Why", "###### why"])
+def test_a_section_at_another_level_is_raised_or_lowered(wrong: str) -> None:
+    assert mended("proposal.md", PROPOSAL.replace("## Why", wrong)) == PROPOSAL
+
+
+def test_a_heading_in_code_stays() -> None:
+    text = AUTH.replace("## Requirements", "```\n# Requirements\n```\n\n## Requirements")
+    assert mended("specs/auth-flow.md", text) == text
+
+
+def test_missing_frontmatter_is_added() -> None:
+    bare = AUTH[AUTH.index("# Spec") :]
+    front = "---\nid: auth-flow\ntype: spec\nversion: 1\n---\n\n"
+    assert mended("specs/auth-flow.md", bare) == front + bare
+    assert mended("specs/auth-flow.md", bare, 3) == front.replace("version: 1", "base_version: 3") + bare
+    assert mended("tasks.md", "# Tasks\n").startswith("---\nid: add-oauth\ntype: tasks\nversion: 1\n---\n")
+    assert mended("clarifications.md", "# C\n").startswith("---\nchange: add-oauth\n---\n")
+
+
+def test_review_blocks_keep_their_bytes() -> None:
+    bad = PROPOSAL.replace("## Why", "# Why")
+    after = mended("proposal.md", bad)
+    assert after[after.index("<review ") :] == PROPOSAL[PROPOSAL.index("<review ") :]
+
+
+def test_what_cannot_be_read_is_left_alone() -> None:
+    for data in (b"\xff\xfe", b"---\na: [\n---\n# Why\n", b"a\0"):
+        assert mend("proposal.md", data, "x", None, SETTINGS) == data
+
+
+LINES = st.sampled_from(
+    [
+        "---",
+        "id: x",
+        "# Why",
+        "## Why",
+        "### R1. a",
+        "#### R1: b",
+        "### Requirement 2: c",
+        "## Requirements",
+        "### Scenario: s",
+        "WHEN a THEN b",
+        "```",
+        "~~~",
+        "<!--",
+        "-->",
+        '<review status="approved" iteration="1" reviewer="x">',
+        "</review>",
+        "- [ ] 1.1 t",
+        "text",
+        "",
+        "TODO",
+        "[a](b)",
+        "\ufeff",
+        "### Task 1.1: x",
+        "```yaml",
+        "depends_on: [data.1]",
+    ]
+)
+TEXTS = st.lists(LINES, max_size=30).flatmap(
+    lambda lines: st.sampled_from(["\n", "\r\n"]).map(lambda newline: newline.join(lines))
+)
+NAMES = st.sampled_from(["proposal.md", "tasks.md", "clarifications.md", "specs/x.md"])
+
+
+@given(NAMES, TEXTS | st.text())
+def test_mending_twice_changes_nothing_more(name: str, text: str) -> None:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        return
+    once = mend(name, data, "add-oauth", None, SETTINGS)
+    assert mend(name, once, "add-oauth", None, SETTINGS) == once
+
+
+@given(st.dictionaries(NAMES, st.binary() | (TEXTS | st.text()).map(lambda text: text.encode(errors="replace"))))
+def test_no_document_raises_anything(texts: dict[str, bytes]) -> None:
+    findings = validate(Plan(texts), SETTINGS)
+    assert all(one.line >= 1 and one.message and one.hint for one in findings)
+    assert is_valid(findings) == (not [one for one in findings if one.severity == "high"])

@@ -1,0 +1,474 @@
+"""Every rule: what it finds, where, and that it finds nothing in the examples."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentd import config
+from agentd.config import Validation
+from agentd.documents import spec
+from agentd.rules import Finding, Plan, counts, is_valid, validate
+from agentd.terms import Severity
+from growth import assert_grows_linearly
+from support import EXAMPLE
+
+SEEDS = Path(__file__).parent.parent / "data" / "seeds"
+SETTINGS: Validation = config.load(None, environ={}).validation
+NAMES = (
+    "clarifications.md",
+    "proposal.md",
+    "tasks.md",
+    "specs/api-endpoints.md",
+    "specs/auth-flow.md",
+    "specs/user-model.md",
+)
+MAIN = {"api-endpoints": spec.parse((EXAMPLE / "base/api-endpoints.md").read_text(), "api-endpoints.md")}
+
+Edit = Callable[[str], str]
+
+
+def plan(edits: dict[str, Edit] | None = None, **changes: object) -> Plan:
+    """The example's plan, some of its documents edited; an edit to nothing removes the document."""
+    texts = {name: (EXAMPLE / name).read_text() for name in NAMES}
+    for name, edit in (edits or {}).items():
+        before = texts.get(name, "")
+        texts[name] = edit(before)
+        assert texts[name] != before, f"the edit of {name} changes nothing"
+    kept = {name: text.encode() for name, text in texts.items() if text}
+    return replace(Plan(kept, MAIN), **changes)  # type: ignore[arg-type]
+
+
+def swap(old: str, new: str) -> Edit:
+    return lambda text: text.replace(old, new, 1)
+
+
+def gone(text: str) -> str:
+    return ""
+
+
+def found(edits: dict[str, Edit], **changes: object) -> tuple[Finding, ...]:
+    return validate(plan(edits, **changes), SETTINGS)
+
+
+def test_the_example_has_no_finding_at_all() -> None:
+    assert validate(plan(), SETTINGS) == ()
+
+
+@pytest.mark.parametrize("path", sorted(SEEDS.iterdir()), ids=lambda path: path.name)
+def test_the_older_documents_read_as_specs_without_a_high_finding(path: Path) -> None:
+    findings = validate(Plan({f"specs/{path.name}": path.read_bytes()}, complete=False), SETTINGS)
+    assert [one for one in findings if one.severity is Severity.HIGH] == []
+
+
+# name of the case: document, edit, rule, severity, what stands on its line (the first line if nothing), words
+TASKS = "tasks.md"
+AUTH = "specs/auth-flow.md"
+CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
+    "no frontmatter": (AUTH, lambda t: t[t.index("# Spec") :], "frontmatter-missing", "low", "", "no frontmatter"),
+    "broken frontmatter": (AUTH, swap("type: spec", "type: [spec"), "frontmatter-invalid", "high", "title: ", ""),
+    "frontmatter key twice": (
+        AUTH,
+        swap("type: spec", "id: x"),
+        "frontmatter-invalid",
+        "high",
+        "id: x",
+        "stands twice",
+    ),
+    "section missing": (
+        "proposal.md",
+        swap("## Why", "## Because"),
+        "heading-missing",
+        "high",
+        "",
+        "`## Why` is missing",
+    ),
+    "section empty": (
+        "proposal.md",
+        lambda t: re.sub(r"(?s)(## Why\n).*?(?=## What)", r"\1\n<!-- later -->\n\n", t),
+        "heading-missing",
+        "high",
+        "## Why",
+        "`## Why` is empty",
+    ),
+    "requirement unreadable": (
+        AUTH,
+        swap("### R2: ", "### Second: "),
+        "requirement-format",
+        "high",
+        "### Second: ",
+        "cannot be read",
+    ),
+    "requirement without title": (
+        AUTH,
+        lambda t: re.sub("### R2: .*", "### R2", t),
+        "requirement-untitled",
+        "medium",
+        "### R2",
+        "R2 has no title",
+    ),
+    "requirement twice": (
+        AUTH,
+        swap("### R2: ", "### R1: "),
+        "requirement-duplicate",
+        "high",
+        "### R1: Provider callback",
+        "R1 stands twice, first on line",
+    ),
+    "scenario without then": (
+        AUTH,
+        lambda t: t.replace("**THEN**", "**AND**"),
+        "scenario-format",
+        "high",
+        "### Scenario: ",
+        "does not say WHEN and THEN",
+    ),
+    "no scenario": (
+        AUTH,
+        lambda t: t[: t.index("### Scenario")] + "None.\n",
+        "scenario-count",
+        "high",
+        "## Acceptance Criteria",
+        "0 scenarios",
+    ),
+    "scenario of nothing": (
+        AUTH,
+        swap("- **Requirement**: R1", "- **Requirement**: R9"),
+        "spec-ref-unknown",
+        "high",
+        "### Scenario: ",
+        "R9 is not there",
+    ),
+    "placeholder": (
+        AUTH,
+        swap("## Requirements", "TBD by somebody\n\n## Requirements"),
+        "placeholder",
+        "medium",
+        "TBD by",
+        "TBD is left",
+    ),
+    "broken link": (
+        AUTH,
+        swap("## Requirements", "See [this](missing.md#x).\n\n## Requirements"),
+        "link-broken",
+        "medium",
+        "See [this]",
+        "missing.md",
+    ),
+    "spec missing": (AUTH, gone, "spec-missing", "high", "- id: auth-flow", "specs/auth-flow.md is not there"),
+    "spec unnamed": (
+        "specs/other.md",
+        lambda t: (EXAMPLE / AUTH).read_text(),
+        "spec-unnamed",
+        "medium",
+        "",
+        "does not name this spec",
+    ),
+    "reference unknown": (
+        TASKS,
+        swap("user-model:R1", "user-model:R7"),
+        "spec-ref-unknown",
+        "high",
+        "user-model:R7",
+        "user-model:R7 is not there",
+    ),
+    "task without id": (
+        TASKS,
+        lambda t: t.replace("### Task 1.1: ", "### Task: ").replace('id: "1.1"\n', ""),
+        "task-format",
+        "high",
+        "### Task: ",
+        "",
+    ),
+    "task twice": (
+        TASKS,
+        lambda t: t.replace('"1.2"', '"1.1"').replace("Task 1.2", "Task 1.1"),
+        "task-duplicate",
+        "high",
+        "### Task 1.1: Store identities",
+        "1.1 stands twice",
+    ),
+    "unknown action": (TASKS, swap("action: CREATE", "action: PAINT"), "task-format", "high", "PAINT", "PAINT"),
+    "absolute path": (
+        TASKS,
+        swap("src/notes/models/user.py", "/etc/passwd"),
+        "task-path",
+        "high",
+        "/etc/passwd",
+        "is not relative",
+    ),
+    "path that leads out": (
+        TASKS,
+        swap("src/notes/models/user.py", "src/../../x.py"),
+        "task-path",
+        "high",
+        "src/../../x.py",
+        "leads out",
+    ),
+    "path into agentd": (
+        TASKS,
+        swap("src/notes/models/user.py", "agentd/config.toml"),
+        "task-path",
+        "high",
+        "agentd/config.toml",
+        "not the project's own",
+    ),
+    "path into git": (
+        TASKS,
+        swap("src/notes/models/user.py", ".GIT/hooks/x"),
+        "task-path",
+        "high",
+        ".GIT/hooks/x",
+        "not the project's own",
+    ),
+    "dependency unknown": (
+        TASKS,
+        swap('["1.1"]', '["9.9"]'),
+        "dependency-unknown",
+        "high",
+        '["9.9"]',
+        "depends on 9.9",
+    ),
+    "requirement without task": (
+        TASKS,
+        swap("user-model:R2", "user-model:R1"),
+        "requirement-without-task",
+        "medium",
+        "### R2: ",
+        "no task works on R2",
+    ),
+    "task without requirement": (
+        TASKS,
+        swap("spec_ref: auth-flow:R1\n", ""),
+        "task-without-requirement",
+        "low",
+        "### Task 2.1",
+        "belongs to no requirement",
+    ),
+    "too long": (
+        AUTH,
+        lambda t: t + "".join(f"word {n}\n" for n in range(1, 401)),
+        "too-long",
+        "low",
+        "word 323",
+        "478 lines",
+    ),
+    "not text": (AUTH, lambda t: t + "\0", "unreadable", "high", "\0", "NUL"),
+    "removed of nothing": (
+        "specs/api-endpoints.md",
+        swap("- R3: ", "- R8: "),
+        "spec-ref-unknown",
+        "high",
+        "- R8: ",
+        "R8 is not there",
+    ),
+    "renamed of nothing": (
+        "specs/api-endpoints.md",
+        swap("- R4: ", "- R8: "),
+        "spec-ref-unknown",
+        "high",
+        "- R8: ",
+        "R8 is not there",
+    ),
+    "removed that says nothing": (
+        "specs/api-endpoints.md",
+        swap("- R3: ", "- the third: "),
+        "requirement-format",
+        "high",
+        "- the third",
+        "names no requirement",
+    ),
+    "removal in a new spec": (
+        AUTH,
+        lambda t: t + "\n## Removed\n\n- R9: Old\n",
+        "spec-ref-unknown",
+        "high",
+        "## Removed",
+        "no such spec yet",
+    ),
+    "written and removed": (
+        "specs/api-endpoints.md",
+        swap("- R3: ", "- R2: "),
+        "requirement-duplicate",
+        "high",
+        "### R2: ",
+        "removed as well",
+    ),
+    "no spec id": (
+        "proposal.md",
+        swap("- id: user-model", "- id: User Model"),
+        "spec-ref-unknown",
+        "high",
+        "- id: User Model",
+        "'User Model' is no spec id",
+    ),
+    "spec depends on nothing": (
+        "proposal.md",
+        swap("depends: [user-model]", "depends: [models]"),
+        "dependency-unknown",
+        "high",
+        "- id: auth-flow",
+        "depends on models",
+    ),
+    "specs in a circle": (
+        "proposal.md",
+        swap("depends: []", "depends: [auth-flow]"),
+        "dependency-cycle",
+        "high",
+        "- id: user-model",
+        "Circular dependency detected: user-model → auth-flow → user-model",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_rule_finds_its_fault(case: str) -> None:
+    file, edit, rule, severity, mark, words = CASES[case]
+    edited = plan({file: edit})
+    findings = validate(edited, SETTINGS)
+    matching = [one for one in findings if one.rule == rule and words in one.message and one.severity == severity]
+    assert matching, findings
+    one = matching[0]
+    text = edited.texts[one.file].decode() if one.file in edited.texts else ""
+    assert one.line == text[: text.index(mark)].count("\n") + 1, one
+    assert all(one.hint for one in findings)
+
+
+def test_every_rule_of_the_configuration_is_tried_here() -> None:
+    tried = {case[2] for case in CASES.values()} - {"unreadable"}
+    of_trace = {"requirement-without-file", "requirement-without-test", "file-without-task", "test-weakened"}
+    assert tried == set(SETTINGS.severity) - of_trace
+
+
+def test_a_circle_of_tasks_is_told_as_the_contract_says() -> None:
+    def circle(text: str) -> str:
+        return text.replace("depends_on: []", 'depends_on: ["2.1"]', 1).replace(
+            "depends_on: []", "depends_on: [data.1]"
+        )
+
+    (one,) = found({TASKS: circle})
+    assert one.message == "Circular dependency detected: data.1 → logic.1 → data.1"
+    assert (one.file, one.line, one.rule, one.severity) == ("tasks.md", 18, "dependency-cycle", "high")
+
+
+def test_a_placeholder_in_code_or_a_comment_is_none() -> None:
+    quiet = "`TODO` is a word.\n\n```\nTBD\n```\n\n<!-- FIXME -->\n\n## Requirements"
+    assert found({AUTH: swap("## Requirements", quiet)}) == ()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://example.com/x",
+        "mailto:a@b.c",
+        "#overview",
+        "user-model.md",
+        "../proposal.md#why",
+        "src/notes/a%20b.py",
+    ],
+)
+def test_a_link_that_leads_somewhere_is_fine(link: str) -> None:
+    there = {
+        "agentd/changes/add-oauth/specs/user-model.md",
+        "agentd/changes/add-oauth/proposal.md",
+        "src/notes/a b.py",
+    }
+    edits = {AUTH: swap("## Requirements", f"See [this]({link}).\n\n## Requirements")}
+    assert found(edits, folder="agentd/changes/add-oauth", exists=there.__contains__) == ()
+
+
+def test_while_a_plan_is_being_made_what_is_not_there_yet_is_not_missing() -> None:
+    edits: dict[str, Edit] = {TASKS: gone, AUTH: gone}
+    assert found(edits, complete=False) == ()
+    rules = {(one.file, one.rule) for one in found(edits)}
+    assert rules == {("tasks.md", "document-missing"), ("proposal.md", "spec-missing")}
+
+
+def test_a_delta_that_only_takes_away_needs_no_requirement_and_no_scenario() -> None:
+    text = (
+        "---\nid: api-endpoints\ntype: spec\nbase_version: 1\n---\n\n"
+        "# Spec: API endpoints\n\n## Overview\n\nLess.\n\n## Removed\n\n- R3: Token\n"
+    )
+    edits: dict[str, Edit] = {
+        "specs/api-endpoints.md": lambda t: text,
+        TASKS: lambda t: t.replace("spec_ref: api-endpoints:R5", "spec_ref: api-endpoints:R3"),
+    }
+    assert found(edits) == ()
+
+
+def test_a_spec_that_cannot_be_read_does_not_blame_the_tasks() -> None:
+    findings = found({AUTH: swap("type: spec", "type: [spec")})
+    assert {one.rule for one in findings} == {"frontmatter-invalid"}
+
+
+def test_findings_are_sorted_by_file_and_line() -> None:
+    findings = found(
+        {
+            AUTH: lambda t: t + "TODO\n\nTBD\n",
+            TASKS: swap("user-model:R1", "user-model:R7"),
+            "proposal.md": lambda t: t.replace("## Why", "## W"),
+        }
+    )
+    assert [(one.file, one.line) for one in findings] == sorted((one.file, one.line) for one in findings)
+    assert len({one.file for one in findings}) > 2
+
+
+def test_severities_are_settings_and_off_is_off() -> None:
+    edits: dict[str, Edit] = {AUTH: lambda t: t + "TODO\n"}
+    assert is_valid(found(edits)) and not is_valid(found(edits), strict=True)
+    grades = {**SETTINGS.severity, "placeholder": Severity.HIGH}
+    assert not is_valid(validate(plan(edits), replace(SETTINGS, severity=grades)))
+    assert validate(plan(edits), replace(SETTINGS, severity={**grades, "placeholder": None})) == ()
+    assert counts(found(edits)) == {"high": 0, "medium": 1, "low": 0}
+
+
+def test_patterns_are_settings() -> None:
+    own = replace(
+        SETTINGS,
+        requirement_pattern=re.compile(r"^###\s+(REQ-\d+)\s+(.*)$"),
+        scenario_pattern=re.compile("Expect:"),
+        scenario_min_count=2,
+    )
+    text = (
+        "# Spec: x\n\n## Overview\n\nx\n\n## Requirements\n\n### REQ-1 First\n\nx\n\n"
+        "## Acceptance Criteria\n\n### Scenario: a\n\nExpect: b\n"
+    )
+    findings = validate(Plan({"specs/x.md": text.encode()}, complete=False), own)
+    assert {one.rule for one in findings} == {"frontmatter-missing", "scenario-count"}
+
+
+SPEC = "## Overview\n\nx\n\n## Requirements\n\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "unit"),
+    [
+        ("specs/x.md", SPEC, "### R1: Title\n\ntext\n\n"),
+        ("specs/x.md", SPEC, "### no requirement\n"),
+        ("specs/x.md", SPEC, "### Scenario: s\n- **Requirement**: R9\n- WHEN a\n"),
+        ("specs/x.md", SPEC, "TODO [a](b) "),
+        ("specs/x.md", SPEC, "`[`](`"),
+        ("specs/x.md", SPEC + "## Removed\n\n", "- R8: x\n"),
+        ("proposal.md", "## Affected Specs\n\n", "- a\n- B\n"),
+        ("tasks.md", "", "### Task 1.1: T\n\n```yaml\nfile: ../x\nspec_ref: a:R1\ndepends_on: [9.9]\n```\n\n"),
+        ("tasks.md", "", "- [ ] 1.1 T\n  - File: /x\n"),
+    ],
+)
+def test_validation_takes_linear_time(name: str, start: str, unit: str) -> None:
+    assert_grows_linearly(lambda text: validate(Plan({name: text.encode()}), SETTINGS), start, unit, count=200)
+
+
+BOMB = "---\na0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)) + "---\n"
+
+
+@pytest.mark.parametrize("name", ["proposal.md", "specs/x.md", "tasks.md", "clarifications.md"])
+@pytest.mark.parametrize(
+    "text",
+    [BOMB, "x" * 10_000_000, "- " * 5_000_000, "".join(f"### R{n}: t\n" for n in range(10_000)), "[" * 10_000_000],
+    ids=["alias bomb", "10 MB line", "10 MB of bullets", "10,000 headings", "10 MB of brackets"],
+)
+def test_monsters_are_answered(name: str, text: str) -> None:
+    findings = validate(Plan({name: text.encode()}), SETTINGS)
+    assert findings and (text is not BOMB or any("anchors" in one.message for one in findings))
