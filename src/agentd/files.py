@@ -16,14 +16,18 @@ class CannotRead(SetupError):
     hint = "check the rights of that file, then run the command again"
 
 
-def write(path: Path, data: bytes) -> None:
-    """After this the file is the new one, on disk; cut off at any point it is the old one, whole."""
+def write(path: Path, data: bytes, mode: int | None = None) -> None:
+    """After this the file is the new one, on disk; cut off at any point it is the old one, whole.
+
+    A file that was there keeps its rights, unless `mode` says otherwise.
+    """
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = _mode(path)
+        mode = _mode(path) if mode is None else mode
         temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
         try:
-            with open(temporary, "xb") as file:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode or 0o666)
+            with open(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

@@ -91,19 +91,31 @@ def head_commit(tree: str) -> str | None:
     return run(tree, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", failing="") or None
 
 
+def snapshot(tree: str) -> str:
+    """The work tree as a git tree, untracked files included, without touching the index or any file."""
+    import tempfile  # late: only makers and judges of code get here
+
+    with tempfile.TemporaryDirectory(prefix="agentd-") as folder:
+        index = os.path.join(folder, "index")
+        if head_commit(tree):
+            run(tree, "read-tree", "HEAD", index=index)
+        run(tree, "add", "--all", "--", ".", index=index)
+        return run(tree, "write-tree", index=index)
+
+
 def user_name(tree: str) -> str:
     name = run(tree, "config", "user.name", failing="")
     return name or os.environ.get("USER") or "unknown"
 
 
-def run(tree: str, *arguments: str, failing: str | None = None) -> str:
+def run(tree: str, *arguments: str, failing: str | None = None, index: str | None = None) -> str:
     """What git prints, without its last newline. A failure is an error, or `failing` where that is an answer."""
     import subprocess  # late: reading commands rarely get here
 
     command = ["git", "-C", tree, *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="surrogateescape", env=_environment(), check=False
+            command, capture_output=True, text=True, errors="surrogateescape", env=_environment(index), check=False
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed", "install git, then run the command again") from None
@@ -115,14 +127,15 @@ def run(tree: str, *arguments: str, failing: str | None = None) -> str:
     raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
 
 
-def _environment() -> dict[str, str]:
+def _environment(index: str | None) -> dict[str, str]:
     """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
     }
-    return {**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    own = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"} | ({"GIT_INDEX_FILE": index} if index else {})
+    return {**kept, **own}
 
 
 def _read(path: str) -> str:

@@ -53,6 +53,8 @@ class Change:
             holder = self.active_run()
             if holder and holder.token != token:
                 raise Busy(f"{self.id} is being worked on by {holder}")
+            if token and not holder:
+                raise Busy(f"the run that may write to {self.id} is over")
             files.sweep(self.folder / STATE)
             yield
 

@@ -22,9 +22,7 @@ class Journal:
         with open(self._path, "ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             seq, torn = _last(file.fileno())
-            entry = events.Entry(
-                seq=seq + 1, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event
-            )
+            entry = events.Entry(seq=seq + 1, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event)
             file.write((b"\n" if torn else b"") + entry.line().encode() + b"\n")
         return entry
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "validate": ("validate", "Check the documents of a change against the rules."),
     "drop": ("drop", "Move a change to the archive as dropped."),
     "config": ("config", "Show the configuration in force and where each value comes from."),
+    "mcp": ("mcp", "Serve agentd's tools to agents and to your own session."),
     "completion": ("completion", "Print the completion script for a shell."),
 }
 
@@ -59,9 +60,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(__version__, prog_name="agentd", message="%(prog)s %(version)s")
-@click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration value for this call."
-)
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a configuration value for this call.")
 @click.pass_context
 def app(ctx: click.Context, settings: tuple[str, ...]) -> None:
     """Take a change from one sentence to reviewed specs, proved code and an updated spec archive.

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from agentd import config, detect, git, setup
+from agentd import config, detect, git, register, setup
 from agentd.cli import output, table
-from agentd.errors import Unanswered
+from agentd.errors import Unanswered, UsageError
 
+_Answers = dict[str, register.Answer]
 _NEXT = 'agentd plan <id> "what should change"'
 
 
@@ -17,9 +18,11 @@ _NEXT = 'agentd plan <id> "what should change"'
 @click.option("--here", is_flag=True, help="Make this folder the project, not the top of the repository.")
 @click.option("--force", is_flag=True, help="Write a new config.toml over the present one (a copy is kept).")
 @click.option("--commit/--no-commit", default=None, help="Commit agentd/, or do not; else you are asked.")
+@click.option("--register", "add", is_flag=True, help="Let your own Claude Code, Gemini CLI and Codex use agentd here.")
+@click.option("--unregister", "take_back", is_flag=True, help="Take back what --register wrote, and do nothing else.")
 @output.yes_option
 @output.json_option
-def command(here: bool, force: bool, commit: bool | None, yes: bool, as_json: bool) -> int:
+def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: bool, yes: bool, as_json: bool) -> int:
     """Set up agentd in this repository.
 
     Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
@@ -27,12 +30,17 @@ def command(here: bool, force: bool, commit: bool | None, yes: bool, as_json: bo
     """
     repo = git.find_repo(os.getcwd())
     root = Path(os.getcwd() if here else repo.top).resolve()
+    if take_back:
+        if add or force or commit:
+            raise UsageError("--unregister does nothing else, so it stands alone", "agentd init --unregister")
+        return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
     replace = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
     agents = detect.find_agents(os.environ, Path.home())
     roles, checks = detect.map_roles(agents), detect.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, replace)
     in_force = config.load(root / "agentd" / "config.toml")
+    answers = register.add(repo, root) if add else {}
     committed = _commit(repo, root, commit, asked, yes)
     data: dict[str, Any] = {
         "project": str(root),
@@ -43,9 +51,27 @@ def command(here: bool, force: bool, commit: bool | None, yes: bool, as_json: bo
         "notes": list(detect.notes(agents, in_force.roles)),
         "committed": committed,
         "to_commit": None if committed or not setup.uncommitted(repo, root) else _git_commands(root),
+        **_report(answers),
         "next": _NEXT,
     }
-    return output.show("init", as_json, data, lambda: _render(data, outcome, root))
+    return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
+
+
+def _unregister(repo: git.Repo, root: Path, as_json: bool) -> int:
+    answers = register.take_back(repo, root)
+    data = {"project": str(root), **_report(answers)}
+    return output.show(
+        "init", as_json, data, lambda: "\n".join(_answer_lines(answers, "take out")), _exit_code(answers)
+    )
+
+
+def _report(answers: _Answers) -> dict[str, Any]:
+    refused = {name: {"why": one.why, "entry": one.entry} for name, one in answers.items() if one.why}
+    return {"registered": {name: one.word for name, one in answers.items()}, "refused": refused}
+
+
+def _exit_code(answers: _Answers) -> int:
+    return 1 if any(one.word == "refused" for one in answers.values()) else 0
 
 
 def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
@@ -72,7 +98,19 @@ def _git_commands(root: Path) -> str:
     return f'git add {home} && git commit -m "Set up agentd" -- {home}'
 
 
-def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path) -> str:
+def _answer_lines(answers: _Answers, by_hand: str) -> list[str]:
+    lines = ["MCP server for your own sessions"]
+    lines += table.align(
+        [(f"  {name}", one.word + (f": {one.why}" if one.why else "")) for name, one in answers.items()]
+    )
+    for name, one in answers.items():
+        if one.entry:
+            lines += ["", f"{name} is as it was. To {by_hand} the entry yourself:"]
+            lines += [f"  {line}" for line in one.entry.splitlines()]
+    return lines
+
+
+def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _Answers) -> str:
     lines = []
     if outcome.changed:
         lines += [f"agentd is set up in {output.paint(root.name, bold=True)}.", ""]
@@ -88,6 +126,8 @@ def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path) -> str:
         lines += ["  none found: nothing proves the code until agentd/config.toml has one"]
     lines += ["", "Roles"]
     lines += table.align([(f"  {role}", name) for role, name in data["roles"].items()])
+    if answers:
+        lines += ["", *_answer_lines(answers, "add")]
     if data["notes"]:
         lines += ["", *(f"Note: {note}" for note in data["notes"])]
     lines.append("")

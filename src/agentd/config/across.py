@@ -40,9 +40,7 @@ def _roles(merged: Merged, broken: Collection[KeyPath]) -> Found:
             continue
         likely = nearest(name, agents)
         advice = (
-            f"did you mean {quote(likely)}?"
-            if likely
-            else f"add [agents.{dotted((name,))}], or take {either(agents)}"
+            f"did you mean {quote(likely)}?" if likely else f"add [agents.{dotted((name,))}], or take {either(agents)}"
         )
         yield layer, Problem(path, f"{dotted(path)} names {quote(name)}, which is no agent; {advice}")
 

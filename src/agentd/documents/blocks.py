@@ -39,6 +39,13 @@ def proposal_body(text: str, name: str = NAME) -> str:
     return split(text, name)[0]
 
 
+def own_part(text: str, name: str = NAME) -> str:
+    """The text before the first block, byte for byte."""
+    document = base.parse(text, name)
+    first = _first(document)
+    return document.cut(Span(1, first - 1)) if first else text
+
+
 def find(text: str, name: str = NAME) -> tuple[ReviewBlock, ...]:
     """All blocks, as they stand."""
     return split(text, name)[1]

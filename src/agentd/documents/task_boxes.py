@@ -45,9 +45,7 @@ def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
         margin = len(content) - len(content.lstrip())
         box = None if line in skip else BOX.match(content)
         opens = box is not None and (not open_line or margin <= indent or task_forms.name(box[3] or "").id != "")
-        ended = (
-            line in skip or line in ends or (content.strip() and margin <= indent and (blank or _is_item(content)))
-        )
+        ended = line in skip or line in ends or (content.strip() and margin <= indent and (blank or _is_item(content)))
         if open_line and (opens or ended):
             yield Span(open_line, last)
             open_line = 0

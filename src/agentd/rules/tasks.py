@@ -16,14 +16,14 @@ def check_tasks(tasks: TaskList, findings: Findings) -> None:
         findings.add(NAME, fault.line, _RULES.get(fault.rule, "task-format"), what, instead or _FORM)
     for one in tasks.tasks:
         for file in one.files:
-            problem = _path_problem(file.path)
+            problem = path_problem(file.path)
             if problem:
                 hint = "write a path from the project's root, with `/`, such as src/notes/user.py"
                 findings.add(NAME, file.line or one.line, "task-path", f"task {one.id}: {file.path} {problem}", hint)
     _dependencies(tasks, findings)
 
 
-def _path_problem(path: str) -> str | None:
+def path_problem(path: str) -> str | None:
     parts = path.split("/")
     if path.startswith(("/", "~")) or (len(path) > 1 and path[1] == ":"):
         return "is not relative"

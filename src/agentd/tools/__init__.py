@@ -1,1 +1,1 @@
-"""What agents may do, as plain functions. Stage rights, evidence and refusals are decided here; `mcp/` only maps them."""
+"""What agents may do, as plain functions: stage rights, evidence and refusals are decided here."""

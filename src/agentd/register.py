@@ -1,0 +1,187 @@
+"""agentd's MCP server for a person's own sessions: an entry in each CLI's project file, and its way back."""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from agentd import files, git, register_json, register_toml
+from agentd.errors import AnswerIsNo, SetupError
+from agentd.register_entry import ENTRY, NAME, cut, insertion
+
+
+class Kind(NamedTuple):
+    """A project file that a CLI reads its servers from, and how text gets and loses our entry there."""
+
+    name: str
+    with_entry: Callable[[str], str]
+    without_entry: Callable[[str, str], str]
+
+
+KINDS = (
+    Kind(
+        ".mcp.json",
+        partial(register_json.with_entry, entry={"type": "stdio", **ENTRY}),
+        register_json.without_entry,
+    ),
+    Kind(
+        ".gemini/settings.json",
+        partial(register_json.with_entry, entry=ENTRY),
+        register_json.without_entry,
+    ),
+    Kind(".codex/config.toml", register_toml.with_entry, register_toml.without_entry),
+)
+
+
+class Answer(NamedTuple):
+    """What became of one file: written or kept; removed (the entry), deleted (the file) or absent; refused, and why."""
+
+    word: str
+    why: str = ""
+    entry: str = ""  # of a refused file: what to add or take out by hand
+
+
+class Record(NamedTuple):
+    """What was put where. It holds the inserted piece only: the file may have secrets, which are not ours to copy."""
+
+    created: bool  # the file was not there
+    folder: bool  # nor was its folder
+    at: int
+    piece: str
+    after: str  # digest of the file as we left it
+
+
+def add(repo: git.Repo, root: Path) -> dict[str, Answer]:
+    """Put our entry into each file; a file that cannot take it is refused and the others are done."""
+    return _each(repo, root, _add)
+
+
+def take_back(repo: git.Repo, root: Path) -> dict[str, Answer]:
+    """Take our entry out again. Untouched since, a file gets its former bytes and what we made is gone."""
+    return _each(repo, root, _take_back)
+
+
+def _each(repo: git.Repo, root: Path, act: Callable[[Kind, Path, Path], str]) -> dict[str, Answer]:
+    answers = {}
+    for kind in KINDS:
+        try:
+            answers[kind.name] = Answer(act(kind, root, _record_file(repo, root, kind)))
+        except (AnswerIsNo, SetupError) as error:
+            answers[kind.name] = Answer("refused", error.message, kind.with_entry(""))
+        except OSError as error:
+            answers[kind.name] = Answer("refused", error.strerror or str(error), kind.with_entry(""))
+    return answers
+
+
+def _add(kind: Kind, root: Path, record_file: Path) -> str:
+    path = root / kind.name
+    _check_real(root, path)
+    data = _read(path)
+    old = _text(data or b"")
+    new = kind.with_entry(old)
+    if new == old:
+        return "kept"
+    put = insertion(old, new)
+    assert put, "with_entry changes one place"
+    record = Record(data is None, not path.parent.exists(), *put, files.digest(new.encode()))
+    # first the record: without the entry it does no harm, while an entry without it is hard to take out exactly
+    files.write(record_file, json.dumps({"file": kind.name, **record._asdict()}, indent=2).encode())
+    files.write(path, new.encode())
+    return "written"
+
+
+def _take_back(kind: Kind, root: Path, record_file: Path) -> str:
+    path = root / kind.name
+    record = _load(record_file)
+    data = _read(path)
+    word = "absent"
+    if data is not None and NAME.encode() in data:
+        old = _text(data)
+        rest = _former(kind, old, record, data)
+        if rest != old:
+            _check_real(root, path)
+            word = _put_back(path, rest, record)
+    # without a record: an empty folder is nothing that git would keep either
+    if path.parent != root and (record.folder if record else word == "deleted"):
+        _remove_if_empty(path.parent)
+    _forget(record_file)
+    return word
+
+
+def _former(kind: Kind, text: str, record: Record | None, data: bytes) -> str:
+    if record and record.after == files.digest(data):
+        return cut(text, record.at, record.piece)
+    if not record and text == kind.with_entry(""):
+        return ""
+    return kind.without_entry(text, record.piece if record else "")
+
+
+def _put_back(path: Path, rest: str, record: Record | None) -> str:
+    """Write what is left, or delete the file if that is nothing and nobody else made it."""
+    nothing_left = "".join(rest.split()) in ("", "{}") if record else not rest
+    if not nothing_left or (record and not record.created):
+        files.write(path, rest.encode())
+        return "removed"
+    path.unlink()
+    files.sync_folder(path.parent)
+    return "deleted"
+
+
+# the files
+
+
+def _check_real(root: Path, path: Path) -> None:
+    """A link may lead out of the project, and a whole write would replace it by a file: neither is wanted."""
+    for one in (path.parent, path):
+        if one != root and one.is_symlink():
+            raise AnswerIsNo(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise AnswerIsNo(f"{path.parent.relative_to(root)} is not a folder")
+    if path.exists() and not path.is_file():
+        raise AnswerIsNo("it is not a file")
+
+
+def _read(path: Path) -> bytes | None:
+    return files.read(path) if path.is_file() else None
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise AnswerIsNo("it is not UTF-8 text") from None
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # it holds something, is gone, or is a link
+        folder.rmdir()
+
+
+# the records, in the local room that all work trees share
+
+
+def _record_file(repo: git.Repo, root: Path, kind: Kind) -> Path:
+    place = os.path.relpath(root, repo.main)
+    key = files.digest(os.fsencode(place)).removeprefix("sha256:")[:16]
+    return Path(repo.common, "agentd", "registered", key, quote(kind.name, safe="") + ".json")
+
+
+def _load(path: Path) -> Record | None:
+    """None if it is lost or cannot be read: then the entry is taken out as well as the text tells."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    fields = Record.__annotations__
+    if not isinstance(data, Mapping) or any(type(data.get(name)) is not kind for name, kind in fields.items()):
+        return None
+    return Record(**{name: data[name] for name in fields})
+
+
+def _forget(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _remove_if_empty(path.parent)

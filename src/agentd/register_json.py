@@ -1,0 +1,202 @@
+"""Our entry in a JSON file, put in and taken out as text, so that everything else keeps its bytes (pure)."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from agentd.errors import AnswerIsNo
+from agentd.register_entry import NAME, cut_once, is_there, newline, split_mark
+
+TABLE = "mcpServers"
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+
+
+class Member(NamedTuple):
+    """`"key": value` in the text: where it starts, where its value starts, where it ends."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+class Object(NamedTuple):
+    """The places of an object's braces and members; `owner` is the start of what it is the value of."""
+
+    owner: int
+    open: int
+    members: tuple[Member, ...]
+    close: int
+
+
+class Style(NamedTuple):
+    newline: str
+    unit: str  # one step of indentation
+    colon: str
+    comma: str  # between members on one line
+
+
+def with_entry(text: str, entry: Mapping[str, object]) -> str:
+    """The text with our entry last among the servers, in the text's own style; one that is there stays as it is."""
+    mark, body = split_mark(text)
+    if not body.strip(_SPACE):
+        return text + with_entry("{}\n", entry)
+    data, root = _parse(body)
+    style = _style(body, root)
+    servers = _find(root, TABLE)
+    if not servers:
+        new, wanted = _insert(body, root, TABLE, {NAME: entry}, style), {**data, TABLE: {NAME: entry}}
+    elif is_there(data[TABLE], TABLE):
+        return text
+    else:
+        new = _insert(body, _object(body, servers.value, servers.start), NAME, entry, style)
+        wanted = {**data, TABLE: {**data[TABLE], NAME: entry}}
+    if not _reads_as(new, wanted):
+        raise AnswerIsNo("agentd cannot edit it safely")
+    return mark + new
+
+
+def without_entry(text: str, piece: str = "") -> str:
+    """The text without our entry. `piece` is what was once put in for it, where that is still known."""
+    mark, body = split_mark(text)
+    if not body.strip(_SPACE):
+        return text
+    data, root = _parse(body)
+    servers = _find(root, TABLE)
+    if not servers or not is_there(data[TABLE], TABLE):
+        return text
+    others = {key: value for key, value in data[TABLE].items() if key != NAME}
+    bare = {key: value for key, value in data.items() if key != TABLE}
+    wanted = {**bare, TABLE: others}
+    put_back = cut_once(body, piece)
+    if _reads_as(put_back, wanted) or (not others and _reads_as(put_back, bare)):
+        return mark + put_back
+    if others or (piece and f'"{TABLE}"' not in piece):
+        new = _remove(body, _object(body, servers.value, servers.start), NAME)
+    else:
+        new, wanted = _remove(body, root, TABLE), bare
+    if not _reads_as(new, wanted):
+        raise AnswerIsNo("agentd cannot edit it safely")
+    return mark + new
+
+
+# reading
+
+
+def _parse(body: str) -> tuple[dict[str, Any], Object]:
+    try:
+        data = json.loads(body, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        words = f"line {error.lineno} is not plain JSON"
+        raise AnswerIsNo(f"{words} (agentd edits no file with comments or trailing commas)") from None
+    except (ValueError, RecursionError):
+        raise AnswerIsNo("it is not plain JSON") from None
+    if not isinstance(data, dict):
+        raise AnswerIsNo("it is not a JSON object")
+    start = _after_space(body, 0)
+    return data, _object(body, start, start)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(word)
+
+
+def _object(body: str, at: int, owner: int) -> Object:
+    """Valid JSON with a brace at this place: where its members are."""
+    members = []
+    place = _after_space(body, at + 1)
+    while body[place] != "}":
+        key, end = _DECODER.raw_decode(body, place)
+        value = _after_space(body, _after_space(body, end) + 1)
+        _, end = _DECODER.raw_decode(body, value)
+        members.append(Member(key, place, value, end))
+        place = _after_space(body, end)
+        if body[place] == ",":
+            place = _after_space(body, place + 1)
+    return Object(owner, at, tuple(members), place)
+
+
+def _after_space(body: str, at: int) -> int:
+    while at < len(body) and body[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _find(owner: Object, key: str) -> Member | None:
+    found = [member for member in owner.members if member.key == key]
+    if len(found) > 1:
+        raise AnswerIsNo(f"it has {key} more than once")
+    return found[0] if found else None
+
+
+def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
+    try:
+        return bool((_parse(body)[0] if body.strip(_SPACE) else {}) == wanted)
+    except AnswerIsNo:
+        return False
+
+
+def _style(body: str, root: Object) -> Style:
+    if not root.members:
+        return Style(newline(body), "  ", ": ", ", ")
+    first = root.members[0]
+    wide = body[first.value - 1] in _SPACE
+    unit = _indent(body, first.start)
+    return Style(newline(body), "  " if unit is None else unit, ": " if wide else ":", ", " if wide else ",")
+
+
+def _indent(body: str, at: int) -> str | None:
+    """The white space before what stands first on its line; None for what does not."""
+    found = re.search(r"(?:\A|[\r\n])([ \t]*)\Z", body[:at])
+    return found[1] if found else None
+
+
+# writing
+
+
+def _insert(body: str, owner: Object, key: str, value: Mapping[str, object], style: Style) -> str:
+    if owner.members:
+        last = owner.members[-1]
+        indent = _indent(body, last.start)
+        piece = (
+            "," + (style.comma[1:] if indent is None else style.newline + indent) + _member(key, value, indent, style)
+        )
+        return body[: last.end] + piece + body[last.end :]
+    inside = body[owner.open + 1 : owner.close]
+    outer = _indent(body, owner.owner)
+    if outer is None:
+        piece = _member(key, value, None, style)
+    else:
+        piece = style.newline + outer + style.unit + _member(key, value, outer + style.unit, style)
+        if not re.search(r"[\r\n]", inside):
+            piece += style.newline + outer
+    return body[: owner.open + 1] + piece + body[owner.open + 1 :]
+
+
+def _member(key: str, value: object, indent: str | None, style: Style) -> str:
+    """On one line where there is no indentation, else tables over lines and lists on one."""
+    head = json.dumps(key) + style.colon
+    if not isinstance(value, Mapping):
+        return head + json.dumps(value, separators=(style.comma, style.colon))
+    if indent is None:
+        inner = style.comma.join(_member(name, one, None, style) for name, one in value.items())
+        return f"{head}{{{inner}}}"
+    deeper = indent + style.unit
+    lines = [f"{style.newline}{deeper}{_member(name, one, deeper, style)}" for name, one in value.items()]
+    return f"{head}{{{','.join(lines)}{style.newline}{indent}}}"
+
+
+def _remove(body: str, owner: Object, key: str) -> str:
+    """A member with its comma; of the only one, all that `_insert` puts between empty braces."""
+    number = [member.key for member in owner.members].index(key)
+    member = owner.members[number]
+    if number:
+        return body[: owner.members[number - 1].end] + body[member.end :]
+    if len(owner.members) > 1:
+        return body[: member.start] + body[owner.members[1].start :]
+    rest = body[member.end : owner.close]
+    if re.search(r"[\r\n]", body[owner.open : member.start]):
+        rest = rest.removeprefix(newline(body) + (_indent(body, owner.owner) or ""))
+    return body[: owner.open + 1] + rest + body[owner.close :]

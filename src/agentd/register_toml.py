@@ -1,0 +1,132 @@
+"""Our entry in a TOML file, put in and taken out so that comments, order and layout of the rest stay (pure)."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agentd.errors import AnswerIsNo
+from agentd.register_entry import ENTRY, NAME, cut_once, insertion, is_there, newline, split_mark
+
+TABLE = "mcp_servers"
+_LINES = (f"[{TABLE}.{NAME}]", 'command = "agentd"', 'args = ["mcp"]')
+_INLINE = '{command = "agentd", args = ["mcp"]}'
+_HEADER = re.compile(rf"""[ \t]*\[[ \t]*(["']?){TABLE}\1[ \t]*\.[ \t]*(["']?){NAME}\2[ \t]*[.\]]""")
+
+
+def with_entry(text: str) -> str:
+    """The text with our entry as its last table; one that is there stays as it is."""
+    mark, body = split_mark(text)
+    data = _parse(body)
+    servers = data.get(TABLE, {})
+    if is_there(servers, TABLE):
+        return text
+    wanted = {**data, TABLE: {**servers, NAME: ENTRY}}
+    for new in _with_candidates(body):
+        if _reads_as(new, wanted) and insertion(body, new):
+            return mark + new
+    raise AnswerIsNo(f"its {TABLE} takes no further entry without being rewritten")
+
+
+def without_entry(text: str, piece: str = "") -> str:
+    """The text without our entry. `piece` is what was once put in for it, where that is still known."""
+    mark, body = split_mark(text)
+    data = _parse(body)
+    if not is_there(data.get(TABLE, {}), TABLE):
+        return text
+    others = {key: value for key, value in data[TABLE].items() if key != NAME}
+    bare = {key: value for key, value in data.items() if key != TABLE}
+    for new in _without_candidates(body, piece):
+        if _reads_as(new, {**bare, TABLE: others}) or (not others and _reads_as(new, bare)):
+            return mark + new
+    raise AnswerIsNo("agentd cannot edit it safely")
+
+
+def _with_candidates(body: str) -> Iterator[str]:
+    """The likeliest first; the caller tries what each one means."""
+    yield _appended(body)
+    inline = _changed_within(body, _set_entry)
+    yield inline
+    yield inline.replace(_INLINE + "}", _INLINE + " }")  # tomlkit drops the space before the closing brace
+
+
+def _without_candidates(body: str, piece: str) -> Iterator[str]:
+    yield cut_once(body, piece)
+    yield _without_blocks(body)
+    inline = _changed_within(body, lambda servers: servers.remove(NAME))
+    if insertion(inline, body):
+        yield inline
+
+
+def _parse(body: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(body, parse_float=str)  # as text, for a nan is not equal to itself
+    except (ValueError, RecursionError) as error:
+        words = re.search(r"at line \d+", str(error))
+        raise AnswerIsNo(f"it is not valid TOML ({words[0]})" if words else "it is not valid TOML") from None
+
+
+def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
+    try:
+        return _parse(body) == wanted
+    except AnswerIsNo:
+        return False
+
+
+def _appended(body: str) -> str:
+    """A table at the end, after a blank line; a missing last newline stays missing."""
+    end = newline(body)
+    block = end.join(_LINES)
+    if not body:
+        return block + end
+    return body + end + block + end if body.endswith("\n") else body + end + end + block
+
+
+def _without_blocks(body: str) -> str:
+    """Our table and tables within it, with the blank line before. Comments behind the last value belong to the next."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", body)
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        if not (_HEADER.match(lines[at]) and _is_statement(lines, at)):
+            kept.append(lines[at])
+            at += 1
+            continue
+        start, at = at, at + 1
+        while at < len(lines) and not (lines[at].lstrip().startswith("[") and _is_statement(lines, at)):
+            at += 1
+        while at - 1 > start and re.match(r"\s*(#|$)", lines[at - 1]):
+            at -= 1
+        if kept and not kept[-1].strip():
+            kept.pop()
+        if at == len(lines) and not body.endswith("\n") and kept:
+            kept[-1] = re.sub(r"\r?\n\Z", "", kept[-1])
+    return "".join(kept)
+
+
+def _is_statement(lines: Sequence[str], at: int) -> bool:
+    """The line is no part of a text or list over lines: what stands before it is whole."""
+    try:
+        tomllib.loads("".join(lines[:at]))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _set_entry(servers: Any) -> None:
+    import tomlkit  # late: rarely needed, and slow to load
+
+    servers[NAME] = tomlkit.value(_INLINE)
+
+
+def _changed_within(body: str, change: Callable[[Any], None]) -> str:
+    """For servers that are written as an inline table or with dotted keys. What tomlkit cannot do leaves the text."""
+    import tomlkit  # late: rarely needed, and slow to load
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(body)
+        change(document[TABLE])
+        return tomlkit.dumps(document)
+    except (TOMLKitError, AttributeError, KeyError, TypeError):
+        return body

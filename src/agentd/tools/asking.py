@@ -1,0 +1,83 @@
+"""Questions before planning: asked by the planner, or asked and answered in a person's own session."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from agentd import clock, files
+from agentd.change import ids
+from agentd.change.folder import Change
+from agentd.change.places import Places
+from agentd.documents import clarifications
+from agentd.documents.clarifications import Clarifications, Question
+from agentd.errors import ChangeNotFound, NotCheckedOut
+from agentd.terms import Phase
+from agentd.tools.binding import Binding
+from agentd.tools.documents import store
+from agentd.tools.refusal import Refused
+
+QUESTIONS = "questions.json"
+
+
+def ask_questions(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = binding.change_of(arguments)
+    for number, one in enumerate(arguments["questions"]):
+        if one["recommended"] not in one["options"]:
+            what = f"questions[{number}].recommended is none of its options"
+            raise Refused("bad-argument", what, f"send one of {', '.join(one['options'])}")
+    with binding.writing(change):
+        data = json.dumps(arguments["questions"], ensure_ascii=False, indent=2)
+        files.write(binding.run_file(QUESTIONS), data.encode())
+    return {"accepted": len(arguments["questions"])}
+
+
+def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = _unborn(binding, arguments["change_id"])
+    name = clarifications.NAME
+    questions = tuple(
+        Question(one["topic"].strip(), one["question"].strip(), one["answer"].strip(), one.get("rationale", "").strip())
+        for one in arguments["questions"]
+    )
+    text = clarifications.render(Clarifications(change.id, clock.now()[:10], questions))
+    with binding.writing(change):
+        if (change.folder / "proposal.md").exists():
+            raise _too_late(change.id)
+        _make_folder(change)
+        revised = (change.folder / name).exists()
+        return store(binding, change, name, text, revised)
+
+
+def _make_folder(change: Change) -> None:
+    """In the project, not behind a link that leads out of it."""
+    changes = change.folder.parent
+    root = os.path.realpath(change.tree)
+    if os.path.realpath(changes) != os.path.join(root, change.project.prefix, "agentd", "changes"):
+        raise Refused("outside", "agentd/changes is a link", "tell the person")
+    change.folder.mkdir(parents=True, exist_ok=True)
+
+
+def _unborn(binding: Binding, change_id: str) -> Change:
+    """A change without a proposal: a new one, or one whose folder has no more than clarifications and state."""
+    places = Places(binding.project)
+    try:
+        found = places.find(change_id)
+    except NotCheckedOut as error:
+        raise Refused("id-taken", error.message, f"use {ids.free(change_id, places.taken())}") from None
+    except ChangeNotFound:
+        folder = binding.project.changes_in(binding.project.tree) / change_id
+        foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.NAME}
+        if foreign or change_id in {one.id for one in places.archived()}:
+            what = f"{change_id} is taken"
+            raise Refused("id-taken", what, f"use {ids.free(change_id, places.taken())}") from None
+        return Change(binding.project, change_id, binding.project.tree, folder)
+    if found.summary.phase in (Phase.COMPLETE, Phase.ARCHIVED, Phase.DROPPED):
+        raise Refused("id-taken", f"{change_id} is finished", f"use {ids.free(change_id, places.taken())}")
+    if found.summary.phase is not Phase.DRAFTING:
+        raise _too_late(change_id)
+    return Change(binding.project, change_id, found.tree or "", Path(found.folder or ""))
+
+
+def _too_late(change_id: str) -> Refused:
+    instead = "ask the person to edit clarifications.md, or plan a new change"
+    return Refused("too-late", f"{change_id} has a proposal already", instead)

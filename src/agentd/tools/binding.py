@@ -1,0 +1,108 @@
+"""What a server is bound to: a project, maybe one change, a stage and a run."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentd.change.folder import Change
+from agentd.change.places import Places
+from agentd.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
+from agentd.project import Project
+from agentd.tools.paths import Ground
+from agentd.tools.refusal import Refused
+from agentd.tools.table import Stage
+
+if TYPE_CHECKING:
+    from agentd.config import Validation
+
+
+@dataclass
+class Binding:
+    """`seen` holds the hash of each document as this session last knew it; a document that moved since is stale."""
+
+    project: Project
+    stage: Stage = Stage.UNBOUND
+    change: Change | None = None
+    token: str | None = None
+    seen: dict[str, str | None] = field(default_factory=dict)
+
+    def change_of(self, arguments: dict[str, Any]) -> Change:
+        """The bound change, or on an unbound server the one that was named."""
+        asked = arguments.get("change_id")
+        if self.change:
+            if asked not in (None, self.change.id):
+                raise Refused("wrong-change", f"this server is bound to {self.change.id}", "leave change_id out")
+            return self.change
+        if not asked:
+            raise Refused("bad-argument", "the field change_id is missing", "send the id of a change")
+        return self.find(asked)
+
+    def find(self, change_id: str) -> Change:
+        try:
+            found = Places(self.project).find(change_id)
+        except ChangeNotFound as error:
+            raise Refused("not-found", error.message, error.hint) from None
+        except NotCheckedOut as error:
+            raise Refused("not-found", error.message, f"ask the person to run {error.hint}") from None
+        return Change(self.project, change_id, found.tree or "", Path(found.folder or ""))
+
+    def ground(self, change: Change | None) -> Ground:
+        """What may be read, and where the change's own documents lie."""
+        tree = change.tree if change else self.project.tree
+        root = os.path.realpath(os.path.join(tree, self.project.prefix))
+        folder = f"agentd/changes/{change.id}" if change else None
+        return Ground(root, folder, others_hidden=self.change is not None)
+
+    @contextmanager
+    def writing(self, change: Change) -> Iterator[None]:
+        """The write lock, under the run's token; a run that is over writes no more."""
+        try:
+            with change.writing(self.token):
+                yield
+        except Busy as error:
+            raise Refused("busy", error.message, "try again later") from None
+
+    def settings(self) -> "Validation":
+        from agentd import config  # late: most calls read a file and are done
+
+        try:
+            return config.load(self.project.config_file).validation
+        except AgentdError as error:
+            raise Refused("failed", f"agentd/config.toml cannot be read: {error.message}", "tell the person") from None
+
+    def run_file(self, name: str) -> Path:
+        """A file of the run's folder, where reports wait for the step."""
+        if not self.token:
+            raise Refused("failed", "this server has no run", "tell the person")
+        return run_folder(self.project, self.token) / name
+
+    def run_data(self, name: str) -> Any:
+        try:
+            return json.loads(self.run_file(name).read_bytes())
+        except FileNotFoundError:
+            return None
+
+
+def run_folder(project: Project, token: str) -> Path:
+    return Path(project.in_room("runs", token))
+
+
+def bind(project: Project, change_id: str, stage: Stage, token: str) -> Binding:
+    """A server for one run: it knows the change's documents as they are now."""
+    found = Places(project).find(change_id)
+    change = Change(project, change_id, found.tree or "", Path(found.folder or ""))
+    binding = Binding(project, stage, change, token)
+    ground = binding.ground(change)
+    names = ["proposal.md", "tasks.md", "clarifications.md"]
+    specs = change.folder / "specs"
+    names += [f"specs/{path.name}" for path in sorted(specs.glob("*.md"))] if specs.is_dir() else []
+    for name in names:
+        try:
+            binding.seen[name] = ground.digest(name)
+        except Refused:
+            continue  # a link or folder in its place is told when it is asked for
+    return binding

@@ -1,0 +1,32 @@
+"""One call of a tool: its rights, its arguments, its answer. Whatever happens, there is an answer."""
+
+import importlib
+import json
+from typing import Any
+
+from agentd.errors import AgentdError
+from agentd.tools.binding import Binding
+from agentd.tools.refusal import Refused, nearest
+from agentd.tools.shapes import size
+from agentd.tools.table import TOOLS, tools_of
+
+MOST = 1_000_000  # characters in one call
+_BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def call(binding: Binding, name: str, arguments: dict[str, Any] | None) -> str:
+    """The answer as text: JSON, or the text of a file. A refusal is raised."""
+    tool = _BY_NAME.get(name)
+    allowed = [one.name for one in tools_of(binding.stage)]
+    if tool is None or binding.stage not in tool.stages:
+        near = nearest(name, allowed, 1) or allowed
+        raise Refused("not-found", f"there is no tool {name[:60]} here", f"use {', '.join(near)}")
+    if size(arguments, MOST) > MOST:
+        raise Refused("too-large", "the call has over a million characters", "send less, or split the document")
+    checked = tool.arguments.check(arguments or {}, "")
+    work = getattr(importlib.import_module(f"agentd.tools.{tool.module}"), name)
+    try:
+        answer = work(binding, checked)
+    except AgentdError as error:
+        raise Refused(error.code, error.message, error.hint or "tell the person") from None
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, indent=2)

@@ -1,0 +1,102 @@
+"""Writing a document of the change: never over somebody's edit, and with a look at what the rules say."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from agentd.change import validation
+from agentd.change.folder import Change, document_hash
+from agentd.change.places import Found
+from agentd.documents.text import BadDocument, decode
+from agentd.rules import Finding, Plan, counts, is_valid, validate
+from agentd.tools.binding import Binding
+from agentd.tools.refusal import Refused
+
+MANY = 100  # findings in one answer
+
+T = TypeVar("T")
+
+
+def current_text(binding: Binding, change: Change, name: str) -> str | None:
+    """The document as it is now, None if it is not there; refused if it moved since this session saw it."""
+    ground = binding.ground(change)
+    digest = ground.digest(name)
+    if digest != binding.seen.get(name):
+        instead = f"read {name} again, then repeat"
+        raise Refused("stale", f"{name} changed since this session read it", instead)
+    if digest is None:
+        return None
+    try:
+        return decode(ground.read(name).data, name)
+    except BadDocument as error:
+        raise Refused("binary", error.message, "tell the person") from None
+
+
+def store(binding: Binding, change: Change, name: str, text: str, revised: bool) -> dict[str, Any]:
+    """Write it and say how it stands."""
+    ground = binding.ground(change)
+    ground.write(name, text.encode())
+    binding.seen[name] = ground.digest(name)
+    found = [one for one in check(binding, change) if one.file == name]
+    return {
+        "file": f"agentd/changes/{change.id}/{name}",
+        "sha256": document_hash(change.folder / name),
+        "revised": revised,
+        "validation": summary(found),
+    }
+
+
+def check(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[Finding, ...]:
+    """The rules on a plan that is being made."""
+    settings = binding.settings()
+    root = change.project.changes_in(change.tree).parent.parent
+    plan = Plan(
+        texts=validation.read_texts(str(change.folder)) if texts is None else texts,
+        main=validation.MainSpecs(root / "agentd" / "specs", settings),
+        complete=False,
+        folder=f"agentd/changes/{change.id}",
+        exists=lambda path: (root / path).exists(),
+    )
+    return validate(plan, settings)
+
+
+def check_whole(binding: Binding, found: Found) -> tuple[Finding, ...]:
+    return validation.validate_change(binding.project, found, binding.settings())
+
+
+def summary(findings: list[Finding] | tuple[Finding, ...], strict: bool = False) -> dict[str, Any]:
+    number = counts(findings)
+    return {
+        "valid": is_valid(findings, strict),
+        **{f"{severity}_count": count for severity, count in number.items()},
+        "findings": [
+            {
+                "file": one.file,
+                "line": one.line,
+                "rule": one.rule,
+                "severity": str(one.severity),
+                "message": one.message,
+            }
+            for one in findings[:MANY]
+        ],
+    }
+
+
+def main_specs(binding: Binding, change: Change) -> validation.MainSpecs:
+    """The project's own specs, as the change's tree has them."""
+    return validation.MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
+
+
+def readable(work: Callable[[], T]) -> T:
+    """A document on disk that cannot be read is a person's to mend."""
+    try:
+        return work()
+    except BadDocument as error:
+        raise Refused("invalid-document", error.message, "mend that line with edit_file, or tell the person") from None
+
+
+def once(words: Sequence[str], code: str, instead: str) -> None:
+    seen: set[str] = set()
+    for word in words:
+        if word in seen:
+            raise Refused(code, f"'{word[:100]}' stands twice", instead)
+        seen.add(word)

@@ -1,0 +1,125 @@
+"""The judge's report: what it may say, and what it then counts for."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from agentd import clock, files
+from agentd.documents.records import Finding
+from agentd.documents.standing import open_counts, standing
+from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.tools.binding import Binding
+from agentd.tools.evidence import reader, verify
+from agentd.tools.refusal import Refused
+from agentd.tools.table import Stage
+
+REPORT = "report.json"
+_PREFIX = {Stage.CHALLENGE: "C", Stage.REVIEW: "V"}
+
+
+def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = binding.change_of(arguments)
+    reported = _verdict(binding.stage, arguments["verdict"])
+    records = change.records()
+    earlier = {finding.id: finding for finding in standing(records)}
+    words = _words(arguments.get("previous", ()), earlier)
+    new = _findings(binding, arguments["findings"], earlier)
+    left = [one for one in earlier.values() if _state(one, words).is_open]
+    left_open = [*left, *new]
+    _check(reported, left_open)
+    overruled = _overruled(binding, reported)
+    verdict = str(ReviewVerdict.NEEDS_CHANGES) if overruled else reported
+    report = {
+        "verdict": verdict,
+        "reported": reported,
+        "overruled": overruled,
+        "summary": arguments["summary"].strip(),
+        "findings": [asdict(one) for one in new],
+        "previous": [{"id": id_, **word} for id_, word in words.items()],
+        "at": clock.now(),
+    }
+    with binding.writing(change):
+        files.write(binding.run_file(REPORT), json.dumps(report, ensure_ascii=False, indent=2).encode())
+    rows = [{"id": one.id, "title": one.title, "where": one.where, "verified": one.verified} for one in new]
+    for row, one in zip(rows, new, strict=True):
+        if one.unverified_because:
+            row["unverified_because"] = one.unverified_because
+    return {
+        "verdict": verdict,
+        "reported": reported,
+        "overruled": overruled,
+        "findings": rows,
+        "open": {str(severity): count for severity, count in open_counts(left_open).items()},
+    }
+
+
+def _verdict(stage: Stage, word: str) -> str:
+    kind = ChallengeVerdict if stage is Stage.CHALLENGE else ReviewVerdict
+    try:
+        return str(kind(word))
+    except ValueError:
+        raise Refused("bad-verdict", f"{word[:40]} is no verdict of a {stage}", f"send {', '.join(kind)}") from None
+
+
+def _words(previous: Iterable[dict[str, Any]], earlier: dict[str, Finding]) -> dict[str, dict[str, str]]:
+    words: dict[str, dict[str, str]] = {}
+    for one in previous:
+        if one["id"] not in earlier:
+            known = ", ".join(earlier) or "none"
+            raise Refused("finding-unknown", f"there is no finding {one['id']}", f"these exist: {known}")
+        words[one["id"]] = {"state": one["state"], "note": one["note"].strip()}
+    return words
+
+
+def _state(finding: Finding, words: dict[str, dict[str, str]]) -> FindingState:
+    return FindingState(words[finding.id]["state"]) if finding.id in words else finding.state
+
+
+def _findings(binding: Binding, rows: list[dict[str, Any]], earlier: Iterable[str]) -> list[Finding]:
+    prefix = _PREFIX[binding.stage]
+    used = [int(match[1]) for one in earlier if (match := re.fullmatch(rf"{prefix}(\d{{1,9}})", one))]
+    read = reader(binding)
+    found = []
+    for number, row in enumerate(rows, max(used, default=0) + 1):
+        where, evidence, because = verify(row.get("evidence"), read)
+        found.append(
+            Finding(
+                id=f"{prefix}{number}",
+                severity=Severity(row["severity"]),
+                title=row["title"].strip(),
+                what=row["what"].strip(),
+                suggestion=row["suggestion"].strip(),
+                requirement=row.get("requirement"),
+                where=where,
+                evidence=evidence,
+                verified=because is None,
+                by="",  # the step knows which agent sits there
+                state=FindingState.OPEN,
+                unverified_because=because,
+            )
+        )
+    return found
+
+
+def _check(reported: str, left_open: list[Finding]) -> None:
+    """A failed check's finding refuses nothing: agentd overrules the report, and closes it when the check passes."""
+    high = [one.id for one in left_open if one.severity is Severity.HIGH and not one.by.startswith("check:")]
+    if reported == "APPROVED" and high:
+        what = f"APPROVED while {', '.join(high)} is high and open"
+        raise Refused("open-high", what, "send another verdict, or settle it in previous with a note")
+    if reported != "APPROVED" and not left_open:
+        raise Refused("finding-needed", f"{reported} without an open finding", "say in a finding what is wrong")
+
+
+def _overruled(binding: Binding, reported: str) -> str | None:
+    """What the run knows about failed checks, if the report would approve over it."""
+    if binding.stage is not Stage.REVIEW or reported != "APPROVED":
+        return None
+    failed = (binding.run_data("run.json") or {}).get("failed_checks") or []
+    if not failed:
+        return None
+    names = " and ".join(failed)
+    word = "check" if len(failed) == 1 else "checks"
+    return f"The required {word} {names} failed, so the verdict is NEEDS_CHANGES."

@@ -1,0 +1,77 @@
+"""The changes of a project, for a person's own session."""
+
+from pathlib import Path
+from typing import Any
+
+from agentd.change import report
+from agentd.change.folder import plan_files, read_records
+from agentd.change.places import Found, Places
+from agentd.documents import tasks
+from agentd.documents.standing import standing
+from agentd.documents.text import BadDocument, decode
+from agentd.errors import AgentdError
+from agentd.terms import TaskStatus
+from agentd.tools.binding import Binding
+
+MANY = 200
+_ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "updated_at", "next")
+
+
+def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    places = Places(binding.project)
+    found = places.open() + (places.archived() if arguments.get("all") else [])
+    found.sort(key=lambda one: one.summary.updated_at, reverse=True)
+    return {"changes": [_row(binding, one) for one in found[:MANY]]}
+
+
+def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = binding.change_of(arguments)
+    found = Places(binding.project).find(change.id)
+    row = report.row(binding.project, found)
+    folder = Path(found.folder or "")
+    return {
+        **{name: row[name] for name in (*_ROW, "description", "git")},
+        "files": [f"agentd/changes/{change.id}/{name}" for name in _documents(folder)],
+        "findings": _findings(folder),
+        "tasks": _tasks(folder),
+    }
+
+
+def _row(binding: Binding, found: Found) -> dict[str, Any]:
+    row = report.row(binding.project, found)
+    return {name: row[name] for name in _ROW}
+
+
+def _documents(folder: Path) -> list[str]:
+    plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
+    around = {name: (folder / name).is_file() for name in ("clarifications.md", "CHALLENGE.md", "REVIEW.md")}
+    first = ["clarifications.md"] if around.pop("clarifications.md") else []
+    return [*first, *plan, *(name for name, there in around.items() if there)]
+
+
+def _findings(folder: Path) -> list[dict[str, Any]]:
+    try:
+        found = standing(read_records(folder))
+    except AgentdError:
+        return []  # status tells about a broken record
+    return [
+        {
+            "id": one.id,
+            "severity": str(one.severity),
+            "title": one.title,
+            "where": one.where,
+            "requirement": one.requirement,
+            "state": str(one.state),
+        }
+        for one in found
+        if one.state.is_open
+    ]
+
+
+def _tasks(folder: Path) -> dict[str, int]:
+    try:
+        found = tasks.parse(decode((folder / "tasks.md").read_bytes(), "tasks.md")).tasks
+    except (FileNotFoundError, BadDocument):
+        found = ()
+    done, waived = (sum(one.status is status for one in found) for status in (TaskStatus.DONE, TaskStatus.WAIVED))
+    return {"done": done, "waived": waived, "total": len(found)}

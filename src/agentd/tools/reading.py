@@ -1,0 +1,109 @@
+"""Reading the project: files, folders, what the rules say, and what an implementation changed."""
+
+import os
+from typing import Any
+
+from agentd import git
+from agentd.change.folder import Change
+from agentd.documents import blocks
+from agentd.documents.text import BadDocument, decode
+from agentd.tools.binding import Binding
+from agentd.tools.pieces import LINES, piece
+from agentd.tools.refusal import Refused, nearest
+
+
+def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
+    change = _maybe_change(binding, arguments)
+    ground = binding.ground(change)
+    file = ground.read(arguments["path"])
+    name = short_name(file.path, change)
+    if name:
+        binding.seen[name] = ground.digest(name)
+    return piece(_text(file.data, file.path), arguments.get("offset", 1), arguments.get("limit", LINES))
+
+
+def _text(data: bytes, path: str) -> str:
+    """As it is; a proposal without its review blocks, which are not for agents."""
+    try:
+        text = decode(data, path)
+        if os.path.basename(path) == blocks.NAME and "<review" in text:
+            text = blocks.own_part(text)
+        return text
+    except BadDocument as error:
+        raise Refused("binary", error.message, "read another file") from None
+
+
+def list_directory(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    found = binding.ground(_maybe_change(binding, arguments)).entries(arguments.get("path", "."))
+    entries = [{"name": one.name, "kind": one.kind, "size": one.size} for one in found.entries]
+    return {"path": found.path, "entries": entries, "left_off": found.left_off}
+
+
+def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    from agentd.tools.documents import check, check_whole, summary  # late: reading files needs no rules
+
+    change = binding.change_of(arguments)
+    if binding.change:
+        findings = check(binding, change)
+    else:
+        from agentd.change.places import Places
+
+        findings = check_whole(binding, Places(binding.project).find(change.id))
+    return summary(findings, arguments.get("strict", False))
+
+
+def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
+    """Between the base tree and the tree under review, as the run has them."""
+    change = binding.change_of(arguments)
+    trees = binding.run_data("run.json") or {}
+    if not trees.get("base") or not trees.get("tree"):
+        raise Refused("failed", "this run has nothing to compare", "tell the person")
+    path = arguments.get("path")
+    changed = _changed(change, trees["base"], trees["tree"])
+    if path is not None:
+        if path not in changed:
+            near = nearest(path, changed) or list(changed)[:10]
+            raise Refused("not-in-diff", f"{path[:200]} did not change", f"these did: {', '.join(near) or 'none'}")
+        text = _diff(change, trees["base"], trees["tree"], path)
+    else:
+        rows = [f"{action} {name} (+{more} -{less})" for name, (action, more, less) in changed.items()]
+        text = "\n".join([f"{len(rows)} files changed", *rows, "", _diff(change, trees["base"], trees["tree"])])
+    return piece(text, arguments.get("offset", 1), arguments.get("limit", LINES))
+
+
+_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative")
+_NOT_OURS = (".", ":(exclude)agentd")
+_ACTIONS = {"A": "CREATE", "M": "MODIFY", "D": "DELETE", "T": "MODIFY"}
+
+
+def _changed(change: Change, base: str, tree: str) -> dict[str, tuple[str, str, str]]:
+    root = os.path.join(change.tree, change.project.prefix)
+    status = git.run(root, "diff", *_PLAIN, "-z", "--name-status", base, tree, "--", *_NOT_OURS).split("\0")
+    counts = git.run(root, "diff", *_PLAIN, "-z", "--numstat", base, tree, "--", *_NOT_OURS).split("\0")
+    actions = dict(zip(status[1::2], (_ACTIONS.get(word[:1], "MODIFY") for word in status[::2]), strict=False))
+    found = {}
+    for row in filter(None, counts):
+        more, less, name = row.split("\t", 2)
+        found[name] = (actions.get(name, "MODIFY"), more, less)
+    return found
+
+
+def _diff(change: Change, base: str, tree: str, path: str | None = None) -> str:
+    root = os.path.join(change.tree, change.project.prefix)
+    wanted = [f":(literal){path}"] if path else _NOT_OURS
+    return git.run(root, "diff", *_PLAIN, base, tree, "--", *wanted)
+
+
+def _maybe_change(binding: Binding, arguments: dict[str, Any]) -> Change | None:
+    if binding.change or arguments.get("change_id"):
+        return binding.change_of(arguments)
+    return None
+
+
+def short_name(path: str, change: Change | None) -> str | None:
+    """The short name of a document of the change; None for any other file."""
+    if change is None:
+        return None
+    name = path.removeprefix(f"agentd/changes/{change.id}/")
+    is_ours = name in ("proposal.md", "tasks.md", "clarifications.md") or name.startswith("specs/")
+    return name if is_ours and name.endswith(".md") else None

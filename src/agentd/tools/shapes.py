@@ -1,0 +1,187 @@
+"""What a tool's arguments may look like: one declaration gives the JSON schema and the check with its words."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agentd.tools.refusal import Refused, nearest
+
+_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Shape:
+    def schema(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def check(self, value: Any, where: str) -> Any:
+        """The value, or a refusal that says what to send at that place."""
+        raise NotImplementedError
+
+
+class Text(Shape):
+    """`least` and `most` count characters; white space alone is nothing."""
+
+    def __init__(self, least: int, most: int, *, line: bool = False, pattern: str = "", like: str = "") -> None:
+        self.least, self.most, self.line, self.like = least, most, line, like
+        self.pattern = re.compile(pattern) if pattern else None
+
+    def schema(self) -> dict[str, Any]:
+        schema: dict[str, Any] = {"type": "string", "minLength": self.least, "maxLength": self.most}
+        return {**schema, "pattern": f"^{self.pattern.pattern}$"} if self.pattern else schema
+
+    def check(self, value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise _wrong(where, value, "a string")
+        if "\0" in value or _SURROGATE.search(value):
+            raise Refused("bad-argument", f"{where} has a character that is no text", "send it without")
+        if self.line and _BREAKS.search(value):
+            raise Refused("bad-argument", f"{where} has a line break", "send it as one line")
+        if len(value) > self.most:
+            raise Refused("bad-argument", f"{where} has {len(value)} characters", f"send at most {self.most}")
+        if len(value.strip()) < self.least:
+            raise Refused("bad-argument", f"{where} is too short", f"send at least {self.least} characters")
+        if self.pattern and not self.pattern.fullmatch(value):
+            raise Refused("bad-argument", f"{where} is {value[:60]!r}", f"send it like {self.like}")
+        return value
+
+
+class Choice(Shape):
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+    def check(self, value: Any, where: str) -> str:
+        if not isinstance(value, str) or value not in self.words:
+            raise Refused("bad-argument", f"{where} is {_short(value)}", f"send one of {', '.join(self.words)}")
+        return value
+
+
+class Integer(Shape):
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+    def check(self, value: Any, where: str) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON knows one kind of number
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _wrong(where, value, "a whole number")
+        if not self.least <= value <= self.most:
+            raise Refused("bad-argument", f"{where} is {value}", f"send {self.least} to {self.most}")
+        return value
+
+
+class Flag(Shape):
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+    def check(self, value: Any, where: str) -> bool:
+        if not isinstance(value, bool):
+            raise _wrong(where, value, "true or false")
+        return value
+
+
+class ListOf(Shape):
+    def __init__(self, item: Shape, least: int, most: int) -> None:
+        self.item, self.least, self.most = item, least, most
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": self.item.schema(), "minItems": self.least, "maxItems": self.most}
+
+    def check(self, value: Any, where: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong(where, value, "an array")
+        if not self.least <= len(value) <= self.most:
+            raise Refused("bad-argument", f"{where} has {len(value)} entries", f"send {self.least} to {self.most}")
+        return [self.item.check(one, f"{where}[{number}]") for number, one in enumerate(value)]
+
+
+class OneOrMany(Shape):
+    """A single item, or an array of them; always a list afterwards."""
+
+    def __init__(self, item: Shape, least: int, most: int) -> None:
+        self.item, self.many = item, ListOf(item, least, most)
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [self.item.schema(), self.many.schema()]}
+
+    def check(self, value: Any, where: str) -> list[Any]:
+        return self.many.check(value, where) if isinstance(value, list) else [self.item.check(value, where)]
+
+
+class Either(Shape):
+    """A string, or an object."""
+
+    def __init__(self, text: Text, thing: "Object") -> None:
+        self.text, self.thing = text, thing
+
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [self.text.schema(), self.thing.schema()]}
+
+    def check(self, value: Any, where: str) -> Any:
+        return self.thing.check(value, where) if isinstance(value, dict) else self.text.check(value, where)
+
+
+class Object(Shape):
+    """Fields by name; those ending in `?` may be left out or be null."""
+
+    def __init__(self, fields: Mapping[str, Shape], about: Mapping[str, str] | None = None) -> None:
+        self.fields = {name.rstrip("?"): shape for name, shape in fields.items()}
+        self.required = [name for name in fields if not name.endswith("?")]
+        self.about = about or {}
+
+    def schema(self) -> dict[str, Any]:
+        properties = {name: shape.schema() for name, shape in self.fields.items()}
+        for name, words in self.about.items():
+            properties[name] = {**properties[name], "description": words}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": self.required,
+            "additionalProperties": False,
+        }
+
+    def check(self, value: Any, where: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong(where, value, "an object")
+        inside = f"{where}." if where else ""
+        for name in value:
+            if name not in self.fields:
+                near = nearest(str(name), self.fields, 1) or list(self.fields)
+                raise Refused("bad-argument", f"unknown field {inside}{str(name)[:60]}", f"use {', '.join(near)}")
+        for name in self.required:
+            if value.get(name) is None:
+                raise Refused("bad-argument", f"the field {inside}{name} is missing", "send it")
+        return {name: self.fields[name].check(one, f"{inside}{name}") for name, one in value.items() if one is not None}
+
+
+def _wrong(where: str, value: Any, wanted: str) -> Refused:
+    return Refused("bad-argument", f"{where or 'the argument'} is {_short(value)}", f"send {wanted}")
+
+
+def _short(value: Any) -> str:
+    return "null" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def size(value: Any, most: int) -> int:
+    """Characters in all strings and keys, counted no further than `most`."""
+    total, waiting = 0, [value]
+    while waiting and total <= most:
+        one = waiting.pop()
+        if isinstance(one, str):
+            total += len(one)
+        elif isinstance(one, dict):
+            waiting.extend(one)
+            waiting.extend(one.values())
+            total += len(one)
+        elif isinstance(one, list):
+            waiting.extend(one)
+            total += len(one)
+        else:
+            total += 8
+    return total
