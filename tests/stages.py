@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from agentd import git
@@ -19,7 +20,6 @@ from agentd.mcp.server import build
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
-from mcp import Client, StdioServerParameters
 from support import AGENTD, EXAMPLE, Box
 
 GENERATIONS = ("legacy", "2026-07-28")

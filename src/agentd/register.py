@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
     word: str
     why: str = ""
-    entry: str = ""  # of a refused file: what to add or take out by hand
+    entry: str = ""  # for a file that did not take it: what a person can add by hand
 
 
 class Record(NamedTuple):
@@ -57,7 +57,9 @@ class Record(NamedTuple):
 
 def add(repo: git.Repo, root: Path) -> dict[str, Answer]:
     """Put our entry into each file; a file that cannot take it is refused and the others are done."""
-    return _each(repo, root, _add)
+    answers = _each(repo, root, _add)
+    samples = {kind.name: kind.with_entry("") for kind in KINDS}
+    return {name: one._replace(entry=samples[name] if one.why else "") for name, one in answers.items()}
 
 
 def take_back(repo: git.Repo, root: Path) -> dict[str, Answer]:
@@ -71,9 +73,9 @@ def _each(repo: git.Repo, root: Path, act: Callable[[Kind, Path, Path], str]) ->
         try:
             answers[kind.name] = Answer(act(kind, root, _record_file(repo, root, kind)))
         except (AnswerIsNo, SetupError) as error:
-            answers[kind.name] = Answer("refused", error.message, kind.with_entry(""))
+            answers[kind.name] = Answer("refused", error.message)
         except OSError as error:
-            answers[kind.name] = Answer("refused", error.strerror or str(error), kind.with_entry(""))
+            answers[kind.name] = Answer("refused", error.strerror or str(error))
     return answers
 
 

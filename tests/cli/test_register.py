@@ -1,0 +1,252 @@
+"""`init --register` and `--unregister`: our entry in three files, and every byte as it was afterwards."""
+
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support import Box
+
+CLAUDE, GEMINI, CODEX = ".mcp.json", ".gemini/settings.json", ".codex/config.toml"
+FILES = (CLAUDE, GEMINI, CODEX)
+
+FOUND = {
+    CLAUDE: b'\xef\xbb\xbf{\r\n\t"mcpServers": {\r\n\t\t"db": {"command": "db", "env": {"TOKEN": "hush"}}\r\n\t}\r\n}',
+    GEMINI: b'{"theme":"dark","z":[1,\n2],"mcpServers":{}}',
+    CODEX: b'# mine\nmodel = "m"  # best\n\n\n[mcp_servers.db]\ncommand = "db"\n# the end',
+}
+
+
+def snapshot(box: Box) -> dict[str, bytes | None]:
+    """Every file and folder of the work tree but git's own and agentd/."""
+    found: dict[str, bytes | None] = {}
+    for path in box.root.rglob("*"):
+        name = path.relative_to(box.root).as_posix()
+        if name.split("/")[0] not in (".git", "agentd"):
+            found[name] = path.read_bytes() if path.is_file() else None
+    return found
+
+
+def put(box: Box, content: dict[str, bytes]) -> None:
+    for name, data in content.items():
+        path = box.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+
+def words(box: Box, *arguments: str, code: int = 0) -> dict[str, str]:
+    ran = box.agentd("init", *arguments, "--json")
+    assert ran.code == code, ran
+    registered: dict[str, str] = ran.json["registered"]
+    return registered
+
+
+def all_of(word: str) -> dict[str, str]:
+    return dict.fromkeys(FILES, word)
+
+
+def room(box: Box) -> Path:
+    return box.root / ".git/agentd/registered"
+
+
+def test_it_writes_what_each_cli_reads(box: Box) -> None:
+    ran = box.agentd("init", "--register")
+    assert ran.code == 0, ran.err
+    entry = {"command": "agentd", "args": ["mcp"]}
+    assert json.loads((box.root / CLAUDE).read_text()) == {"mcpServers": {"agentd": {"type": "stdio", **entry}}}
+    assert json.loads((box.root / GEMINI).read_text()) == {"mcpServers": {"agentd": entry}}
+    assert tomllib.loads((box.root / CODEX).read_text()) == {"mcp_servers": {"agentd": entry}}
+    assert (box.root / "agentd/config.toml").exists()
+    for name in FILES:
+        assert f"  {name}" in ran.out
+    assert ran.out.count("written") >= 3
+
+
+def test_without_the_option_nothing_is_registered(box: Box) -> None:
+    assert words(box) == {}
+    assert snapshot(box) == {}
+
+
+def test_created_files_and_folders_are_gone_again(box: Box) -> None:
+    assert words(box, "--register") == all_of("written")
+    assert words(box, "--register") == all_of("kept")
+    assert words(box, "--unregister") == all_of("deleted")
+    assert snapshot(box) == {} and not any(room(box).rglob("*"))
+    assert words(box, "--unregister") == all_of("absent")
+
+
+def test_files_that_were_there_get_their_bytes_back(box: Box) -> None:
+    put(box, FOUND)
+    os.chmod(box.root / CLAUDE, 0o600)
+    before = snapshot(box)
+    assert words(box, "--register") == all_of("written")
+    claude = json.loads((box.root / CLAUDE).read_text("utf-8-sig"))
+    assert list(claude["mcpServers"]) == ["db", "agentd"]
+    assert json.loads((box.root / GEMINI).read_text())["mcpServers"]["agentd"]["args"] == ["mcp"]
+    assert list(tomllib.loads((box.root / CODEX).read_text())["mcp_servers"]) == ["db", "agentd"]
+    written = snapshot(box)
+    assert words(box, "--register") == all_of("kept") and snapshot(box) == written
+    assert words(box, "--unregister") == all_of("removed")
+    assert snapshot(box) == before
+    assert os.stat(box.root / CLAUDE).st_mode & 0o777 == 0o600
+
+
+def test_an_empty_folder_and_empty_files_that_were_there_stay(box: Box) -> None:
+    put(box, {CLAUDE: b"", GEMINI: b"{\n\n}\n"})
+    (box.root / ".codex").mkdir()
+    before = snapshot(box)
+    assert words(box, "--register") == all_of("written")
+    words(box, "--unregister")
+    assert snapshot(box) == before
+
+
+def test_the_record_holds_none_of_the_persons_own_text(box: Box) -> None:
+    put(box, FOUND)
+    words(box, "--register")
+    kept = [path.read_text() for path in room(box).rglob("*") if path.is_file()]
+    assert len(kept) == 3 and not any("hush" in text for text in kept)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_edits_in_between_stay(box: Box, remembered: bool) -> None:
+    words(box, "--register")
+    if not remembered:
+        shutil.rmtree(room(box))
+    claude, gemini, codex = (box.root / name for name in FILES)
+    claude.write_text(claude.read_text().replace('"mcpServers": {', '"mcpServers": {\n    "mine": {"command": "m"},'))
+    gemini.write_text(gemini.read_text().replace("{", '{\n  "theme": "dark",', 1))
+    codex.write_text("# mine\n" + codex.read_text() + "\n# also mine\n[other]\na = 1\n")
+    assert words(box, "--unregister") == all_of("removed")
+    assert claude.read_text() == '{\n  "mcpServers": {\n    "mine": {"command": "m"}\n  }\n}\n'
+    assert gemini.read_text() == '{\n  "theme": "dark"\n}\n'
+    assert codex.read_text() == "# mine\n\n# also mine\n[other]\na = 1\n"
+
+
+def test_a_file_we_made_goes_even_if_only_its_layout_was_changed(box: Box) -> None:
+    words(box, "--register")
+    path = box.root / GEMINI
+    path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
+    assert words(box, "--unregister")[GEMINI] == "deleted"
+    assert not path.parent.exists()
+
+
+def test_it_works_when_the_local_room_is_lost(box: Box) -> None:
+    words(box, "--register")
+    shutil.rmtree(box.root / ".git/agentd")
+    assert words(box, "--unregister") == all_of("deleted")
+    assert snapshot(box) == {}
+    put(box, FOUND | {GEMINI: b'{"theme":"dark"}'})
+    before = snapshot(box)
+    words(box, "--register")
+    for record in room(box).rglob("*.json"):
+        record.write_text('{"at": "broken"')
+    assert words(box, "--unregister") == all_of("removed")
+    assert snapshot(box) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        (GEMINI, '{\n  // mine\n  "theme": "dark"\n}\n', "line 2 is not plain JSON"),
+        (GEMINI, '{"theme": "dark",}', "trailing commas"),
+        (CLAUDE, '{"mcpServers": []}', "not a table of servers"),
+        (CLAUDE, '{"mcpServers": {"agentd": {"command": "other"}}}', "starts something else"),
+        (CODEX, "[broken\n", "not valid TOML"),
+        (CODEX, '[mcp_servers.agentd]\nurl = "x"\n', "starts something else"),
+    ],
+)
+def test_a_file_that_cannot_take_it_is_refused_and_the_others_are_done(
+    box: Box, name: str, text: str, why: str
+) -> None:
+    box.write(name, text)
+    ran = box.agentd("init", "--register")
+    assert ran.code == 1 and why in ran.out and not ran.err
+    assert f"{name} is as it was. To add the entry yourself:" in ran.out
+    assert ('  args = ["mcp"]' if name == CODEX else '"args": ["mcp"]') in ran.out
+    assert (box.root / name).read_text() == text
+    data = box.agentd("init", "--register", "--json").json
+    assert data["registered"] == all_of("kept") | {name: "refused"} and data["exit_code"] == 1
+    assert why in data["refused"][name]["why"] and "mcp" in data["refused"][name]["entry"]
+    mentions = "agentd" in text
+    assert words(box, "--unregister", code=int(mentions))[name] == ("refused" if mentions else "absent")
+    assert ("take it out yourself" in box.agentd("init", "--unregister").out) is mentions
+    assert snapshot(box).keys() == {name, *([name.split("/")[0]] if "/" in name else [])}
+    assert (box.root / name).read_text() == text
+
+
+def test_links_and_other_things_in_the_way_are_refused(box: Box, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mcp.json").write_text("{}")
+    (box.root / CLAUDE).symlink_to(outside / "mcp.json")
+    (box.root / ".gemini").symlink_to(outside)
+    (box.root / ".codex").write_text("a file")
+    ran = box.agentd("init", "--register", "--json")
+    assert ran.code == 1 and ran.json["registered"] == all_of("refused")
+    whys = [one["why"] for one in ran.json["refused"].values()]
+    assert "symbolic link" in whys[0] and ".gemini is a symbolic link" in whys[1] and "not a folder" in whys[2]
+    assert {path.name: path.read_text() for path in outside.iterdir()} == {"mcp.json": "{}"}
+    assert words(box, "--unregister") == all_of("absent")
+    assert (box.root / CLAUDE).is_symlink() and (box.root / ".gemini").is_symlink()
+
+
+def test_text_that_is_not_utf8_and_a_folder_in_the_place_are_refused(box: Box) -> None:
+    put(box, {CLAUDE: b'{"a": "\xff agentd"}'})
+    (box.root / GEMINI).mkdir(parents=True)
+    assert words(box, "--register", code=1) == {CLAUDE: "refused", GEMINI: "refused", CODEX: "written"}
+    assert words(box, "--unregister", code=1) == {CLAUDE: "refused", GEMINI: "absent", CODEX: "deleted"}
+
+
+def test_unregister_sets_nothing_up(box: Box) -> None:
+    put(box, {CLAUDE: b'{"mcpServers": {"agentd": {"command": "agentd", "args": ["mcp"]}, "x": {}}}'})
+    ran = box.agentd("init", "--unregister")
+    assert ran.code == 0 and "removed" in ran.out
+    assert snapshot(box) == {CLAUDE: b'{"mcpServers": {"x": {}}}'}
+    assert not (box.root / "agentd").exists() and not (box.root / ".git/agentd").exists()
+
+
+@pytest.mark.parametrize("other", ["--register", "--force", "--commit"])
+def test_unregister_stands_alone(box: Box, other: str) -> None:
+    ran = box.agentd("init", "--unregister", other)
+    assert ran.code == 2 and "agentd init --unregister" in ran.err
+    assert snapshot(box) == {} and not (box.root / "agentd").exists()
+
+
+def test_each_work_tree_and_sub_folder_has_its_own_record(box: Box) -> None:
+    put(box, {CLAUDE: b"{ }"})
+    box.commit("start")
+    other = box.root.parent / "other"
+    box.git("worktree", "add", "-q", str(other))
+    inner = box.root / "packages/api"
+    inner.mkdir(parents=True)
+    (other / CLAUDE).write_bytes(b"{\n}")
+    (inner / CLAUDE).write_bytes(b"")
+    places = {box.root: b"{ }", other: b"{\n}", inner: b""}
+    for place in places:
+        ran = box.agentd("init", "--here", "--register", "--json", cwd=place)
+        assert ran.json["registered"] == all_of("written")
+    for place, data in places.items():
+        assert box.agentd("init", "--here", "--unregister", cwd=place).code == 0
+        assert (place / CLAUDE).read_bytes() == data
+        assert not (place / ".gemini").exists() and not (place / ".codex").exists()
+
+
+def test_the_entries_come_along_with_a_commit_and_go_in_a_clone(box: Box) -> None:
+    """Who cloned the repository has no record of ours, and still gets rid of the entry."""
+    put(box, {CLAUDE: b'{\n  "a": 1\n}\n'})
+    words(box, "--register")
+    box.commit("registered")
+    clone = box.root.parent / "clone"
+    box.git("clone", "-q", str(box.root), str(clone))
+    ran = box.agentd("init", "--unregister", "--json", cwd=clone)
+    assert ran.json["registered"] == {CLAUDE: "removed", GEMINI: "deleted", CODEX: "deleted"}
+    assert (clone / CLAUDE).read_bytes() == b'{\n  "a": 1\n}\n'
+    assert not (clone / ".gemini").exists()
+
+
+def test_help_has_a_line_for_each(box: Box) -> None:
+    out = " ".join(box.agentd("init", "--help").out.split())
+    assert "--register Let your own Claude Code" in out and "--unregister Take back what --register wrote" in out

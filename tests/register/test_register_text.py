@@ -1,6 +1,7 @@
 """Our entry in JSON and TOML text: everything else keeps its characters, and the way back is exact."""
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -96,22 +97,18 @@ def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
 @settings(deadline=None)
 @given(json_texts(), VALUES)
 def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None:
-    """A member put before and a server put after ours stay; only our entry goes."""
+    """A member put first and a server put after ours stay; only our entry goes."""
+    data = loaded(text)
+    assume("added" not in data and "later" not in data.get("mcpServers", {}))
     new = register_json.with_entry(text, ENTRY)
     piece = piece_of(text, new)
-    first = '"added":' + json.dumps(value) + ("," if loaded(new) else "")
-    at = new.index("{") + 1
-    edited = new[:at] + first + new[at:]
-    assume("added" not in loaded(text))
-    want = {**loaded(edited), "mcpServers": loaded(text).get("mcpServers", {})}
-    if "mcpServers" not in loaded(text):
-        del want["mcpServers"]
-    assert loaded(register_json.without_entry(edited, piece)) == want
-    ours = json.dumps(ENTRY)
-    other = edited if ours not in edited else edited.replace(ours, ours + ',"later":{}', 1)
-    if other != edited:
-        want["mcpServers"] = {**want.get("mcpServers", {}), "later": {}}
-        assert loaded(register_json.without_entry(other, piece)) == want
+    added = new.replace("{", '{"added":' + json.dumps(value) + ",", 1)
+    rest = register_json.without_entry(added, piece)
+    assert rest.startswith(added[: added.index("{") + 10]) and loaded(rest) == {**data, "added": value}
+    both = re.sub(r'"agentd"\s*:\s*\{[^}]*\}', lambda ours: ours[0] + ', "later": {}', added, count=1)
+    servers = {**data.get("mcpServers", {}), "later": {}}
+    for known in (piece, ""):
+        assert loaded(register_json.without_entry(both, known)) == {**data, "added": value, "mcpServers": servers}
 
 
 @pytest.mark.parametrize(

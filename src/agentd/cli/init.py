@@ -60,9 +60,7 @@ def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: 
 def _unregister(repo: git.Repo, root: Path, as_json: bool) -> int:
     answers = register.take_back(repo, root)
     data = {"project": str(root), **_report(answers)}
-    return output.show(
-        "init", as_json, data, lambda: "\n".join(_answer_lines(answers, "take out")), _exit_code(answers)
-    )
+    return output.show("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
 
 
 def _report(answers: _Answers) -> dict[str, Any]:
@@ -98,15 +96,15 @@ def _git_commands(root: Path) -> str:
     return f'git add {home} && git commit -m "Set up agentd" -- {home}'
 
 
-def _answer_lines(answers: _Answers, by_hand: str) -> list[str]:
-    lines = ["MCP server for your own sessions"]
-    lines += table.align(
-        [(f"  {name}", one.word + (f": {one.why}" if one.why else "")) for name, one in answers.items()]
-    )
+def _answer_lines(answers: _Answers) -> list[str]:
+    rows = [(f"  {name}", f"{one.word}: {one.why}" if one.why else one.word) for name, one in answers.items()]
+    lines = ["MCP server for your own sessions", *table.align(rows)]
     for name, one in answers.items():
         if one.entry:
-            lines += ["", f"{name} is as it was. To {by_hand} the entry yourself:"]
+            lines += ["", f"{name} is as it was. To add the entry yourself:"]
             lines += [f"  {line}" for line in one.entry.splitlines()]
+        elif one.why:
+            lines += ["", f"{name} is as it was. If you want the entry agentd out, take it out yourself."]
     return lines
 
 
@@ -127,7 +125,7 @@ def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _
     lines += ["", "Roles"]
     lines += table.align([(f"  {role}", name) for role, name in data["roles"].items()])
     if answers:
-        lines += ["", *_answer_lines(answers, "add")]
+        lines += ["", *_answer_lines(answers)]
     if data["notes"]:
         lines += ["", *(f"Note: {note}" for note in data["notes"])]
     lines.append("")

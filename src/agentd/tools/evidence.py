@@ -11,7 +11,6 @@ from agentd.tools.binding import Binding
 from agentd.tools.reading import short_name
 from agentd.tools.refusal import Refused
 
-
 Verified = tuple[str | None, Evidence | None, str | None]
 """Where the finding is, the evidence with its line corrected, and why it is not verified (None: it is)."""
 
