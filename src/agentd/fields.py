@@ -24,6 +24,11 @@ class Fields:
     def take(self, key: str) -> Any:
         return self._data.pop(key, None)
 
+    def put_back(self, key: str, rest: Mapping[str, Any]) -> None:
+        """What was not understood of a value stays."""
+        if rest:
+            self._data[key] = dict(rest)
+
     def text(self, key: str, default: str | None = None) -> str:
         value = self.take(key)
         if value is None and default is not None:
@@ -42,7 +47,12 @@ class Fields:
 
     def money(self, key: str) -> float | None:
         value = self.take(key)
-        return None if value is None else float(self._checked(key, value, (int, float), "a number"))
+        if value is None:
+            return None
+        number = self._checked(key, value, (int, float), "a number")
+        if not -1e12 < number < 1e12:  # also for what is no number at all
+            raise StateError(f"{self._where}: {key} is {value!r:.40}, which is no amount")
+        return float(number)
 
     def choice(self, key: str, choices: type[E], default: E | None = None) -> E:
         """Older files capitalise: `Challenged` is `challenged`."""

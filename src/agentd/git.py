@@ -35,6 +35,8 @@ def find_repo(start: str) -> Repo:
             return _linked(folder, entry)
         parent = os.path.dirname(folder)
         if parent == folder:
+            if os.path.isfile(os.path.join(start, "HEAD")) and os.path.isdir(os.path.join(start, "objects")):
+                raise NoGit(f"{start} is a bare repository", "git worktree add ../work, then run agentd there")
             raise NoGit(f"{start} is not in a git repository, and agentd keeps its work in one")
         folder = parent
 
@@ -104,8 +106,8 @@ def snapshot(tree: str) -> str:
 
 
 def user_name(tree: str) -> str:
-    name = run(tree, "config", "user.name", failing="")
-    return name or os.environ.get("USER") or "unknown"
+    name = run(tree, "config", "user.name", failing="") or os.environ.get("USER") or "unknown"
+    return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be written in another encoding
 
 
 def run(tree: str, *arguments: str, failing: str | None = None, index: str | None = None) -> str:

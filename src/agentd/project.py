@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentd import git
-from agentd.errors import NoProject
+from agentd.errors import NoProject, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ class Project(NamedTuple):
         if self.prefix:
             from urllib.parse import quote  # late: most projects are whole repositories
 
-            room = os.path.join(room, "projects", quote(self.prefix, safe=""))
+            room = os.path.join(room, "projects", quote(self.prefix, safe="", errors="surrogateescape"))
         return os.path.join(room, *parts)
 
     def tree_name(self, tree: str) -> str:
@@ -52,7 +52,7 @@ class Project(NamedTuple):
 
 def find_project(start: str | None = None) -> Project:
     """Walk up from here; a work tree without agentd/config.toml shares the main tree's project."""
-    start = os.path.realpath(start or os.getcwd())
+    start = os.path.realpath(start or current_folder())
     repo = git.find_repo(start)
     here = os.path.relpath(start, repo.top)
     for tree in dict.fromkeys((repo.top, repo.main)):
@@ -60,6 +60,13 @@ def find_project(start: str | None = None) -> Project:
         if prefix is not None:
             return Project(repo, prefix, tree)
     raise NoProject(f"{repo.top} has no {CONFIG}, so it is not an agentd project yet")
+
+
+def current_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise SetupError("the folder you stand in is gone", "cd to another one") from None
 
 
 def _upward(tree: str, prefix: str) -> str | None:

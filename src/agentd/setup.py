@@ -34,37 +34,43 @@ def lay_down(
     repo: git.Repo, root: Path, roles: Mapping[Role, str], checks: Sequence[Check], replace_config: bool
 ) -> Outcome:
     home = root / "agentd"
-    config = render_template(root.name, roles, checks)
+    name = root.name.encode(errors="surrogateescape").decode(errors="replace")  # a folder's name need not be UTF-8
+    config = render_template(name, roles, checks)
     wanted = {home / "config.toml": config, home / ".gitignore": GITIGNORE}
     wanted.update({home / name / ".gitkeep": "" for name in FOLDERS if not _has_files(home / name)})
     outcome: dict[str, str] = {}
     copy = None
     for path, text in wanted.items():
-        name = path.relative_to(repo.top).as_posix()
+        place = path.relative_to(repo.top).as_posix()
         if not path.exists():
-            outcome[name] = "written"
+            outcome[place] = "written"
         elif path.name == "config.toml" and replace_config and path.read_bytes() != text.encode():
             copy = Path(repo.common, "agentd", "replaced", f"config-{clock.run_id()}.toml")
             files.write(copy, files.read(path))
-            outcome[name] = "replaced"
+            outcome[place] = "replaced"
         else:
-            outcome[name] = "kept"
+            outcome[place] = "kept"
             continue
         files.write(path, text.encode())
     return Outcome(outcome, copy)
 
 
-def uncommitted(repo: git.Repo, root: Path) -> bool:
-    """There is something in agentd/ that git does not have yet."""
-    return bool(git.run(repo.top, "status", "--porcelain", "--", str(root / "agentd")))
+def uncommitted(repo: git.Repo, outcome: Outcome) -> list[str]:
+    """Of these files, what git does not have yet; a change somebody is working on is none of our business."""
+    rows = git.run(repo.top, "status", "--porcelain", "--untracked-files=all", "-z", "--", *outcome.files).split("\0")
+    return [row[3:] for row in rows if row]
 
 
-def commit(repo: git.Repo, root: Path) -> str:
-    """Commit agentd/ and nothing else; what is staged besides stays staged."""
-    home = str(root / "agentd")
-    git.run(repo.top, "add", "--", home)
-    git.run(repo.top, "commit", "--quiet", "--message", "Set up agentd", "--only", "--", home)
-    return git.head_commit(repo.top) or ""
+def is_ignored(repo: git.Repo, root: Path) -> bool:
+    """git will not keep agentd/, because a .gitignore says so."""
+    name = (root / "agentd" / "config.toml").relative_to(repo.top).as_posix()
+    return bool(git.run(repo.top, "check-ignore", "--", name, failing=""))
+
+
+def commit(repo: git.Repo, names: Sequence[str]) -> None:
+    """Commit these and nothing else; what is staged besides stays staged."""
+    git.run(repo.top, "add", "--", *names)
+    git.run(repo.top, "commit", "--quiet", "--message", "Set up agentd", "--only", "--", *names)
 
 
 def _has_files(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from agentd import files
 from agentd.change import entry, state
 from agentd.change.folder import Change, document_hash
 from agentd.change.places import Places
-from agentd.errors import Busy, StateError
+from agentd.errors import Busy, StateError, UsageError
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
@@ -200,3 +200,19 @@ def test_dropping_is_finished_by_a_second_drop(project: Box, change: Change) -> 
     target = entry.drop(change, "person:dev", "")
     assert not change.folder.exists()
     assert len(state.parse((target / "STATE.yaml").read_text()).history) == 1
+
+
+@pytest.mark.parametrize("word", ["caf\udce9", "\ud800"])
+def test_what_could_not_be_read_back_is_not_written(change: Change, word: str) -> None:
+    before = (change.folder / "STATE.yaml").read_bytes()
+    with pytest.raises(UsageError, match="cannot be kept in STATE"):
+        change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why=word, at="t"))
+    assert (change.folder / "STATE.yaml").read_bytes() == before
+
+
+def test_a_name_in_another_encoding_does_not_harm(project: Box, change: Change) -> None:
+    with open(project.home / ".gitconfig", "ab") as file:
+        file.write(b"[user]\n\tname = Jos\xe9\n")
+    assert project.agentd("drop", "add-oauth", "--yes").code == 0
+    (folder,) = (project.root / "agentd/archive").iterdir()
+    assert state.parse((folder / "STATE.yaml").read_text()).history[0].by == "person:Jos\ufffd"

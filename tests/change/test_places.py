@@ -185,9 +185,17 @@ def test_the_index_is_always_checked_against_the_file(project: Box) -> None:
 
 def test_a_broken_index_costs_nothing_but_time(project: Box) -> None:
     entry.create(find_project(), "fix-typo", "in place")
-    for garbage in (b"", b"{", b'{"format": 99, "rows": {}}', b"[]", b"\xff"):
+    rows = [b"[]", b"null", b'{"x": []}', b'{"x": null}', b'{"x": [0,0,0,"gone",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}']
+    for garbage in (b"", b"{", b"[]", b"\xff", *(b'{"format": 3, "complete": true, "rows": %s}' % row for row in rows)):
         (project.root / ".git/agentd/index.json").write_bytes(garbage)
         assert ids(project, project.root) == ["fix-typo"]
+
+
+def test_a_room_that_cannot_be_written_is_no_reason_not_to_list(project: Box) -> None:
+    entry.create(find_project(), "fix-typo", "in place")
+    shutil.rmtree(project.root / ".git/agentd")
+    (project.root / ".git/agentd").write_text("a file in its place")
+    assert ids(project, project.root) == ["fix-typo"]
 
 
 def test_one_unreadable_change_does_not_hide_the_others(project: Box) -> None:
@@ -197,6 +205,62 @@ def test_one_unreadable_change_does_not_hide_the_others(project: Box) -> None:
     assert ran.code == 0 and "fix-typo" in ran.out and "unreadable" in ran.out
     ran = project.agentd("status", "broken")
     assert ran.code == 6 and "line 1" in ran.err and "git log -p" in ran.err
+
+
+def test_a_look_at_one_change_does_not_make_the_index_whole(project: Box) -> None:
+    tree = worktree_change(project, "in-tree")
+    branch_change(project, "on-branch")
+    project.commit("the change")
+    project.git("switch", "-q", "main")
+    entry.create(find_project(), "in-main", "words")
+    (project.root / ".git/agentd/index.json").unlink()
+    assert project.agentd("status", "in-main").code == 0
+    assert sorted(ids(project, project.root)) == ["in-main", "in-tree", "on-branch"]
+    assert sorted(ids(project, tree)) == ["in-main", "in-tree", "on-branch"]
+
+
+def test_what_could_not_be_read_is_looked_at_again(project: Box) -> None:
+    change = entry.create(find_project(), "fix-typo", "in place")
+    record = change.folder / "reviews/challenge-1.yaml"
+    record.parent.mkdir()
+    record.write_text("kind: [")
+    assert "unreadable" in project.agentd("list").out
+    record.unlink()
+    assert "drafting" in project.agentd("list").out
+
+
+def test_a_folder_that_may_not_be_looked_into_does_not_end_a_listing(project: Box) -> None:
+    entry.create(find_project(), "fix-typo", "in place")
+    folder = project.root / "agentd/changes/loop"
+    folder.mkdir()
+    (folder / "STATE.yaml").symlink_to("STATE.yaml")
+    ran = project.agentd("list")
+    assert ran.code == 0 and "fix-typo" in ran.out and "unreadable" in ran.out
+    assert project.agentd("validate", "--all").code == 1
+
+
+def test_a_broken_state_in_a_work_tree_is_named_not_its_copy(project: Box) -> None:
+    tree = worktree_change(project, "w1")
+    project.commit("the change", cwd=tree)
+    project.git("merge", "-q", "--ff-only", "agentd/w1")
+    (tree / "agentd/changes/w1/STATE.yaml").write_text("change_id: [")
+    ran = project.agentd("status", "w1")
+    assert ran.code == 6 and str(tree) in ran.err
+
+
+def test_an_in_place_change_knows_its_branch(project: Box) -> None:
+    project.git("switch", "-qc", "feature")
+    assert entry.create(find_project(), "fix-typo", "in place").read().git.target == "feature"
+    project.commit("the change")
+    project.git("switch", "-q", "main")
+    assert "git switch feature" in project.agentd("status", "fix-typo").err
+
+
+def test_an_ended_change_is_said_to_be_so(project: Box) -> None:
+    entry.create(find_project(), "fix-typo", "in place")
+    assert project.agentd("drop", "fix-typo", "--yes").code == 0
+    ran = project.agentd("status", "fix-typo")
+    assert ran.code == 1 and "fix-typo is dropped; it lies in agentd/archive/" in ran.err and "list --all" in ran.err
 
 
 # ---- ids -----------------------------------------------------------------------------------------
@@ -227,6 +291,12 @@ def test_a_folder_with_clarifications_alone_keeps_its_id(project: Box) -> None:
     assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
     change = entry.create(find_project(), "add-oauth", "words")
     assert sorted(path.name for path in change.folder.iterdir()) == ["STATE.yaml", "clarifications.md"]
+
+
+def test_a_creation_that_was_cut_off_keeps_its_id(project: Box) -> None:
+    project.write("agentd/changes/add-oauth/.STATE.yaml.1-2.tmp", "change_id: a")
+    assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
+    entry.create(find_project(), "add-oauth", "words")
 
 
 def test_a_foreign_folder_gets_a_suffix(project: Box) -> None:

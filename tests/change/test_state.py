@@ -93,6 +93,12 @@ def test_older_forms_are_read(text: str) -> None:
     assert state.parse(again) == older
 
 
+def test_what_else_an_older_file_measured_is_kept() -> None:
+    text = OLDER.replace("telemetry:", "telemetry:\n  machine: laptop\n  calls:")
+    again = state.render(state.parse(text))
+    assert "telemetry:\n  machine: laptop\n" in again and "tokens_in: 15234" in again
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -107,6 +113,8 @@ def test_older_forms_are_read(text: str) -> None:
         ("change_id: x\nsteps: {}\n", "steps must be a list"),
         ("change_id: x\nsteps: [{name: a}]\n", r"steps\[0\]: status is None"),
         ("change_id: x\nschema_version: 2\n", "newer agentd"),
+        ("change_id: x\nllm_calls: [{cost: 1" + "0" * 400 + "}]\n", "which is no amount"),
+        ("change_id: x\nllm_calls: [{cost: .nan}]\n", "which is no amount"),
         ("change_id: &a x\nround: *a\n", "anchors"),
     ],
 )

@@ -1,11 +1,12 @@
 """`init`: what it lays down, what it leaves alone, and what it asks."""
 
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from support import EXAMPLE, Box
+from support import AGENTD, EXAMPLE, Box
 from terminal import on_terminal
 
 
@@ -156,3 +157,43 @@ def test_a_broken_config_is_told_not_overwritten(fresh: Box) -> None:
     ran = fresh.agentd("init")
     assert ran.code == 3 and "agentd/config.toml:1" in ran.err.replace(str(fresh.root) + "/", "")
     assert (fresh.root / "agentd/config.toml").read_text() == "[workflow\n"
+
+
+def test_a_sub_project_stays_the_project_when_run_again(fresh: Box) -> None:
+    inner = fresh.root / "packages/api"
+    inner.mkdir(parents=True)
+    assert fresh.agentd("init", "--here", cwd=inner).code == 0
+    ran = fresh.agentd("init", cwd=inner)
+    assert ran.code == 0 and "nothing changed" in ran.out
+    assert not (fresh.root / "agentd").exists()
+
+
+def test_gits_own_folder_is_no_project(fresh: Box) -> None:
+    ran = fresh.agentd("init", "--here", cwd=fresh.root / ".git")
+    assert ran.code == 2 and not (fresh.root / ".git/agentd/config.toml").exists()
+
+
+def test_only_what_init_wrote_is_committed(fresh: Box) -> None:
+    fresh.agentd("init", "--commit")
+    fresh.write("agentd/changes/wip/STATE.yaml", "change_id: wip\n")
+    (fresh.root / "agentd/.gitignore").unlink()
+    assert fresh.agentd("init", "--yes").code == 0
+    assert fresh.git("status", "--porcelain", "-uall") == "?? agentd/changes/wip/STATE.yaml"
+
+
+def test_an_ignored_folder_is_told(fresh: Box) -> None:
+    fresh.write(".gitignore", "agentd/\n")
+    ran = fresh.agentd("init", "--commit")
+    assert ran.code == 0 and "A .gitignore hides agentd/" in ran.out
+
+
+def test_a_bare_repository_and_a_folder_that_is_gone_are_told(fresh: Box, tmp_path: Path) -> None:
+    fresh.git("clone", "-q", "--bare", str(fresh.root), str(tmp_path / "bare.git"))
+    ran = fresh.agentd("list", cwd=tmp_path / "bare.git")
+    assert ran.code == 3 and "is a bare repository" in ran.err
+    (tmp_path / "gone").mkdir()
+    command = f"cd '{tmp_path}/gone' && rmdir '{tmp_path}/gone' && '{AGENTD}' list"
+    done = subprocess.run(
+        ["sh", "-c", command], env=fresh.env | {"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+    )
+    assert done.returncode == 3 and "the folder you stand in is gone" in done.stderr

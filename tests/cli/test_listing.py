@@ -1,13 +1,14 @@
 """`list` and `status`: what a person sees, wide, narrow, piped, and what a program gets."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from agentd.change import entry
 from agentd.project import find_project
-from support import EXAMPLE, Box
+from support import AGENTD, EXAMPLE, Box
 from terminal import on_terminal
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -37,9 +38,7 @@ def test_a_pipe_gets_aligned_columns_without_colour(example: Box) -> None:
     head, *rows = ran.out.splitlines()
     assert head.split() == ["CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT"]
     assert [row.split()[0] for row in rows] == ["x-name", "add-oauth"], "newest first"
-    for row, phase, following in zip(
-        rows, ("drafting", "challenged"), ("plan x-name", "impl add-oauth"), strict=True
-    ):
+    for row, phase, following in zip(rows, ("drafting", "challenged"), ("plan x-name", "impl add-oauth"), strict=True):
         assert row[head.index("PHASE") :].startswith(phase)
         assert row[head.index("NEXT") :] == f"agentd {following}"
     assert rows[1][head.index("FINDINGS") :].startswith("1 low ")
@@ -147,18 +146,42 @@ def test_a_run_that_was_killed_shows_as_interrupted(example: Box) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_error(example: Box) -> None:
-    import subprocess
+    """More than a pipe holds, to a reader that is gone before it is written."""
+    for number in range(300):
+        example.write(
+            f"agentd/changes/many-{number}/STATE.yaml", f"change_id: many-{number}\ndescription: {'x' * 400}\n"
+        )
+    for command in ("list --json", "list"):
+        assert shell(example, f"'{AGENTD}' {command} | true; exit ${{PIPESTATUS[0]}}") == (0, "")
 
-    from support import AGENTD
 
-    piped = subprocess.run(
-        f"'{AGENTD}' list --json | head -1; exit ${{PIPESTATUS[0]}}",
-        shell=True,
-        executable="/bin/bash",
-        cwd=example.root,
-        env=example.env,
-        capture_output=True,
-        text=True,
-        check=False,
+def shell(box: Box, command: str) -> tuple[int, str]:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
-    assert (piped.returncode, piped.stdout, piped.stderr) == (0, "{\n", "")
+    return done.returncode, done.stderr
+
+
+def test_a_stream_that_is_closed_full_or_of_another_encoding_is_no_bug(example: Box) -> None:
+    assert shell(example, f"'{AGENTD}' list >&-") == (0, "")
+    code, err = shell(example, f"'{AGENTD}' list --json >/dev/full")
+    assert code == 3 and "Traceback" not in err
+    code, err = shell(
+        example, f"PYTHONIOENCODING=latin-1 '{AGENTD}' status && PYTHONIOENCODING=ascii '{AGENTD}' status --json"
+    )
+    assert (code, err) == (0, "")
+
+
+def test_a_description_cannot_drive_the_terminal(example: Box) -> None:
+    entry.create(find_project(), "evil", "before \x1b[2J\x1b]0;title\x07 after\nsecond line")
+    for command in (("status",), ("status", "evil"), ("list",)):
+        out = example.agentd(*command).out
+        assert "\x1b" not in out and "\x07" not in out
+    assert "before" in example.agentd("status").out
+
+
+def test_counts_of_one_change_are_fresh(example: Box) -> None:
+    assert example.agentd("list").code == 0
+    record = example.root / "agentd/changes/add-oauth/reviews/challenge-2.yaml"
+    record.write_text(record.read_text().replace("  - id: C4\n    severity: low", "  - id: C4\n    severity: high"))
+    assert example.agentd("status", "add-oauth", "--json").json["open"] == {"high": 1, "medium": 0, "low": 0}

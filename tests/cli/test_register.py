@@ -103,6 +103,15 @@ def test_an_empty_folder_and_empty_files_that_were_there_stay(box: Box) -> None:
     assert snapshot(box) == before
 
 
+def test_a_twin_of_our_entry_elsewhere_does_not_confuse_the_way_back(box: Box) -> None:
+    twin = '"agentd": {\n      "command": "agentd",\n      "args": ["mcp"]\n    }'
+    put(box, {GEMINI: f'{{\n  "old": {{\n    {twin}\n  }},\n  "mcpServers": {{\n  }}\n}}\n'.encode()})
+    before = snapshot(box)
+    assert words(box, "--register")[GEMINI] == "written"
+    words(box, "--unregister")
+    assert snapshot(box) == before
+
+
 def test_the_record_holds_none_of_the_persons_own_text(box: Box) -> None:
     put(box, FOUND)
     words(box, "--register")

@@ -61,6 +61,7 @@ def test_two_drops_of_one_id_on_a_day_get_two_folders(one: Box) -> None:
         entry.create(find_project(), "add-oauth", "again")
     names = sorted(path.name for path in (one.root / "agentd/archive").iterdir())
     assert len(names) == 2 and names[1] == f"{names[0]}-1"
+    assert [row["change_id"] for row in one.agentd("list", "--all", "--json").json["changes"]] == ["add-oauth"] * 3
 
 
 def test_drop_waits_for_nobody_who_is_at_work(one: Box) -> None:

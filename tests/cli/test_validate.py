@@ -1,5 +1,6 @@
 """`agentd validate`: exit codes, places, mending, and many changes at once."""
 
+import os
 import shutil
 
 import pytest
@@ -113,9 +114,7 @@ def test_many_changes_are_shared_out_and_come_back_in_order(example: Box) -> Non
     rows = {row["change_id"]: row for row in data["changes"]}
     assert len(rows) == 231
     for number in range(230):
-        missing = [
-            one["message"] for one in rows[f"many-{number:03}"]["findings"] if one["rule"] == "heading-missing"
-        ]
+        missing = [one["message"] for one in rows[f"many-{number:03}"]["findings"] if one["rule"] == "heading-missing"]
         assert len(missing) == (4 if number % 10 == 0 else 0)
 
 
@@ -146,3 +145,35 @@ def test_one_change_or_all_must_be_named(example: Box) -> None:
     assert ran.code == 2 and "agentd validate --all" in ran.err
     assert example.agentd("validate", "add-oauth", "--all").code == 2
     assert example.agentd("validate", "nobody").code == 1
+
+
+def test_a_broken_state_is_no_valid_change(example: Box) -> None:
+    (example.root / "agentd/changes/add-oauth/STATE.yaml").write_text("x: [")
+    (example.root / "agentd/changes/add-oauth/tasks.md").unlink()
+    assert example.agentd("validate", "add-oauth").code == 6
+    ran = example.agentd("validate", "--all")
+    assert ran.code == 1 and "1 change, 1 not valid: add-oauth" in ran.out
+
+
+def test_a_link_or_a_pipe_is_no_document(example: Box) -> None:
+    outside = example.root.parent / "outside.md"
+    outside.write_text("# R1\n")
+    spec = example.root / "agentd/changes/add-oauth/specs/auth-flow.md"
+    spec.unlink()
+    spec.symlink_to(outside)
+    tasks = example.root / "agentd/changes/add-oauth/tasks.md"
+    tasks.unlink()
+    os.mkfifo(tasks)
+    ran = example.agentd("validate", "add-oauth", "--fix")
+    assert ran.code == 1 and "specs/auth-flow.md:1: high" in ran.out and "tasks.md:1: high" in ran.out
+    assert spec.is_symlink() and outside.read_text() == "# R1\n"
+
+
+def test_one_busy_change_does_not_keep_the_others_from_being_mended(example: Box) -> None:
+    shutil.copytree(example.root / "agentd/changes/add-oauth", example.root / "agentd/changes/copy")
+    for change in ("add-oauth", "copy"):
+        edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider", change)
+    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+        ran = example.agentd("validate", "--all", "--fix")
+    assert "add-oauth was not mended: add-oauth is being worked on by" in ran.err
+    assert "copy: mended specs/auth-flow.md" in ran.out

@@ -170,6 +170,13 @@ def test_an_entry_that_a_person_refined_is_still_ours() -> None:
     assert register_json.without_entry(text) == '{"mcpServers": {"x": {}}}'
 
 
+def test_servers_that_were_there_and_empty_stay_even_if_our_entry_was_refined() -> None:
+    old = '{\n  "mcpServers": {}\n}\n'
+    new = register_json.with_entry(old, ENTRY)
+    refined = new.replace('["mcp"]', '["mcp"], "timeout": 9')
+    assert register_json.without_entry(refined, piece_of(old, new)) == old
+
+
 # TOML
 
 LINES = st.sampled_from(

@@ -95,7 +95,7 @@ def within(seconds: int) -> Iterator[None]:
     """A call that hangs is a failure, not a long wait."""
 
     def over(*_: object) -> None:
-        raise TimeoutError("it hangs")
+        pytest.fail("it hangs")
 
     before = signal.signal(signal.SIGALRM, over)
     signal.alarm(seconds)
@@ -335,22 +335,6 @@ def test_a_sparse_file_of_a_terabyte_costs_nothing(ground: Ground, root: Path) -
     assert time.monotonic() - before < 1
 
 
-def test_a_file_that_grows_while_it_is_read_is_not_read_for_ever(
-    ground: Ground, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its size said nothing: the reading itself must end."""
-    (root / "grows").write_bytes(b"x" * 10_000_001)
-
-    class Before(walk.Walk):
-        @property
-        def stat(self) -> os.stat_result:
-            true = super().stat
-            return os.stat_result((*true[:6], 0, *true[7:])) if stat.S_ISREG(true.st_mode) else true
-
-    monkeypatch.setattr("agentd.tools.paths.Walk", Before)
-    assert code(ground, "grows") == "too-large"
-
-
 AS_NOBODY = """
 import os, sys
 from agentd.tools.paths import Ground
@@ -550,6 +534,8 @@ def test_of_ten_thousand_entries_five_hundred_are_listed(ground: Ground, root: P
     for number in range(10_000):
         (root / "many" / f"file-{number:05}.txt").touch()
     os.link(root / "README.md", root / "many/.env")
+    for number in range(10):
+        (root / "many" / f"a{number}").symlink_to("/etc/passwd")
     before = time.monotonic()
     listing = ground.entries("many")
     assert [entry.name for entry in listing.entries] == [f"file-{number:05}.txt" for number in range(500)]
@@ -682,9 +668,9 @@ def test_a_document_that_is_a_link_is_neither_followed_nor_replaced(ground: Grou
     path = root / CHANGE / "proposal.md"
     path.unlink()
     path.symlink_to(target.format(root=root, outside=root.parent / "outside"))
-    with pytest.raises(Refused, match="outside"):
+    with pytest.raises(Refused, match=r"outside: proposal\.md is a link"):
         ground.write("proposal.md", b"x")
-    assert code(ground, "proposal.md", "digest") == "outside"
+    assert "is a link" in refused(ground, "proposal.md", "digest").what
     assert path.is_symlink()
     assert (root / "README.md").read_text() == "notes\n"
     assert (root / CHANGE / "tasks.md").read_text() == "# Tasks\n"
@@ -823,7 +809,7 @@ def flipping(name: Path, one: Path, two: Path) -> Iterator[None]:
     assert died is None, "the flipping itself failed"
 
 
-def reads(ground: Ground, path: str, seconds: float = 4.0) -> tuple[set[bytes], set[str]]:
+def reads(ground: Ground, path: str, seconds: float = 2.5) -> tuple[set[bytes], set[str]]:
     """Everything that was read, and every code that was answered, in thousands of tries."""
     data, codes, tries, end = set(), set(), 0, time.monotonic() + seconds
     while time.monotonic() < end or tries < 5000:
@@ -839,7 +825,7 @@ def test_a_folder_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, 
     os.rename(root / "src", root / "real")
     (root / "real/secret.txt").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside")
-    with flipping(root / "src", root / "real", root / "link"), within(60):
+    with flipping(root / "src", root / "real", root / "link"), within(30):
         data, codes = reads(ground, "src/secret.txt")
     assert data == {b"public\n"}
     assert {"outside", "not-found"} <= codes <= {"outside", "not-found"}
@@ -848,7 +834,7 @@ def test_a_folder_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, 
 def test_a_file_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, root: Path) -> None:
     (root / "real").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside/secret.txt")
-    with flipping(root / "file.txt", root / "real", root / "link"), within(60):
+    with flipping(root / "file.txt", root / "real", root / "link"), within(30):
         data, codes = reads(ground, "file.txt")
     assert data == {b"public\n"}
     assert {"outside", "not-found"} <= codes <= {"outside", "not-found"}
@@ -858,7 +844,7 @@ def test_a_link_flipped_from_inside_to_outside_never_gives_the_secret_away(groun
     (root / "in").symlink_to("src/notes")
     (root / "out").symlink_to("../outside")
     (root / "src/notes/secret.txt").write_text("public\n")
-    with flipping(root / "way", root / "in", root / "out"), within(60):
+    with flipping(root / "way", root / "in", root / "out"), within(30):
         data, codes = reads(ground, "way/secret.txt")
     assert data == {b"public\n"}
     assert {"outside", "not-found"} <= codes <= {"outside", "not-found"}
@@ -867,7 +853,7 @@ def test_a_link_flipped_from_inside_to_outside_never_gives_the_secret_away(groun
 def test_a_file_flipped_to_a_pipe_never_hangs(ground: Ground, root: Path) -> None:
     (root / "real").write_text("public\n")
     os.mkfifo(root / "pipe")
-    with flipping(root / "file.txt", root / "real", root / "pipe"), within(60):
+    with flipping(root / "file.txt", root / "real", root / "pipe"), within(30):
         data, codes = reads(ground, "file.txt")
     assert data == {b"public\n"}
     assert {"outside", "not-found"} <= codes <= {"outside", "not-found"}
@@ -877,7 +863,7 @@ def test_a_listing_of_a_flipped_folder_never_names_what_is_outside(ground: Groun
     os.rename(root / "src", root / "real")
     (root / "link").symlink_to(root.parent / "outside")
     seen: set[tuple[str, ...]] = set()
-    with flipping(root / "src", root / "real", root / "link"), within(60):
+    with flipping(root / "src", root / "real", root / "link"), within(30):
         for _ in range(5000):
             with contextlib.suppress(Refused):
                 seen.add(tuple(names(ground, "src")))
@@ -892,8 +878,8 @@ def test_a_folder_flipped_to_a_link_never_takes_a_write_out(ground: Ground, root
     before = {path: path.stat().st_mtime_ns for path in (root.parent / "outside").rglob("*")}
     os.rename(root / part, root / "real")
     (root / "link").symlink_to(root.parent / "outside")
-    written, codes, end = 0, set(), time.monotonic() + 5
-    with flipping(root / part, root / "real", root / "link"), within(60):
+    written, codes, end = 0, set(), time.monotonic() + 3
+    with flipping(root / part, root / "real", root / "link"), within(30):
         while time.monotonic() < end:
             try:
                 ground.write("specs/auth-flow.md", b"written\n")

@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 
 from agentd import clock, files, git
-from agentd.change import ids, state
-from agentd.change.folder import STATE, Change
+from agentd.change import ids
+from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Found, Places
 from agentd.change.state import Base, Place, State
 from agentd.errors import AnswerIsNo, ChangeNotFound, MissingDescription
@@ -66,8 +66,11 @@ def _not_open(places: Places, wanted: str, description: str | None) -> Entry:
 
 
 def is_being_born(folder: Path) -> bool:
-    """Nothing in it but clarifications.md."""
-    return folder.is_dir() and os.listdir(folder) == ["clarifications.md"]
+    """Nothing in it but clarifications.md, or what a creation that was cut off left."""
+    if not folder.is_dir():
+        return False
+    names = [name for name in os.listdir(folder) if not (name.startswith(".") and name.endswith(".tmp"))]
+    return names in ([], ["clarifications.md"])
 
 
 def create(project: Project, change_id: str, description: str, place: Place | None = None) -> Change:
@@ -75,7 +78,7 @@ def create(project: Project, change_id: str, description: str, place: Place | No
     ids.check(change_id)
     if not description.strip():
         raise MissingDescription(f"{change_id} needs a description", f'agentd plan {change_id} "what should change"')
-    place = place or Place(tree=project.tree_name(project.repo.top))
+    place = place or here(project)
     tree = project.tree_path(place.tree)
     folder = project.changes_in(tree) / change_id
     change = Change(project, change_id, tree, folder)
@@ -84,9 +87,16 @@ def create(project: Project, change_id: str, description: str, place: Place | No
             raise AnswerIsNo(f"{folder} is there already", f"agentd status {change_id}")
         now = clock.now()
         first = State(change_id, description.strip(), now, now, git=place, base=Base(git.head_commit(tree)))
-        files.write(folder / STATE, state.render(first).encode())
+        files.write(folder / STATE, as_bytes(first))
     Places(project).remember(tree, change_id)
     return change
+
+
+def here(project: Project) -> Place:
+    """In place: the tree we stand in, and the branch that is current there."""
+    top = project.repo.top
+    branch = next((tree.branch for tree in git.trees(project.repo) if tree.path == top), None)
+    return Place(tree=project.tree_name(top), target=branch)
 
 
 def drop(change: Change, by: str, why: str) -> Path:
@@ -101,7 +111,7 @@ def drop(change: Change, by: str, why: str) -> Path:
         name = f"{clock.now()[:10].replace('-', '')}-{change.id}"
         taken = set(os.listdir(archive)) if archive.is_dir() else set()
         with change.writing(holder.token):
-            target = archive / ids.free(name, taken)
+            target = archive / ids.free(name, taken, longest=200)
             files.move(change.folder, target)
     Places(change.project).forget(change.tree, change.id)
     return target

@@ -12,7 +12,7 @@ from agentd.change.state import State
 from agentd.documents import proposal, records
 from agentd.documents.blocks import proposal_body
 from agentd.documents.text import decode
-from agentd.errors import Busy, ChangeNotFound, FormatInvalid, StateError
+from agentd.errors import Bug, Busy, ChangeNotFound, FormatInvalid, StateError, UsageError
 from agentd.project import Project
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Change:
             if new == old:
                 return old
             new = replace(new, updated_at=clock.now())
-            files.write(self.folder / STATE, state.render(new).encode())
+            files.write(self.folder / STATE, as_bytes(new))
         self._tell(old, new)
         return new
 
@@ -97,6 +97,19 @@ class Change:
             )
 
 
+def as_bytes(new: State) -> bytes:
+    """STATE.yaml, read back before it may replace what is there: it must say the same."""
+    text = state.render(new)
+    try:
+        data = text.encode()
+        same = state.parse(text) == new
+    except (UnicodeError, StateError) as error:
+        raise UsageError(f"this cannot be kept in {STATE}: {error}", "leave out what is no plain text") from None
+    if not same:
+        raise Bug(f"{STATE} would not say what it should; nothing was written")
+    return data
+
+
 def read_state(folder: Path) -> State:
     path = folder / STATE
     try:
@@ -105,6 +118,8 @@ def read_state(folder: Path) -> State:
         raise ChangeNotFound(f"{folder.name} has no {STATE} ({folder})") from None
     except UnicodeDecodeError:
         raise StateError(f"{path} is not UTF-8 text", f"git log -p -- {path}") from None
+    except files.CannotRead as error:
+        raise StateError(error.message, error.hint) from None
     except StateError as error:
         hint = error.hint or f"mend it by hand, or take an older one: git log -p -- {path}"
         raise StateError(f"{path}: {error.message}", hint) from None
@@ -119,6 +134,10 @@ def read_records(folder: Path) -> tuple[records.Record, ...]:
             found.append(records.parse(files.read(path).decode("utf-8-sig"), name))
         except UnicodeDecodeError:
             raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
+        except StateError as error:
+            raise StateError(
+                error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}"
+            ) from None
     return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
 
 

@@ -21,13 +21,13 @@ def suggest(text: str) -> str:
     return plain[:ID_LENGTH].rstrip("-")
 
 
-def free(wanted: str, taken: Collection[str]) -> str:
+def free(wanted: str, taken: Collection[str], longest: int = ID_LENGTH) -> str:
     """The id itself, or with the first free `-1`, `-2`, … behind it, within the length."""
     candidate, number = wanted, 0
     while candidate in taken:
         number += 1
         suffix = f"-{number}"
-        candidate = wanted[: ID_LENGTH - len(suffix)].rstrip("-") + suffix
+        candidate = wanted[: longest - len(suffix)].rstrip("-") + suffix
     return candidate
 
 

@@ -4,6 +4,7 @@ It makes listing thousands of changes quick, and it knows changes whose branch i
 Every row is checked against its STATE.yaml; losing the file costs one slow listing.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from agentd.terms import Phase
 if TYPE_CHECKING:
     from agentd.change.state import State
 
-FORMAT = 2
+FORMAT = 3
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
 
 
@@ -36,9 +37,11 @@ class Summary(NamedTuple):
     target: str | None
     running: bool
     problem: str | None
+    change_id: str  # as STATE.yaml has it; the name of an archived folder says more
 
 
 _PHASE = {str(phase): phase for phase in Phase}
+_LENGTH = 3 + len(Summary._fields)
 
 
 class Index:
@@ -48,7 +51,9 @@ class Index:
         self._path = path
         self._changed: dict[str, list[Any] | None] = {}
         self._seen: set[str] = set()
-        self.existed, self._rows = _load(path)
+        self._was_complete, self._rows = _load(path)
+        self.complete = self._was_complete
+        """Every change of the project has a row; a look for one change alone does not make it so."""
 
     def summary(self, key: str, folder: str) -> Summary | None:
         """The folder's row, read anew if its STATE.yaml changed; None if it has none."""
@@ -56,13 +61,16 @@ class Index:
             status = os.stat(f"{folder}/STATE.yaml")
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            return _UNREADABLE._replace(problem=f"{folder}: {error.strerror}")
         self._seen.add(key)
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         row = self._rows.get(key)
         if row is not None and (row[0], row[1], row[2]) == stamp:
             return _summary(row)
         summary = summarize(folder)
-        if time.time_ns() - status.st_mtime_ns > _TICK:
+        # what cannot be read is looked at again each time: the cause may lie outside STATE.yaml
+        if summary.problem is None and time.time_ns() - status.st_mtime_ns > _TICK:
             self._rows[key] = self._changed[key] = [*stamp, *summary]
         return summary
 
@@ -95,29 +103,40 @@ class Index:
 
     def save(self) -> None:
         """Merge what this command saw into the file; others may have written since."""
-        if not self._changed:
+        if not self._changed and self.complete == self._was_complete:
             return
-        from pathlib import Path  # late: most listings change nothing
+        from agentd.errors import AgentdError  # late: most listings change nothing
+
+        # it is only a shortcut: a room that cannot be written is no reason not to list
+        with contextlib.suppress(AgentdError, OSError):
+            self._merge()
+        self._changed.clear()
+
+    def _merge(self) -> None:
+        from pathlib import Path  # late: see above
 
         from agentd import files
         from agentd.change import locks
 
         with locks.write_lock(Path(self._path + ".lock")):
-            _, rows = _load(self._path)
+            complete, rows = _load(self._path)
             rows.update({key: row for key, row in self._changed.items() if row is not None})
             for key in [key for key, row in self._changed.items() if row is None]:
                 rows.pop(key, None)
-            files.write(Path(self._path), json.dumps({"format": FORMAT, "rows": rows}).encode())
-        self._changed.clear()
+            files.write(
+                Path(self._path),
+                json.dumps({"format": FORMAT, "complete": complete or self.complete, "rows": rows}).encode(),
+            )
 
 
 def _load(path: str) -> tuple[bool, dict[str, list[Any]]]:
     try:
         with open(path, "rb") as file:
             data = json.loads(file.read())
-        if data["format"] == FORMAT:
-            return True, data["rows"]
-    except (OSError, ValueError, KeyError, TypeError):
+        rows = data["rows"]
+        if data["format"] == FORMAT and all(len(row) == _LENGTH and row[3] in _PHASE for row in rows.values()):
+            return data["complete"] is True, rows
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass  # missing, torn or of another version: read the folders anew
     return False, {}
 
@@ -152,7 +171,9 @@ def summarize_text(text: str) -> Summary:
         return _UNREADABLE._replace(problem=error.message)
 
 
-_UNREADABLE = Summary(Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable")
+_UNREADABLE = Summary(
+    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", ""
+)
 
 
 def _row(state: "State", counts: tuple[int, ...]) -> Summary:
@@ -173,4 +194,5 @@ def _row(state: "State", counts: tuple[int, ...]) -> Summary:
         state.git.target,
         state.run is not None,
         None,
+        state.change_id,
     )

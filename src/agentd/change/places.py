@@ -50,7 +50,7 @@ class Places:
                 summary = self.index.summary(f"{key}/{name}", path)
                 if summary is None:
                     continue
-                if self._at_home(tree, summary):
+                if self._at_home(tree, name, summary):
                     owners.setdefault(name, Found(name, summary, tree, path))
                 else:
                     copies.setdefault(name, {})[tree] = summary
@@ -59,6 +59,7 @@ class Places:
                 owners[name] = self._adopted(name, sights)
         for name, summary in self._absent(owners).items():
             owners[name] = self._elsewhere(name, summary)
+        self.index.complete = True
         self.index.save()
         return sorted(owners.values(), key=_newest, reverse=True)
 
@@ -69,7 +70,7 @@ class Places:
             for name in _folders(self._base(tree, "archive")[1]):
                 if summary := self._look(tree, "archive", name):
                     folder = os.path.join(self._base(tree, "archive")[1], name)
-                    found[name] = Found(ids.archived(name), summary, tree, folder, archived=True)
+                    found[name] = Found(summary.change_id or ids.archived(name), summary, tree, folder, archived=True)
         self.index.save()
         return sorted(found.values(), key=_newest, reverse=True)
 
@@ -77,7 +78,7 @@ class Places:
         """The open change of that id, wherever it lies."""
         seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
         sights = {tree: summary for tree, summary in seen.items() if summary}
-        home = [tree for tree, summary in sights.items() if self._at_home(tree, summary)]
+        home = [tree for tree, summary in sights.items() if self._at_home(tree, change_id, summary)]
         if home:
             found = self._found(change_id, home[0], sights[home[0]])
         elif sights:
@@ -85,7 +86,7 @@ class Places:
         else:
             absent = self._absent({}, change_id)
             if change_id not in absent:
-                raise ChangeNotFound(f"there is no change '{change_id}'", self._nearest(change_id))
+                raise self._not_found(change_id)
             found = self._elsewhere(change_id, absent[change_id])
         self.index.save()
         if found.folder is None:
@@ -127,7 +128,7 @@ class Places:
         """Our tree and the main one in full. Others hold copies, so only what is known to be theirs."""
         repo = self.project.repo
         key, folder = self._base(tree, "changes")
-        if tree in (repo.top, repo.main) or not self.index.existed:
+        if tree in (repo.top, repo.main) or not self.index.complete:
             return _folders(folder)
         own = [os.path.basename(row) for row in self.index.known() if os.path.dirname(row) == key]
         branch = self._trees[tree].branch or ""
@@ -141,7 +142,9 @@ class Places:
             return self._elsewhere(name, summary)
         return self._found(name, tree, summary)
 
-    def _at_home(self, tree: str, summary: Summary) -> bool:
+    def _at_home(self, tree: str, name: str, summary: Summary) -> bool:
+        if summary.problem:  # it cannot say itself where it belongs
+            return self._trees[tree].branch == f"agentd/{name}"
         if summary.branch:
             return self._trees[tree].branch == summary.branch
         return self._tree_names[tree] == summary.tree
@@ -206,7 +209,7 @@ class Places:
 
     def _on_branches(self, known: set[str], only: str | None) -> dict[str, Summary]:
         """What the index does not know: branches named like a change, asked for by id or after a lost index."""
-        if self.index.existed and not only:
+        if self.index.complete and not only:
             return {}
         found = {}
         for branch in sorted(self._branches):
@@ -234,11 +237,16 @@ class Places:
     def _archive_ids(self) -> set[str]:
         return {ids.archived(name) for tree in self._trees for name in _folders(self._base(tree, "archive")[1])}
 
-    def _nearest(self, change_id: str) -> str:
+    def _not_found(self, change_id: str) -> ChangeNotFound:
         import difflib  # late: only after a typo
 
+        for ended in self.archived():
+            if ended.id == change_id:
+                folder = os.path.relpath(ended.folder or "")
+                return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", "agentd list --all")
         near = difflib.get_close_matches(change_id, [found.id for found in self.open()], 1)
-        return f"did you mean {near[0]}? agentd list shows all" if near else "agentd list"
+        hint = f"did you mean {near[0]}? agentd list shows all" if near else "agentd list"
+        return ChangeNotFound(f"there is no change '{change_id}'", hint)
 
 
 def _newest(found: Found) -> tuple[str, str]:

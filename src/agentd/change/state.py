@@ -222,6 +222,8 @@ def _older_calls(fields: Fields) -> list[Fields]:
     """Older files say `telemetry`, as a list of calls or a mapping that has one; its sums are ours to make."""
     telemetry = fields.take("telemetry")
     if isinstance(telemetry, Mapping):
+        known = ("llm_calls", "calls", "total_cost", "total_tokens_in", "total_tokens_out")
+        fields.put_back("telemetry", {key: value for key, value in telemetry.items() if key not in known})
         telemetry = telemetry.get("llm_calls") or telemetry.get("calls")
     return Fields({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
 

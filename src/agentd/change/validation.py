@@ -1,6 +1,8 @@
 """The rules on a change as it lies on disk."""
 
+import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from agentd.documents.text import BadDocument, decode
 from agentd.project import Project
 from agentd.rules import Finding, Plan, validate
 from agentd.rules.fixes import mend
-from agentd.terms import Phase
+from agentd.terms import Phase, Severity
 
 _WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
 
@@ -83,6 +85,9 @@ class _Validator:
 
     def validate(self, found: Found) -> tuple[Finding, ...]:
         assert found.tree and found.folder
+        if found.summary.problem:
+            hint = "mend it, or take it from git"
+            return (Finding("STATE.yaml", 1, "unreadable", Severity.HIGH, found.summary.problem, hint),)
         tree = found.tree
         root = os.path.join(tree, self._project.prefix)
         if tree not in self._main:
@@ -100,26 +105,27 @@ class _Validator:
 
 def read_texts(folder: str) -> dict[str, bytes]:
     """The documents that rules look at, by short name."""
-    texts = {}
-    for name in ("clarifications.md", "proposal.md", "tasks.md"):
-        if (data := _read(f"{folder}/{name}")) is not None:
-            texts[name] = data
-    try:
-        names = sorted(name for name in os.listdir(f"{folder}/specs") if name.endswith(".md"))
-    except (FileNotFoundError, NotADirectoryError):
-        return texts
-    for name in names:
-        if (data := _read(f"{folder}/specs/{name}")) is not None:
-            texts[f"specs/{name}"] = data
-    return texts
+    names = ["clarifications.md", "proposal.md", "tasks.md"]
+    with contextlib.suppress(OSError):
+        names += sorted(f"specs/{name}" for name in os.listdir(f"{folder}/specs") if name.endswith(".md"))
+    found = {name: _read(f"{folder}/{name}") for name in names}
+    return {name: data for name, data in found.items() if data is not None}
 
 
 def _read(path: str) -> bytes | None:
+    """None if it is not there; a link, a pipe or what may not be read is no text to the rules."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return _NOT_TEXT
+    with open(handle, "rb") as file:
+        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+        return file.read() if is_file else _NOT_TEXT
+
+
+_NOT_TEXT = b"\0"
 
 
 def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes]]:

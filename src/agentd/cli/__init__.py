@@ -4,6 +4,8 @@
 def main() -> None:
     import sys
 
-    from agentd.cli.app import run
-
+    try:
+        from agentd.cli.app import run
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(run(sys.argv[1:]))

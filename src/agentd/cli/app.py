@@ -74,10 +74,10 @@ def app(ctx: click.Context, settings: tuple[str, ...]) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code says how it went, and every failure says what to do."""
+    _prepare_streams()
     gc.set_threshold(100_000)  # a command is short, and a listing of thousands makes no cycles worth a search
     try:
         code: Any = app.main(list(arguments), "agentd", standalone_mode=False)
-        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except AgentdError as error:
         failure = error
@@ -86,16 +86,22 @@ def run(arguments: Sequence[str]) -> int:
         failure = UsageError(error.format_message(), hint)
     except (click.Abort, KeyboardInterrupt):
         failure = Interrupted("interrupted")
-    except BrokenPipeError:
-        # whoever read our output has seen enough; keep Python from complaining at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
     except OSError as error:
         words = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         failure = SetupError(words, "check that it is what it should be and that you may read and write there")
     except Exception as error:
         failure = _bug(error)
-    return output.fail(failure, arguments)
+    return output.fail(failure, arguments, {*COMMANDS, *ALIASES})
+
+
+def _prepare_streams() -> None:
+    """A closed stream and an encoding that lacks a character are no reason to fail."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+        elif number:
+            stream.reconfigure(errors="replace")
 
 
 def _bug(error: Exception) -> Bug:
@@ -108,4 +114,4 @@ def _bug(error: Exception) -> Bug:
         file.write(f"agentd {__version__}, Python {sys.version}\n\n")
         traceback.print_exception(error, file=file)
     words = "".join(traceback.format_exception_only(error)).strip()
-    return Bug(f"agentd has a bug: {words}", f"nothing was moved; the details for a report are in {file.name}")
+    return Bug(f"agentd has a bug: {words}", f"the details for a report are in {file.name}")

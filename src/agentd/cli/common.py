@@ -6,6 +6,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from agentd.cli import table
 from agentd.errors import AgentdError
 
 
@@ -15,10 +16,10 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
     try:
         found = Places(find_project()).open()
-    except AgentdError:
+    except (AgentdError, OSError):
         return []
     return [
-        CompletionItem(one.id, help=f"{one.summary.phase}: {one.summary.description}")
+        CompletionItem(one.id, help=table.shorten(f"{one.summary.phase}: {one.summary.description}", 80))
         for one in found
         if one.id.startswith(incomplete)
     ]

@@ -1,15 +1,19 @@
 """`agentd drop`: an open change goes to the archive, nothing is deleted."""
 
+import os
 import shlex
 
 import click
 
 from agentd import git
 from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Place
 from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.errors import Unanswered
 from agentd.project import find_project
+from agentd.terms import GitSetup
 
 
 @click.command("drop")
@@ -33,18 +37,28 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
         raise Unanswered(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git
     target = entry.drop(change, f"person:{git.user_name(change.tree)}", reason)
-    shown = str(target.relative_to(change.tree))
-    left = []
-    if place.setup == "worktree":
-        left.append(f"git worktree remove {shlex.quote(place.tree)}")
-    if place.branch:
-        left.append(f"git branch -D {shlex.quote(place.branch)}")
+    shown = os.path.relpath(target)
+    left = _to_remove(change, place)
     data = {"change_id": change_id, "phase": "dropped", "folder": shown, "next": None, "to_remove": left}
 
     def text() -> str:
         lines = [f"{change_id} is dropped. Its documents are in {shown}."]
-        if left:
-            lines.append("Its code is still there. To remove it, once you are sure:")
+        if place.branch:
+            lines.append(
+                f"They and the code are on {place.branch}; commit and merge there what you want to keep. To remove it:"
+            )
         return "\n".join([*lines, *(f"  {line}" for line in left)])
 
     return output.show("drop", as_json, data, text)
+
+
+def _to_remove(change: Change, place: Place) -> list[str]:
+    """What to type, from here, to be rid of the branch and its work tree."""
+    if not place.branch:
+        return []
+    branch = shlex.quote(place.branch)
+    if place.setup is GitSetup.WORKTREE:
+        tree = shlex.quote(os.path.relpath(change.tree))
+        return [f"git worktree remove {tree}", f"git branch -D {branch}"]
+    away = [f"git switch {shlex.quote(place.target)}"] if place.target else []
+    return [*away, f"git branch -D {branch}"]

@@ -8,7 +8,8 @@ import click
 
 from agentd import config, detect, git, register, setup
 from agentd.cli import output, table
-from agentd.errors import Unanswered, UsageError
+from agentd.errors import NoProject, Unanswered, UsageError
+from agentd.project import current_folder, find_project
 
 _Answers = dict[str, register.Answer]
 _NEXT = 'agentd plan <id> "what should change"'
@@ -28,33 +29,46 @@ def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: 
     Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
     agents found on this machine. Run again, it changes nothing.
     """
-    repo = git.find_repo(os.getcwd())
-    root = Path(os.getcwd() if here else repo.top).resolve()
+    repo = git.find_repo(current_folder())
+    root = _root(repo, here)
     if take_back:
         if add or force or commit:
             raise UsageError("--unregister does nothing else, so it stands alone", "agentd init --unregister")
         return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
     replace = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
-    agents = detect.find_agents(os.environ, Path.home())
+    agents = detect.find_agents(os.environ, Path(os.path.expanduser("~")))
     roles, checks = detect.map_roles(agents), detect.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, replace)
     in_force = config.load(root / "agentd" / "config.toml")
     answers = register.add(repo, root) if add else {}
-    committed = _commit(repo, root, commit, asked, yes)
+    committed = _commit(repo, outcome, commit, asked, yes)
     data: dict[str, Any] = {
         "project": str(root),
         "files": dict(outcome.files),
         "copy": str(outcome.copy) if outcome.copy else None,
         "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
         "roles": {str(role): name for role, name in in_force.roles.items()},
-        "notes": list(detect.notes(agents, in_force.roles)),
+        "notes": [*_ignored(repo, root), *detect.notes(agents, in_force.roles)],
         "committed": committed,
-        "to_commit": None if committed or not setup.uncommitted(repo, root) else _git_commands(root),
+        "to_commit": None if committed or not setup.uncommitted(repo, outcome) else _git_commands(root),
         **_report(answers),
         "next": _NEXT,
     }
     return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
+
+
+def _root(repo: git.Repo, here: bool) -> Path:
+    """This folder if asked for, else the project we stand in, else the top of the repository."""
+    folder = Path(current_folder()).resolve()
+    if here and (folder == Path(repo.common) or Path(repo.common) in folder.parents):
+        raise UsageError(f"{folder} is git's own folder", "cd to a folder of the project")
+    if here:
+        return folder
+    try:
+        return find_project().root
+    except NoProject:
+        return Path(repo.top)
 
 
 def _unregister(repo: git.Repo, root: Path, as_json: bool) -> int:
@@ -80,15 +94,22 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 
-def _commit(repo: git.Repo, root: Path, commit: bool | None, asked: bool, yes: bool) -> bool:
-    if commit is False or not setup.uncommitted(repo, root):
+def _commit(repo: git.Repo, outcome: setup.Outcome, commit: bool | None, asked: bool, yes: bool) -> bool:
+    names = [] if commit is False else setup.uncommitted(repo, outcome)
+    if not names:
         return False
     if commit is None and asked:
         commit = click.confirm("Commit agentd/ now?", default=True, err=True)
     if commit or (commit is None and yes):
-        setup.commit(repo, root)
+        setup.commit(repo, names)
         return True
     return False
+
+
+def _ignored(repo: git.Repo, root: Path) -> list[str]:
+    if not setup.is_ignored(repo, root):
+        return []
+    return ["A .gitignore hides agentd/, so git keeps none of it; take that line out to keep your specs and reviews."]
 
 
 def _git_commands(root: Path) -> str:

@@ -1,9 +1,10 @@
 """How every command speaks: text for people, one JSON object for programs, errors with the next command."""
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -51,10 +52,32 @@ def width() -> int | None:
 def show(command: str, as_json: bool, data: dict[str, Any], text: Callable[[], str], exit_code: int = 0) -> int:
     if as_json:
         head = {"schema_version": SCHEMA, "command": command}
-        click.echo(json.dumps({**head, **data, "error": None, "exit_code": exit_code}, indent=2, ensure_ascii=False))
+        _print(_json({**head, **data, "error": None, "exit_code": exit_code}))
     else:
-        click.echo(text(), color=True)  # painted already where that is wanted
+        _print(text())
     return exit_code
+
+
+def _json(data: dict[str, Any]) -> str:
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(data, indent=2, ensure_ascii=not is_utf8)
+
+
+def _print(text: str) -> None:
+    """To stdout, at once; painted already where that is wanted."""
+    try:
+        click.echo(text, color=True)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        quiet()  # whoever read our output has seen enough
+    except OSError:
+        quiet()
+        raise
+
+
+def quiet() -> None:
+    """Nothing more can be written; keep Python from trying again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def tell(text: str) -> None:
@@ -62,12 +85,13 @@ def tell(text: str) -> None:
     click.echo(text, err=True, color=colour())
 
 
-def fail(error: AgentdError, arguments: Sequence[str]) -> int:
+def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]) -> int:
     if "--json" in arguments:
-        command = next((word for word in arguments if not word.startswith("-")), None)
+        command = next((word for word in arguments if word in commands), None)
         problem = {"code": error.code, "message": error.message, "hint": error.hint}
         data = {"schema_version": SCHEMA, "command": command, "error": problem, "exit_code": error.exit_code}
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        with contextlib.suppress(OSError):
+            _print(_json(data))
     else:
         tell(f"{click.style('Error:', fg='red', bold=True)} {error.message}")
         if error.hint:

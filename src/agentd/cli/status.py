@@ -59,7 +59,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
     from pathlib import Path  # late: the overview reads no YAML
 
     from agentd.change.folder import read_records, read_state
-    from agentd.documents.standing import standing
+    from agentd.documents.standing import open_counts, standing
 
     assert found.folder
     state = read_state(Path(found.folder))
@@ -67,6 +67,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
     last = state.steps[-1] if state.steps else None
     return {
         **report.row(project, found),
+        "open": {str(severity): count for severity, count in open_counts(open_ones).items()},
         "folder": str(Path(found.folder).relative_to(found.tree or "")),
         "created_at": state.created_at,
         "session_id": state.session_id,
@@ -115,11 +116,14 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
     lines.append("")
     for name, words in facts:
         if words:
-            first, *more = [words] if name in ("Where", "Next") else textwrap.wrap(words, max(width - 10, 20))
+            first, *more = [words] if name in ("Where", "Next") else textwrap.wrap(words, max(width - 10, 20)) or [""]
             lines.append(f"{output.paint(name.ljust(9), dim=True)} {first}")
             lines += [" " * 10 + line for line in more]
         if name == "Findings":
-            rows = [(f"  {f['id']}", f["severity"], f["title"], f["where"] or "") for f in data["findings"]]
+            rows = [
+                (f"  {f['id']}", f["severity"], table.clean(f["title"]), table.clean(f["where"] or ""))
+                for f in data["findings"]
+            ]
             lines += [table.shorten_end(line, width) for line in table.align(rows)]
     return "\n".join(lines)
 

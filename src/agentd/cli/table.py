@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -17,7 +18,12 @@ def columns(text: str) -> int:
 
 def shorten(text: str, width: int) -> str:
     """Running text as one line of at most that width."""
-    return shorten_end(" ".join(text.split()), width)
+    return shorten_end(clean(text), width)
+
+
+def clean(text: str) -> str:
+    """One line without anything that a terminal would obey."""
+    return _CONTROL.sub("�", " ".join(text.split()))
 
 
 def shorten_end(text: str, width: int) -> str:

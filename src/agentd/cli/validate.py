@@ -13,7 +13,7 @@ from agentd.change.folder import Change
 from agentd.change.places import Found, Places
 from agentd.cli import output
 from agentd.cli.common import change_argument
-from agentd.errors import UsageError
+from agentd.errors import Busy, UsageError
 from agentd.project import Project, find_project
 from agentd.rules import Finding, counts, is_valid
 
@@ -38,14 +38,28 @@ def command(
     settings = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation
     places = Places(project)
     changes = [places.find(ids.check(change_id))] if change_id else [one for one in places.open() if one.folder]
+    if change_id and changes[0].summary.problem:
+        change = _change(project, changes[0])
+        change.read(), change.records()  # whichever is broken says so
     mended = {}
     if fix or diff:
-        change = validation.mended if diff else validation.write_mended
-        mended = {one.id: change(_change(project, one), settings) for one in changes}
+        work = validation.mended if diff else validation.write_mended
+        mended = {one.id: _mend(work, _change(project, one), settings, everything) for one in changes}
     if diff:
         return _show_diff(changes, mended, as_json)
     found = validation.validate_all(project, changes, settings)
     return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
+
+
+def _mend(work: Any, change: Change, settings: config.Validation, everything: bool) -> dict[str, tuple[bytes, bytes]]:
+    try:
+        found: dict[str, tuple[bytes, bytes]] = work(change, settings)
+        return found
+    except Busy as error:
+        if not everything:
+            raise
+        output.tell(f"{change.id} was not mended: {error.message}")
+        return {}
 
 
 def _change(project: Project, found: Found) -> Change:
@@ -71,10 +85,14 @@ def _show(
             closing = [f"{only}: {_verdict(found[0], strict)}"]
         else:
             bad = [one.id for one, findings in zip(changes, found, strict=True) if not is_valid(findings, strict)]
-            closing = [f"{len(changes)} changes, {len(bad)} not valid" + (f": {', '.join(bad[:20])}" if bad else "")]
+            closing = [f"{_count(len(changes))}, {len(bad)} not valid" + (f": {', '.join(bad[:20])}" if bad else "")]
         return "\n".join([*lines, *words, *closing])
 
     return output.show("validate", as_json, data, text, 0 if valid else 1)
+
+
+def _count(changes: int) -> str:
+    return f"{changes} change{'' if changes == 1 else 's'}"
 
 
 def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: bool) -> dict[str, Any]:

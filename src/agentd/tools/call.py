@@ -4,13 +4,14 @@ import importlib
 import json
 from typing import Any
 
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, BadId, Busy, ChangeNotFound, NotCheckedOut
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused, nearest
 from agentd.tools.shapes import size
 from agentd.tools.table import TOOLS, tools_of
 
 MOST = 1_000_000  # characters in one call
+_CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found", BadId: "bad-argument"}
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
@@ -28,5 +29,5 @@ def call(binding: Binding, name: str, arguments: dict[str, Any] | None) -> str:
     try:
         answer = work(binding, checked)
     except AgentdError as error:
-        raise Refused(error.code, error.message, error.hint or "tell the person") from None
+        raise Refused(_CODES.get(type(error), "failed"), error.message, error.hint or "tell the person") from None
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, indent=2)

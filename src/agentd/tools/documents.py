@@ -9,6 +9,7 @@ from agentd.change.places import Found
 from agentd.documents.text import BadDocument, decode
 from agentd.rules import Finding, Plan, counts, is_valid, validate
 from agentd.tools.binding import Binding
+from agentd.tools.paths import SIZE
 from agentd.tools.refusal import Refused
 
 MANY = 100  # findings in one answer
@@ -34,7 +35,11 @@ def current_text(binding: Binding, change: Change, name: str) -> str | None:
 def store(binding: Binding, change: Change, name: str, text: str, revised: bool) -> dict[str, Any]:
     """Write it and say how it stands."""
     ground = binding.ground(change)
-    ground.write(name, text.encode())
+    data = text.encode()
+    if len(data) > SIZE:
+        raise Refused("too-large", f"{name} would have more than {SIZE // 1_000_000} MB", "split the document")
+    binding.settings()  # whatever cannot be read is told before the write
+    ground.write(name, data)
     binding.seen[name] = ground.digest(name)
     found = [one for one in check(binding, change) if one.file == name]
     return {

@@ -217,8 +217,8 @@ def _near(walk: Walk, name: str) -> list[str]:
 
 
 def _data(walk: Walk, shown: str) -> bytes:
-    data = b"" if (big := walk.stat.st_size > SIZE) else walk.read(SIZE)
-    if big or len(data) > SIZE:
+    data = walk.read(SIZE)  # the size on disk may be another one by now
+    if len(data) > SIZE:
         raise Refused("too-large", f"{_short(shown)} has more than {SIZE // 1_000_000} MB", "name a smaller file")
     return data
 

@@ -13,6 +13,7 @@ from agentd.documents.text import BadDocument
 from agentd.rules.tasks import path_problem
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, main_specs, once, readable, store
+from agentd.tools.guard import refuse_edit
 from agentd.tools.refusal import Refused, nearest
 
 
@@ -117,7 +118,9 @@ def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         if text is None:
             raise Refused("not-found", f"there is no {name}", "create it first")
         own = blocks.own_part(text) if name == blocks.NAME else text
-        return store(binding, change, name, _replaced(own, text[len(own) :], old, new), revised=True)
+        edited = _replaced(own, text[len(own) :], old, new)
+        refuse_edit(name, text, edited)
+        return store(binding, change, name, edited, revised=True)
 
 
 def _editable(path: str, change: Change) -> str:

@@ -8,6 +8,7 @@ from agentd.change.folder import Change
 from agentd.documents import blocks
 from agentd.documents.text import BadDocument, decode
 from agentd.tools.binding import Binding
+from agentd.tools.paths import File
 from agentd.tools.pieces import LINES, piece
 from agentd.tools.refusal import Refused, nearest
 
@@ -19,14 +20,14 @@ def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
     name = short_name(file.path, change)
     if name:
         binding.seen[name] = ground.digest(name)
-    return piece(_text(file.data, file.path), arguments.get("offset", 1), arguments.get("limit", LINES))
+    return piece(_text(file), arguments.get("offset", 1), arguments.get("limit", LINES))
 
 
-def _text(data: bytes, path: str) -> str:
-    """As it is; a proposal without its review blocks, which are not for agents."""
+def _text(file: File) -> str:
+    """As it is; a proposal without its review blocks, which are not for agents, also behind a link."""
     try:
-        text = decode(data, path)
-        if os.path.basename(path) == blocks.NAME and "<review" in text:
+        text = decode(file.data, file.path)
+        if blocks.NAME in map(os.path.basename, (file.path, file.place)) and "<review" in text:
             text = blocks.own_part(text)
         return text
     except BadDocument as error:
