@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentd import register_json, register_toml
 from agentd.errors import AnswerIsNo
-from agentd.register_entry import insertion
+from agentd.register import json_text, toml_text
+from agentd.register.entry import insertion
 
 ENTRY = {"command": "agentd", "args": ["mcp"]}
 BOM = "\ufeff"
@@ -76,13 +76,13 @@ def loaded(text: str) -> Any:
 @settings(deadline=None)
 @given(json_texts())
 def test_json_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
-    new = register_json.with_entry(text, ENTRY)
+    new = json_text.with_entry(text, ENTRY)
     data = loaded(text)
     assert loaded(new) == {**data, "mcpServers": {**data.get("mcpServers", {}), "agentd": ENTRY}}
     assert list(loaded(new)["mcpServers"])[-1] == "agentd", "the others keep their order"
     piece = piece_of(text, new)
-    assert register_json.without_entry(new, piece) == text
-    assert register_json.with_entry(new, ENTRY) == new, "a second time nothing changes"
+    assert json_text.without_entry(new, piece) == text
+    assert json_text.with_entry(new, ENTRY) == new, "a second time nothing changes"
 
 
 @settings(deadline=None)
@@ -91,7 +91,7 @@ def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
     data = loaded(text)
     # between empty braces the text alone cannot tell what was there
     assume(data.get("mcpServers") != {} and (data or not set("\r\n") & set(text.strip())))
-    assert register_json.without_entry(register_json.with_entry(text, ENTRY)) == text
+    assert json_text.without_entry(json_text.with_entry(text, ENTRY)) == text
 
 
 @settings(deadline=None)
@@ -100,15 +100,15 @@ def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None
     """A member put first and a server put after ours stay; only our entry goes."""
     data = loaded(text)
     assume("added" not in data and "later" not in data.get("mcpServers", {}))
-    new = register_json.with_entry(text, ENTRY)
+    new = json_text.with_entry(text, ENTRY)
     piece = piece_of(text, new)
     added = new.replace("{", '{"added":' + json.dumps(value) + ",", 1)
-    rest = register_json.without_entry(added, piece)
+    rest = json_text.without_entry(added, piece)
     assert rest.startswith(added[: added.index("{") + 10]) and loaded(rest) == {**data, "added": value}
     both = re.sub(r'"agentd"\s*:\s*\{[^}]*\}', lambda ours: ours[0] + ', "later": {}', added, count=1)
     servers = {**data.get("mcpServers", {}), "later": {}}
     for known in (piece, ""):
-        assert loaded(register_json.without_entry(both, known)) == {**data, "added": value, "mcpServers": servers}
+        assert loaded(json_text.without_entry(both, known)) == {**data, "added": value, "mcpServers": servers}
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None
     ids=["two spaces", "tabs", "CRLF and empty", "compact", "one line", "nothing"],
 )
 def test_json_is_written_in_the_style_of_the_file(before: str, after: str) -> None:
-    assert register_json.with_entry(before, ENTRY) == after
-    assert register_json.without_entry(after, piece_of(before, after)) == before
+    assert json_text.with_entry(before, ENTRY) == after
+    assert json_text.without_entry(after, piece_of(before, after)) == before
 
 
 @pytest.mark.parametrize(
@@ -161,20 +161,20 @@ def test_json_is_written_in_the_style_of_the_file(before: str, after: str) -> No
 )
 def test_json_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
     with pytest.raises(AnswerIsNo, match=words):
-        register_json.with_entry(text, ENTRY)
+        json_text.with_entry(text, ENTRY)
 
 
 def test_an_entry_that_a_person_refined_is_still_ours() -> None:
     text = '{"mcpServers": {"agentd": {"command": "agentd", "args": ["mcp"], "timeout": 9}, "x": {}}}'
-    assert register_json.with_entry(text, ENTRY) == text
-    assert register_json.without_entry(text) == '{"mcpServers": {"x": {}}}'
+    assert json_text.with_entry(text, ENTRY) == text
+    assert json_text.without_entry(text) == '{"mcpServers": {"x": {}}}'
 
 
 def test_servers_that_were_there_and_empty_stay_even_if_our_entry_was_refined() -> None:
     old = '{\n  "mcpServers": {}\n}\n'
-    new = register_json.with_entry(old, ENTRY)
+    new = json_text.with_entry(old, ENTRY)
     refined = new.replace('["mcp"]', '["mcp"], "timeout": 9')
-    assert register_json.without_entry(refined, piece_of(old, new)) == old
+    assert json_text.without_entry(refined, piece_of(old, new)) == old
 
 
 # TOML
@@ -218,21 +218,21 @@ def toml_loaded(text: str) -> Any:
 @settings(deadline=None)
 @given(toml_texts())
 def test_toml_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
-    new = register_toml.with_entry(text)
+    new = toml_text.with_entry(text)
     data = toml_loaded(text)
     assert toml_loaded(new) == {**data, "mcp_servers": {**data.get("mcp_servers", {}), "agentd": ENTRY}}
-    assert register_toml.without_entry(new, piece_of(text, new)) == text
-    assert register_toml.without_entry(new) == text, "the text alone tells enough"
-    assert register_toml.with_entry(new) == new, "a second time nothing changes"
+    assert toml_text.without_entry(new, piece_of(text, new)) == text
+    assert toml_text.without_entry(new) == text, "the text alone tells enough"
+    assert toml_text.with_entry(new) == new, "a second time nothing changes"
 
 
 @settings(deadline=None)
 @given(toml_texts(), st.lists(LINES, max_size=3, unique=True))
 def test_toml_keeps_what_a_person_adds_in_between(text: str, lines: list[str]) -> None:
-    new = register_toml.with_entry(text)
+    new = toml_text.with_entry(text)
     piece = piece_of(text, new)
     tail = "\n" * (not new.endswith("\n")) + "\n# theirs\n[added]\n" + "\n".join(lines)
-    rest = register_toml.without_entry(new + tail, piece)
+    rest = toml_text.without_entry(new + tail, piece)
     assert rest.endswith(tail.lstrip("\n")) and rest.startswith(text)
     assert toml_loaded(rest) == {**toml_loaded(text), "added": toml_loaded("\n".join(lines))}
 
@@ -247,9 +247,9 @@ def test_toml_keeps_what_a_person_adds_in_between(text: str, lines: list[str]) -
     ids=["inline", "empty inline", "dotted"],
 )
 def test_toml_servers_in_other_forms(text: str) -> None:
-    new = register_toml.with_entry(text)
+    new = toml_text.with_entry(text)
     assert toml_loaded(new)["mcp_servers"]["agentd"] == ENTRY
-    assert register_toml.without_entry(new, piece_of(text, new)) == text
+    assert toml_text.without_entry(new, piece_of(text, new)) == text
 
 
 def test_toml_tables_within_our_entry_go_with_it_and_comments_of_others_stay() -> None:
@@ -272,7 +272,7 @@ command = "x"
 A = "1"
 # the end
 """
-    assert register_toml.without_entry(text) == (
+    assert toml_text.without_entry(text) == (
         'model = "m"  # best\n\n# ours\n\n# about other\n[mcp_servers.other]\ncommand = "x"\n# the end\n'
     )
 
@@ -290,4 +290,4 @@ A = "1"
 )
 def test_toml_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
     with pytest.raises(AnswerIsNo, match=words):
-        register_toml.with_entry(text)
+        toml_text.with_entry(text)

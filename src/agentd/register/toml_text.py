@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentd.errors import AnswerIsNo
-from agentd.register_entry import ENTRY, NAME, cut_once, insertion, is_there, newline, split_mark
+from agentd.register.entry import ENTRY, NAME, cut_once, insertion, is_there, newline, split_mark
 
 TABLE = "mcp_servers"
 _LINES = (f"[{TABLE}.{NAME}]", 'command = "agentd"', 'args = ["mcp"]')

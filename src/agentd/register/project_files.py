@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from agentd import files, git, register_json, register_toml
+from agentd import files, git
 from agentd.errors import AnswerIsNo, SetupError
-from agentd.register_entry import ENTRY, NAME, cut, insertion
+from agentd.register import json_text, toml_text
+from agentd.register.entry import ENTRY, NAME, cut, insertion
 
 
 class Kind(NamedTuple):
@@ -25,15 +26,15 @@ class Kind(NamedTuple):
 KINDS = (
     Kind(
         ".mcp.json",
-        partial(register_json.with_entry, entry={"type": "stdio", **ENTRY}),
-        register_json.without_entry,
+        partial(json_text.with_entry, entry={"type": "stdio", **ENTRY}),
+        json_text.without_entry,
     ),
     Kind(
         ".gemini/settings.json",
-        partial(register_json.with_entry, entry=ENTRY),
-        register_json.without_entry,
+        partial(json_text.with_entry, entry=ENTRY),
+        json_text.without_entry,
     ),
-    Kind(".codex/config.toml", register_toml.with_entry, register_toml.without_entry),
+    Kind(".codex/config.toml", toml_text.with_entry, toml_text.without_entry),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from agentd.errors import AnswerIsNo
-from agentd.register_entry import NAME, cut_once, is_there, newline, split_mark
+from agentd.register.entry import NAME, cut_once, is_there, newline, split_mark
 
 TABLE = "mcpServers"
 _SPACE = " \t\r\n"
