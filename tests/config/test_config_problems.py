@@ -130,9 +130,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "message"), PROBLEMS, ids=[message for _, message in PROBLEMS])
-def test_a_problem_is_named_with_its_line_and_what_would_be_right(
-    text: str | bytes, message: str, room: Room
-) -> None:
+def test_a_problem_is_named_with_its_line_and_what_would_be_right(text: str | bytes, message: str, room: Room) -> None:
     [problem] = room.problems(text)
     assert problem.startswith(f"agentd/config.toml:{message}")
 

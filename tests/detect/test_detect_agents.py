@@ -51,9 +51,7 @@ def seats(found: tuple[FoundAgent, ...]) -> list[str]:
     return list(roles.values())
 
 
-def test_an_agent_is_installed_when_its_program_is_on_the_path(
-    tmp_path: Path, programs: Callable[[str], bool]
-) -> None:
+def test_an_agent_is_installed_when_its_program_is_on_the_path(tmp_path: Path, programs: Callable[[str], bool]) -> None:
     found = find_agents({}, tmp_path / "home", programs)
     assert {agent.name: agent.installed for agent in found} == {"gemini": True, "codex": True, "claude": False}
     assert {agent.name: agent.vendor for agent in found} == VENDORS

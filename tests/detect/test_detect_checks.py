@@ -215,9 +215,7 @@ def test_no_node_tests_where_nothing_would_run(tmp_path: Path, files: dict[str, 
 
 def test_several_ecosystems_have_names_of_their_own(tmp_path: Path) -> None:
     lay(tmp_path, {"Cargo.toml": "[package]\n", "go.mod": "module x\n", "package.json": package("jest")})
-    lay(
-        tmp_path, {"package-lock.json": "{}", "pytest.ini": "", "requirements.txt": "", "Makefile": "test:\n\ttrue\n"}
-    )
+    lay(tmp_path, {"package-lock.json": "{}", "pytest.ini": "", "requirements.txt": "", "Makefile": "test:\n\ttrue\n"})
     assert commands(tmp_path, "npm", "pip-audit", "cargo-audit") == {
         "tests-python": "python -m pytest -q",
         "tests-node": "npm test",

@@ -60,9 +60,7 @@ def count(pattern: str, output: str) -> int:
 
 
 def test_pytest_finds_the_tests(root: Path) -> None:
-    lay(
-        root, {"app.py": "TWO = 2\n", "tests/test_app.py": "import app\n\ndef test_two():\n    assert app.TWO == 2\n"}
-    )
+    lay(root, {"app.py": "TWO = 2\n", "tests/test_app.py": "import app\n\ndef test_two():\n    assert app.TWO == 2\n"})
     code, output = run_the_one_check(root)
     assert (code, count(r"^(\d+) passed", output)) == (0, 1), output
 

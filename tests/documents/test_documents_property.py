@@ -70,9 +70,7 @@ def in_section(level: int) -> st.SearchStrategy[str]:
 affected_specs = st.lists(st.builds(AffectedSpec, ids, st.lists(ids, max_size=2).map(tuple)), max_size=3).map(
     lambda specs: tuple({one.id: one for one in specs}.values())
 )
-paths = st.lists(
-    st.from_regex(r"[a-z./]{1,12}", fullmatch=True).filter(lambda path: not is_nothing(path)), max_size=3
-)
+paths = st.lists(st.from_regex(r"[a-z./]{1,12}", fullmatch=True).filter(lambda path: not is_nothing(path)), max_size=3)
 proposals = st.builds(
     Proposal,
     id=ids,

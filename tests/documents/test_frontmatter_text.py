@@ -41,10 +41,38 @@ def test_values_and_lines() -> None:
     assert [found.line(key) for key in found.values] == [3, 4, 5, 10, 13]
 
 
-@pytest.mark.parametrize("text", ["", "# Body\n", "---\n\ntext\n", "text\n---\na: 1\n---\n", "---\n\n<p>\n---\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# Body\n",
+        "---\n\ntext\n",
+        "text\n---\na: 1\n---\n",
+        "---\n\n<p>\n---\n",
+        "\n---\na: 1\n",
+        "\n---\nSome words here: x\n---\n",
+        "\n---\n\n---\n",
+        "\n---\na: 1\n\n# Title\n<p>\n---\n",
+    ],
+)
 def test_no_frontmatter_is_fine(text: str) -> None:
     found = read(text)
     assert (found.span, dict(found.values)) == (None, {})
+
+
+@pytest.mark.parametrize("before", ["\n", "\r\n \r\n", "\ufeff\n\n"])
+def test_blank_lines_before_frontmatter_are_stepped_over_and_kept(before: str) -> None:
+    newline = "\r\n" if "\r" in before else "\n"
+    text = before + TEXT.replace("\n", newline)
+    found = read(text)
+    assert found.values == read(TEXT).values
+    assert found.line("id") == 3 + before.count("\n")
+    assert frontmatter.set_keys(text, {"id": "other"}, "x.md") == text.replace('"add-oauth"', '"other"')
+    assert frontmatter.remove_key(text, "tags", "x.md") == text.replace(newline.join(["tags:", "- a", "- b", ""]), "")
+    head = frontmatter.revised(base.parse(text, "x.md"), {"id": "other"})
+    assert text.replace('"add-oauth"', '"other"').startswith(head) and head.startswith(before)
+    with pytest.raises(BadFrontmatter, match=r"x\.md:3: "):
+        read("\n---\na: [\n---\n")
 
 
 @pytest.mark.parametrize("text", ["---\n---\n", "---\n# only a comment\n---\n", "---\r\n...\r\n"])

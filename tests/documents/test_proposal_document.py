@@ -119,10 +119,40 @@ def test_affected_specs_in_a_section(body: str) -> None:
     assert specs(f"# Change: x\n\n## Affected Specs\n\n{body}\n\n## Other\n\n- c\n") == ["a", "b"]
 
 
-@pytest.mark.parametrize("value", ["", "none", "None.", "N/A", "n/a", "[]", "-", "(none)", "`none`", "\n  - none"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "none",
+        "None.",
+        "N/A",
+        "n/a",
+        "[]",
+        "-",
+        "(none)",
+        "`none`",
+        "\n  - none",
+        "None (no spec changes)",
+        "**None** (no spec changes)",
+        "none - refactoring only",
+        "None – only `code`, words",
+        "None required",
+        "None. Only tests change.",
+        "N/A: internal",
+        "No specs required for this change",
+        "No new specs.",
+        "\n  - None (no spec changes)",
+        "\n  - No spec changes",
+    ],
+)
 def test_words_for_no_specs(value: str) -> None:
-    assert specs(f"## Impact\n\n- Affected specs: {value}\n- Affected files: 2\n") == []
-    assert specs(f"## Affected Specs\n\n{value}\n") == []
+    for text in (f"## Impact\n\n- Affected specs: {value}\n- Affected files: 2\n", f"## Affected Specs\n\n{value}\n"):
+        assert (specs(text), proposal.parse(text).unread) == ([], ())
+
+
+def test_a_spec_may_be_called_almost_none() -> None:
+    for text in ("none-left, a", "none, none-left, a", "none and none-left, a", "no-spec, a"):
+        assert len(specs(f"## Impact\n\n- Affected specs: {text}\n")) == 2
 
 
 def test_prose_names_no_specs() -> None:
@@ -198,9 +228,7 @@ def test_affected_code_is_a_list(value: str) -> None:
 
 
 def test_a_document_without_frontmatter_is_read() -> None:
-    found = proposal.parse(
-        "# Change: add-x\n\n## summary\n\nS\n\n## **Why**\n\nW\n\n## What Changes\n\nOne.\n\nTwo.\n"
-    )
+    found = proposal.parse("# Change: add-x\n\n## summary\n\nS\n\n## **Why**\n\nW\n\n## What Changes\n\nOne.\n\nTwo.\n")
     assert (found.id, found.summary, found.why, found.what_changes) == ("add-x", "S", "W", ("One.", "Two."))
     assert (found.created, found.version, found.lines["id"]) == ("", None, 1)
 

@@ -141,9 +141,7 @@ def test_headings_of_requirements(heading: str, expected: tuple[str, str]) -> No
     assert (found.id, found.title) == expected
 
 
-@pytest.mark.parametrize(
-    "heading", ["### R1", "### R1:", "#### R1: Title", "## R1: Title", "### R1.1: T", "### Login"]
-)
+@pytest.mark.parametrize("heading", ["### R1", "### R1:", "#### R1: Title", "## R1: Title", "### R1.1: T", "### Login"])
 def test_what_cannot_be_read_as_a_requirement_is_told(heading: str) -> None:
     found = parse(f"## Requirements\n\n{heading}\n\ntext\n")
     assert found.requirements == ()
@@ -193,6 +191,12 @@ def test_priority_and_text(body: str, priority: Priority | None, text: str) -> N
         "GIVEN g WHEN w THEN t\nAND u",
         "**GIVEN** g **WHEN** w **THEN** t **AND** u",
         "1. GIVEN g\n2. WHEN w\n3. THEN t\n4. BUT u",
+        "Given g\nWhen w\nThen t\nAnd u",
+        "- Given g\n- When: w\n- Then t\n- And u",
+        "*Given* g\n*When* w\n_Then_ t\n- _And_ u",
+        "Given g When w Then t\nAnd u",
+        "```gherkin\nFeature: x\n\n  Scenario: y\n    Given g\n    When w\n    Then t\n    And u\n```",
+        "~~~ Feature\nGIVEN g\nWHEN w\nTHEN t\nAND u\n~~~",
         "GIVEN g,\nWHEN w\n\n<!-- THEN x -->\nTHEN t\n```\nTHEN x\n```\nAND u",
     ],
 )
@@ -200,6 +204,64 @@ def test_forms_of_a_scenario(body: str) -> None:
     found = scenario(body)
     assert (found.when, found.then) == (("w",), ("t", "u"))
     assert found.given[0].rstrip(",") == "g"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Whenever w\nThenceforth t",
+        "when w\nthen t",
+        "```python\nWhen w\nThen t\n```",
+        "```\nWHEN w\nTHEN t\n```",
+        "- **WHEN**\n- **THEN**",
+    ],
+)
+def test_what_is_no_step(body: str) -> None:
+    assert (scenario(body).when, scenario(body).then) == ((), ())
+
+
+def test_a_sentence_in_a_step_is_no_step() -> None:
+    found = scenario("- **WHEN** w\n  Then again, x\n- **THEN** t\n  When y, z")
+    assert (found.when, found.then) == (("w\nThen again, x",), ("t\nWhen y, z",))
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "### Scenario: S",
+        "### **Scenario: S**",
+        "### **Scenario:** S",
+        "### __Scenario__: S",
+        "### Scenario 1.1: S",
+        "### 1. Scenario: S",
+        "#### 1.2 **Scenario: S**",
+        "### scenario 3 - S",
+    ],
+)
+def test_headings_of_scenarios(heading: str) -> None:
+    (found,) = parse(f"## Acceptance Criteria\n\n{heading}\n\nWHEN a THEN b\n").scenarios
+    assert found.name == "S"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("R1, R9", ("R1", ("R9",))),
+        ("`R1`, `R2` and R3", ("R1", ("R2", "R3"))),
+        ("R1/R2", ("R1", ("R2",))),
+        ("R1: Title, TLS1", ("R1", ())),
+        ("R1 Title, TLS1", ("R1", ())),
+        ("R1, and more", ("R1", ())),
+        ("x:R1, R2, y:R3", ("R1", ("R2", "y:R3"))),
+        ("other:R1, R2", ("other:R1", ("other:R2",))),
+    ],
+)
+def test_a_scenario_may_name_several_requirements(value: str, expected: tuple[str, tuple[str, ...]]) -> None:
+    text = f"### Scenario: A\n\n- **Requirement**: {value}\n- **WHEN** a\n- **THEN** b\n"
+    (found,) = parse(text).scenarios
+    assert (found.requirement, found.also) == expected
+    (again,) = parse(spec_writing.render(Spec("x", "t", "o", (), (found,)))).scenarios
+    assert again == found
 
 
 def test_a_heading_may_say_it_all() -> None:
@@ -214,7 +276,7 @@ def test_lines_below_a_step_belong_to_it() -> None:
     assert found.then == ("`THEN` and WHEN are words",)
 
 
-@pytest.mark.parametrize("value", ["R1", "`R1`", "R1: Title", "R1, R2", "x:R1", "**R1**"])
+@pytest.mark.parametrize("value", ["R1", "`R1`", "R1: Title", "R1, R2", "x:R1", "**R1**", "R1 - T"])
 @pytest.mark.parametrize("label", ["- **Requirement**:", "- Requirement:", "**Requirement:**"])
 def test_a_scenario_names_its_requirement(label: str, value: str) -> None:
     assert scenario(f"{label} {value}\n- WHEN a\n- THEN b").requirement == "R1"
@@ -295,6 +357,12 @@ def test_a_scenario_ends_where_the_next_one_starts() -> None:
 def test_what_is_removed(entry: str, expected: Removed) -> None:
     found = parse(f"## Removed\n\n{entry}\n\n## Requirements\n")
     assert (found.removed, found.unread) == ((expected,), ())
+
+
+@pytest.mark.parametrize("words", ["None.", "- none", "n/a", "- N/A", "None (all stays)", "Nothing is removed."])
+def test_nothing_removed_and_nothing_renamed(words: str) -> None:
+    found = parse(f"## Removed\n\n{words}\n\n## Renamed\n\n{words}\n")
+    assert (found.removed, found.renamed, found.unread) == ((), (), ())
 
 
 @pytest.mark.parametrize("arrow", [" → ", " -> ", "→", " => "])

@@ -54,9 +54,7 @@ def test_the_order_holds_or_there_is_a_circle(rows: list[tuple[int, list[int]]])
     tasks = make(*((f"1.{id_}", " ".join(f"1.{one}" for one in depends)) for id_, depends in rows))
     circle = cycle(tasks)
     if circle:
-        depends = {
-            task.id: {one for same in tasks if same.id == task.id for one in same.depends_on} for task in tasks
-        }
+        depends = {task.id: {one for same in tasks if same.id == task.id for one in same.depends_on} for task in tasks}
         assert circle[0] == circle[-1]
         assert all(second in depends[first] for first, second in pairwise(circle))
         return

@@ -145,6 +145,72 @@ def test_a_heading_names_its_task(heading: str) -> None:
     assert (task.id, task.title, task.layer) == ("1.1", "Title", Layer.DATA)
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("auth-flow:R1, R2", ("auth-flow:R1", "auth-flow:R2")),
+        ("auth-flow:r1", ("auth-flow:R1",)),
+        ("auth-flow:AUTH-R1, AUTH-R2", ("auth-flow:AUTH-R1", "auth-flow:AUTH-R2")),
+        ("auth-flow:FR-1 and FR-2", ("auth-flow:FR-1", "auth-flow:FR-2")),
+        ("specs/auth-flow.md#REQ-1.2", ("auth-flow:REQ-1.2",)),
+        ("auth-flow:login-works", ("auth-flow:login-works",)),
+    ],
+)
+def test_forms_of_a_reference(value: str, expected: tuple[str, ...]) -> None:
+    found = parse(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n")
+    assert (found.tasks[0].spec_refs, found.faults) == (expected, ())
+
+
+@pytest.mark.parametrize("value", ["R1", "auth-flow:R1 the login", "auth-flow:", "auth flow:/R1"])
+def test_what_is_no_reference(value: str) -> None:
+    assert faults(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n") == [(3, "task-spec-ref")]
+
+
+def test_a_heading_with_an_id_and_bullets_is_a_task() -> None:
+    text = (
+        "## 1. Data Layer\n\n### 1.1 Store users\n\n- **File**: `a.py` (CREATE)\n- Spec: user-model:R1\n"
+        "- Depends: none\n\nWords.\n\n### 1.2 Store more\n\n- File: b.py (MODIFY)\n- Depends: 1.1\n"
+    )
+    found = parse(text)
+    assert found.faults == ()
+    assert [(task.id, task.title, task.depends_on) for task in found.tasks] == [
+        ("1.1", "Store users", ()),
+        ("1.2", "Store more", ("1.1",)),
+    ]
+    assert (found.tasks[0].spec_refs, found.tasks[0].description) == (("user-model:R1",), "Words.")
+
+
+def test_a_heading_over_checkboxes_is_no_task() -> None:
+    found = parse("### 1.1 Models\n\n- [ ] 1.1.1 Store users\n  - File: a.py (CREATE)\n")
+    assert ([task.id for task in found.tasks], found.faults) == (["1.1.1"], ())
+    assert faults(BOXES + "\n### 2.1 Notes\n\nWords.\n") == []
+
+
+@pytest.mark.parametrize("body", ['id: "1.1"\nfile: a.py\naction: CREATE\n', "file: a.py\naction: CREATE\n"])
+def test_a_block_may_name_no_language(body: str) -> None:
+    text = block(body).replace("```yaml", "```")
+    assert only(text) == only(block(body))
+    assert tick(text, "1.1", TaskStatus.DONE) == block(body + "status: done\n").replace("```yaml", "```")
+
+
+@pytest.mark.parametrize("code", ["Error: x\nfile: not found", "print(1)", "action: x"])
+def test_other_code_is_no_block(code: str) -> None:
+    task = only(f"### Task 1.1: Title\n\n- File: a.py (CREATE)\n\n```\n{code}\n```\n")
+    assert (task.block, task.files) == (None, (TaskFile("a.py", TaskAction.CREATE),))
+    assert faults(TEXT + "\n## Example\n\n```\nid: x\n```\n") == []
+
+
+@pytest.mark.parametrize("heading", ["## Testing", "## 5. Tests"])
+def test_a_checklist_for_testing_is_no_list_of_tasks(heading: str) -> None:
+    checklist = f"\n{heading}\n\n- [ ] all tests pass\n- [x] by hand\n"
+    assert faults(BOXES + checklist) == []
+    assert faults(TEXT + checklist) == []
+    assert [rule for _, rule in faults(checklist)] == ["task-id", "task-id"]
+    among = f"{checklist}- [ ] 4.1 T\n  - File: a.py (CREATE)\n"
+    assert [rule for _, rule in faults(BOXES + among)] == ["task-id", "task-id"]
+    assert [rule for _, rule in faults(f"{BOXES}{checklist}  - File: a.py (CREATE)\n")] == ["task-id"]
+
+
 def test_ids_are_no_numbers() -> None:
     body = "id: 1.10\nfile: a.py\naction: CREATE\ndepends_on: [1.20, '1.1', \"2.30\"]\n"
     task = only(block(body, "### Task 1.10: Title"))

@@ -98,6 +98,13 @@ def test_sections_end_at_the_next_heading_of_their_level() -> None:
     assert document.section("B") is None
 
 
+@pytest.mark.parametrize(
+    "heading", ["## Why", "## 1. Why", "## 1) why", "## 1.2 **Why**", "## **2. Why:**", "## __Why__"]
+)
+def test_numbers_and_bold_do_not_make_another_title(heading: str) -> None:
+    assert base.parse(heading, "x.md").section("Why")
+
+
 def test_marks_say_what_each_line_is() -> None:
     document = base.parse("---\na: 1\n---\nx\n```\ny\n```\n<!-- z -->\n", "x.md")
     assert [Mark(mark).name[0] for mark in document.marks] == list("FFFTFFFC")

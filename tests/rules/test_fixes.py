@@ -50,6 +50,38 @@ def test_what_could_mean_more_than_one_thing_is_left_alone(heading: str) -> None
     assert mended("specs/auth-flow.md", bad) == bad
 
 
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "### 2FA is required",
+        "### 3FA is required",
+        "### 5xx errors are retried",
+        "### 404 handling",
+        "### 10.000 users",
+        "### R7.1: T",
+        "### R7-1: T",
+        "### R7-related words",
+        "### Requirement 7.2: T",
+        "### R7:",
+        "### R7 and R8 interplay",
+    ],
+)
+def test_a_heading_that_is_no_requirement_stays(heading: str) -> None:
+    text = AUTH.replace("### R2: Provider callback", f"{heading}\n\ntext\n\n### R2: Provider callback")
+    assert mended("specs/auth-flow.md", text) == text
+
+
+@pytest.mark.parametrize("heading", ["#### R7 and R8 interplay", "### R7 flow", "#### R7: flow"])
+def test_outside_of_the_requirements_a_heading_only_speaks_about_one(heading: str) -> None:
+    text = AUTH.replace("## Acceptance Criteria", f"## Flow\n\n{heading}\n\ntext\n\n## Acceptance Criteria")
+    assert mended("specs/auth-flow.md", text) == text
+
+
+def test_a_numbered_section_keeps_its_number() -> None:
+    text = PROPOSAL.replace("## Why", "### 2. Why")
+    assert mended("proposal.md", text) == text
+
+
 @pytest.mark.parametrize("wrong", ["# Why", "### Why", "###### why"])
 def test_a_section_at_another_level_is_raised_or_lowered(wrong: str) -> None:
     assert mended("proposal.md", PROPOSAL.replace("## Why", wrong)) == PROPOSAL

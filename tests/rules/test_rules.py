@@ -95,10 +95,10 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
     ),
     "requirement unreadable": (
         AUTH,
-        swap("### R2: ", "### Second: "),
+        swap("### R2: ", "### Requirement two: "),
         "requirement-format",
         "high",
-        "### Second: ",
+        "### Requirement two: ",
         "cannot be read",
     ),
     "requirement without title": (
@@ -116,6 +116,78 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "high",
         "### R1: Provider callback",
         "R1 stands twice, first on line",
+    ),
+    "no requirement that can be read": (
+        AUTH,
+        lambda t: re.sub("### R[0-9]+: ", "### On ", t),
+        "requirement-format",
+        "high",
+        "### On ",
+        "cannot be read",
+    ),
+    "requirement without text": (
+        AUTH,
+        swap("### R2: ", "### R7: Empty\n\n**Priority**: high\n\n### R2: "),
+        "requirement-untitled",
+        "medium",
+        "### R7: ",
+        "R7 says nothing",
+    ),
+    "scenario twice": (
+        AUTH,
+        lambda t: t + "\n" + t[t.index("### Scenario: ") :].replace("Scenario: ", "Scenario 2: ", 1),
+        "requirement-duplicate",
+        "high",
+        "### Scenario 2: ",
+        "stands twice, first on line",
+    ),
+    "steps without words": (
+        AUTH,
+        lambda t: t + "\n### Scenario: Empty\n\n- **WHEN**\n- **THEN**\n\nA note.\n",
+        "scenario-format",
+        "high",
+        "### Scenario: Empty",
+        "does not say WHEN and THEN",
+    ),
+    "scenario of two requirements": (
+        AUTH,
+        swap("- **Requirement**: R1", "- **Requirement**: R1, R9"),
+        "spec-ref-unknown",
+        "high",
+        "### Scenario: ",
+        "R9 is not there",
+    ),
+    "placeholder in lower case": (
+        AUTH,
+        swap("## Requirements", "- tbd.\n\n## Requirements"),
+        "placeholder",
+        "medium",
+        "- tbd",
+        "tbd is left",
+    ),
+    "fence left open": (
+        AUTH,
+        swap("## Acceptance", "~~~~text\n\n## Acceptance"),
+        "heading-missing",
+        "high",
+        "~~~~text",
+        "is never closed, so everything below is hidden",
+    ),
+    "comment left open": (
+        "proposal.md",
+        swap("## Why", "<!-- a -->\n<!-- b\n\n## Why"),
+        "heading-missing",
+        "high",
+        "<!-- b",
+        "the comment opened in line ",
+    ),
+    "link with blanks": (
+        AUTH,
+        swap("## Requirements", "See [this](<my file.md>).\n\n## Requirements"),
+        "link-broken",
+        "medium",
+        "See [this]",
+        "my file.md is not there",
     ),
     "scenario without then": (
         AUTH,
@@ -367,6 +439,8 @@ def test_a_placeholder_in_code_or_a_comment_is_none() -> None:
         "user-model.md",
         "../proposal.md#why",
         "src/notes/a%20b.py",
+        "<src/notes/a b.py>",
+        "<https://example.com/a b>",
     ],
 )
 def test_a_link_that_leads_somewhere_is_fine(link: str) -> None:
@@ -401,6 +475,64 @@ def test_a_delta_that_only_takes_away_needs_no_requirement_and_no_scenario() -> 
 def test_a_spec_that_cannot_be_read_does_not_blame_the_tasks() -> None:
     findings = found({AUTH: swap("type: spec", "type: [spec")})
     assert {one.rule for one in findings} == {"frontmatter-invalid"}
+
+
+@pytest.mark.parametrize(
+    ("file", "edit"),
+    [
+        (AUTH, swap("### R2: ", "### Notes\n\nWords.\n\n### R2: ")),
+        (AUTH, swap("### R1: ", "### Functional\n\nThe first ones.\n\n### R1: ")),
+        (AUTH, swap("## Overview", "## 1. Overview")),
+        (AUTH, swap("## Requirements", "## **2. Requirements**")),
+        (AUTH, swap("## Acceptance Criteria", "## **Acceptance Criteria**")),
+        (AUTH, swap("- **Requirement**: R1", "- **Requirement**: user-model:R7")),
+        (AUTH, swap("- **Requirement**: R1", "- **Requirement**: auth-flow:R1")),
+        (AUTH, swap("### Scenario: ", "### 1. Scenario: ")),
+        (AUTH, swap("## Acceptance", "## Removed\n\nNone.\n\n## Renamed\n\n- n/a\n\n## Acceptance")),
+        (AUTH, lambda t: t + "\n### Scenario: Plain\n\n- When it rains\n- Then the roof closes\n"),
+        (AUTH, lambda t: t + "\n### Scenario: Code\n\n```gherkin\nWhen it rains\nThen it closes\n```\n"),
+        (AUTH, lambda t: "\n\n" + t),
+        (TASKS, lambda t: t + "\n## Testing\n\n- [ ] all tests pass\n"),
+    ],
+)
+def test_what_reads_well_gives_no_finding(file: str, edit: Edit) -> None:
+    assert found({file: edit}) == ()
+
+
+def test_what_a_fence_hides_is_told_once() -> None:
+    (one,) = found({AUTH: swap("## Requirements", "~~~~\n\n## Requirements")})
+    assert (one.rule, one.message.split(" ")[2]) == ("heading-missing", "fence")
+    (one,) = found({"proposal.md": swap("## Why", "```\n\n## Why")})
+    assert (one.rule, one.message.split(" ")[2]) == ("heading-missing", "fence")
+    rules = [one.rule for one in found({AUTH: lambda t: t.replace("## Overview", "## O") + "\n```\nx\n"})]
+    assert rules == ["heading-missing", "heading-missing"]
+
+
+def test_a_block_left_open_in_the_tasks_is_told_once() -> None:
+    last = (EXAMPLE / TASKS).read_text().rindex("```")
+    findings = found({TASKS: lambda t: t[:last] + t[last + 3 :]})
+    assert [one.rule for one in findings if one.severity is Severity.HIGH] == ["heading-missing"]
+
+
+@pytest.mark.parametrize("heading", ["### R2", "### R2.Provider callback", "#### R2: P", "### Requirement 2: P"])
+def test_a_heading_that_cannot_be_read_is_told_once(heading: str) -> None:
+    (one,) = found({AUTH: swap("### R2: Provider callback", heading)})
+    assert one.rule in ("requirement-format", "requirement-untitled")
+
+
+@pytest.mark.parametrize("pattern", [r"^### (FR-\d+): (.+)$", r"^### (REQ\.\d+): (.+)$", r"^### (AUTH-R\d+): (.+)$"])
+def test_tasks_may_refer_to_ids_of_the_projects_own(pattern: str) -> None:
+    prefix = pattern[6:].split("\\d")[0].replace("\\", "")
+    own = replace(SETTINGS, requirement_pattern=re.compile(pattern))
+    texts = {name: re.sub(r"\bR(?=[0-9])", prefix, (EXAMPLE / name).read_text()).encode() for name in NAMES}
+    main = {
+        "api-endpoints": spec.parse(
+            re.sub(r"\bR(?=[0-9])", prefix, (EXAMPLE / "base/api-endpoints.md").read_text()),
+            "x.md",
+            own.requirement_pattern,
+        )
+    }
+    assert validate(Plan(texts, main), own) == ()
 
 
 def test_findings_are_sorted_by_file_and_line() -> None:
@@ -448,12 +580,22 @@ SPEC = "## Overview\n\nx\n\n## Requirements\n\n"
         ("specs/x.md", SPEC, "### R1: Title\n\ntext\n\n"),
         ("specs/x.md", SPEC, "### no requirement\n"),
         ("specs/x.md", SPEC, "### Scenario: s\n- **Requirement**: R9\n- WHEN a\n"),
+        ("specs/x.md", SPEC, "### Scenario: s\n```gherkin\nWhen a\n```\n"),
+        ("specs/x.md", SPEC, "### Scenario: s\n- Requirement: R1\n- **WHEN**\n"),
+        ("specs/x.md", SPEC + "### Scenario: s\n- Requirement: R1", ", R9"),
+        ("specs/x.md", SPEC + "<!--\n", "a\n# b\n"),
+        ("specs/x.md", SPEC, "todo\n- tbd x\n"),
+        ("specs/x.md", SPEC, "### R1.1 a..-..-\n"),
+        ("specs/x.md", "\n---\n", "a: b\n"),
         ("specs/x.md", SPEC, "TODO [a](b) "),
         ("specs/x.md", SPEC, "`[`](`"),
         ("specs/x.md", SPEC + "## Removed\n\n", "- R8: x\n"),
         ("proposal.md", "## Affected Specs\n\n", "- a\n- B\n"),
         ("tasks.md", "", "### Task 1.1: T\n\n```yaml\nfile: ../x\nspec_ref: a:R1\ndepends_on: [9.9]\n```\n\n"),
         ("tasks.md", "", "- [ ] 1.1 T\n  - File: /x\n"),
+        ("tasks.md", "", "### 1.1 T\n- File: /x\n"),
+        ("tasks.md", "### Task 1.1: T\n", "```\nfile: x\n```\n"),
+        ("tasks.md", "- [ ] 1.1 T\n", "## Testing\n- [ ] x\n"),
     ],
 )
 def test_validation_takes_linear_time(name: str, start: str, unit: str) -> None:

@@ -54,9 +54,8 @@ def resolve(places: Places, wanted: str, description: str | None) -> Entry:
 
 def _not_open(places: Places, wanted: str, description: str | None) -> Entry:
     if not description:
-        for found in places.archived():
-            if found.id == wanted:
-                return Entry(wanted, wanted, Standing.ENDED, found)
+        if found := places.ended(wanted):
+            return Entry(wanted, wanted, Standing.ENDED, found)
         raise MissingDescription(
             f"{wanted} is a new change and needs a description", f'agentd plan {wanted} "what should change"'
         )

@@ -130,6 +130,8 @@ def read_records(folder: Path) -> tuple[records.Record, ...]:
     found = []
     for path in (folder / "reviews").glob("*.yaml"):
         name = f"reviews/{path.name}"
+        if path.is_symlink() or not path.is_file():
+            raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
         try:
             found.append(records.parse(files.read(path).decode("utf-8-sig"), name))
         except UnicodeDecodeError:
@@ -149,6 +151,8 @@ def plan_files(folder: Path) -> list[Path]:
 
 
 def _named_specs(path: Path) -> dict[str, int]:
+    if not path.is_file():
+        return {}  # opening a pipe would wait for ever
     try:
         impact = proposal.parse(decode(files.read(path), path.name)).impact
     except (FileNotFoundError, FormatInvalid):

@@ -74,6 +74,13 @@ class Places:
         self.index.save()
         return sorted(found.values(), key=_newest, reverse=True)
 
+    def ended(self, change_id: str) -> Found | None:
+        """The archived or dropped change of that id, by what STATE.yaml says or how its folder is called."""
+        for found in self.archived():
+            if change_id in (found.id, ids.archived(os.path.basename(found.folder or ""))):
+                return found
+        return None
+
     def find(self, change_id: str) -> Found:
         """The open change of that id, wherever it lies."""
         seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
@@ -98,7 +105,8 @@ class Places:
         names = {found.id for found in (*self.open(), *self.archived())}
         for tree in self._trees:
             names.update(_folders(self._base(tree, "changes")[1]))
-            names.update(_folders(self._base(tree, "archive")[1]))
+            archived = _folders(self._base(tree, "archive")[1])
+            names.update(archived, map(ids.archived, archived))
         return names
 
     def remember(self, tree: str, change_id: str) -> None:
@@ -240,10 +248,9 @@ class Places:
     def _not_found(self, change_id: str) -> ChangeNotFound:
         import difflib  # late: only after a typo
 
-        for ended in self.archived():
-            if ended.id == change_id:
-                folder = os.path.relpath(ended.folder or "")
-                return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", "agentd list --all")
+        if ended := self.ended(change_id):
+            folder = os.path.relpath(ended.folder or "")
+            return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", "agentd list --all")
         near = difflib.get_close_matches(change_id, [found.id for found in self.open()], 1)
         hint = f"did you mean {near[0]}? agentd list shows all" if near else "agentd list"
         return ChangeNotFound(f"there is no change '{change_id}'", hint)

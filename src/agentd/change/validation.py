@@ -120,9 +120,11 @@ def _read(path: str) -> bytes | None:
         return None
     except OSError:
         return _NOT_TEXT
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return _NOT_TEXT
     with open(handle, "rb") as file:
-        is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-        return file.read() if is_file else _NOT_TEXT
+        return file.read()
 
 
 _NOT_TEXT = b"\0"

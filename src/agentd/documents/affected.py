@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.prose import Field, fields, is_nothing, items, one_line
+from agentd.documents.prose import Field, fields, is_none, is_nothing, items, one_line
 from agentd.documents.text import Document, Span
 from agentd.terms import CHANGE_ID
 
@@ -139,7 +139,7 @@ def _in_code(text: str, line: int) -> list[AffectedSpec]:
 
 def _named_by_item(text: str, line: int) -> list[AffectedSpec]:
     """One item is one spec, described after it or not: `a`, **a**: why, specs/a.md (NEW), a - why."""
-    if is_nothing(text):
+    if is_none(text):
         return []
     plain = _ASIDE.sub("", _LINK.sub(r"\1", text))
     code = _CODE.search(plain)
@@ -152,7 +152,7 @@ def _named_by_item(text: str, line: int) -> list[AffectedSpec]:
 
 def _names(text: str, line: int) -> list[AffectedSpec]:
     """A list on one line: `a`, `b` or ["a", "b"] or a, b."""
-    if is_nothing(text):
+    if is_none(text):
         return []
     if len(text) > LONGEST:
         return [AffectedSpec(text, (), line)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agentd.documents import frontmatter
 from agentd.documents import text as base
-from agentd.documents.prose import fields, item, one_line
+from agentd.documents.prose import fields, item, title
 from agentd.documents.text import Document, Section, Span
 
 NAME = "clarifications.md"
@@ -67,5 +67,5 @@ def render(clarifications: Clarifications) -> str:
         lines = [item(one.question, "**Question**"), item(one.answer, "**Answer**")]
         if one.rationale:
             lines.append(item(one.rationale, "**Rationale**"))
-        parts += [f"## Q{number}: {one_line(one.topic)}", "\n".join(lines)]
+        parts += [f"## Q{number}: {title(one.topic)}", "\n".join(lines)]
     return front + "\n" + "\n\n".join(parts) + "\n"

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from agentd.documents import scenario
-from agentd.documents.prose import Item, fields, items
+from agentd.documents.prose import Item, fields, is_none, items
 from agentd.documents.text import Document, Span
 
 REQUIREMENT = re.compile(r"^###\s+((?:[A-Z]+-)?R\d+)(?::|\s+-)\s+(\S.*)$")
@@ -80,7 +80,7 @@ def read_removed(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[Re
         if name and entry.bulleted:
             reason = next((one.full for one in fields(document, entry.below, {"reason"})), "")
             good.append(Removed(name.id, name.title, reason, entry.span))
-        else:
+        elif not is_none(entry.text):
             bad.append((entry.text[:60], entry.span.start))
     return tuple(good), tuple(bad)
 
@@ -92,7 +92,7 @@ def read_renamed(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[Re
         pair = _pair(entry.text, pattern) if entry.bulleted and len(entry.text) <= _LONGEST else None
         if pair:
             good.append(Renamed(*pair, entry.span))
-        else:
+        elif not is_none(entry.text):
             bad.append((entry.text[:60], entry.span.start))
     return tuple(good), tuple(bad)
 

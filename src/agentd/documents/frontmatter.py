@@ -85,7 +85,7 @@ def revised(document: Document, values: Mapping[str, Any], keep: Collection[str]
         mark = BOM if document.text.startswith(BOM) else ""
         return mark + document.native(render(values))
     wanted = {key: value for key, value in values.items() if key not in found or key not in keep}
-    head = document.cut(found.span)
+    head = document.cut(Span(1, found.span.end))
     return set_keys(head if head.endswith("\n") else head + document.newline, wanted, document.name)
 
 
@@ -196,11 +196,11 @@ def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
     try:
         data = yaml12.load(yaml)
     except yaml12.BadYaml as error:
-        raise BadFrontmatter(name, min(error.line + 1, span.end), error.message) from None
+        raise BadFrontmatter(name, min(span.start + error.line, span.end), error.message) from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise BadFrontmatter(name, 1, "frontmatter must be keys with values")
+        raise BadFrontmatter(name, span.start, "frontmatter must be keys with values")
     return {str(key): value for key, value in data.items()}
 
 

@@ -12,7 +12,13 @@ _LABEL = re.compile(
     r"([A-Za-z][A-Za-z /-]{0,40}?)[*_]{0,3}[ \t]*+:[*_]{0,3}(?:[ \t]++(.*)|$)"
 )
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
+_REVIEW = re.compile(r"<(?=review\s)")
+_CLOSING = re.compile(r"(?<!\S)(#+)$")
 _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_NONE = re.compile(
+    r"[\s*_`]*+(?:(?:none|n/a|nothing)[*_`]*+(?:\s*+\(|[.:]?\s++(?!(?:and|&)\s)\S)|no\s++(?:[\w-]++\s++)?specs?(?!\S*\w))",
+    re.IGNORECASE,
+)
 _NOTHING = frozenset({"", "-", "none", "n/a", "na", "null", "nothing", "[]"})
 
 
@@ -137,12 +143,22 @@ def is_nothing(text: str) -> bool:
     return text.strip(" \t*_`().").casefold() in _NOTHING
 
 
+def is_none(text: str) -> bool:
+    """Nothing, with or without a reason: `None (no spec changes)`, `No specs required for this change`."""
+    return is_nothing(text) or _NONE.match(text) is not None
+
+
 # ---- writing
 
 
 def one_line(text: str) -> str:
     """Text for a place where a line break would end it."""
     return " ".join(text.split())
+
+
+def title(text: str) -> str:
+    """Text for a heading; number signs at its end would be taken for the heading's own."""
+    return _CLOSING.sub(r"\\\1", one_line(text))
 
 
 def block(text: str, level: int = 6) -> str:
@@ -163,7 +179,7 @@ def _tame(content: str, level: int) -> str:
     if heading and len(heading[1]) <= level:
         at = heading.start(1)
         return content[:at] + "\\" + content[at:]
-    return "&lt;" + content[1:] if content.startswith("<review ") else content
+    return "&lt;" + content[1:] if _REVIEW.match(content) else content
 
 
 def item(text: str, label: str = "") -> str:

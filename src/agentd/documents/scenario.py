@@ -1,29 +1,46 @@
 """One scenario: GIVEN, WHEN, THEN, in the forms that people write them."""
 
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from agentd.documents.prose import fields, item, one_line
-from agentd.documents.text import Document, Section, Span, trim
+from agentd.documents.prose import fields, item, title
+from agentd.documents.text import Document, Mark, Scanner, Section, Span, trim
 
-_HEADING = re.compile(r"scenario(?:\s++\d++)?\s*+(?:[:–—-]\s*+(.*))?$", re.IGNORECASE)
+_HEADING = re.compile(r"scenario(?:\s++\d++(?:\.\d++)*+)?\s*+(?:[:–—-]\s*+(.*))?$", re.IGNORECASE)
+_NUMBER = re.compile(r"\d++(?:\.\d++)*+[.)]?\s++")
+_MARKED = re.compile(r"([*_]{1,3})(?=\S)")
 _MARKER = r"[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?"
 _BOLD = re.compile(_MARKER + r"(?:\*\*|__)(GIVEN|WHEN|THEN|AND|BUT):?(?:\*\*|__):?[ \t]*+(.*)", re.IGNORECASE)
 _PLAIN = re.compile(_MARKER + r"(GIVEN|WHEN|THEN|AND|BUT):?[ \t]++(.*)")
+# Looked for only where the two above find no WHEN with its THEN: a sentence may begin with these words too.
+_LOOSE = re.compile(
+    _MARKER + r"[*_]{0,3}(GIVEN|WHEN|THEN|AND|BUT|Given|When|Then|And|But):?[*_]{0,3}:?(?:[ \t]++(.*)|$)"
+)
+_BEFORE = frozenset("*_0123456789")
+_GHERKIN = (["gherkin"], ["feature"])
+_ID = re.compile(r"(?:([A-Za-z0-9][A-Za-z0-9-]*+):)?([A-Za-z](?=[A-Za-z.-]*+[0-9])[A-Za-z0-9.-]*+)")
+_NEXT = re.compile(r"[`*_]*+\s*+(?:[,;&+/]|and\b)(?:\s*+and\b)?\s*+[`*_]*+")
 # Words in code are not words of a scenario.
 _INNER_BOLD = re.compile(r"`[^`]*+`|\*\*(GIVEN|WHEN|THEN|AND|BUT)\*\*:?\s*+")
 _INNER_PLAIN = re.compile(r"`[^`]*+`|(?<!\S)(WHEN|THEN):?(?!\S)\s*+")
+_INNER_LOOSE = re.compile(r"`[^`]*+`|(?<!\S)(WHEN|THEN|When|Then):?(?!\S)\s*+")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """An AND belongs to what stands before it. `requirement` is empty for one of the whole spec."""
+    """An AND belongs to what stands before it. `requirement` is empty for one of the whole spec.
+
+    One of another spec has that spec's id before it: `other:R1`.
+    """
 
     name: str
     when: tuple[str, ...]
     then: tuple[str, ...]
     given: tuple[str, ...] = ()
     requirement: str = ""
+    also: tuple[str, ...] = ()
+    """Further requirements that it shows."""
     span: Span = field(default=Span(0, 0), compare=False)
 
     @property
@@ -35,40 +52,73 @@ class Scenario:
 class _Step:
     word: str
     texts: list[str]
-    bold: bool
+    inner: re.Pattern[str]
 
 
 def name_of(title: str) -> str | None:
     """The name in `Scenario: Name`; None when the heading is of something else."""
-    match = _HEADING.match(title)
+    match = _HEADING.match(_unmarked(title) if title[:1] in _BEFORE else title)
     return (match[1] or "").strip() if match else None
 
 
-def parse(document: Document, section: Section, span: Span, parent: str) -> Scenario:
-    """The scenario under a heading, up to the end of the span; `parent` is the requirement it stands under."""
+def _unmarked(title: str) -> str:
+    """`**Scenario: A**` and `1. Scenario: A` without what stands around the words."""
+    number = _NUMBER.match(title)
+    title = title[number.end() :] if number else title
+    marked = _MARKED.match(title)
+    return title[marked.end() :].replace(marked[1], "", 1) if marked else title
+
+
+def parse(document: Document, section: Section, span: Span, parent: str, own_ids: Collection[str] = ()) -> Scenario:
+    """The scenario under a heading, up to the end of the span; `parent` is the requirement it stands under.
+
+    `own_ids` are the names of this spec: `Requirement: auth-flow:R1` is R1 there, and not here.
+    """
     name = name_of(section.heading.title) or ""
     inner = Span(span.start + 1, span.end)
     named = fields(document, inner, {"requirement", "requirements"})
     references = {one.span.start for one in named}
+    given, when, then = _sorted(_steps(document.plain(inner), references, loose=False))
+    if not (when and then):
+        # A heading may say it all: `Scenario: WHEN it rains THEN the roof closes`.
+        stated = _PLAIN.match(name)
+        from_name = _sorted([_Step(stated[1], [stated[2]], _INNER_PLAIN)]) if stated else ((), (), ())
+        given, when, then = given or from_name[0], when or from_name[1], then or from_name[2]
+    if not (when and then):
+        loose = _sorted(_steps(_with_gherkin(document, inner), references, loose=True))
+        if loose[1] and loose[2]:
+            given, when, then = loose
+    requirement, *also = _references(named[0].value, own_ids) if named else (parent,)
+    return Scenario(name, when, then, given, requirement, tuple(also), span)
+
+
+def _steps(lines: Iterator[tuple[int, str]], references: Collection[int], *, loose: bool) -> list[_Step]:
     steps: list[_Step] = []
     last = 0
-    for line, content in document.plain(inner):
+    for line, content in lines:
         bold = _BOLD.match(content)
-        match = bold or _PLAIN.match(content)
+        match = bold or (_LOOSE if loose else _PLAIN).match(content)
         if match:
-            steps.append(_Step(match[1].upper(), [match[2]], bold is not None))
+            inner = _INNER_BOLD if bold else _INNER_LOOSE if loose else _INNER_PLAIN
+            steps.append(_Step(match[1].upper(), [match[2] or ""], inner))
         elif steps and _goes_on(content, line == last + 1) and line not in references:
             steps[-1].texts.append(content.removeprefix("  "))
         else:
             continue
         last = line
-    given, when, then = _sorted(steps)
-    if not (when and then):
-        # A heading may say it all: `Scenario: WHEN it rains THEN the roof closes`.
-        stated = _PLAIN.match(name)
-        from_name = _sorted([_Step(stated[1], [stated[2]], False)]) if stated else ((), (), ())
-        given, when, then = given or from_name[0], when or from_name[1], then or from_name[2]
-    return Scenario(name, when, then, given, _reference(named[0].value) if named else parent, span)
+    return steps
+
+
+def _with_gherkin(document: Document, span: Span) -> Iterator[tuple[int, str]]:
+    """The plain lines, and those in a fence that says it holds scenarios."""
+    scanner = Scanner()
+    for line in range(span.start, span.end + 1):
+        content = document.content(line)
+        inside = bool(scanner.closing)
+        mark = scanner.feed(content)
+        written = inside and bool(scanner.closing) and scanner.info.lower().split(maxsplit=1)[:1] in _GHERKIN
+        if mark is Mark.TEXT or (mark is Mark.FENCE and written):
+            yield line, content
 
 
 def _goes_on(content: str, next_line: bool) -> bool:
@@ -76,11 +126,25 @@ def _goes_on(content: str, next_line: bool) -> bool:
     return bool(content.strip()) and (next_line or content.startswith("  "))
 
 
-def _reference(value: str) -> str:
-    """R1 in `R1`, `R1: Title`, `R1, R2` and `auth-flow:R1`."""
-    word = re.split(r"[\s,]", value, maxsplit=1)[0].strip("`*_")
+def _references(value: str, own_ids: Collection[str]) -> list[str]:
+    """R1 in `R1`, `R1: Title` and `auth-flow:R1`; R1 and R2 in `R1, R2`."""
+    word = re.split(r"[\s,;/&+]", value, maxsplit=1)[0].strip("`*_")
     spec, colon, rest = word.partition(":")
-    return rest if colon and rest else spec
+    if not rest:
+        found, spec = [spec], ""
+    else:
+        spec = "" if spec in own_ids else spec
+        found = [_of(spec, rest)]
+    at = value.find(word) + len(word)
+    while not (colon and not rest) and (gap := _NEXT.match(value, at)) and (one := _ID.match(value, gap.end())):
+        spec = spec if one[1] is None else "" if one[1] in own_ids else one[1]
+        found.append(_of(spec, one[2]))
+        at = one.end()
+    return found
+
+
+def _of(spec: str, id_: str) -> str:
+    return f"{spec}:{id_}" if spec else id_
 
 
 def _sorted(steps: list[_Step]) -> tuple[tuple[str, ...], ...]:
@@ -88,20 +152,20 @@ def _sorted(steps: list[_Step]) -> tuple[tuple[str, ...], ...]:
     parts: dict[str, list[str]] = {"GIVEN": [], "WHEN": [], "THEN": []}
     group = "GIVEN"
     for step in steps:
-        for word, words in _taken_apart(step.word, trim(step.texts), step.bold):
+        for word, words in _taken_apart(step.word, trim(step.texts), step.inner):
             group = word if word in parts else group
             if words:
                 parts[group].append(words)
     return tuple(tuple(group) for group in parts.values())
 
 
-def _taken_apart(word: str, text: str, bold: bool) -> list[tuple[str, str]]:
+def _taken_apart(word: str, text: str, inner: re.Pattern[str]) -> list[tuple[str, str]]:
     """`WHEN a THEN b` on one line; after THEN or AND a plain word in capitals is just a word."""
-    if not bold and word not in ("GIVEN", "WHEN"):
+    if inner is not _INNER_BOLD and word not in ("GIVEN", "WHEN"):
         return [(word, text)]
     pieces: list[tuple[str, str]] = []
     start = 0
-    for match in (_INNER_BOLD if bold else _INNER_PLAIN).finditer(text):
+    for match in inner.finditer(text):
         if match[1]:
             pieces.append((word, text[start : match.start()].rstrip(" \n\t,;")))
             word, start = match[1].upper(), match.end()
@@ -109,11 +173,16 @@ def _taken_apart(word: str, text: str, bold: bool) -> list[tuple[str, str]]:
     return [*pieces, (word, last)]
 
 
+def _escaped(match: re.Match[str]) -> str:
+    """A bold word of a scenario inside a step would begin another step."""
+    return match[0].replace("*", r"\*") if match[1] else match[0]
+
+
 def render(scenario: Scenario) -> str:
-    lines = [f"### Scenario: {one_line(scenario.name)}", ""]
+    lines = [f"### Scenario: {title(scenario.name)}", ""]
     if scenario.requirement:
-        lines.append(f"- **Requirement**: {scenario.requirement}")
+        lines.append(f"- **Requirement**: {', '.join((scenario.requirement, *scenario.also))}")
     for word, texts in (("GIVEN", scenario.given), ("WHEN", scenario.when), ("THEN", scenario.then)):
         for number, text in enumerate(texts):
-            lines.append(item(f"**{'AND' if number else word}** {text}"))
+            lines.append(item(f"**{'AND' if number else word}** {_INNER_BOLD.sub(_escaped, text)}"))
     return "\n".join(lines)

@@ -89,7 +89,7 @@ class Spec:
 
     def scenarios_of(self, id_: str) -> tuple[Scenario, ...]:
         """The scenarios of a requirement; with an empty id those of the whole spec."""
-        return tuple(one for one in self.scenarios if one.requirement == id_)
+        return tuple(one for one in self.scenarios if one.requirement == id_ or id_ in one.also)
 
 
 def parse(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
@@ -103,7 +103,7 @@ def read(document: Document, front: Frontmatter, pattern: re.Pattern[str] = REQU
     for section in document.sections:
         if section.heading.level == 2:
             lines.setdefault(section.heading.key.replace(" ", "_"), section.heading.line)
-    found = _read_units(document, pattern)
+    found = _read_units(document, pattern, {front.string("id"), document.name.rpartition("/")[2].removesuffix(".md")})
     removed, unread_removed = delta.read_removed(document, pattern)
     renamed, unread_renamed = delta.read_renamed(document, pattern)
     overview = document.section("Overview")
@@ -160,13 +160,13 @@ class _Unit:
     parent: str = ""
 
 
-def _read_units(document: Document, pattern: re.Pattern[str]) -> _Units:
+def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str]) -> _Units:
     found = _Units()
     units = _classify(document, pattern, found.strays)
     spans = _spans(units)
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "scenario":
-            found.scenarios.append(scenario.parse(document, unit.section, span, unit.parent))
+            found.scenarios.append(scenario.parse(document, unit.section, span, unit.parent, own_ids))
     inside = [one.span for one in found.scenarios][::-1]
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "requirement":

@@ -7,7 +7,7 @@ from typing import Any
 from agentd.documents import frontmatter, scenario
 from agentd.documents import text as base
 from agentd.documents.delta import Named, Removed, Renamed
-from agentd.documents.prose import block, fenced, item, one_line
+from agentd.documents.prose import block, fenced, one_line, title
 from agentd.documents.spec import Requirement, Spec
 
 
@@ -47,7 +47,7 @@ def _front(spec: Spec) -> Mapping[str, Any]:
 
 def _body(spec: Spec) -> str:
     """Headings that every spec must have stand even when a delta has nothing to put under them."""
-    parts = [f"# Spec: {one_line(spec.title)}", "## Overview", block(spec.overview, 2), "## Requirements"]
+    parts = [f"# Spec: {title(spec.title)}", "## Overview", block(spec.overview, 2), "## Requirements"]
     parts += [_requirement(one) for one in spec.requirements]
     if spec.removed:
         parts += ["## Removed", "\n".join(_removed(one) for one in spec.removed)]
@@ -60,10 +60,10 @@ def _body(spec: Spec) -> str:
 
 
 def _requirement(one: Requirement) -> str:
-    parts = [f"### {_name(one)}"]
+    parts = [f"### {title(_name(one))}"]
     if one.priority:
         parts.append(f"**Priority**: {one.priority}")
-    parts.append(block(one.text, 3))
+    parts.append(block(one.text))  # a deeper heading could name a scenario or another requirement
     return "\n\n".join(part for part in parts if part)
 
 
@@ -71,8 +71,9 @@ def _removed(one: Removed) -> str:
     name = _name(one) if one.id else f"Scenario: {one_line(one.title)}"
     if not one.reason:
         return f"- {name}"
-    reason = item(one.reason, "**Reason**").replace("\n", "\n  ")
-    return f"- {name}\n  {reason}"
+    first, *rest = one.reason.replace("\r\n", "\n").strip().split("\n")
+    # So far to the right nothing opens a fence or a section.
+    return base.trim([f"- {name}", f"  - **Reason**: {first}", *(f"    {line}" for line in rest)])
 
 
 def _renamed(one: Renamed) -> str:

@@ -59,5 +59,11 @@ def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
         yield Span(open_line, last)
 
 
+def has_task(document: Document, span: Span) -> bool:
+    """Whether a checkbox in these lines has the id of a task."""
+    boxes = (BOX.match(content) for _, content in document.plain(span))
+    return any(task_forms.name(box[3] or "").id for box in boxes if box)
+
+
 def _is_item(content: str) -> bool:
     return content.lstrip()[:2] in ("- ", "* ", "+ ")

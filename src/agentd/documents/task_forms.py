@@ -35,6 +35,7 @@ _WORDS = {
     "status": "status",
     "description": "description",
 }
+_TELLING = frozenset({"file", "files", "spec", "spec ref", "depends", "depends on"})
 _KEY = re.compile(r"([ \t]*+)[\"']?([A-Za-z][A-Za-z_ -]*+)[\"']?[ \t]*+:(?=\s|$)")
 # Quoted text and comments are stepped over, so that only bare numbers are found.
 _BARE = re.compile(r"\"[^\"]*+\"|'[^']*+'|#.*|(?<![^\s,\[])[0-9]++(?:\.[0-9]++)++(?=[\s,\]]|$)")
@@ -93,7 +94,7 @@ def _plain(title: str) -> str:
     title = title.strip()
     if title.endswith("**") and title.count("**") == (2 if title.startswith("**") else 1):
         title = title.strip("*").strip()
-    return re.sub(r"(?<!\S)\\(#+)$", r"\1", title) if title.endswith("#") else title
+    return title
 
 
 def layer_in(title: str) -> Layer | None:
@@ -105,17 +106,30 @@ def layer_in(title: str) -> Layer | None:
 # ---- a heading with a YAML block
 
 
-def own_block(document: Document, starts: list[int], section: Section) -> Fence | None:
-    """The first YAML block that is the task's: it has a key of a task, or nothing stands before it."""
+def own_block(document: Document, starts: list[int], section: Section, named: Name) -> Fence | None:
+    """The first YAML block that is the task's: it has a key of a task, or nothing stands before it.
+
+    Under the heading of a task a fence that names no language will do, if it reads like such a block.
+    """
+    bare: Fence | None = None
     first = next((n for n in numbers(section.own) if document.content(n).strip()), 0)
     for number in range(bisect_left(starts, section.own.start), len(starts)):
         fence = document.fences[number]
         if fence.span.start > section.own.end:
-            return None
+            break
         yaml = fence.info.lower().split(maxsplit=1)[:1] in (["yaml"], ["yml"])
         if yaml and (fence.span.start == first or any(_key_lines(document, fence.inner))):
             return fence
-    return None
+        if bare is None and not fence.info and (named.id or named.called) and _reads_like_a_block(document, fence):
+            bare = fence
+    return bare
+
+
+def _reads_like_a_block(document: Document, fence: Fence) -> bool:
+    first = next((document.content(n) for n in numbers(fence.inner) if document.content(n).strip()), "")
+    key = _KEY.match(first)
+    meanings = {_meaning(word) for word, _ in _key_lines(document, fence.inner)}
+    return bool(key and _meaning(key[2]) and meanings & {"id", "file"})
 
 
 def from_heading(
@@ -186,6 +200,12 @@ def has_id(document: Document, fence: Fence) -> bool:
 
 
 # ---- bullets
+
+
+def has_bullets(document: Document, span: Span, *, nested: bool) -> bool:
+    """Whether lines describe a task; below a heading those further to the right belong to a list item."""
+    found = fields(document, span, _TELLING)
+    return bool(found) and (nested or not document.content(found[0].span.start)[:2].isspace())
 
 
 def bullets(document: Document, span: Span) -> tuple[Raw, str]:

@@ -15,8 +15,9 @@ LONGEST = 10_000  # characters of one value; what is longer is no list of names
 
 _PIECES = re.compile(r"`([^`]*+)`|[,;]|\s(?:and|&)\s")
 _ASIDE = re.compile(r"\([^()]*+\)")
-_REFERENCE = re.compile(r"(?:specs/)?([a-z0-9][a-z0-9-]{0,63})(?:\.md)?[:#](R[0-9]{1,6})", re.IGNORECASE)
-_REQUIREMENT = re.compile(r"R[0-9]{1,6}", re.IGNORECASE)
+_REFERENCE = re.compile(r"(?:specs/)?([a-z0-9][a-z0-9-]{0,63})(?:\.md)?[:#]([a-z0-9][a-z0-9.-]{0,63})", re.IGNORECASE)
+_LONE = re.compile(r"[a-z](?=[a-z.-]*+[0-9])[a-z0-9.-]{0,63}", re.IGNORECASE)
+_REQUIREMENT = re.compile(r"(?:[a-z]{1,32}-)?R[0-9]{1,6}", re.IGNORECASE)
 _SPLIT = re.compile(r"[\s,;&]+")
 _FILLERS = frozenset({"", "and", "task", "tasks", "none", "n/a", "-", "nothing"})
 _KNOWN = {str(action): action for action in TaskAction}
@@ -83,16 +84,16 @@ class Reader:
         return TaskStatus.PENDING
 
     def references(self, value: Any, line: int) -> list[str]:
-        """`spec:R1`, several of them; a lone `R2` belongs to the spec before it."""
+        """`spec:R1`, several of them; a lone `R2` belongs to the spec before it. A project may have other ids."""
         found: list[str] = []
         spec = ""
         for word in self._words(value, line, "task-spec-ref", "the spec reference must be text"):
             match = _REFERENCE.fullmatch(word)
             if match:
                 spec = match[1].lower()
-                found.append(f"{spec}:{match[2].upper()}")
-            elif spec and _REQUIREMENT.fullmatch(word):
-                found.append(f"{spec}:{word.upper()}")
+                found.append(f"{spec}:{_requirement_id(match[2])}")
+            elif spec and _LONE.fullmatch(word):
+                found.append(f"{spec}:{_requirement_id(word)}")
             else:
                 self.fault(line, "task-spec-ref", f"'{word[:60]}' is no reference; write <spec>:R1")
                 break
@@ -116,6 +117,11 @@ class Reader:
         text = re.sub(r"(?<=\w):\s++", ":", _ASIDE.sub(" ", text))
         words = (word.strip(_AROUND) for word in _SPLIT.split(text))
         return [word for word in words if word.lower() not in _FILLERS]
+
+
+def _requirement_id(word: str) -> str:
+    """`r1` is R1; an id of another form is the project's own and stays."""
+    return word.upper() if _REQUIREMENT.fullmatch(word) else word
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str | None]]:

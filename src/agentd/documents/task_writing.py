@@ -8,7 +8,7 @@ from typing import Any
 from agentd import yaml12
 from agentd.documents import frontmatter
 from agentd.documents import text as base
-from agentd.documents.prose import block, one_line
+from agentd.documents.prose import block, one_line, title
 from agentd.documents.task import Task, TaskFile, canonical, layer_of, number_of
 from agentd.documents.task_values import Reader
 from agentd.documents.tasks import NAME, TaskList, parse
@@ -82,7 +82,6 @@ def _heading(task: Task) -> str:
 
 
 def _task(task: Task) -> list[str]:
-    title = re.sub(r"(?<!\S)(#+)$", r"\\\1", one_line(task.title))
     lines = [
         f'id: "{task.id}"\n',
         *_files(task),
@@ -91,7 +90,7 @@ def _task(task: Task) -> list[str]:
         f"status: {task.status}\n",
     ]
     # A heading in the description must not end the task, so only deeper ones stay.
-    return [f"### Task {task.id}: {title}", f"```yaml\n{''.join(lines)}```", block(task.description, 6)]
+    return [f"### Task {task.id}: {title(task.title)}", f"```yaml\n{''.join(lines)}```", block(task.description, 6)]
 
 
 def _files(task: Task) -> list[str]:

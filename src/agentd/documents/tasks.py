@@ -4,6 +4,7 @@ A fault in the content is data; only text that is no document at all raises.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -94,8 +95,16 @@ def _read(document: Document, faults: list[Fault]) -> list[Task]:
             continue
         headed.append(Span(section.heading.line, end))
         tasks += found
-    tasks += _boxed(document, headed, layers, faults)
+    boxed, wishes = _boxed(document, headed, layers, faults)
+    tasks += boxed
+    faults += _no_checklist(wishes, tasks, [line for line, _ in layers])
     return sorted(tasks, key=lambda task: task.line)
+
+
+def _no_checklist(wishes: list[Fault], tasks: list[Task], headings: list[int]) -> list[Fault]:
+    """`- [ ] all tests pass` below a heading such as Testing is no task, when the tasks stand elsewhere."""
+    with_tasks = {bisect_left(headings, task.line) for task in tasks}
+    return [one for one in wishes if not tasks or bisect_left(headings, one.line) in with_tasks]
 
 
 def _ends(document: Document) -> list[tuple[Section, int]]:
@@ -123,35 +132,43 @@ def _headed(
     if heading.level < 2:
         return None
     named = task_forms.name(heading.title)
-    fence = task_forms.own_block(document, starts, section)
-    if not _is_task(document, named, fence):
+    fence = task_forms.own_block(document, starts, section, named)
+    if not _is_task(document, named, fence, section.own):
         return None
     task, wrong = task_forms.from_heading(document, named, Span(heading.line, end), fence, layer)
     faults += wrong
     return [task] if task else []
 
 
-def _is_task(document: Document, named: task_forms.Name, fence: Fence | None) -> bool:
-    """`Task 1.1` and `Task:` say so; any other heading needs a block, and an id in one of them."""
+def _is_task(document: Document, named: task_forms.Name, fence: Fence | None, own: Span) -> bool:
+    """`Task 1.1` and `Task:` say so; any other heading needs a block or bullets, and an id."""
     if named.called and (named.id or named.colon):
         return True
-    return fence is not None and bool(named.id or task_forms.has_id(document, fence))
+    if fence is not None:
+        return bool(named.id or task_forms.has_id(document, fence))
+    if not named.id or task_boxes.has_task(document, own):
+        return False
+    return task_forms.has_bullets(document, own, nested=False)
 
 
 def _boxed(
     document: Document, headed: list[Span], layers: list[tuple[int, Layer | None]], faults: list[Fault]
-) -> list[Task]:
+) -> tuple[list[Task], list[Fault]]:
+    """The tasks, and the faults of boxes under Testing that may be no tasks at all."""
     tasks: list[Task] = []
+    wishes: list[Fault] = []
     waiting = layers[::-1]
     layer: Layer | None = None
     for span in task_boxes.box_spans(document, headed):
         while waiting and waiting[-1][0] < span.start:
             layer = waiting.pop()[1]
         task, wrong = task_boxes.from_box(document, span, layer)
-        if task or layer:  # a checklist elsewhere is no list of tasks
+        if task is None and layer is Layer.TESTING and not task_forms.has_bullets(document, span, nested=True):
+            wishes += wrong
+        elif task or layer:  # a checklist elsewhere is no list of tasks
             faults += wrong
         tasks += [task] if task else []
-    return tasks
+    return tasks, wishes
 
 
 def _duplicates(tasks: list[Task]) -> list[Fault]:

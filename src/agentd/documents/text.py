@@ -3,6 +3,7 @@
 Lines count from 1 and keep their endings; only a line feed ends a line. Spans include both ends.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,7 +12,10 @@ from agentd.errors import FormatInvalid
 
 BOM = "\ufeff"
 _BLANKS = " \t"
+_DIGITS = frozenset("0123456789")
 _TELLING = "#`~<"
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*+[.)]?[*_]{0,3}[ \t]++[*_]{0,3}")
+_YAML = re.compile(r"[ \t#]|-(?:[ \t]|$)|([A-Za-z_][\w-]*+:)(?:[ \t]|$)")
 
 
 class BadDocument(FormatInvalid):
@@ -58,8 +62,9 @@ class Heading:
 
     @property
     def key(self) -> str:
-        """The title as it is compared: `**Why:**` is `why`."""
-        return self.title.strip(" \t*_:").casefold()
+        """The title as it is compared: `**Why:**` is `why`, and so is `2. Why`."""
+        key = self.title.strip(" \t*_:")
+        return (_NUMBER.sub("", key, count=1) if key[:1] in _DIGITS else key).casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +233,7 @@ def parse(text: str, name: str) -> Document:
     _refuse_binary(text, name)
     contents = _contents(text)
     frontmatter = _frontmatter(contents)
-    skip = len(frontmatter) if frontmatter else 0
+    skip = frontmatter.end if frontmatter else 0
     marks, headings, fences, closing = _structure(contents, skip, may_comment="<!--" in text)
     sections = _sections(headings, len(contents))
     return Document(
@@ -335,15 +340,25 @@ def _refuse_binary(text: str, name: str) -> None:
 
 
 def _frontmatter(contents: tuple[str, ...]) -> Span | None:
-    """From a first line `---` to the next one; never closed it is a rule across the page."""
-    if not contents or contents[0].rstrip() != "---":
+    """From a first line `---` to the next one; never closed it is a rule across the page.
+
+    After blank lines it may be such a rule too, so there every line must look like YAML.
+    """
+    start = next((number for number, content in enumerate(contents, 1) if content.strip()), 0)
+    if not start or contents[start - 1].rstrip() != "---":
         return None
-    for number, content in enumerate(contents[1:], 2):
+    sure = start == 1
+    for number, content in enumerate(contents[start:], start + 1):
         # A tag at the margin is no YAML: the page has begun, and a `---` in a review block closes nothing.
         if content.startswith("<") and not content.startswith("<<"):
             return None
         if content.startswith(("---", "...")) and content.rstrip() in ("---", "..."):
-            return Span(1, number)
+            return Span(start, number) if sure else None
+        if start > 1 and content:
+            like = _YAML.match(content)
+            if like is None:
+                return None
+            sure = sure or like[1] is not None
     return None
 
 
@@ -355,11 +370,19 @@ def _heading(content: str, line: int) -> Heading | None:
     level = len(body) - len(title)
     if level > 6 or (title and title[0] not in _BLANKS):
         return None
-    title = title.strip()
-    open_title = title.rstrip("#")
-    if not open_title or open_title[-1] in _BLANKS:
-        title = open_title.rstrip()
-    return Heading(level, title, line)
+    return Heading(level, _title(title.strip()), line)
+
+
+def _title(title: str) -> str:
+    """Without the number signs that may close a heading; after a backslash they are its own."""
+    if not title.endswith("#"):
+        return title
+    before = title.rstrip("#")
+    if not before or before[-1] in _BLANKS:
+        return before.rstrip()
+    if before == "\\" or before[-2:] in (" \\", "\t\\"):
+        return before[:-1] + title[len(before) :]
+    return title
 
 
 def _sections(headings: tuple[Heading, ...], last: int) -> tuple[Section, ...]:

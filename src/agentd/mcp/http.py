@@ -3,9 +3,10 @@
 import hmac
 import json
 import os
+import signal
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -18,6 +19,7 @@ from agentd.tools.binding import Binding
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
+PATIENCE = 2  # seconds that open answers have when the server is stopped
 LARGEST = 4 * 1024 * 1024  # bytes of one request
 
 
@@ -50,8 +52,15 @@ def app(binding: Binding, port: int, token: str) -> ASGIApp:
     return TokenRequired(inner, token)
 
 
+def _stop(number: int, _frame: object) -> NoReturn:
+    """On the usual way out, so that the token file goes too; uvicorn raises the signal again when it is done."""
+    raise SystemExit(128 + number)
+
+
 def serve_http(binding: Binding, port: int, announce: Any) -> None:
     """Until it is stopped. `announce` is told the address and where the token is."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     token = os.urandom(32).hex()
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,7 +72,14 @@ def serve_http(binding: Binding, port: int, announce: Any) -> None:
     files.write(file, json.dumps({"url": url, "token": token, "pid": os.getpid()}).encode(), mode=0o600)
     try:
         announce(url, file)
-        config = uvicorn.Config(app(binding, port, token), log_level="warning", access_log=False, server_header=False)
+        config = uvicorn.Config(
+            app(binding, port, token),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=PATIENCE,
+        )
         uvicorn.Server(config).run(sockets=[listening])
     finally:
         file.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """The server over any transport: which tools it lists, and how a call is answered."""
 
+import signal
 import sys
 import traceback
 from typing import Any
@@ -72,4 +73,6 @@ def serve_stdio(binding: Binding) -> None:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
+    # The reading thread cannot be interrupted; a write is whole or not at all, so ending at once harms nothing.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(serve)

@@ -9,6 +9,7 @@ from agentd.documents.tasks import NAME as TASKS
 from agentd.documents.tasks import TaskList
 from agentd.rules.finding import Findings
 from agentd.rules.plan import Plan, spec_id
+from agentd.rules.specs import stray_ids
 
 
 def check_missing(plan: Plan, findings: Findings) -> None:
@@ -50,11 +51,12 @@ def check_coverage(
 ) -> None:
     """Every requirement has a task, every task a requirement. Of specs that could not be read nothing is said."""
     here = {f"{name}:{one.id}" for name, spec in specs.items() for one in spec.requirements}
+    told = {f"{name}:{id_}" for name, spec in specs.items() if spec.strays for id_ in stray_ids(spec)}
     hint = f"these are there: {', '.join(sorted(here)[:20])}" if here else "leave spec_ref out"
     for task in tasks.tasks:
         for reference in task.spec_refs:
             name, _, wanted = reference.partition(":")
-            if reference in here or name in unread or _is_in(main.get(name), wanted):
+            if reference in here or reference in told or name in unread or _is_in(main.get(name), wanted):
                 continue
             message = f"task {task.id}: {reference} is not there"
             findings.add(TASKS, task.at("spec_ref"), "spec-ref-unknown", message, hint)

@@ -1,6 +1,7 @@
 """Mechanical faults, mended: what needs no thought and can mean only one thing."""
 
 import re
+from collections.abc import Iterator
 
 from agentd.documents import frontmatter, spec
 from agentd.documents import text as base
@@ -8,7 +9,13 @@ from agentd.documents.text import BadDocument, Document, Heading, Span
 from agentd.rules.finding import Settings
 from agentd.rules.plan import KINDS, spec_id
 
-_LOOSE = re.compile(r"(?:requirement\s+)?((?:[A-Z]+-)?R?\d+)\s*(?:[:.)–—-]\s*)?(\S.*)", re.IGNORECASE)
+# After the id a mark that belongs to no number (`R1.1`), or a blank and the first word of a title.
+_LOOSE = re.compile(
+    r"(?:requirement\s++(?=\S))?((?:[A-Z]++-)?R\d++|(?<=\s)\d++)"
+    r"(?:\s*+[:.)](?!\d)\s*+|\s++[–—-]\s*+(?!\d)|[–—-]\s++|\s++(?!(?:and|or|to|vs|with)\b)(?=[^\W\d_]))"
+    r"(.*[^\W\d_].*)",
+    re.IGNORECASE,
+)
 
 
 def mend(name: str, data: bytes, change_id: str, base_version: int | None, settings: Settings) -> bytes:
@@ -32,7 +39,7 @@ def _headings(text: str, name: str, settings: Settings) -> str:
     document = base.parse(text, name)
     edits = []
     for title in settings.required_headings[KINDS.get(name, "spec")]:
-        alike = [heading for heading in document.headings if heading.key == title.casefold()]
+        alike = [one for one in document.headings if one.title.strip(" \t*_:").casefold() == title.casefold()]
         if len(alike) == 1 and alike[0].level != 2:
             edits.append(_retitled(document, alike[0], f"## {title}"))
     return document.replace_all(edits)
@@ -44,7 +51,7 @@ def _requirements(text: str, name: str, settings: Settings) -> str:
     found = spec.parse(text, name, settings.requirement_pattern)
     taken = {one.id for one in found.requirements}
     edits = []
-    for heading in found.strays:
+    for heading in _among_requirements(document, found.strays):
         match = _LOOSE.fullmatch(heading.title)
         if match is None:
             continue
@@ -54,6 +61,18 @@ def _requirements(text: str, name: str, settings: Settings) -> str:
             taken.add(id_)
             edits.append(_retitled(document, heading, title))
     return document.replace_all(edits)
+
+
+def _among_requirements(document: Document, strays: tuple[Heading, ...]) -> Iterator[Heading]:
+    """Elsewhere `#### R2 flow` speaks about a requirement."""
+    loose = set(strays)
+    inside = False
+    for heading in document.headings:
+        if heading in loose:
+            if inside:
+                yield heading
+        elif heading.level <= 2:
+            inside = heading.key == "requirements"
 
 
 def _frontmatter(text: str, name: str, change_id: str, base_version: int | None) -> str:

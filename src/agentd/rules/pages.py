@@ -5,13 +5,16 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
+from agentd.documents import text as base
 from agentd.documents.text import Document, Mark, Span
 from agentd.rules.finding import Findings, Settings
 from agentd.rules.plan import Page, Plan
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")
-_LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+<?([^)\s>]++)")
+# Not as a word of its own in capitals: alone on its line or in a list.
+_LATER = re.compile(r"^[ \t]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?[*_(]*+(todo|tbd)[*_).:…]*+[ \t\r]*+$", re.I | re.M)
+_LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|(?!<)([^)\s>]++))")
 _ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:|//|#")
 
 
@@ -22,8 +25,9 @@ def check_page(
     if not page.front.values:
         hint = "agentd validate --fix adds it"
         findings.add(page.name, 1, "frontmatter-missing", "there is no frontmatter", hint)
+    hidden = _left_open(page, findings) if page.document.closing else None
     for title in settings.required_headings[page.kind]:
-        if title not in needless:
+        if title not in needless and (hidden is None or hidden.section(title) is None):
             _heading(page, title, findings)
     lines, limit = len(page.document.contents), settings.max_lines[page.kind]
     if lines > limit:
@@ -31,6 +35,24 @@ def check_page(
         findings.add(page.name, limit + 1, "too-long", f"{lines} lines are more than a person reads", hint)
     _placeholders(page, findings)
     _links(page, plan, findings)
+
+
+def _left_open(page: Page, findings: Findings) -> Document:
+    """Tells of a fence or comment without an end, and gives what it hides."""
+    document = page.document
+    line = len(document.contents)
+    if document.closing == "-->":
+        what, end = "comment", "`-->`"
+        while line > 1 and document.marks[line - 2] == Mark.COMMENT and "-->" not in document.content(line - 1):
+            line -= 1
+    else:
+        what, end = "code fence", f"a line `{document.closing}`"
+        line = document.fences[-1].span.start
+    below = document.cut(Span(line + 1, len(document.lines)))
+    if below.strip():
+        message = f"the {what} opened in line {line} is never closed, so everything below is hidden"
+        findings.add(page.name, line, "heading-missing", message, f"close it with {end}")
+    return base.parse(below, page.name)
 
 
 def _heading(page: Page, title: str, findings: Findings) -> None:
@@ -52,7 +74,11 @@ def _says_something(document: Document, span: Span) -> bool:
 
 
 def _placeholders(page: Page, findings: Findings) -> None:
-    for line, word in _matches(page.document, _PLACEHOLDER, lambda match: match[0]):
+    found = _matches(page.document, _PLACEHOLDER, lambda match: match[0])
+    lower = page.document.text.lower()
+    if "todo" in lower or "tbd" in lower:
+        found += [one for one in _matches(page.document, _LATER, lambda match: match[1]) if not one[1].isupper()]
+    for line, word in found:
         hint = "say what it stands for, or put the word in backticks if it is meant"
         findings.add(page.name, line, "placeholder", f"{word} is left in the text", hint)
 
@@ -60,7 +86,7 @@ def _placeholders(page: Page, findings: Findings) -> None:
 def _links(page: Page, plan: Plan, findings: Findings) -> None:
     if "](" not in page.document.text:
         return
-    for line, target in _matches(page.document, _LINK, lambda match: match[1]):
+    for line, target in _matches(page.document, _LINK, lambda match: match[1] or match[2]):
         path = unquote(target.partition("#")[0])
         if _ELSEWHERE.match(target) or not path:
             continue

@@ -54,7 +54,7 @@ def open_page(name: str, data: bytes, findings: Findings) -> Page | None:
     try:
         text = base.decode(data, name)
         if name == "proposal.md" and "<review" in text:
-            text, _ = blocks.split(text)
+            text = blocks.own_part(text).rstrip("\r\n") + "\n"
         document = base.parse(text, name)
         return Page(name, KINDS.get(name, "spec"), document, frontmatter.read(document))
     except BadFrontmatter as error:

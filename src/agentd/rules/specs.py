@@ -8,6 +8,11 @@ from agentd.rules.finding import Findings, Settings
 from agentd.rules.plan import Page
 
 _UNTITLED = re.compile(r"(?:[A-Z]+-)?R\d+\s*[:.–—-]*$")
+_LIKE = re.compile(r"\brequirement\b|(?<![a-z0-9])(?:[a-z]++-)?(?:n?f?r|req)-?\d", re.IGNORECASE)
+_WORDS = re.compile(r"\w(?:[\w.-]*\w)?")
+_ID = re.compile(r"(?<![\w-])(?:[A-Za-z]++-)*+[A-Za-z]++\d++")
+_NUMBERED = re.compile(r"requirement\s++(\d++)", re.IGNORECASE)
+_LETTER = re.compile(r"[^\W_]")
 _WHEN = re.compile(r"\bWHEN\b")
 _THEN = re.compile(r"\bTHEN\b")
 _DEFAULT_SCENARIO = r"(?s)\bWHEN\b.*?\bTHEN\b"
@@ -16,7 +21,7 @@ _LONGEST = 65536  # a pattern of one's own is not let loose on more
 
 def check_spec(page: Page, spec: Spec, main: Spec | None, settings: Settings, findings: Findings) -> None:
     name = page.name
-    _requirements(name, spec, findings)
+    _requirements(name, spec, bool(page.document.closing), findings)
     _scenarios(name, spec, page.document, settings, findings)
     _references(name, spec, main, findings)
     for text, line in spec.unread:
@@ -29,8 +34,16 @@ def only_takes_away(spec: Spec) -> bool:
     return not spec.requirements and bool(spec.removed or spec.renamed)
 
 
-def _requirements(name: str, spec: Spec, findings: Findings) -> None:
+def stray_ids(spec: Spec) -> set[str]:
+    """The ids in headings that cannot be read as requirements; nobody else need be blamed for those."""
+    words = {word for one in spec.strays for part in (_WORDS, _ID) for word in part.findall(one.title)}
+    return words | {f"R{match[1]}" for heading in spec.strays for match in _NUMBERED.finditer(heading.title)}
+
+
+def _requirements(name: str, spec: Spec, is_cut: bool, findings: Findings) -> None:
     for heading in spec.strays:
+        if spec.requirements and not _LIKE.search(heading.title):
+            continue  # notes, or a name for a group
         if _UNTITLED.fullmatch(heading.title):
             hint = f"write `### {heading.title.rstrip(' :.–—-')}: Title`"
             findings.add(name, heading.line, "requirement-untitled", f"{heading.title} has no title", hint)
@@ -45,23 +58,31 @@ def _requirements(name: str, spec: Spec, findings: Findings) -> None:
             findings.add(name, requirement.line, "requirement-duplicate", message, "give it a free id")
     gone = {one.id for one in spec.removed if one.id}
     for requirement in spec.requirements:
+        if not requirement.text and requirement.own == (requirement.span,):
+            hint = f"write below `### {requirement.id}: …` what must hold"
+            findings.add(name, requirement.line, "requirement-untitled", f"{requirement.id} says nothing", hint)
         if requirement.id in gone:
             message = f"{requirement.id} is written here and removed as well"
             findings.add(name, requirement.line, "requirement-duplicate", message, "keep one of the two")
-    if not spec.requirements and not spec.strays and not only_takes_away(spec):
+    if not spec.requirements and not spec.strays and not only_takes_away(spec) and not is_cut:
         line = spec.lines.get("requirements", 1)
         hint = "write `### R1: Title` and below it what must hold"
         findings.add(name, line, "requirement-format", "there is no requirement", hint)
 
 
 def _scenarios(name: str, spec: Spec, document: Document, settings: Settings, findings: Findings) -> None:
+    first: dict[tuple[str, str], int] = {}
     for scenario in spec.scenarios:
+        line = first.setdefault((scenario.requirement, scenario.name), scenario.line)
+        if line != scenario.line and scenario.requirement and scenario.name:
+            message = f"the scenario '{scenario.name[:60]}' stands twice, first on line {line}"
+            findings.add(name, scenario.line, "requirement-duplicate", message, "give it another name")
         if not _is_well_formed(scenario, document, settings.scenario_pattern):
             message = f"the scenario '{scenario.name[:60]}' does not say WHEN and THEN"
             hint = "write `- **WHEN** what happens` and `- **THEN** what must follow`"
             findings.add(name, scenario.line, "scenario-format", message, hint)
     missing = settings.scenario_min_count - len(spec.scenarios)
-    if missing > 0 and not only_takes_away(spec):
+    if missing > 0 and not only_takes_away(spec) and not document.closing:
         line = spec.lines.get("acceptance_criteria", 1)
         message = f"{len(spec.scenarios)} scenarios; at least {settings.scenario_min_count} must be there"
         hint = "write `### Scenario: Name` with WHEN and THEN lines"
@@ -74,7 +95,13 @@ def _is_well_formed(scenario: Scenario, document: Document, pattern: re.Pattern[
             return True
         text = _text(document, scenario.span)
         when = _WHEN.search(text)  # in two looks: the pattern as a whole is quadratic
-        return bool(when and _THEN.search(text, when.end()))
+        then = _THEN.search(text, when.end()) if when else None
+        return bool(
+            when
+            and then
+            and _LETTER.search(text, when.end(), then.start())
+            and _LETTER.search(text[then.end() :].partition("\n\n")[0])
+        )
     return bool(pattern.search(_text(document, scenario.span)[:_LONGEST]))
 
 
@@ -87,7 +114,10 @@ def _references(name: str, spec: Spec, main: Spec | None, findings: Findings) ->
     there = {one.id for one in main.requirements} if main else set()
     either = there | {one.id for one in spec.requirements}
     titles = {one.name for one in main.scenarios} if main else set()
-    pointed = [(one.line, one.requirement) for one in spec.scenarios if one.requirement]
+    pointed = [(one.line, id_) for one in spec.scenarios for id_ in (one.requirement, *one.also) if id_]
+    strays = stray_ids(spec) if spec.strays else set()
+    # Of another spec, or of a heading that is told of already, nothing is said.
+    pointed = [(line, id_) for line, id_ in pointed if ":" not in id_ and id_ not in strays]
     _unknown(name, pointed, either, findings)
     if main:
         removed = [(one.span.start, one.id) for one in spec.removed if one.id]

@@ -36,7 +36,8 @@ def _check_spec_page(page: Page, plan: Plan, settings: Settings, findings: Findi
     except BadFrontmatter as error:
         findings.bad_frontmatter(error)
         return
-    specs[page.spec_id] = found
+    if not page.document.closing:  # what is hidden may be there
+        specs[page.spec_id] = found
     check_page(page, plan, settings, findings, _NEEDLESS if only_takes_away(found) else frozenset())
     check_spec(page, found, plan.main.get(page.spec_id), settings, findings)
 

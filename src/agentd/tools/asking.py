@@ -43,6 +43,7 @@ def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[s
     with binding.writing(change):
         if (change.folder / "proposal.md").exists():
             raise _too_late(change.id)
+        binding.settings()  # before there is a folder
         _make_folder(change)
         revised = (change.folder / name).exists()
         return store(binding, change, name, text, revised)
@@ -67,7 +68,7 @@ def _unborn(binding: Binding, change_id: str) -> Change:
     except ChangeNotFound:
         folder = binding.project.changes_in(binding.project.tree) / change_id
         foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.NAME}
-        if foreign or change_id in {one.id for one in places.archived()}:
+        if foreign or places.ended(change_id):
             what = f"{change_id} is taken"
             raise Refused("id-taken", what, f"use {ids.free(change_id, places.taken())}") from None
         return Change(binding.project, change_id, binding.project.tree, folder)

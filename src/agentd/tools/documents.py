@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from agentd import files
 from agentd.change import validation
-from agentd.change.folder import Change, document_hash
+from agentd.change.folder import Change
 from agentd.change.places import Found
+from agentd.documents.blocks import NAME, proposal_body
 from agentd.documents.text import BadDocument, decode
 from agentd.rules import Finding, Plan, counts, is_valid, validate
 from agentd.tools.binding import Binding
@@ -44,7 +46,7 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
     found = [one for one in check(binding, change) if one.file == name]
     return {
         "file": f"agentd/changes/{change.id}/{name}",
-        "sha256": document_hash(change.folder / name),
+        "sha256": files.digest((proposal_body(text) if name == NAME else text).encode()),
         "revised": revised,
         "validation": summary(found),
     }

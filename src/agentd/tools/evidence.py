@@ -49,6 +49,7 @@ def reader(binding: Binding) -> Callable[[str], str | None]:
 
     def read(path: str) -> str | None:
         try:
+            ground.check(path)
             if tree and not short_name(path, change) and not path.startswith(own):
                 text = git.run(change.tree, "show", f"{tree}:{os.path.join(prefix, path)}", failing="")
                 return text or None

@@ -69,9 +69,10 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _tasks(folder: Path) -> dict[str, int]:
+    path = folder / "tasks.md"
     try:
-        found = tasks.parse(decode((folder / "tasks.md").read_bytes(), "tasks.md")).tasks
-    except (FileNotFoundError, BadDocument):
-        found = ()
+        found = tasks.parse(decode(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
+    except (OSError, BadDocument):
+        found = ()  # validation tells about it
     done, waived = (sum(one.status is status for one in found) for status in (TaskStatus.DONE, TaskStatus.WAIVED))
     return {"done": done, "waived": waived, "total": len(found)}

@@ -123,6 +123,10 @@ class Ground:
                 raise _refusal(stop.why, name) from None
             return files.digest(_data(walk, name))
 
+    def check(self, path: str) -> None:
+        """Refuse what may not be named; the disk is not looked at."""
+        self._parts(path)
+
     def _walk(self) -> Walk:
         return Walk(self.root, self._may)
 

@@ -98,6 +98,8 @@ def _references(binding: Binding, change: Change) -> set[str]:
     pattern = binding.settings().requirement_pattern
     found: set[str] = set()
     for path in sorted((change.folder / "specs").glob("*.md")):
+        if not path.is_file():
+            continue  # opening a pipe would wait for ever
         try:
             one = spec.parse(base.decode(path.read_bytes(), path.name), path.name, pattern)
         except BadDocument:

@@ -73,7 +73,7 @@ def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
 
 
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative")
-_NOT_OURS = (".", ":(exclude)agentd")
+_NOT_OURS = (".", ":(exclude)agentd", ":(exclude,glob,icase)**/.env*", ":(exclude,glob,icase)**/.env*/**")
 _ACTIONS = {"A": "CREATE", "M": "MODIFY", "D": "DELETE", "T": "MODIFY"}
 
 

@@ -30,7 +30,7 @@ _CHANGE: dict[str, Shape] = {"change_id?": _ID}
 _NAMED: dict[str, Shape] = {"change_id": _ID}
 _LINE = Text(1, 500, line=True)
 _PATH = Text(1, 1024, line=True)
-_REFERENCE = Text(1, 160, line=True, pattern=r"[a-z0-9][a-z0-9-]{0,63}:[A-Za-z0-9][A-Za-z0-9.-]{0,63}", like="auth-flow:R1")
+_REFERENCE = Text(1, 160, line=True, pattern=r"[a-z0-9][a-z0-9-]{0,63}:[A-Za-z0-9.-]{1,64}", like="auth-flow:R1")
 _RANGE: dict[str, Shape] = {"offset?": Integer(1, 100_000_000), "limit?": Integer(1, 2000)}
 _RANGE_ABOUT = {"offset": "first line, from 1", "limit": "at most this many lines; 2000 if left out"}
 _PRIORITY = Choice(*Severity)
