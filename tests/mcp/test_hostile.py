@@ -197,6 +197,7 @@ def test_a_folder_that_turns_into_a_link_leads_nowhere(siege: Of) -> None:
     (room / "beside" / "user-model.md").write_text((specs / "user-model.md").read_text())
     swaps = [(on.on.box.root / "swap", "../beside"), (specs, str(room / "beside"))]
     over = threading.Event()
+    swapped: list[int] = []
 
     def swap() -> None:
         while not over.is_set():
@@ -205,7 +206,11 @@ def test_a_folder_that_turns_into_a_link_leads_nowhere(siege: Of) -> None:
                 folder.rename(away)
                 folder.symlink_to(target)
                 folder.unlink()
-                away.rename(folder)
+                while away.exists():  # a writer may have made the folder anew meanwhile, and be writing to it
+                    with contextlib.suppress(OSError):
+                        shutil.rmtree(folder, ignore_errors=True)
+                        away.rename(folder)
+            swapped.append(1)
 
     thread = threading.Thread(target=swap)
     thread.start()
@@ -221,6 +226,7 @@ def test_a_folder_that_turns_into_a_link_leads_nowhere(siege: Of) -> None:
         over.set()
         thread.join()
         shutil.rmtree(on.on.box.root / "swap")
+    assert len(swapped) > 10
     assert {path: path.read_bytes() for path in (room / "beside").iterdir()} == kept
     (room / "beside" / "user-model.md").unlink()
     on.is_alive()

@@ -119,7 +119,7 @@ def test_what_somebody_edited_meanwhile_is_not_overwritten(plan: Hands) -> None:
     path = plan.folder / "tasks.md"
     path.write_text(path.read_text() + "\nA person's note.\n")
     for name in ("create_tasks", "edit_file"):
-        assert plan.refused(name).startswith("stale: tasks.md changed since this session read it; read tasks.md again")
+        assert plan.refused(name).startswith("stale: tasks.md changed since this session read it; read ")
     assert "A person's note." in plan.call("read_file", {"path": "tasks.md"})
     plan.call("edit_file")
     assert "A person's note." in plan.text("tasks.md")
@@ -448,6 +448,17 @@ def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, proj
     assert told["revised"] is False
     assert unbound.call("create_clarifications", change_id="new-one")["revised"] is True
     assert entry.is_being_born(project.root / "agentd/changes/new-one")
+
+
+def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, project: Box) -> None:
+    unbound.call("create_clarifications", change_id="new-one")
+    path = project.root / "agentd/changes/new-one/clarifications.md"
+    path.write_text(path.read_text() + "\nBy hand.\n")
+    assert unbound.refused("create_clarifications", change_id="new-one").startswith("stale: clarifications.md changed")
+    unbound.call("read_file", {"path": "clarifications.md", "change_id": "add-oauth"})
+    assert unbound.refused("create_clarifications", change_id="new-one").startswith("stale: "), "another change's"
+    unbound.call("read_file", {"path": "agentd/changes/new-one/clarifications.md"})
+    assert unbound.call("create_clarifications", change_id="new-one")["revised"] is True
 
 
 def test_clarifications_come_before_a_proposal(unbound: Hands, project: Box) -> None:

@@ -14,7 +14,7 @@ from agentd.documents.clarifications import Clarifications, Question
 from agentd.errors import ChangeNotFound, NotCheckedOut
 from agentd.terms import Phase
 from agentd.tools.binding import Binding
-from agentd.tools.documents import store
+from agentd.tools.documents import current_text, store
 from agentd.tools.refusal import Refused
 
 QUESTIONS = "questions.json"
@@ -44,9 +44,9 @@ def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[s
         if (change.folder / "proposal.md").exists():
             raise _too_late(change.id)
         binding.settings()  # before there is a folder
+        old = current_text(binding, change, name) if change.folder.is_dir() else None
         _make_folder(change)
-        revised = (change.folder / name).exists()
-        return store(binding, change, name, text, revised)
+        return store(binding, change, name, text, old is not None)
 
 
 def _make_folder(change: Change) -> None:

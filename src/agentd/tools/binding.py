@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Binding:
-    """`seen` holds the hash of each document as this session last knew it; a document that moved since is stale."""
+    """`seen` holds the hash of each document (change, name) as this session last knew it; one that moved is stale."""
 
     project: Project
     stage: Stage = Stage.UNBOUND
     change: Change | None = None
     token: str | None = None
-    seen: dict[str, str | None] = field(default_factory=dict)
+    seen: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def change_of(self, arguments: dict[str, Any]) -> Change:
         """The bound change, or on an unbound server the one that was named."""
@@ -102,7 +102,7 @@ def bind(project: Project, change_id: str, stage: Stage, token: str) -> Binding:
     names += [f"specs/{path.name}" for path in sorted(specs.glob("*.md"))] if specs.is_dir() else []
     for name in names:
         try:
-            binding.seen[name] = ground.digest(name)
+            binding.seen[change.id, name] = ground.digest(name)
         except Refused:
             continue  # a link or folder in its place is told when it is asked for
     return binding

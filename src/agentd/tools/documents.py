@@ -23,8 +23,8 @@ def current_text(binding: Binding, change: Change, name: str) -> str | None:
     """The document as it is now, None if it is not there; refused if it moved since this session saw it."""
     ground = binding.ground(change)
     digest = ground.digest(name)
-    if digest != binding.seen.get(name):
-        instead = f"read {name} again, then repeat"
+    if digest != binding.seen.get((change.id, name)):
+        instead = f"read agentd/changes/{change.id}/{name} again, then repeat"
         raise Refused("stale", f"{name} changed since this session read it", instead)
     if digest is None:
         return None
@@ -42,7 +42,7 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
         raise Refused("too-large", f"{name} would have more than {SIZE // 1_000_000} MB", "split the document")
     binding.settings()  # whatever cannot be read is told before the write
     ground.write(name, data)
-    binding.seen[name] = ground.digest(name)
+    binding.seen[change.id, name] = files.digest(data)
     found = [one for one in check(binding, change) if one.file == name]
     return {
         "file": f"agentd/changes/{change.id}/{name}",

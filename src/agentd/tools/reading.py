@@ -1,9 +1,10 @@
 """Reading the project: files, folders, what the rules say, and what an implementation changed."""
 
 import os
+import re
 from typing import Any
 
-from agentd import git
+from agentd import files, git
 from agentd.change.folder import Change
 from agentd.documents import blocks
 from agentd.documents.text import BadDocument, decode
@@ -12,14 +13,13 @@ from agentd.tools.paths import File
 from agentd.tools.pieces import LINES, piece
 from agentd.tools.refusal import Refused, nearest
 
+_DOCUMENT = re.compile(r"agentd/changes/([^/]+)/((?:proposal|tasks|clarifications|specs/[^/]+)\.md)")
+
 
 def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
-    change = _maybe_change(binding, arguments)
-    ground = binding.ground(change)
-    file = ground.read(arguments["path"])
-    name = short_name(file.path, change)
-    if name:
-        binding.seen[name] = ground.digest(name)
+    file = binding.ground(_maybe_change(binding, arguments)).read(arguments["path"])
+    if document := _DOCUMENT.fullmatch(file.place):
+        binding.seen[document[1], document[2]] = files.digest(file.data)
     return piece(_text(file), arguments.get("offset", 1), arguments.get("limit", LINES))
 
 
