@@ -18,6 +18,7 @@ from agentd.tools.refusal import Refused
 from agentd.tools.table import tools_of
 
 NAME = "agentd"
+_QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them
 
 
 def build(binding: Binding) -> Server[Any]:
@@ -32,6 +33,8 @@ def build(binding: Binding) -> Server[Any]:
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = parameters.name, parameters.arguments
+        if name in _QUICK:
+            return _answer(binding, name, arguments)
         return await anyio.to_thread.run_sync(_answer, binding, name, arguments, limiter=one_at_a_time)
 
     return Server(

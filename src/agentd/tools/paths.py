@@ -6,6 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -173,30 +174,33 @@ class Ground:
         """A walk that stands where the path leads: in the change's folder if it is there, else from the root."""
         parts = self._parts(path)
         shown = "/".join(parts) or "."
-        starts = [self.folder.split("/")] if self.folder and parts else []
+        own = self.folder.split("/") if self.folder else []
+        starts = [own, []] if own and parts and parts[: len(own)] != own else [[]]
         misses = []
         with _told(shown, "read"):
-            for start in [*starts, []]:
-                with self._walk() as walk:
-                    miss = self._gone(walk, start, parts)
-                    if miss is None:
-                        yield walk, shown
-                        return
-                    misses.append(miss)
+            for asked_again in (False, True):  # what looks like it is only looked for when nothing was found
+                for start in starts:
+                    with self._walk() as walk:
+                        miss = self._gone(walk, start, parts, asked_again)
+                        if miss is None:
+                            yield walk, shown
+                            return
+                        misses.append(miss)
         raise _not_found(parts, misses)
 
-    def _gone(self, walk: Walk, start: list[str], parts: list[str]) -> _Miss | None:
+    def _gone(self, walk: Walk, start: list[str], parts: list[str], asked_again: bool) -> _Miss | None:
         try:
             walk.go([*start, *parts])
         except Stopped as stop:
             at = stop.at - len(start)
             if at >= 0 and stop.why not in (Why.ABSENT, Why.FILE):
                 raise _refusal(stop.why, "/".join(parts)) from None
-            direct = at >= 0 and stop.direct and stop.why is Why.ABSENT
+            direct = asked_again and at >= 0 and stop.direct and stop.why is Why.ABSENT
             return _Miss(at, stop.why, _near(walk, parts[at]) if direct else [])
         return None
 
 
+@lru_cache(4096)
 def _fold(name: str) -> str:
     """What a file system that ignores case, forms, invisible characters or endings could take the name for."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
