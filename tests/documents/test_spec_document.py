@@ -336,7 +336,8 @@ def test_scenarios_under_a_requirement_belong_to_it() -> None:
     assert (first.span, first.own) == (Span(3, 15), (Span(3, 6), Span(12, 15)))
     assert [one.span for one in found.scenarios[:2]] == [Span(7, 11), Span(20, 23)]
     assert found.strays == ()
-    assert found.scenarios_of("R1") == (found.scenarios[0], found.scenarios[2])
+    assert [one.requirement for one in found.scenarios].count("R1") == 2
+    assert found.scenarios[0].requirement == found.scenarios[2].requirement == "R1"
 
 
 def test_a_scenario_ends_where_the_next_one_starts() -> None:

@@ -87,10 +87,6 @@ class Spec:
     def requirement(self, id_: str) -> Requirement | None:
         return next((one for one in self.requirements if one.id == id_), None)
 
-    def scenarios_of(self, id_: str) -> tuple[Scenario, ...]:
-        """The scenarios of a requirement; with an empty id those of the whole spec."""
-        return tuple(one for one in self.scenarios if one.requirement == id_ or id_ in one.also)
-
 
 def parse(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
     document = base.parse(text, name)

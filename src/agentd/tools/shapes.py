@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from agentd.tools.refusal import Refused, nearest
 
@@ -10,13 +10,11 @@ _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Shape:
-    def schema(self) -> dict[str, Any]:
-        raise NotImplementedError
+class Shape(Protocol):
+    def schema(self) -> dict[str, Any]: ...
 
     def check(self, value: Any, where: str) -> Any:
         """The value, or a refusal that says what to send at that place."""
-        raise NotImplementedError
 
 
 class Text(Shape):

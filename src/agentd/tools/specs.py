@@ -5,6 +5,7 @@ from typing import Any
 from agentd.change.folder import Change
 from agentd.documents import blocks, frontmatter, proposal, spec, spec_writing
 from agentd.documents import text as base
+from agentd.documents.prose import unfenced
 from agentd.documents.spec import Priority, Removed, Renamed, Requirement, Scenario, Spec
 from agentd.documents.text import BadDocument
 from agentd.terms import Severity
@@ -93,7 +94,7 @@ def _spec(data: dict[str, Any], main: Spec | None) -> Spec:
         scenarios=tuple(_scenario(one, known) for one in data["scenarios"]),
         removed=removed,
         renamed=renamed,
-        flow=_mermaid(data.get("flow_diagram") or ""),
+        flow=unfenced(data.get("flow_diagram") or ""),
         version=None if main else 1,
         base_version=(main.version or 1) if main else None,
     )
@@ -150,11 +151,3 @@ def _unknown(what: str, known: set[str]) -> Refused:
     return Refused(
         "requirement-unknown", f"{what} is not there", f"use one of {', '.join(sorted(known)[:20]) or 'none'}"
     )
-
-
-def _mermaid(text: str) -> str:
-    """With or without its fence."""
-    lines = text.strip().splitlines()
-    if lines and lines[0].lstrip().startswith("```"):
-        lines = lines[1:-1] if lines[-1].strip().startswith("```") else lines[1:]
-    return "\n".join(lines).strip()
