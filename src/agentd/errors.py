@@ -14,7 +14,7 @@
     ├── AgentFailed          4
     ├── Busy                 5
     ├── StateError           6    what is on disk cannot be trusted
-    ├── OverBudget           7
+    ├── OverBudget           7    CallsUsedUp
     ├── Bug                 70
     └── Interrupted        130
 
@@ -118,7 +118,17 @@ class NotTrusted(SetupError):
 
 
 class AgentFailed(AgentdError):
+    """`cause` is a word of `agents.causes`; it is the code that programs read."""
+
     exit_code = 4
+
+    def __init__(self, message: str, hint: str | None = None, cause: str = "crashed") -> None:
+        super().__init__(message, hint)
+        self.cause = cause
+
+    @property
+    def code(self) -> str:
+        return self.cause
 
 
 class Busy(AgentdError):
@@ -133,6 +143,10 @@ class StateError(AgentdError):
 class OverBudget(AgentdError):
     exit_code = 7
     hint = "raise [budget] in agentd/config.toml, then run the command again"
+
+
+class CallsUsedUp(OverBudget):
+    hint = "raise limits.calls_per_step in agentd/config.toml, then run the command again"
 
 
 class Bug(AgentdError):

@@ -59,10 +59,10 @@ class Change:
             yield
 
     @contextlib.contextmanager
-    def running(self, command: str) -> Iterator[locks.Holder]:
+    def running(self, command: str) -> Iterator[locks.Held]:
         """The run lock: one workflow per change."""
-        with locks.run_lock(self._lock("run"), command) as holder:
-            yield holder
+        with locks.run_lock(self._lock("run"), command) as held:
+            yield held
 
     def active_run(self) -> locks.Holder | None:
         return locks.active_run(self._lock("run"))

@@ -32,6 +32,18 @@ class Holder:
         return f"'{self.command}' (process {self.pid}, since {self.since})"
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The run lock in our hands. Whoever is given `handle` holds it too, until the last of us lets go."""
+
+    holder: Holder
+    handle: int
+
+    @property
+    def token(self) -> str:
+        return self.holder.token
+
+
 @contextlib.contextmanager
 def write_lock(path: Path) -> Iterator[None]:
     with _opened(path) as handle:
@@ -41,7 +53,7 @@ def write_lock(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def run_lock(path: Path, command: str) -> Iterator[Holder]:
+def run_lock(path: Path, command: str) -> Iterator[Held]:
     """Held until the block ends; a second taker is told who holds it."""
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PROBE):
@@ -50,7 +62,7 @@ def run_lock(path: Path, command: str) -> Iterator[Holder]:
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
         try:
-            yield holder
+            yield Held(holder, handle)
         finally:
             os.ftruncate(handle, 0)
 

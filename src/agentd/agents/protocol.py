@@ -1,0 +1,116 @@
+"""What every adapter speaks: a brief in, a command out, and the lines of its stream as events (pure)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agentd.agents.causes import Cause
+from agentd.config import Agent
+from agentd.terms import Role
+
+Sessions = Literal["none", "preset", "captured"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brief:
+    """One call as agentd wants it; how a CLI is told so is its adapter's business."""
+
+    prompt: str
+    step: str
+    round: int
+    number: int
+    attempt: int
+    role: Role
+    access: Literal["read", "write"]
+    tree: Path  # the project in the change's work tree: where the agent works
+    folder: Path  # the call's own folder in the local room, for the files of `Command.files`
+    server: tuple[str, ...]  # the argument list that starts agentd's MCP server for this call
+    tools: tuple[str, ...]  # the tools that server offers, by their plain names
+    commands: tuple[str, ...] = ()  # shell commands that a maker of code may run
+    model: str | None = None  # None: the CLI's own default
+    reasoning: str | None = None
+    session: str | None = None  # the id to give a new session, where the CLI takes one
+    resume: str | None = None  # the session to go on with, instead of a new one
+    wall_secs: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What to start. `env` comes on top of the allowed variables; `files` are written into the call's folder first."""
+
+    argv: tuple[str, ...]
+    stdin: str
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Tokens of a call or a part of it; `tokens_in` includes `tokens_cached`. A cost is the agent's own figure."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: float | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """The assistant's own text: a part of it, in order."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Did:
+    """Something the agent did; `ok` None: it is only under way."""
+
+    kind: Literal["tool", "shell"]
+    text: str
+    ok: bool | None = None
+
+
+@dataclass(frozen=True)
+class SessionIs:
+    id: str
+
+
+@dataclass(frozen=True)
+class Used:
+    """Usage of one part of the call. A part that is told again replaces what was said of it; parts add up."""
+
+    usage: Usage
+    part: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The final event. A usage in it is the whole call's and replaces all parts."""
+
+    cause: Cause | None = None  # None: it ended well
+    message: str = ""
+    wait_secs: float | None = None  # how long a rate limit asks to wait
+    usage: Usage | None = None
+
+
+Heard = Said | Did | SessionIs | Used | Ended
+
+
+class Adapter(Protocol):
+    """One per kind of CLI. Nothing in it starts, reads or writes anything."""
+
+    install_hint: str
+    sessions: Sessions
+    final_event: bool  # a run without one has failed, whatever its exit code
+    states_cost: bool  # it reports its own figure, so a price is never unknown
+
+    def command(self, agent: Agent, brief: Brief) -> Command: ...
+
+    def read(self, line: str) -> Iterable[Heard]: ...
+
+    def failure(self, exit_code: int, errors: str) -> Ended | None:
+        """What the exit code and the end of stderr tell, where no final event told it."""
+        ...
