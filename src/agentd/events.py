@@ -194,9 +194,12 @@ class Entry:
     run: str | None
     event: Happened
 
-    def line(self) -> str:
+    def data(self) -> dict[str, Any]:
         head = {"seq": self.seq, "at": self.at, "change_id": self.change_id, "run": self.run}
-        return json.dumps({**head, "type": self.event.type, **self.event.data()}, ensure_ascii=False)
+        return {**head, "type": self.event.type, **self.event.data()}
+
+    def line(self) -> str:
+        return json.dumps(self.data(), ensure_ascii=False)
 
 
 def parse(line: str) -> Entry | None:

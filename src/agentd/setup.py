@@ -29,6 +29,10 @@ class Outcome:
     def changed(self) -> bool:
         return any(word != "kept" for word in self.files.values())
 
+    @property
+    def wrote_config(self) -> bool:
+        return any(name.endswith("agentd/config.toml") and word != "kept" for name, word in self.files.items())
+
 
 def lay_down(
     repo: git.Repo, root: Path, roles: Mapping[Role, str], checks: Sequence[Check], replace_config: bool

@@ -149,7 +149,7 @@ def test_while_a_run_is_active_only_its_own_token_writes(project: Box, change: C
 
 def test_every_transition_is_told_to_the_journal(change: Change) -> None:
     change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t"))
-    (entry_,) = change.journal().read()
+    [entry_], _ = change.journal().since(0)
     assert entry_.event.data() == {
         "from": "drafting",
         "to": "proposed",

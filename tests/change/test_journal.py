@@ -27,7 +27,7 @@ for number in range(40):
 def test_numbers_go_up_by_one_whoever_writes(box: Box) -> None:
     started = [subprocess.Popen([sys.executable, "-c", WRITE], cwd=box.root, env=box.env) for _ in range(5)]
     assert [process.wait() for process in started] == [0] * 5
-    entries = list(Journal(box.root / "journal.jsonl", "add-oauth", None).read())
+    entries, _ = Journal(box.root / "journal.jsonl", "add-oauth", None).since(0)
     assert [entry.seq for entry in entries] == list(range(1, 201))
 
 
@@ -37,7 +37,7 @@ def test_a_torn_last_line_is_passed_over_and_the_next_one_is_whole(tmp_path: Pat
     assert [warn(journal), warn(journal)] == [1, 2]
     path.write_bytes(path.read_bytes()[:-30])
     assert warn(journal) == 2
-    assert [entry.seq for entry in journal.read()] == [1, 2]
+    assert [entry.seq for entry in journal.since(0)[0]] == [1, 2]
     assert path.read_bytes().count(b"\n") == 3
 
 
@@ -48,4 +48,4 @@ def test_a_line_longer_than_one_look_back_is_found(tmp_path: Path) -> None:
 
 
 def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
-    assert list(Journal(tmp_path / "none.jsonl", "x", None).read()) == []
+    assert Journal(tmp_path / "none.jsonl", "x", None).since(0) == ([], 0)

@@ -57,40 +57,83 @@ def of_status(status: int) -> Cause | None:
     return Cause.SERVER_ERROR if 500 <= status <= 599 else _STATUS.get(status)
 
 
+def _code(numbers: str) -> str:
+    """An HTTP status said as one: a bare number may count anything."""
+    return (
+        rf"(?:\b(?:status|code|http(?:/[\d.]+)?|error|failed with)\b[\"']?(?: code)?\s?[:=(]?\s?(?:{numbers})\b"
+        rf"|^(?:{numbers}) [A-Z{{])"
+    )
+
+
+_KEY = r"\b(?:api.?key|(?:access|auth\w*|oauth|bearer|refresh) token|credentials?)\b"  # a lone token may be of a parser
+
 # The first that fits counts. Only for what a program says about its own failure, never for an agent's prose.
 _WORDS = (
-    (Cause.RATE_LIMITED, r"rate.?limit|too many requests|quota|resource.?exhausted|usage limit|\b429\b"),
-    (Cause.NOT_LOGGED_IN, r"not logged in|please (?:log|sign) ?in|login required|no api key|api key (?:is )?missing"),
-    (Cause.NOT_LOGGED_IN, r"not authenticated|auth method|run `?[\w-]+ (?:/?login|auth)"),
-    (Cause.KEY_REFUSED, r"(?:invalid|incorrect|expired|revoked)\b.{0,20}\b(?:key|token|credential)|\b40[13]\b"),
-    (Cause.KEY_REFUSED, r"unauthori[sz]ed|forbidden|permission.?denied.{0,20}api|(?:key|token).{0,20}not valid"),
+    (Cause.NOT_LOGGED_IN, r"\bnot logged in|please (?:re-?)?(?:log|sign) ?in|(?:login|sign-?in) required"),
+    (Cause.NOT_LOGGED_IN, r"log ?out and (?:log|sign) in|not authenticated|(?:set|select|choose) an auth method"),
+    (Cause.NOT_LOGGED_IN, r"\brun [`'\"]?(?:[\w-]+ )?/?(?:login|auth)\b|must specify the \w+_api_key"),
     (
-        Cause.MODEL_UNKNOWN,
-        r"model\b.{0,80}(?:not found|does not exist|not supported|unknown)|unknown model|no such model",
+        Cause.NOT_LOGGED_IN,
+        r"no api key|(?:missing|without an?) api key|api[ _]key\b.{0,30}(?:is missing|not set|not found)",
     ),
-    (Cause.SESSION_LOST, r"no (?:conversation|rollout|session) found|session not found|invalid session"),
-    (Cause.NETWORK_DOWN, r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ECONNRESET|ETIMEDOUT|ENETUNREACH|getaddrinfo"),
-    (Cause.NETWORK_DOWN, r"connection (?:refused|reset|error|timed out)|could not resolve|network (?:error|is unre)"),
-    (Cause.NETWORK_DOWN, r"name or service not known|fetch failed|name resolution"),
-    (Cause.SERVER_ERROR, r"\b5(?:00|02|03|04|29)\b|internal server error|overloaded|service unavailable|bad gateway"),
+    (Cause.KEY_REFUSED, r"credit balance is too low|insufficient_quota|payment required"),
+    (Cause.RATE_LIMITED, r"rate[ _-]?limit(?:ed|s?\b|_\w)|too many requests|resource[ _]?(?:has been )?exhausted"),
+    (Cause.RATE_LIMITED, r"(?:exceeded|exhausted|out of)\b.{0,40}\b(?:quota|capacity)"),
+    (Cause.RATE_LIMITED, r"\bquota\b.{0,40}\b(?:exceeded|exhausted|reached|resets?)\b"),
+    (
+        Cause.RATE_LIMITED,
+        r"\b(?:usage|hour|hourly|daily|weekly|session|request) limit (?:reached|exceeded)|hit your .{0,20}limit",
+    ),
+    (Cause.RATE_LIMITED, _code("429")),
+    (Cause.KEY_REFUSED, r"(?:invalid|incorrect|expired|revoked|wrong)\b.{0,20}\b" + _KEY),
+    (Cause.KEY_REFUSED, _KEY + r".{0,20}\b(?:not valid|invalid|expired|revoked|incorrect)"),
+    (Cause.KEY_REFUSED, r"\bunauthenticated\b|authentication_error|permission_(?:error|denied)"),
+    (Cause.KEY_REFUSED, _code("401|402|403")),
+    (Cause.MODEL_UNKNOWN, r"\bmodels?\b.{0,80}\b(?:not found|does not exist|not supported|not available)"),
+    (Cause.MODEL_UNKNOWN, r"\b(?:unknown|no such|invalid) model\b"),
+    (Cause.SESSION_LOST, r"no (?:conversation|rollout|session) found|\bsession (?:id )?.{0,60}not found"),
+    (Cause.SESSION_LOST, r"invalid session (?:id|identifier)"),
+    (
+        Cause.NETWORK_DOWN,
+        r"\b(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH)\b",
+    ),
+    (
+        Cause.NETWORK_DOWN,
+        r"\bconnection (?:was )?(?:refused|reset|error|timed out)|could not resolve (?:host|proxy)",
+    ),
+    (Cause.NETWORK_DOWN, r"network (?:error|is unreachable)|\bfetch failed|getaddrinfo|socket hang up"),
+    (Cause.NETWORK_DOWN, r"name or service not known|name resolution|error sending request|\brequest timed out"),
+    (Cause.NETWORK_DOWN, r"stream disconnected|stream closed before"),
+    (Cause.SERVER_ERROR, r"internal server error|\boverloaded(?:_error)?\b|service (?:is )?(?:currently )?unavailable"),
+    (Cause.SERVER_ERROR, r"bad gateway|gateway time-?out|" + _code("5(?:00|02|03|04|29)")),
 )
-_PATTERNS = tuple((cause, re.compile(words, re.IGNORECASE)) for cause, words in _WORDS)
-_WAIT = re.compile(
-    r"(?:retry|try again|reset|wait)[\w\s:\-\"']{0,40}?(?:in|after|:|-after|delay)\D{0,12}?"
-    r"(?:(\d+(?:\.\d+)?)\s*h(?:ours?)?\s*)?(?:(\d+(?:\.\d+)?)\s*m(?:in(?:ute)?s?)?\b\s*)?(?:(\d+(?:\.\d+)?)\s*(ms|s\b|sec\w*)?)?",
-    re.IGNORECASE,
+
+_AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?)"
+_SPAN = (
+    rf"(?:{_AMOUNT}\s?d(?:ays?)?[\s,]{{0,3}})?(?:{_AMOUNT}\s?h(?:(?:ou)?rs?)?[\s,]{{0,3}})?"
+    rf"(?:{_AMOUNT}\s?m(?:in(?:ute)?s?)?\b[\s,]{{0,3}}|{_AMOUNT}\s?m(?=\d))?"
+    rf"(?:{_AMOUNT}\s?s(?:ec(?:ond)?s?)?\b)?(?:{_AMOUNT}\s?m(?:illi)?s(?:ec(?:ond)?s?)?\b)?"
 )
+# "try again in 3 hours 12 minutes", "reset after 2h13m5s", "retryDelay": "34s", "please wait 20 seconds"
+_WAIT = (
+    r"\b(?:(?:retry|retrying|try again|resets?|available)(?: again)?(?: in| after)|wait(?: for)?|retry_?delay)"
+    rf"[\"':=\s]{{1,6}}{_SPAN}"
+)
+# A header has no unit: "Retry-After: 30", "retry-after-ms: 1500", "retry_delay_ms": 542
+_HEADER = r"\bretry[-_](?:after|delay)(?:[-_](ms|secs?|seconds))?[\"']?\s?[:=]\s?[\"']?(\d{1,9}(?:\.\d{1,9})?)\b"
+_SECONDS = (86400, 3600, 60, 60, 1, 0.001)
 
 
 def of_words(text: str) -> Cause | None:
-    return next((cause for cause, pattern in _PATTERNS if pattern.search(text)), None)
+    # `re` keeps what it compiled: only a failure pays for these, not every start of a program that knows the causes.
+    return next((cause for cause, words in _WORDS if re.search(words, text, re.IGNORECASE | re.MULTILINE)), None)
 
 
 def stated_wait(text: str) -> float | None:
     """The seconds a rate limit asks to wait, where its words say so."""
-    for match in _WAIT.finditer(text):
-        hours, minutes, seconds, unit = match.groups()
-        if hours or minutes or seconds:
-            last = float(seconds or 0) / (1000 if unit == "ms" else 1)
-            return float(hours or 0) * 3600 + float(minutes or 0) * 60 + last
+    if header := re.search(_HEADER, text, re.IGNORECASE):
+        return float(header[2]) * (0.001 if header[1] and header[1].lower() == "ms" else 1)
+    for match in re.finditer(_WAIT, text, re.IGNORECASE):
+        if any(match.groups()):
+            return sum(float(amount or 0) * unit for amount, unit in zip(match.groups(), _SECONDS, strict=True))
     return None

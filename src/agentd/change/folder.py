@@ -27,6 +27,7 @@ class Change:
     id: str
     tree: str  # the work tree it lives in
     folder: Path
+    run: str | None = None  # the run that works on it, as the journal names it
 
     def read(self) -> State:
         return read_state(self.folder)
@@ -67,10 +68,10 @@ class Change:
     def active_run(self) -> locks.Holder | None:
         return locks.active_run(self._lock("run"))
 
-    def journal(self, run: str | None = None) -> "Journal":
+    def journal(self) -> "Journal":
         from agentd.change.journal import Journal  # late: events cost more than reading a change
 
-        return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, run)
+        return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
 
     def records(self) -> tuple[records.Record, ...]:
         return read_records(self.folder)

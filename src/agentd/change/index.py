@@ -155,8 +155,9 @@ def summarize(path: str) -> Summary:
 
     folder = Path(path)
     try:
-        counts = open_counts(standing(folders.read_records(folder)))
-        return _row(folders.read_state(folder), tuple(counts.values()))
+        state = folders.read_state(folder)
+        counts = open_counts((*standing(folders.read_records(folder)), *state.findings))
+        return _row(state, tuple(counts.values()))
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)
 

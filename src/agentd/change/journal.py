@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from agentd import clock, events
@@ -26,15 +25,16 @@ class Journal:
             file.write((b"\n" if torn else b"") + entry.line().encode() + b"\n")
         return entry
 
-    def read(self) -> Iterator[events.Entry]:
-        """From the first on; a line torn by a crash is passed over."""
+    def since(self, offset: int) -> tuple[list[events.Entry], int]:
+        """The entries behind that place in the file, and the place behind the last whole line."""
         try:
-            with open(self._path, encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    if entry := events.parse(line):
-                        yield entry
+            with open(self._path, "rb") as file:
+                file.seek(offset)
+                whole, line_end, _ = file.read().rpartition(b"\n")
         except FileNotFoundError:
-            return
+            return [], offset
+        lines = whole.decode("utf-8", "replace").split("\n") if line_end else []
+        return [entry for line in lines if (entry := events.parse(line))], offset + len(whole) + len(line_end)
 
 
 def _last(handle: int) -> tuple[int, bool]:

@@ -49,7 +49,11 @@ def write_lock(path: Path) -> Iterator[None]:
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PATIENCE):
             raise Busy(f"another process has been writing for {_PATIENCE:.0f} seconds ({path})")
-        yield
+        os.utime(handle)  # before and after: a guard around another change's agent sees that we were at work
+        try:
+            yield
+        finally:
+            os.utime(handle)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentd import machine, yaml12
+from agentd.documents.records import Finding, finding_data, read_finding
 from agentd.errors import StateError
 from agentd.fields import Fields
 from agentd.terms import GitSetup, Lane, Phase, StepStatus
@@ -110,6 +111,7 @@ class State:
     history: tuple[Moved, ...] = ()
     llm_calls: tuple[Call, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[Finding, ...] = ()  # agentd's own, until the next round's record takes them up
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -174,6 +176,7 @@ def parse(text: str) -> State:
         history=tuple(_moved(row) for row in fields.items("history")),
         llm_calls=calls,
         checks=tuple(row.rest() for row in fields.items("checks")),
+        findings=tuple(read_finding(row) for row in fields.items("findings")),
         extra=fields.rest(),
     )
 
@@ -199,10 +202,13 @@ def render(state: State) -> str:
         "total_tokens_in": sum(call.tokens_in for call in state.llm_calls),
         "total_tokens_out": sum(call.tokens_out for call in state.llm_calls),
         "checks": [dict(check) for check in state.checks],
+        "findings": [finding_data(finding) for finding in state.findings],
         **state.extra,
     }
     if state.phase is Phase.DRAFTING:
         del data["phase"]
+    if not state.findings:
+        del data["findings"]
     return yaml12.dump(data)
 
 

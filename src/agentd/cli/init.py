@@ -1,14 +1,15 @@
 """`agentd init`: the files, the checks and the roles a project begins with."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agentd import config, detect, git, register, setup
+from agentd import config, detect, git, register, setup, trust
 from agentd.cli import output, table
-from agentd.errors import NoProject, Unanswered, UsageError
+from agentd.errors import AgentdError, NoProject, Unanswered, UsageError
 from agentd.project import current_folder, find_project
 
 _Answers = dict[str, register.Answer]
@@ -40,6 +41,7 @@ def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: 
     agents = detect.find_agents(os.environ, Path(os.path.expanduser("~")))
     roles, checks = detect.map_roles(agents), detect.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, replace)
+    untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
     in_force = config.load(root / "agentd" / "config.toml")
     answers = register.add(repo, root) if add else {}
     committed = _commit(repo, outcome, commit, asked, yes)
@@ -49,7 +51,7 @@ def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: 
         "copy": str(outcome.copy) if outcome.copy else None,
         "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
         "roles": {str(role): name for role, name in in_force.roles.items()},
-        "notes": [*_ignored(repo, root), *detect.notes(agents, in_force.roles)],
+        "notes": [*_ignored(repo, root), *untrusted, *detect.notes(agents, in_force.roles)],
         "committed": committed,
         "to_commit": None if committed or not setup.uncommitted(repo, outcome) else _git_commands(root),
         **_report(answers),
@@ -104,6 +106,15 @@ def _commit(repo: git.Repo, outcome: setup.Outcome, commit: bool | None, asked: 
         setup.commit(repo, names)
         return True
     return False
+
+
+def _trust(root: Path, checks: Sequence[config.Check]) -> list[str]:
+    """What we just wrote needs no second look. Where that cannot be kept, set-up is done all the same."""
+    try:
+        trust.give(find_project(str(root)), map(trust.check_item, checks), os.environ)
+        return []
+    except (AgentdError, OSError) as error:
+        return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
 
 
 def _ignored(repo: git.Repo, root: Path) -> list[str]:

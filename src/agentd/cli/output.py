@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -49,10 +49,17 @@ def width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def show(command: str, as_json: bool, data: dict[str, Any], text: Callable[[], str], exit_code: int = 0) -> int:
+def show(
+    command: str,
+    as_json: bool,
+    data: dict[str, Any],
+    text: Callable[[], str],
+    exit_code: int = 0,
+    error: AgentdError | None = None,
+) -> int:
     if as_json:
         head = {"schema_version": SCHEMA, "command": command}
-        _print(_json({**head, **data, "error": None, "exit_code": exit_code}))
+        _print(_json({**head, **data, "error": _problem(error) if error else None, "exit_code": exit_code}))
     else:
         _print(text())
     return exit_code
@@ -75,6 +82,16 @@ def _print(text: str) -> None:
         raise
 
 
+def stream(lines: Iterable[str]) -> None:
+    """Line by line, as they come, until there are no more or nobody reads on."""
+    try:
+        for line in lines:
+            click.echo(line, color=True)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        quiet()
+
+
 def quiet() -> None:
     """Nothing more can be written; keep Python from trying again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -88,8 +105,7 @@ def tell(text: str) -> None:
 def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]) -> int:
     if "--json" in arguments:
         command = next((word for word in arguments if word in commands), None)
-        problem = {"code": error.code, "message": error.message, "hint": error.hint}
-        data = {"schema_version": SCHEMA, "command": command, "error": problem, "exit_code": error.exit_code}
+        data = {"schema_version": SCHEMA, "command": command, "error": _problem(error), "exit_code": error.exit_code}
         with contextlib.suppress(OSError):
             _print(_json(data))
     else:
@@ -97,6 +113,10 @@ def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]
         if error.hint:
             tell(f"  {click.style('→', fg='cyan')} {error.hint}")
     return error.exit_code
+
+
+def _problem(error: AgentdError) -> dict[str, str]:
+    return {"code": error.code, "message": error.message, "hint": error.hint}
 
 
 @cache

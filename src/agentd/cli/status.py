@@ -63,7 +63,8 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
 
     assert found.folder
     state = read_state(Path(found.folder))
-    open_ones = [f for f in standing(read_records(Path(found.folder))) if f.state.is_open]
+    known = (*standing(read_records(Path(found.folder))), *state.findings)
+    open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     return {
         **report.row(project, found),

@@ -26,6 +26,11 @@ def clean(text: str) -> str:
     return _CONTROL.sub("�", " ".join(text.split()))
 
 
+def harmless(line: str) -> str:
+    """The line as it is, without anything that a terminal would obey."""
+    return _CONTROL.sub("�", line.expandtabs())
+
+
 def shorten_end(text: str, width: int) -> str:
     """The line cut at the end with an ellipsis, its spaces kept."""
     if columns(text) <= width:

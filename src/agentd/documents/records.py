@@ -122,7 +122,7 @@ def parse(text: str, name: str) -> Record:
         made_by=fields.text("made_by", ""),
         at=fields.text("at"),
         judged=fields.mapping("judged"),
-        findings=tuple(_finding(row) for row in fields.items("findings")),
+        findings=tuple(read_finding(row) for row in fields.items("findings")),
         previous=tuple(_previous(row) for row in fields.items("previous")),
         answers=tuple(_answer(row) for row in fields.items("answers")),
         edits=tuple(_edit(row) for row in fields.items("edits")),
@@ -139,7 +139,7 @@ def render(record: Record) -> str:
     }
     if record.checks is not None:
         data["checks"] = [dict(check) for check in record.checks]
-    data["findings"] = [_plain_finding(finding) for finding in record.findings]
+    data["findings"] = [finding_data(finding) for finding in record.findings]
     data["previous"] = [_plain(word) for word in record.previous]
     data["answers"] = [_plain(answer) for answer in record.answers]
     data["edits"] = [_plain(edit) for edit in record.edits]
@@ -162,7 +162,7 @@ _HEAD = (
 )
 
 
-def _plain_finding(finding: Finding) -> dict[str, Any]:
+def finding_data(finding: Finding) -> dict[str, Any]:
     data = _plain(finding)
     evidence = finding.evidence
     data["evidence"] = None if evidence is None else {k: v for k, v in _plain(evidence).items() if v is not None}
@@ -184,7 +184,7 @@ def _word(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _finding(row: Fields) -> Finding:
+def read_finding(row: Fields) -> Finding:
     return Finding(
         id=row.text("id"),
         severity=row.choice("severity", Severity),

@@ -13,7 +13,7 @@ from agentd.documents.text import BadDocument
 from agentd.rules.tasks import path_problem
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, main_specs, once, readable, store
-from agentd.tools.guard import refuse_edit
+from agentd.tools.edit_rules import refuse_edit
 from agentd.tools.refusal import Refused, nearest
 
 

@@ -1,0 +1,69 @@
+"""Any program as an agent: the prompt on stdin, the answer as plain text on stdout."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from agentd.agents import causes
+from agentd.agents.protocol import Brief, Command, Ended, Heard, Said, Sessions
+from agentd.config import Agent
+from agentd.errors import BadConfig
+
+MCP_CONFIG = "mcp.json"
+_PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
+_LAST_LINES = 10  # of stderr: a program says at the end why it ended, and what stands before is a log
+_LAST_CHARS = 4000
+
+
+class AnyProgram:
+    install_hint = "install the program that its `command` names, or name another one in agentd/config.toml"
+    sessions: Sessions = "none"
+    final_event = False
+    states_cost = False
+
+    def command(self, agent: Agent, brief: Brief) -> Command:
+        used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
+        if "model" in used and brief.model is None:
+            raise BadConfig(
+                f"the args of agents.{agent.name} use {{model}}, but no model is named for a change of this complexity",
+                f"add it to [[agents.{agent.name}.models]] in agentd/config.toml",
+            )
+        values = {
+            "model": brief.model or "",
+            # Without sessions of its own, the program still gets an id that no other call has.
+            "session": brief.session or brief.folder.name,
+            "tree": str(brief.tree),
+            "mcp_config": str(brief.folder / MCP_CONFIG),
+        }
+        return Command(
+            argv=(agent.command, *(_filled(text, values) for text in agent.args)),
+            stdin=brief.prompt,
+            cwd=brief.tree,
+            files={MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
+        )
+
+    def read(self, line: str) -> Iterable[Heard]:
+        return (Said(line.rstrip("\r\n") + "\n"),)
+
+    def failure(self, exit_code: int, errors: str) -> Ended | None:
+        words = _last_words(errors)
+        cause = causes.of_words(words) if exit_code else None
+        if cause is None:
+            return None
+        return Ended(cause=cause, message=words.rpartition("\n")[2], wait_secs=causes.stated_wait(words))
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Only these exact words are replaced, in one pass; every other brace stays."""
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+
+def _mcp_config(server: tuple[str, ...]) -> str:
+    """The form that most programs read."""
+    program, *arguments = server
+    return json.dumps({"mcpServers": {"agentd": {"command": program, "args": arguments}}}, indent=2) + "\n"
+
+
+def _last_words(errors: str) -> str:
+    lines = [line.strip() for line in errors[-_LAST_CHARS:].splitlines() if line.strip()]
+    return "\n".join(lines[-_LAST_LINES:])

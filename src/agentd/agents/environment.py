@@ -1,0 +1,37 @@
+"""What of our environment an agent gets: an allow-list, and what its configuration names (pure)."""
+
+import os.path
+import re
+from collections.abc import Mapping
+
+from agentd.config import Agent
+
+_BASICS = ("PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
+_ALWAYS = frozenset((*_BASICS, *_PROXIES, *map(str.lower, _PROXIES), *_CERTIFICATES))
+
+# How a CLI marks the processes it starts. One that finds its own mark refuses to start, or joins the caller's session.
+_SESSION = re.compile(
+    r"CLAUDECODE"
+    r"|CLAUDE_CODE_(?:ENTRYPOINT|SSE_PORT|EXECPATH|\w*SESSION\w*|REMOTE\w*|AGENT_\w+|TEAM_\w+)"
+    r"|GEMINI_CLI|GEMINI_(?:CLI_)?SESSION\w*"
+    r"|CODEX_(?:SANDBOX\w*|THREAD\w*|SESSION\w*|CI|INTERNAL_ORIGINATOR_OVERRIDE)"
+)
+
+
+def allowed(agent: Agent, environ: Mapping[str, str]) -> dict[str, str]:
+    named = set(agent.env)
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if (name in _ALWAYS or name.startswith("LC_") or name in named) and not _SESSION.fullmatch(name)
+    }
+    if "PATH" in passed:
+        passed["PATH"] = _absolute(passed["PATH"])
+    return passed
+
+
+def _absolute(path: str) -> str:
+    """An entry that is relative, or empty, would let the repository choose which program runs."""
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))

@@ -1,0 +1,305 @@
+"""A playbook: what a scripted agent does, by step, round and attempt. Text -> data, strictly (pure).
+
+    steps:
+      proposal-gen:            # any round, any attempt
+        - say: Reading the project.
+        - call: create_proposal
+          with: {summary: ...}
+        - usage: {in: 15234, out: 892, cached: 0, cost: 0.00188, model: x}
+      challenge/2: [...]       # round 2
+      challenge/2/1: [...]     # round 2, attempt 1; `challenge/*/1` is attempt 1 of any round
+      tasks-review#2: [...]    # the second of its kind in a round
+      spec-gen-*: [...]        # a pattern; a full name wins over it
+
+The most specific entry plays. Actions: say, call (with, refused), write (text), edit (old, new), delete, usage, wait,
+expect (a text the prompt must have), fault (wait, code, message), which is the last one.
+"""
+
+import math
+import os.path
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from agentd import yaml12
+from agentd.agents.causes import Cause
+from agentd.errors import SetupError
+from agentd.terms import SPEC_STEPS, STEPS, is_step
+
+
+class BadPlaybook(SetupError):
+    hint = "mend the playbook, then run the command again"
+
+
+@dataclass(frozen=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """Of a tool of the MCP server; `refused`: that it says no is what is expected."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    refused: bool
+
+
+@dataclass(frozen=True)
+class Write:
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Delete:
+    path: str
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Tokens used since the last one; a cost only where the playbook gives one."""
+
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    cost: float | None
+    model: str | None
+
+
+@dataclass(frozen=True)
+class Wait:
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Expect:
+    text: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How the run fails: a word of `TOLD`, told in a final event, or of `SUDDEN`, without one."""
+
+    kind: str
+    wait: float | None
+    code: int
+    message: str
+
+
+Action = Say | Call | Write | Edit | Delete | Spend | Wait | Expect | Fault
+
+TOLD = {
+    Cause.RATE_LIMITED: "429 Too Many Requests",
+    Cause.SERVER_ERROR: "503 Service Unavailable",
+    Cause.NETWORK_DOWN: "connect ECONNREFUSED",
+    Cause.NOT_LOGGED_IN: "not logged in",
+    Cause.KEY_REFUSED: "invalid API key",
+    Cause.MODEL_UNKNOWN: "the model does not exist",
+    Cause.SESSION_LOST: "session not found",
+}
+SUDDEN = ("crash", "die", "hang", "garbage", "silent-end")
+
+
+class Turn(NamedTuple):
+    """Which call is played."""
+
+    step: str
+    round: int
+    number: int
+    attempt: int
+
+    def __str__(self) -> str:
+        number = f", number {self.number}" if self.number > 1 else ""
+        return f"{self.step}{number}, round {self.round}, attempt {self.attempt}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """None stands for any."""
+
+    name: str  # of a step, or a pattern with `*`
+    number: int | None
+    round: int | None
+    attempt: int | None
+    actions: tuple[Action, ...]
+
+    def fits(self, turn: Turn) -> bool:
+        here = ((self.number, turn.number), (self.round, turn.round), (self.attempt, turn.attempt))
+        return all(mine in (None, given) for mine, given in here) and fnmatchcase(turn.step, self.name)
+
+    @property
+    def weight(self) -> tuple[bool, int, int, bool, bool]:
+        """The heaviest that fits is the most specific."""
+        given = [part is not None for part in (self.round, self.number, self.attempt)]
+        return "*" not in self.name, len(self.name.replace("*", "")), sum(given), given[0], given[1]
+
+
+@dataclass(frozen=True)
+class Playbook:
+    file: str
+    entries: tuple[Entry, ...]
+
+    def find(self, turn: Turn) -> tuple[Action, ...]:
+        fitting = [entry for entry in self.entries if entry.fits(turn)]
+        if not fitting:
+            raise BadPlaybook(f"the playbook has nothing for {turn} ({self.file})")
+        return max(fitting, key=lambda entry: entry.weight).actions
+
+
+def parse(text: str, file: str) -> Playbook:
+    try:
+        data = yaml12.load(text)
+    except yaml12.BadYaml as error:
+        raise BadPlaybook(f"{file}, line {error.line}: {error.message}") from None
+    if not isinstance(data, dict):
+        raise BadPlaybook(f"{file}: a playbook starts with `steps:`")
+    _known(data, ("steps",), file, "key")
+    steps = data.get("steps")
+    if not isinstance(steps, dict):
+        raise BadPlaybook(f"{file}: `steps` must name the steps and what is done in each")
+    return Playbook(file, tuple(_entry(key, actions, file) for key, actions in steps.items()))
+
+
+_KEY = re.compile(r"(?P<name>[a-z0-9*-]+)(?:#(?P<number>[^/]*))?(?:/(?P<round>[^/]*))?(?:/(?P<attempt>[^/]*))?")
+
+
+def _entry(key: Any, actions: Any, file: str) -> Entry:
+    where = f"{file}: step {key}"
+    match = _KEY.fullmatch(key) if isinstance(key, str) else None
+    if not match:
+        raise BadPlaybook(f"{where}: a step is written name, name/round or name/round/attempt")
+    name = match["name"]
+    if "*" not in name and not is_step(name):
+        raise BadPlaybook(f"{where}: there is no step {name}{_like(name, (*STEPS, *SPEC_STEPS))}")
+    if not isinstance(actions, list):
+        raise BadPlaybook(f"{where}: what is done must be a list of actions")
+    numbers = {part: _number(match[part], part, where) for part in ("number", "round", "attempt")}
+    made = tuple(_action(action, f"{where}, action {place}") for place, action in enumerate(actions, 1))
+    if any(isinstance(action, Fault) for action in made[:-1]):
+        raise BadPlaybook(f"{where}: a fault ends the run, so it must be the last action")
+    return Entry(name=name, actions=made, **numbers)
+
+
+def _number(text: str | None, part: str, where: str) -> int | None:
+    if text is None or text == "*":
+        return None
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        raise BadPlaybook(f"{where}: the {part} must be a number")
+    return int(text)
+
+
+class _Parts:
+    """The keys of one action, taken out one by one in the type they must have."""
+
+    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+        self._data = data
+        self.where = where
+
+    def text(self, key: str, default: str | None = None) -> str:
+        return str(self._checked(key, lambda value: isinstance(value, str), "text", default))
+
+    def path(self, key: str) -> str:
+        path = self.text(key)
+        if not path or os.path.isabs(path) or ".." in path.split("/"):
+            raise BadPlaybook(f"{self.where}: {key} must be a path within the working folder")
+        return path
+
+    def flag(self, key: str) -> bool:
+        return bool(self._checked(key, lambda value: isinstance(value, bool), "true or false", False))
+
+    def count(self, key: str, default: int | None = None, most: int = 10**12) -> int:
+        words = f"a whole number from 0 to {most}"
+        return int(self._checked(key, lambda value: type(value) is int and 0 <= value <= most, words, default))
+
+    def amount(self, key: str) -> float | None:
+        if key not in self._data:
+            return None
+        return float(self._checked(key, _is_amount, "a number, not below 0", None))
+
+    def mapping(self, key: str) -> "_Parts":
+        return _Parts(self.plain(key), f"{self.where}: {key}")
+
+    def plain(self, key: str) -> dict[str, Any]:
+        return dict(self._checked(key, lambda value: isinstance(value, dict), "a mapping", {}))
+
+    def only(self, *keys: str) -> None:
+        _known(self._data, keys, self.where, "key")
+
+    def _checked(self, key: str, fits: Callable[[Any], bool], words: str, default: Any) -> Any:
+        if key not in self._data and default is not None:
+            return default
+        value = self._data.get(key)
+        if not fits(value):
+            raise BadPlaybook(f"{self.where}: {key} must be {words}")
+        return value
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and value >= 0
+
+
+# By the word that names the action, its further keys and how it is read.
+_ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_Parts], Action]]] = {
+    "say": ((), lambda parts: Say(parts.text("say"))),
+    "call": (("with", "refused"), lambda parts: Call(parts.text("call"), parts.plain("with"), parts.flag("refused"))),
+    "write": (("text",), lambda parts: Write(parts.path("write"), parts.text("text"))),
+    "edit": (("old", "new"), lambda parts: Edit(parts.path("edit"), parts.text("old"), parts.text("new"))),
+    "delete": ((), lambda parts: Delete(parts.path("delete"))),
+    "usage": ((), lambda parts: _spend(parts.mapping("usage"))),
+    "wait": ((), lambda parts: Wait(parts.amount("wait") or 0)),
+    "expect": ((), lambda parts: Expect(parts.text("expect"))),
+    "fault": (("wait", "code", "message"), lambda parts: _fault(parts)),
+}
+
+
+def _action(data: Any, where: str) -> Action:
+    if not isinstance(data, dict) or not data:
+        raise BadPlaybook(f"{where}: an action is written as `say: text`, `call: tool` and so on")
+    # `wait` is an action of its own only where no other word names one.
+    name = next((key for key in data if key in _ACTIONS and key != "wait"), next(iter(data)))
+    if name not in _ACTIONS:
+        raise BadPlaybook(f"{where}: unknown action {name}{_like(name, _ACTIONS)}")
+    further, make = _ACTIONS[name]
+    parts = _Parts(data, where)
+    parts.only(name, *further)
+    return make(parts)
+
+
+def _spend(parts: _Parts) -> Spend:
+    parts.only("in", "out", "cached", "cost", "model")
+    model = parts.text("model", "")
+    return Spend(
+        parts.count("in", 0), parts.count("out", 0), parts.count("cached", 0), parts.amount("cost"), model or None
+    )
+
+
+def _fault(parts: _Parts) -> Fault:
+    kind = parts.text("fault")
+    known = (*TOLD, *SUDDEN)
+    if kind not in known:
+        raise BadPlaybook(f"{parts.where}: unknown fault {kind}{_like(kind, known)}")
+    return Fault(kind, parts.amount("wait"), parts.count("code", 1, most=255), parts.text("message", ""))
+
+
+def _known(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> None:
+    known = tuple(known)
+    for key in data:
+        if key not in known:
+            raise BadPlaybook(f"{where}: unknown {what} {key}{_like(key, known)}")
+
+
+def _like(word: Any, known: Iterable[str]) -> str:
+    from agentd.config.writing import nearest  # late: the player must start quickly, and only a mistake needs it
+
+    found = nearest(str(word), known)
+    return f"; did you mean {found}?" if found else f"; there is {', '.join(known)}"

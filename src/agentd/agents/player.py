@@ -1,0 +1,232 @@
+"""The scripted agent's own process: plays a playbook's entry and speaks JSON lines on stdout.
+
+Started as `python -P -m agentd.agents.player '{"playbook": …, "step": …}'` with the prompt on stdin. Tools are called
+through the real MCP server, started once and only when a call is played. It imports little, to start quickly.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from agentd.agents import playbook
+from agentd.agents.causes import Cause
+from agentd.agents.playbook import Call, Delete, Edit, Expect, Fault, Say, Spend, Turn, Wait, Write
+from agentd.errors import AgentdError
+
+_PROTOCOL = "2025-06-18"
+_PATIENCE = 10.0  # seconds; a server whose stdin is closed ends at once
+_GARBAGE = b"Segmentation fault (not really)\n{half a line\n\xff\xfe\x00\n[1, 2]\nnull\n"
+
+
+class Drifted(AgentdError):
+    """The run went otherwise than the playbook expects."""
+
+
+def main(arguments: list[str]) -> int:
+    call = json.loads(arguments[0])
+    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    if session := call["resume"] or call["session"]:
+        _tell("session", id=session)
+    player = Player(tuple(call["server"]), prompt)
+    try:
+        turn = Turn(call["step"], call["round"], call["number"], call["attempt"])
+        code = player.play(_read(call["playbook"]).find(turn))
+    except AgentdError as error:
+        _tell("end", cause=Cause.CRASHED, message=error.message, wait=None)
+        code = 1
+    finally:
+        player.close()
+    return code
+
+
+def _read(path: str) -> playbook.Playbook:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeError) as error:
+        raise playbook.BadPlaybook(f"cannot read the playbook {path}: {error}") from error
+    return playbook.parse(text, os.path.basename(path))
+
+
+class Player:
+    """Does one action after the other in the working folder."""
+
+    def __init__(self, argv: tuple[str, ...], prompt: str) -> None:
+        self._argv = argv
+        self._prompt = prompt
+        self._server: Server | None = None
+        self._parts = 0
+
+    def play(self, actions: Iterable[playbook.Action]) -> int:
+        """The exit code. Without a fault it ends well, and says so."""
+        for action in actions:
+            match action:
+                case Say(text):
+                    _tell("text", text=text)
+                case Call():
+                    self._call(action)
+                case Write() | Edit() | Delete():
+                    _tell("tool", text=_touch(action), ok=True)
+                case Spend():
+                    self._spend(action)
+                case Wait(seconds):
+                    time.sleep(seconds)
+                case Expect(text):
+                    if text not in self._prompt:
+                        raise Drifted(f"the prompt does not have the expected text: {text}")
+                case Fault():
+                    return _fail(action)
+        _tell("end", cause=None, message="", wait=None)
+        return 0
+
+    def close(self) -> None:
+        if self._server:
+            self._server.close()
+
+    def _call(self, call: Call) -> None:
+        if self._server is None:
+            self._server = Server(self._argv)
+            self._server.greet()
+        _tell("tool", text=call.tool, ok=None)
+        refused, answer = self._server.call(call.tool, dict(call.arguments))
+        first = answer.strip().partition("\n")[0]
+        _tell("tool", text=f"{call.tool}: {first}" if refused else call.tool, ok=not refused)
+        if refused and not call.refused:
+            raise Drifted(f"{call.tool} was refused: {first}")
+        if call.refused and not refused:
+            raise Drifted(f"{call.tool} was to be refused, but the server took it: {first}")
+
+    def _spend(self, spend: Spend) -> None:
+        self._parts += 1
+        tokens = {"in": spend.tokens_in, "out": spend.tokens_out, "cached": spend.tokens_cached}
+        _tell("usage", part=str(self._parts), cost=spend.cost, model=spend.model, **tokens)
+
+
+def _touch(action: Write | Edit | Delete) -> str:
+    """Change a file of the working folder, and say what was done."""
+    path = action.path
+    try:
+        match action:
+            case Write(text=text):
+                os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+                _put(path, text)
+                return f"write {path}"
+            case Edit(old=old, new=new):
+                with open(path, encoding="utf-8", newline="") as file:
+                    text = file.read()
+                if (count := text.count(old)) != 1:
+                    raise Drifted(f"edit {path}: the old text stands there {count} times, not once")
+                _put(path, text.replace(old, new))
+                return f"edit {path}"
+            case Delete():
+                os.unlink(path)
+                return f"delete {path}"
+    except (OSError, UnicodeError) as error:
+        raise Drifted(f"{type(action).__name__.lower()} {path}: {error}") from error
+
+
+def _put(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def _fail(fault: Fault) -> int:
+    match fault.kind:
+        case "crash":
+            os.write(2, f"{fault.message or 'crashed as the playbook asks'}\n".encode())
+            return fault.code
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            _hang()
+        case "garbage":
+            sys.stdout.buffer.write(_GARBAGE)
+            sys.stdout.buffer.flush()
+            return 0
+        case "silent-end":
+            return 0
+    cause = Cause(fault.kind)
+    _tell("end", cause=cause, message=fault.message or playbook.TOLD[cause], wait=fault.wait)
+    return 1
+
+
+def _hang() -> NoReturn:
+    while True:
+        time.sleep(3600)
+
+
+class Server:
+    """The MCP server of this call as a child, spoken to in JSON-RPC lines."""
+
+    def __init__(self, argv: tuple[str, ...]) -> None:
+        try:
+            self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as error:
+            raise Drifted(f"the MCP server does not start: {error}") from error
+        self._number = 0
+
+    def greet(self) -> None:
+        about = {"name": "agentd-player", "version": "1"}
+        answer = self._request("initialize", {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": about})
+        if "error" in answer:
+            raise Drifted(f"the MCP server refused to start: {_words(answer)}")
+        self._send({"method": "notifications/initialized"})
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
+        """Whether it was refused, and what the server said."""
+        answer = self._request("tools/call", {"name": tool, "arguments": arguments})
+        if "error" in answer:
+            return True, _words(answer)
+        result = answer["result"]
+        texts = [part.get("text", "") for part in result.get("content", [])]
+        return bool(result.get("isError")), "\n".join(texts)
+
+    def close(self) -> None:
+        """Closing its stdin is the proper end; a server that does not take it is killed."""
+        try:
+            self._process.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+
+    def _request(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        self._send({"id": self._number, "method": method, "params": parameters})
+        assert self._process.stdout
+        for line in self._process.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                raise Drifted(f"the MCP server wrote what is no JSON: {line[:200]!r}") from None
+            if message.get("id") == self._number and "method" not in message:
+                return dict(message)
+        raise self._ended()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _ended(self) -> Drifted:
+        return Drifted(f"the MCP server ended with exit code {self._process.wait()}")
+
+
+def _words(answer: dict[str, Any]) -> str:
+    return str(answer["error"].get("message", "error"))
+
+
+def _tell(kind: str, **data: Any) -> None:
+    sys.stdout.buffer.write(json.dumps({"type": kind, **data}).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

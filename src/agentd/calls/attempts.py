@@ -1,0 +1,118 @@
+"""A step's calls: tried again where that can help, reminded once of what is missing, never more than the cap."""
+
+import time
+from collections.abc import Mapping
+
+from agentd import clock, events
+from agentd.agents import causes
+from agentd.agents.causes import Cause
+from agentd.agents.protocol import Ended
+from agentd.calls import call, seat
+from agentd.calls.run import Run
+from agentd.calls.work import Done, Work
+from agentd.change.state import State, Step
+from agentd.errors import AgentdError, AgentFailed, AgentMissing, CallsUsedUp, SessionLost
+from agentd.terms import StepStatus
+
+LONGEST_WAIT = 600.0  # seconds; a rate limit that asks for more is better told than waited for
+
+
+def perform(run: Run, work: Work) -> Done:
+    """Until the work is proven done, or an error says why not. The step says when it is finished: `finish`."""
+    settings = run.config.workflow
+    tries, delay, prompt, reminded = settings.script_retries, settings.retry_delay_secs, work.prompt, False
+    while True:
+        attempt = _next_attempt(run, work)
+        ready = seat.take(run, work, attempt, prompt)
+        _begin(run, work, ready)
+        called = call.make(run, work, ready)
+        ended = called.ended
+        if ended.cause is None and work.effect and not work.effect():
+            ended = Ended(cause=Cause.DID_NOTHING, message="it ended well, but what was asked for is not there")
+        if ended.cause is None:
+            return Done(attempt=attempt, text=called.text, session=called.session, duration_ms=called.duration_ms)
+        wait = None
+        if ended.cause is Cause.DID_NOTHING and not reminded:
+            wait, reminded = 0.0, True
+            prompt = f"{work.prompt}\n\n{work.reminder}".rstrip()
+        elif tries and (wait := _wait(ended, delay)) is not None:
+            tries, delay = tries - 1, delay * 2
+        _failed(run, work, attempt, called.duration_ms, ended, ready.agent.name, wait)
+        if called.stopped:
+            raise called.stopped
+        if wait is None:
+            raise error_of(ended, ready.agent.name, work)
+        time.sleep(wait)
+
+
+def finish(run: Run, work: Work, done: Done, outputs: Mapping[str, str]) -> None:
+    """The step's result is on disk: say so in STATE.yaml."""
+    run.update(lambda old: old.with_step(_row(work, done.attempt, StepStatus.DONE, outputs)))
+    names = work.names(done.attempt)
+    run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs))
+
+
+def error_of(ended: Ended, agent: str, work: Work) -> AgentdError:
+    assert ended.cause
+    if ended.cause is Cause.SESSION_LOST:
+        return SessionLost("Session not found, please re-run proposal")
+    if ended.cause is Cause.NOT_INSTALLED:
+        return AgentMissing(f"{agent}: {ended.message}")
+    hint = causes.hint(ended.cause, agent, work.role)
+    if ended.cause is Cause.RATE_LIMITED and ended.wait_secs:
+        hint = f"wait {_span(ended.wait_secs)}, then run the command again"
+    return AgentFailed(f"{work.step}: {agent}: {ended.message or ended.cause}", hint, ended.cause)
+
+
+def _next_attempt(run: Run, work: Work) -> int:
+    """Every call has a row in STATE.yaml from before it starts, so no crash and no resume sets the cap back."""
+    used = [step.attempt for step in run.change.read().steps if (step.name, step.round, step.number) == work.key]
+    cap = run.config.limits.calls_per_step
+    if len(used) >= cap:
+        raise CallsUsedUp(f"{work.step} has used the {cap} calls it may use")
+    return max(used, default=0) + 1
+
+
+def _begin(run: Run, work: Work, ready: seat.Ready) -> None:
+    attempt = ready.brief.attempt
+    run.update(lambda old: old.with_step(_row(work, attempt, StepStatus.RUNNING, {})))
+    run.emit(
+        events.StepStarted(
+            **work.names(attempt),
+            role=work.role,
+            agent=ready.agent.name,
+            model=ready.brief.model,
+            session=ready.brief.resume or ready.brief.session,
+            resumed=ready.brief.resume is not None,
+        )
+    )
+
+
+def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: str, wait: float | None) -> None:
+    def failed(old: State) -> State:
+        return old.with_step(_row(work, attempt, StepStatus.FAILED, {}))
+
+    run.update(failed)
+    names = work.names(attempt)
+    message = f"{agent}: {ended.message or ended.cause}"
+    code = str(ended.cause)
+    run.emit(events.Failed(**names, code=code, message=message, retry_in_secs=wait, final=wait is None))
+    run.emit(events.StepFinished(**names, status=StepStatus.FAILED, duration_ms=took, outputs={}))
+
+
+def _row(work: Work, attempt: int, status: StepStatus, outputs: Mapping[str, str]) -> Step:
+    return Step(work.step, work.round, work.number, attempt, status, dict(outputs), clock.now())
+
+
+def _wait(ended: Ended, delay: float) -> float | None:
+    """How long until the next try, None if there is no point in one."""
+    if not ended.cause or not ended.cause.can_pass:
+        return None
+    wait = max(delay, ended.wait_secs or 0.0)
+    return wait if wait <= max(LONGEST_WAIT, delay) else None
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,88 @@
+"""Is there money for a call? Decided from the limits, what was spent, and what the call has cost so far (pure)."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from agentd.calls.spend import Spent
+from agentd.config import Budget
+from agentd.errors import OverBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A limit that is used up."""
+
+    limit: Literal["per_change", "per_day"]
+    spent: float
+    allowed: float
+
+
+def over(budget: Budget, spent: Spent, in_flight: float | None = None) -> Over | None:
+    """Before a call (`in_flight` None) a limit that is reached stops; during one, only a limit that is passed.
+
+    `spent` does not hold the call in flight.
+    """
+    for over in (
+        Over("per_change", round(spent.change + (in_flight or 0.0), 6), budget.per_change),
+        Over("per_day", round(spent.today + (in_flight or 0.0), 6), budget.per_day),
+    ):
+        if over.allowed and (over.spent > over.allowed or (in_flight is None and over.spent == over.allowed)):
+            return over
+    return None
+
+
+def check(budget: Budget, change_id: str, spent: Spent, in_flight: float | None = None) -> None:
+    """OverBudget if a limit is used up, with the figures and how to raise it."""
+    if found := over(budget, spent, in_flight):
+        raise _error(found, change_id)
+
+
+def check_price(budget: Budget, agent: str, model: str | None, known: bool) -> str | None:
+    """Before a call whose price may be unknown: a warning to give, None if all is well, or OverBudget."""
+    if known or not (budget.per_change or budget.per_day):
+        return None
+    what = f"the price of {model}" if model else f"which model {agent} uses, and so its price,"
+    problem = f"{what} is not known, so the budget cannot count what {agent} spends"
+    if budget.unknown_price == "allow":
+        return problem
+    name = json.dumps(model, ensure_ascii=False) if model else '"<model>"'
+    first = "" if model else f"name its model under [[agents.{agent}.models]], and "
+    raise OverBudget(
+        problem,
+        f"{first}add [prices.{name}] with input and output in USD per 1M tokens to agentd/config.toml "
+        "(or run agentd --set budget.unknown_price=allow …), then run the command again",
+    )
+
+
+def _error(found: Over, change_id: str) -> OverBudget:
+    key = f"budget.{found.limit}"
+    spent, allowed = _figures(found.spent, found.allowed)
+    if found.limit == "per_change":
+        message = f"{change_id} has cost {spent} USD of its {allowed} USD"
+        later = ""
+    else:
+        message = f"today's calls have cost {spent} USD of the day's {allowed} USD"
+        later = ", or wait for the next day (UTC)"
+    hint = (
+        f"set {key} above {spent} in agentd/config.toml (or run agentd --set {key}={_enough(found)} …), "
+        f"then run the command again{later}"
+    )
+    return OverBudget(message, hint)
+
+
+def _figures(spent: float, allowed: float) -> tuple[str, str]:
+    """To the cent; finer where cents would hide an amount or the difference."""
+    for digits in (2, 4):
+        texts = f"{spent:.{digits}f}", f"{allowed:.{digits}f}"
+        if float(texts[1]) == allowed and (float(texts[0]) > allowed or spent == allowed):
+            return texts
+    return f"{spent:.6f}", f"{allowed:.6f}"
+
+
+def _enough(found: Over) -> str:
+    """The limit doubled until it holds what was spent."""
+    limit = found.allowed
+    while round(limit, 6) <= found.spent:
+        limit *= 2
+    return f"{limit:.6f}".rstrip("0").rstrip(".")

@@ -1,0 +1,220 @@
+"""One call of an agent: its process between the guard's two looks, its stream heard, its cost counted."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentd import clock, events, files, prices
+from agentd.agents import process, transcript
+from agentd.agents.causes import Cause
+from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
+from agentd.agents.protocol import Adapter, Ended, Usage
+from agentd.agents.redact import Redactor
+from agentd.agents.streams import Stream
+from agentd.agents.transcript import Transcript
+from agentd.calls import budget, interrupts, spend
+from agentd.calls.guard import Guard
+from agentd.calls.listening import Listener
+from agentd.calls.run import MARK, Run, trespassed
+from agentd.calls.seat import Ready
+from agentd.calls.spend import OpenCall
+from agentd.calls.work import Work
+from agentd.change.folder import STATE
+from agentd.change.state import Call
+from agentd.errors import OverBudget, StateError
+
+_ERRORS = 16 * 1024  # of stderr, the end tells why a program failed
+_WAITING = ("report.json", "answers.json", "questions.json")
+
+
+@dataclass(frozen=True)
+class Called:
+    """How it ended (no cause: well, by all that the process told), and what it said."""
+
+    ended: Ended
+    text: str
+    session: str | None
+    duration_ms: int
+    stopped: BaseException | None = None  # why we ended it: the budget, or Ctrl-C
+
+
+def make(run: Run, work: Work, ready: Ready) -> Called:
+    """Run the agent once. Whatever happens, its processes are gone, its cost is counted, the guard has looked."""
+    for name in _WAITING:
+        (run.folder / name).unlink(missing_ok=True)  # what a failed attempt reported counts for nothing
+    (run.folder / MARK).unlink(missing_ok=True)
+    for name, text in ready.command.files.items():
+        files.write(ready.brief.folder / name, text.encode(), mode=0o600)
+    return _Call(run, work, ready).made()
+
+
+class _Call:
+    """One call under way, and what it has told so far."""
+
+    def __init__(self, run: Run, work: Work, ready: Ready) -> None:
+        self._run = run
+        self._work = work
+        self._ready = ready
+        self._names = work.names(ready.brief.attempt)
+        self._session = ready.brief.resume or ready.brief.session
+        self._errors: deque[bytes] = deque()
+        self._errors_size = 0
+        self._redactor = Redactor(ready.env)
+        read, clean = ready.adapter.read, self._redactor.clean
+        self._listener = Listener(read, self._did, self._in_session, self._used, clean)
+        self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.role.is_judge, work.may_edit)
+
+    def made(self) -> Called:
+        run, began = self._run, time.monotonic()
+        self._spent = spend.spent(run.change)  # now: during the call STATE.yaml could be the agent's
+        self._day = clock.now()[:10]
+        self._guard.before()
+        self._open = OpenCall.begin(
+            run.change,
+            run.token,
+            **self._names,
+            agent=self._ready.agent.name,
+            role=self._work.role,
+            model=self._ready.brief.model,
+            session=self._session,
+        )
+        stopped: BaseException | None = None
+        ended = Ended(cause=Cause.CRASHED)
+        took = 0
+        try:
+            ended = self._ran()
+        except OverBudget as error:
+            ended, stopped = Ended(cause=Cause.BUDGET, message=error.message), error
+        except KeyboardInterrupt as error:
+            ended, stopped = Ended(cause=Cause.INTERRUPTED, message="interrupted"), error
+        finally:
+            with interrupts.undisturbed():
+                took = round((time.monotonic() - began) * 1000)
+                changed = self._count(took)
+        if ended.cause is None and changed:
+            words = f"it may only read, but while it worked {_some(changed)} changed"
+            ended = Ended(cause=Cause.CHANGED_FILES, message=words)
+        return Called(ended, self._listener.text, self._session, took, stopped)
+
+    def _ran(self) -> Ended:
+        run, brief, command = self._run, self._ready.brief, self._ready.command
+        assert run.change.run
+        limits = run.config.limits
+        output = limits.output_mb * 1024 * 1024
+        bounds = Bounds(wall_secs=brief.wall_secs, idle_secs=limits.idle_secs[brief.role], output_bytes=output)
+        path = transcript.transcript_path(run.change.project, run.change.id, run.change.run, **self._names)
+        argv = (self._ready.program, *command.argv[1:])
+        with Transcript(path, self._redactor) as self._transcript:
+            self._transcript.start(self._ready.agent.name, brief, argv)
+            ending, outcome, began = "stopped by agentd", None, time.monotonic()
+            try:
+                outcome = process.run(
+                    argv,
+                    env=self._ready.env,
+                    cwd=command.cwd,
+                    stdin=command.stdin.encode(),
+                    bounds=bounds,
+                    hear=self._hear,
+                    lock=run.held.handle,
+                    mark=run.folder / MARK,
+                )
+                ending = outcome.ending
+            except CannotStart as error:
+                ending = str(error)
+                return Ended(cause=Cause.NOT_INSTALLED if error.is_missing else Cause.CRASHED, message=ending)
+            finally:
+                self._listener.look()
+                code = outcome.exit_code if outcome else None
+                self._transcript.end(ending, code, time.monotonic() - began)
+        if not outcome.is_gone:
+            raise StateError(f"processes of {self._ready.agent.name} could not be ended", "ps shows them; end them")
+        if self._transcript.problem:
+            run.emit(events.Warned(**self._names, code="transcript", message=self._transcript.problem))
+        errors = self._redactor.clean(b"\n".join(self._errors).decode("utf-8", "replace"))
+        return _ended(self._ready.adapter, outcome, self._listener, errors, bounds)
+
+    def _hear(self, stream: Stream, line: bytes, left_out: int) -> None:
+        self._transcript.line(stream, line, left_out)
+        if stream == "err":
+            self._keep_error(line)
+        elif not left_out or not self._ready.adapter.final_event:  # half an event cannot be read, half a text can
+            self._listener.hear(line)
+
+    def _keep_error(self, line: bytes) -> None:
+        """The last lines, whole: half a secret could not be redacted."""
+        self._errors.append(line[:_ERRORS])
+        self._errors_size += len(self._errors[-1])
+        while self._errors_size > _ERRORS:
+            self._errors_size -= len(self._errors.popleft())
+
+    def _did(self, kind: str, text: str, ok: bool | None) -> None:
+        self._run.emit(events.AgentActivity(**self._names, kind=kind, text=text, ok=ok))
+
+    def _in_session(self, session: str) -> None:
+        self._session = session
+        if self._work.on_session:
+            with interrupts.undisturbed(), self._guard.own_write(self._run.change.folder / STATE):
+                self._work.on_session(session)
+
+    def _used(self, usage: Usage) -> None:
+        run, prices_ = self._run, self._run.config.prices
+        costs = [prices.cost_of(part, self._ready.brief.model, prices_) for part in self._listener.parts]
+        with interrupts.undisturbed():
+            self._open.saw(usage, None if None in costs else sum(cost for cost in costs if cost is not None))
+        today = spend.spent_on(run.change.project, self._day, but=self._open.id)
+        budget.check(run.config.budget, run.change.id, replace(self._spent, today=today), self._open.cost)
+
+    def _count(self, took: int) -> tuple[str, ...]:
+        """What it cost, and what it touched: the files that changed under a judge."""
+        run = self._run
+        with self._guard.own_write(run.change.folder / STATE):
+            counted = self._open.finish(took, self._session)
+        if counted:
+            run.emit(_usage(self._names, counted, run.change.read().total_cost))
+        watched = self._guard.after()
+        trespassed(run, watched.put_back, self._ready.agent.name, self._names)
+        return watched.changed
+
+
+def _usage(names: dict[str, Any], counted: Call, total: float) -> events.Usage:
+    return events.Usage(
+        **names,
+        agent=counted.agent or "",
+        model=counted.model,
+        tokens_in=counted.tokens_in,
+        tokens_out=counted.tokens_out,
+        tokens_cached=counted.tokens_cached,
+        cost=counted.cost,
+        total_cost=total,
+    )
+
+
+def _ended(adapter: Adapter, outcome: Outcome, heard: Listener, errors: str, bounds: Bounds) -> Ended:
+    """Good only by exit code and final event both."""
+    if outcome.ending is Ending.WALL:
+        return Ended(cause=Cause.WALL_CLOCK, message=f"it took longer than {bounds.wall_secs:g} s")
+    if outcome.ending is Ending.IDLE:
+        return Ended(cause=Cause.IDLE, message=f"it said nothing for {bounds.idle_secs:g} s")
+    if outcome.ending is Ending.OUTPUT:
+        size = bounds.output_bytes // (1024 * 1024)
+        return Ended(cause=Cause.TOO_MUCH_OUTPUT, message=f"it printed more than {size} MB")
+    if heard.ended and heard.ended.cause:
+        return heard.ended
+    if outcome.exit_code:
+        return adapter.failure(outcome.exit_code, errors) or _crashed(outcome.exit_code, errors)
+    if adapter.final_event and not heard.ended:
+        what = "without its final event" if heard.understood else "with output that agentd does not understand"
+        return Ended(cause=Cause.GARBAGE, message=f"it ended {what}")
+    return heard.ended or Ended()
+
+
+def _crashed(code: int, errors: str) -> Ended:
+    how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
+    return Ended(cause=Cause.CRASHED, message=f"{how}: {last[:300]}" if last else how)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

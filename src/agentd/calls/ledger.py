@@ -1,0 +1,111 @@
+"""The day's ledger in the local room: a line for every call that ended with usage, whatever became of its change.
+
+A call belongs to the UTC day on which it began. Lines are only added; a call that stands twice counts by its last line.
+"""
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agentd import files
+from agentd.change.state import Call
+from agentd.errors import StateError
+from agentd.fields import Fields
+from agentd.project import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slip:
+    """A call as it is kept outside STATE.yaml: under way in a file of its own, ended in the ledger.
+
+    `call` is exactly what STATE.yaml gets; `before` is how many calls stood there when this one began.
+    """
+
+    id: str
+    change_id: str
+    began: str
+    round: int
+    number: int
+    attempt: int
+    reported: bool  # the agent told its usage
+    before: int
+    call: Call
+
+    @property
+    def day(self) -> str:
+        return self.began[:10]
+
+    def line(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def parse(line: str | bytes) -> Slip | None:
+    """None for what is torn, or was written by somebody else."""
+    try:
+        row = Fields(json.loads(line), "slip")
+        inner = row.inner("call")
+        if inner is None:
+            return None
+        return Slip(
+            id=row.text("id"),
+            change_id=row.text("change_id"),
+            began=row.text("began"),
+            round=row.count("round"),
+            number=row.count("number"),
+            attempt=row.count("attempt"),
+            reported=row.flag("reported"),
+            before=row.count("before"),
+            call=_call(inner),
+        )
+    except (ValueError, RecursionError, StateError):
+        return None
+
+
+def append(project: Project, slip: Slip) -> None:
+    """On disk when this returns, behind whatever line a killed writer left torn."""
+    path = _path(project, slip.day)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            file.write((b"\n" if torn else b"") + slip.line().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if size == 0:
+            files.sync_folder(path.parent)
+    except OSError as error:
+        raise files.CannotWrite(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read(project: Project, day: str) -> dict[str, Slip]:
+    """The day's calls by their ids."""
+    try:
+        lines = files.read(_path(project, day)).split(b"\n")
+    except FileNotFoundError:
+        return {}
+    return {slip.id: slip for line in lines if (slip := parse(line))}
+
+
+def _path(project: Project, day: str) -> Path:
+    return Path(project.in_room("spend", f"{day}.jsonl"))
+
+
+def _call(row: Fields) -> Call:
+    return Call(
+        step=row.text("step"),
+        agent=row.text_or_none("agent"),
+        role=row.text_or_none("role"),
+        model=row.text_or_none("model"),
+        tokens_in=row.count("tokens_in"),
+        tokens_out=row.count("tokens_out"),
+        tokens_cached=row.count("tokens_cached"),
+        duration_ms=row.count("duration_ms"),
+        cost=row.money("cost"),
+        timestamp=row.text("timestamp"),
+        session=row.text_or_none("session"),
+        extra=row.mapping("extra"),
+    )

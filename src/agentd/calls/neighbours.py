@@ -1,0 +1,79 @@
+"""Other changes that agentd was at work on meanwhile, in the same tree: what moved of theirs is nobody's trespass.
+
+Their lock files tell: whoever runs or writes holds one, and moves its time.
+"""
+
+import os
+import re
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+
+from agentd.change import ids, locks
+from agentd.project import Project
+
+
+class Neighbours:
+    """As seen after a call: who was at work when it began, when that was, and the paths that differ now."""
+
+    def __init__(
+        self, project: Project, own: str, running: Collection[str], since: int, moved: Collection[str]
+    ) -> None:
+        self._project = project
+        self._own = own
+        self._since = since
+        self._moved = moved
+        self._known = dict.fromkeys(running, True)
+
+    def made(self, path: str) -> bool:
+        """Whether a path that differs is of another change's work."""
+        parts = path.split("/")
+        if len(parts) > 2 and parts[:2] == ["agentd", "changes"]:
+            return self._at_work(parts[2])
+        if len(parts) > 2 and parts[:2] == ["agentd", "archive"]:
+            return self._archived(parts[2])
+        return parts[:2] == ["agentd", "specs"] and self._archiving
+
+    def _at_work(self, change_id: str) -> bool:
+        if change_id == self._own:
+            return False
+        if change_id not in self._known:
+            paths = [Path(self._project.in_room("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
+            self._known[change_id] = any(_touched(path, self._since) or locks.active_run(path) for path in paths)
+        return self._known[change_id]
+
+    def _archived(self, folder: str) -> bool:
+        """A second one of the same name has a number behind it."""
+        name = ids.archived(folder)
+        return self._at_work(name) or self._at_work(re.sub(r"-\d+$", "", name))
+
+    @cached_property
+    def _archiving(self) -> bool:
+        """Specs are merged by an archive: one that came or went meanwhile, or is under way."""
+        folders = {path.split("/")[2] for path in self._moved if path.startswith("agentd/archive/")}
+        return any(self._archived(folder) for folder in folders) or any(
+            "archive" in holder.command.split() for holder in _holders(self._project, self._own).values()
+        )
+
+
+def running(project: Project, own: str) -> list[str]:
+    """The other changes whose run lock is held now."""
+    return sorted(_holders(project, own))
+
+
+def _holders(project: Project, own: str) -> dict[str, locks.Holder]:
+    try:
+        with os.scandir(project.in_room("locks")) as entries:
+            # an empty one was let go of; only the others need a look
+            named = [entry.path for entry in entries if entry.name.endswith(".run") and entry.stat().st_size]
+    except FileNotFoundError:
+        return {}
+    found = {os.path.basename(path).removesuffix(".run"): locks.active_run(Path(path)) for path in named}
+    return {name: holder for name, holder in found.items() if holder and name != own}
+
+
+def _touched(path: Path, since: int) -> bool:
+    try:
+        return path.stat().st_mtime_ns >= since
+    except OSError:
+        return False

@@ -1,0 +1,98 @@
+"""What an agent may not change: agentd's files, git's own, what defines a check, and the user's agentd files."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentd import git
+from agentd.calls.definitions import defined_by
+from agentd.calls.mirror import Area
+from agentd.change.folder import Change
+from agentd.config import Check
+from agentd.config.layers import user_file, user_label
+
+TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
+
+_HOOKS = (
+    *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
+    *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc"),
+    *("post-rewrite", "post-index-change", "reference-transaction", "sendemail-validate", "fsmonitor-watchman"),
+)
+
+
+@dataclass(frozen=True)
+class Protected:
+    """Areas by name. `sections` are files of the tree of which only a section counts."""
+
+    areas: Mapping[str, Area]
+    sections: Mapping[str, str] = field(default_factory=dict)
+
+
+def protected(change: Change, checks: Sequence[Check]) -> Protected:
+    top = os.path.realpath(change.tree)
+    defined = [one for check in checks for one in defined_by(check.command, top, change.project.prefix)]
+    whole = [one.path for one in defined if not one.section]
+    whole += [os.path.join(change.project.prefix, "agentd"), *_hook_paths(change, top)]
+    partly = {one.path: one.section for one in defined if not _covered(one.path, whole)}
+    areas = {
+        TREE: Area(top, _outermost([*whole, *partly])),
+        GIT: Area(change.project.repo.common, _git_paths(change), left_out=("info/refs",)),  # a repack writes it
+    }
+    if os.path.isfile(os.path.join(top, ".git")):  # a linked work tree says there which repository is its own
+        areas[POINTER] = Area(top, (".git",))
+    if user := user_file(os.environ):
+        areas[USER] = Area("/", _outermost([*_real(user), *_real(user.with_name("trust.json"))]))
+    return Protected(areas, partly)
+
+
+def shown(change: Change, area: str, root: str, path: str) -> str:
+    """A path as a person reads it: from the project's root, the repository's git folder by its name, home as ~."""
+    if area == USER:
+        return user_label(Path(root, path), os.environ)
+    if area == GIT:
+        return os.path.relpath(os.path.join(root, path), change.project.repo.main)
+    return os.path.relpath(path, change.project.prefix) if change.project.prefix else path
+
+
+def _git_paths(change: Change) -> tuple[str, ...]:
+    common = change.project.repo.common
+    own = os.path.relpath(os.path.realpath(git.run(change.tree, "rev-parse", "--absolute-git-dir")), common)
+    names = ["config", "config.worktree", "hooks", "info"]
+    if own != "." and not own.startswith(".."):
+        names += [f"{own}/config.worktree", f"{own}/commondir"]
+    inside = (os.path.relpath(folder, common) for folder in _hook_folders(change))
+    return _outermost([*names, *(path for path in inside if path != "." and not path.startswith(".."))])
+
+
+def _hook_paths(change: Change, top: str) -> list[str]:
+    """Hooks that lie in the work tree. A folder that is more than hooks has them by their names."""
+    found = []
+    project = os.path.join(top, change.project.prefix)
+    for folder in _hook_folders(change):
+        inside = os.path.relpath(folder, top)
+        if inside.startswith("..") or inside == ".git" or inside.startswith(".git/"):
+            continue
+        holds_all = os.path.commonpath([folder, project]) == folder
+        found += [os.path.normpath(os.path.join(inside, name)) for name in _HOOKS] if holds_all else [inside]
+    return found
+
+
+def _hook_folders(change: Change) -> list[str]:
+    """Where git finds hooks, as real paths."""
+    named = git.run(change.tree, "config", "--type=path", "--get", "core.hooksPath", failing="")
+    places = [os.path.join(change.tree, named)] if named else []
+    return [os.path.realpath(place) for place in (*places, os.path.join(change.project.repo.common, "hooks"))]
+
+
+def _real(file: Path) -> list[str]:
+    """A file and where it leads if it is a link, from / on."""
+    return [os.path.realpath(file.parent)[1:] + f"/{file.name}", os.path.realpath(file)[1:]]
+
+
+def _covered(path: str, whole: Sequence[str]) -> bool:
+    return any(path == other or path.startswith(f"{other}/") for other in whole)
+
+
+def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(path for path in dict.fromkeys(paths) if not _covered(path, [one for one in paths if one != path]))

@@ -1,0 +1,88 @@
+"""Who does the work: the agent in its role, the model for the job, and the command that starts it."""
+
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import events, prices
+from agentd.agents import environment, process
+from agentd.agents.adapters import adapter_of
+from agentd.agents.protocol import Adapter, Brief, Command
+from agentd.calls import budget, spend
+from agentd.calls.run import Run
+from agentd.calls.work import Work
+from agentd.config import Agent
+from agentd.errors import AgentMissing
+from agentd.terms import Role
+from agentd.tools.table import tools_of
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Everything known before the first process starts."""
+
+    agent: Agent
+    adapter: Adapter
+    brief: Brief
+    command: Command
+    program: str
+    env: Mapping[str, str]
+
+
+def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
+    """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
+    agent = run.config.agent_for(work.role)
+    adapter = adapter_of(agent.kind)
+    brief = _brief(run, work, agent, adapter, attempt, prompt)
+    command = adapter.command(agent, brief)
+    env = {**environment.allowed(agent, os.environ), **command.env}
+    program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
+    if program is None:
+        what = f"{agent.name} ({command.argv[0]}) is not installed, and it is the {work.role}"
+        raise AgentMissing(what, adapter.install_hint or f"name its program under [agents.{agent.name}] command")
+    _ask_for_money(run, work, agent, adapter, brief)
+    return Ready(agent, adapter, brief, command, program, env)
+
+
+def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:
+    limits = run.config.budget
+    budget.check(limits, run.change.id, spend.spent(run.change))
+    is_known = adapter.states_cost or prices.is_known(brief.model, run.config.prices)
+    warning = budget.check_price(limits, agent.name, brief.model, is_known)
+    if warning and warning not in run.warned:
+        run.warned.add(warning)
+        run.emit(events.Warned(**work.names(brief.attempt), code="price-unknown", message=warning))
+
+
+def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, prompt: str) -> Brief:
+    change = run.change
+    model = agent.model_for(work.complexity)
+    preset = adapter.sessions == "preset" and not work.resume
+    return Brief(
+        prompt=prompt,
+        step=work.step,
+        round=work.round,
+        number=work.number,
+        attempt=attempt,
+        role=work.role,
+        access="write" if work.role is Role.IMPLEMENTER else "read",
+        tree=Path(change.tree, change.project.prefix),
+        folder=run.folder / "calls" / f"{work.step}-{work.round}-{work.number}-{attempt}",
+        server=_server(run, work),
+        tools=tuple(tool.name for tool in tools_of(work.stage)),
+        commands=work.commands,
+        model=model.model if model else None,
+        reasoning=model.reasoning if model else None,
+        session=str(uuid.uuid4()) if preset else None,
+        resume=work.resume,
+        wall_secs=run.config.limits.wall_secs[work.role],
+    )
+
+
+def _server(run: Run, work: Work) -> tuple[str, ...]:
+    """-P: a folder named agentd in the working folder is not our package."""
+    start = (sys.executable, "-P", "-m", "agentd", "mcp")
+    return (*start, "--change", run.change.id, "--stage", work.stage, "--token", run.token)

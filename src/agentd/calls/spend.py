@@ -1,0 +1,215 @@
+"""What calls cost, so that no crash forgets or doubles a cent.
+
+STATE.yaml counts the calls of a change, the ledger those of a day. A call under way has a file in the local room
+until it stands in both; one that a killed run left open is settled by the next run.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentd import clock, files, prices
+from agentd.agents.protocol import Usage
+from agentd.calls import ledger
+from agentd.calls.ledger import Slip
+from agentd.change.folder import STATE, Change
+from agentd.change.state import Call, State
+from agentd.project import Project
+
+_ROOM = "calls"
+_LONGEST = 200  # of a name that an agent gave
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """USD over all known costs: by one change so far, and by the whole project on this UTC day."""
+
+    change: float
+    today: float
+
+
+class OpenCall:
+    """One call under way, of the run that holds the token. What it has seen is on disk."""
+
+    def __init__(self, change: Change, token: str, slip: Slip) -> None:
+        self._change = change
+        self._token = token
+        self._slip = slip
+        self._path = _folder(change.project, change.id) / f"{slip.id}.json"
+        self._start = time.monotonic()
+        self._write(slip)
+
+    @classmethod
+    def begin(
+        cls,
+        change: Change,
+        token: str,
+        *,
+        step: str,
+        round: int,  # noqa: A002 - the word of the product
+        number: int,
+        attempt: int,
+        agent: str,
+        role: str,
+        model: str | None,
+        session: str | None,
+    ) -> "OpenCall":
+        now = clock.now()
+        call = Call(step, agent, role, _name(model), 0, 0, 0, 0, None, now, _name(session), {"cut": True})
+        slip = Slip(
+            id=f"{now.translate(_NO_MARKS)}-{os.urandom(6).hex()}",
+            change_id=change.id,
+            began=now,
+            round=round,
+            number=number,
+            attempt=attempt,
+            reported=False,
+            before=len(change.read().llm_calls),
+            call=call,
+        )
+        return cls(change, token, slip)
+
+    @property
+    def id(self) -> str:
+        return self._slip.id
+
+    @property
+    def cost(self) -> float:
+        """As far as it is known."""
+        return self._slip.call.cost or 0.0
+
+    def saw(self, usage: Usage, cost: float | None) -> None:
+        """The whole call's usage so far. A cost that was known once is not forgotten for an unknown one."""
+        usage = prices.sane(usage)
+        known = self._slip.call
+        seen = replace(
+            known,
+            model=_name(usage.model) or known.model,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            tokens_cached=usage.tokens_cached,
+            cost=known.cost if cost is None else round(cost, 6),
+        )
+        if seen == known and self._slip.reported:
+            return
+        passed = round((time.monotonic() - self._start) * 1000)
+        seen = replace(seen, timestamp=clock.now(), duration_ms=passed)
+        self._write(replace(self._slip, reported=True, call=seen))
+
+    def finish(
+        self, duration_ms: int, session: str | None, step_update: Callable[[State], State] = lambda old: old
+    ) -> Call | None:
+        """Count it and write how its step ended, as one. None: it reported no usage, so there is nothing to count."""
+        known = self._slip.call
+        named = _name(session) or known.session
+        last = replace(known, duration_ms=duration_ms, session=named, timestamp=clock.now(), extra={})
+        self._write(replace(self._slip, call=last))
+        _close(self._change, self._token, self._slip, step_update)
+        return last if self._slip.reported else None
+
+    def _write(self, slip: Slip) -> None:
+        files.write(self._path, slip.line().encode())
+        self._slip = slip
+
+
+def settle(change: Change, token: str) -> tuple[Call, ...]:
+    """Count what a killed run left open. At the start of a run, before its first call."""
+    for left in _folder(change.project, change.id).glob(".*.json.*.tmp"):
+        left.unlink(missing_ok=True)
+    slips = _open(change.project, change.id)
+    for slip in slips:
+        _close(change, token, slip, lambda old: old)
+    return tuple(slip.call for slip in slips if slip.reported)
+
+
+def spent(change: Change, but: str | None = None) -> Spent:
+    """`but` leaves out the call of that id, for whoever knows better what it costs just now."""
+    state, slips = _one_look(change)
+    open_ones = [slip for slip in slips if slip.id != but and not _is_counted(state, slip)]
+    total = state.total_cost + sum(slip.call.cost or 0.0 for slip in open_ones)
+    return Spent(round(total, 6), spent_on(change.project, clock.now()[:10], but))
+
+
+def spent_on(project: Project, day: str, but: str | None = None) -> float:
+    """USD of all calls that began on that day, of every change, under way or ended."""
+    # the open ones first: a call that ends meanwhile is then in the ledger, maybe twice, never nowhere
+    under_way = {slip.id: slip for name in _changes(project) for slip in _open(project, name) if slip.day == day}
+    slips = {**under_way, **ledger.read(project, day)}
+    return round(sum(slip.call.cost or 0.0 for slip in slips.values() if slip.id != but), 6)
+
+
+def _close(change: Change, token: str, slip: Slip, step_update: Callable[[State], State]) -> None:
+    """Ledger, STATE.yaml, then the file goes: cut off anywhere, doing it again counts nothing twice."""
+    if slip.reported:
+        ledger.append(change.project, slip)
+    change.update(lambda old: step_update(_count(old, slip)), token)
+    folder = _folder(change.project, change.id)
+    (folder / f"{slip.id}.json").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it stays while anything is in it
+        folder.rmdir()
+
+
+def _count(state: State, slip: Slip) -> State:
+    return state.with_call(slip.call) if slip.reported and not _is_counted(state, slip) else state
+
+
+def _is_counted(state: State, slip: Slip) -> bool:
+    """An equal call from before it began is another one."""
+    return slip.call in state.llm_calls[slip.before :]
+
+
+def _one_look(change: Change) -> tuple[State, list[Slip]]:
+    """STATE.yaml and the open calls as they were at one moment: a call may end while we read."""
+    while True:
+        stamp = _stamp(change)
+        state, slips = change.read(), _open(change.project, change.id)
+        if _stamp(change) == stamp:
+            return state, slips
+
+
+def _stamp(change: Change) -> tuple[int, int]:
+    try:
+        status = os.stat(change.folder / STATE)
+    except OSError:
+        return 0, 0  # reading it says what is wrong
+    return status.st_ino, status.st_mtime_ns
+
+
+def _open(project: Project, change_id: str) -> list[Slip]:
+    """In the order of their beginning. What is broken or not ours stays where it is and counts for nothing."""
+    found = []
+    for name in _names(project.in_room(_ROOM, change_id)):
+        path = project.in_room(_ROOM, change_id, name)
+        if not name.endswith(".json") or not os.path.isfile(path):
+            continue
+        with contextlib.suppress(OSError):  # it ended meanwhile, or may not be read
+            slip = ledger.parse(Path(path).read_bytes())
+            if slip and (slip.change_id, f"{slip.id}.json") == (change_id, name):
+                found.append(slip)
+    return found
+
+
+def _changes(project: Project) -> list[str]:
+    return _names(project.in_room(_ROOM))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _folder(project: Project, change_id: str) -> Path:
+    return Path(project.in_room(_ROOM, change_id))
+
+
+def _name(text: str | None) -> str | None:
+    """A name from outside, as STATE.yaml can keep it."""
+    return "".join(char if char.isprintable() else "�" for char in text[:_LONGEST]) if text else None
+
+
+_NO_MARKS = str.maketrans("", "", "-:")

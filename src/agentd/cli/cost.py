@@ -1,0 +1,298 @@
+"""`agentd cost`: what the changes have cost, or one of them by step and model."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentd import clock, config
+from agentd.calls import spend
+from agentd.change import ids
+from agentd.change.folder import Change, read_state
+from agentd.change.places import Found, Places
+from agentd.change.state import Call
+from agentd.cli import output, table
+from agentd.cli.common import change_argument
+from agentd.cli.listing import phase_words
+from agentd.errors import AgentdError, ChangeNotFound
+from agentd.project import Project, find_project
+
+_NOT_HERE = "not checked out"
+_NO_CALLS = "No agent was called yet."
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Some calls together; `cost` is over the known ones only."""
+
+    calls: int = 0
+    without_price: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: float = 0.0
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> "Sum":
+        calls = tuple(calls)
+        return cls(
+            len(calls),
+            sum(call.cost is None for call in calls),
+            sum(call.tokens_in for call in calls),
+            sum(call.tokens_out for call in calls),
+            sum(call.tokens_cached for call in calls),
+            round(sum(call.cost or 0.0 for call in calls), 6),
+        )
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "calls_without_price": self.without_price,
+            "tokens": {"in": self.tokens_in, "out": self.tokens_out, "cached": self.tokens_cached},
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """One change and its calls. One that is not checked out is known by its cost alone."""
+
+    found: Found
+    calls: tuple[Call, ...] = ()
+    problem: str | None = None
+
+    @property
+    def sum(self) -> Sum:
+        return Sum.of(self.calls) if self.found.folder else Sum(cost=self.found.summary.cost)
+
+
+Groups = dict[str | None, Sum]
+Rows = Sequence[tuple[tuple[str, ...], Sum]]
+
+
+@click.command("cost")
+@change_argument(required=False)
+@click.option(
+    "--by",
+    type=click.Choice(["change", "day", "model", "step"]),
+    help="Show this table. Usual: by change; for one change by step and by model.",
+)
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: bool) -> int:
+    """Show what all changes have cost; with ID, what the calls of that change have cost and what is left for it.
+
+    Archived and dropped changes are counted too. A day is a UTC day, and a call belongs to the one it began on.
+    """
+    project = find_project()
+    if change_id is None:
+        return _overview(project, by, as_json)
+    found = _find(Places(project), ids.check(change_id))
+    assert found.folder and found.tree
+    calls = read_state(Path(found.folder)).llm_calls
+    spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
+    limits = config.load(project.config_file, flags=ctx.find_root().obj or ()).budget
+    bill = Bill(found, calls)
+    budget = _budget(limits, spent)
+    data = {
+        "change_id": found.id,
+        "phase": str(found.summary.phase),
+        **_by_all([bill]),
+        "total": bill.sum.data(),
+        "budget": budget,
+    }
+    return output.show("cost", as_json, data, lambda: _one(project, bill, budget, by))
+
+
+def _find(places: Places, change_id: str) -> Found:
+    """Also one that has ended."""
+    try:
+        return places.find(change_id)
+    except ChangeNotFound:
+        if found := places.ended(change_id):
+            return found
+        raise
+
+
+def _overview(project: Project, by: str | None, as_json: bool) -> int:
+    places = Places(project)
+    bills = [_bill(found) for found in (*places.open(), *places.archived())]
+    day = clock.now()[:10]
+    today = spend.spent_on(project, day)
+    data = {
+        "changes": [
+            {
+                "change_id": bill.found.id,
+                "phase": str(bill.found.summary.phase),
+                **bill.sum.data(),
+                "checked_out": bill.found.folder is not None,
+                "problem": bill.problem,
+            }
+            for bill in bills
+        ],
+        **_by_all(bills),
+        "total": _total(bills).data(),
+        "today": {"day": day, "cost": today},
+    }
+    return output.show("cost", as_json, data, lambda: _all(project, bills, today, by or "change"))
+
+
+def _bill(found: Found) -> Bill:
+    if found.folder is None:
+        return Bill(found, problem=f"{_NOT_HERE}, so only its cost is known")
+    try:
+        return Bill(found, read_state(Path(found.folder)).llm_calls)
+    except AgentdError as error:
+        return Bill(found, problem=error.message)
+
+
+def _total(bills: list[Bill]) -> Sum:
+    calls = Sum.of(call for bill in bills for call in bill.calls)
+    absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
+    return replace(calls, cost=round(calls.cost + absent, 6))
+
+
+def _grouped(bills: list[Bill], key: Callable[[Call], str | None]) -> Groups:
+    """In the order of the calls; what is not checked out comes last."""
+    calls: dict[str | None, list[Call]] = {}
+    for bill in bills:
+        for call in bill.calls:
+            calls.setdefault(key(call), []).append(call)
+    groups = {name: Sum.of(some) for name, some in calls.items()}
+    absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
+    return {**groups, _NOT_HERE: Sum(cost=absent)} if absent else groups
+
+
+def _groups(bills: list[Bill], by: str) -> Groups:
+    if by == "step":
+        return _grouped(bills, lambda call: call.step)
+    if by == "model":
+        groups = _grouped(bills, lambda call: call.model)
+        return dict(sorted(groups.items(), key=lambda item: -item[1].cost))
+    return dict(sorted(_grouped(bills, _day).items(), key=lambda item: item[0] or ""))
+
+
+def _day(call: Call) -> str | None:
+    """STATE.yaml says when a call ended and how long it took. None: nothing readable."""
+    try:
+        ended = datetime.fromisoformat(call.timestamp)
+        began = ended.replace(tzinfo=ended.tzinfo or UTC) - timedelta(milliseconds=call.duration_ms)
+        return f"{began.astimezone(UTC):%Y-%m-%d}"
+    except (ValueError, OverflowError):
+        return None
+
+
+def _by_all(bills: list[Bill]) -> dict[str, Any]:
+    return {
+        f"by_{by}": [{by: name, **some.data()} for name, some in _groups(bills, by).items()]
+        for by in ("day", "model", "step")
+    }
+
+
+def _budget(limits: config.Budget, spent: spend.Spent) -> dict[str, Any]:
+    """A limit of 0 is none."""
+    return {
+        "spent": spent.change,
+        "per_change": limits.per_change or None,
+        "left": max(0.0, round(limits.per_change - spent.change, 6)) if limits.per_change else None,
+        "spent_today": spent.today,
+        "per_day": limits.per_day or None,
+        "left_today": max(0.0, round(limits.per_day - spent.today, 6)) if limits.per_day else None,
+    }
+
+
+def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
+    if not bills:
+        return _NO_CALLS
+    if by == "change":
+        by_change = [((bill.found.id, _phase(project, bill)), bill.sum) for bill in bills]
+        lines = _table(("CHANGE", "PHASE"), by_change, _total(bills))
+    else:
+        lines = _table((by.upper(),), _rows(bills, by), _total(bills))
+    if today:
+        lines += ["", f"{_money(today)} today, over all changes"]
+    lines += _notes([call for bill in bills for call in bill.calls])
+    problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
+    lines += [""] * bool(problems) + [table.shorten(words, output.width() or 10_000) for words in problems]
+    return "\n".join(lines)
+
+
+def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -> str:
+    lines = [f"{output.paint(bill.found.id, bold=True)}  {phase_words(project, bill.found)}"]
+    if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
+        lines.append(f"{_money(under_way)} by a call that is under way or was cut off, not in the tables yet")
+    if budget["per_change"]:
+        lines.append(f"{_money(budget['left'])} left of {_money(budget['per_change'])} for this change")
+    if budget["per_day"]:
+        lines.append(f"{_money(budget['left_today'])} left of {_money(budget['per_day'])} for today")
+    if not bill.calls:
+        return "\n".join([*lines, "", _NO_CALLS])
+    for name in (by,) if by else ("step", "model"):
+        rows: Rows = [((bill.found.id,), bill.sum)] if name == "change" else _rows([bill], name)
+        lines += ["", *_table((name.upper(),), rows, bill.sum)]
+    return "\n".join(lines + _notes(bill.calls))
+
+
+def _phase(project: Project, bill: Bill) -> str:
+    return _NOT_HERE if bill.found.folder is None else phase_words(project, bill.found)
+
+
+def _rows(bills: list[Bill], by: str) -> Rows:
+    return [((table.clean(name or "-"),), some) for name, some in _groups(bills, by).items()]
+
+
+def _table(head: tuple[str, ...], rows: Rows, total: Sum) -> list[str]:
+    """As many columns as the terminal has room for; names and cost always."""
+    width = output.width()
+    sums = [*(some for _, some in rows), total]
+    digits = 4 if any(0 < some.cost < 0.01 for some in sums) else 2
+    names = [head, *(name for name, _ in rows), ("total", *[""] * (len(head) - 1))]
+    figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(some, digits) for some in sums)]
+    for kept in ((0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 4)):
+        columns = [_right([row[number] for row in figures]) for number in kept]
+        cells = [(*name, *row) for name, row in zip(names, zip(*columns, strict=True), strict=True)]
+        if width is None or table.total(cells) <= width:
+            return _with_head(table.align(cells))
+    costs = _right([row[-1] for row in figures])
+    room = max((width or 0) - len(costs[0]) - 2, 1)
+    return _with_head(table.align([(table.shorten_end(n[0], room), c) for n, c in zip(names, costs, strict=True)]))
+
+
+def _with_head(lines: list[str]) -> list[str]:
+    return [output.paint(lines[0], dim=True), *lines[1:]]
+
+
+def _figures(some: Sum, digits: int) -> tuple[str, ...]:
+    counts = (some.calls, some.tokens_in, some.tokens_out, some.tokens_cached)
+    return (*(f"{count:,}" if some.calls else "-" for count in counts), _cost(some, digits))
+
+
+def _right(column: list[str]) -> list[str]:
+    room = max(map(len, column))
+    return [cell.rjust(room) for cell in column]
+
+
+def _cost(some: Sum, digits: int) -> str:
+    if some.calls and some.without_price == some.calls:
+        return "unknown"
+    return f"{some.cost:.{digits}f} USD" if some.calls or some.cost else "-"
+
+
+def _money(usd: float) -> str:
+    return output.money(usd) if usd else "0.00 USD"
+
+
+def _notes(calls: Iterable[Call]) -> list[str]:
+    unknown = [call for call in calls if call.cost is None]
+    if not unknown:
+        return []
+    models = ", ".join(sorted({table.clean(call.model) if call.model else "a model not named" for call in unknown}))
+    words = f"Not in these costs: {_count(len(unknown), 'call')} without a known price ({models})"
+    return ["", table.shorten_end(words, output.width() or 10_000)]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,136 @@
+"""`agentd log`: what happened to a change, from its journal, and what its agents said, from their transcripts."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentd import events
+from agentd.agents import transcript
+from agentd.change import ids
+from agentd.change.journal import Journal
+from agentd.change.places import Places
+from agentd.cli import happenings, output, table
+from agentd.cli.common import change_argument
+from agentd.errors import ChangeNotFound, NotCheckedOut, UsageError
+from agentd.project import Project, find_project
+
+_PAUSE = 0.2  # seconds between two looks while following
+
+
+@click.command("log")
+@change_argument()
+@click.option("--follow", "-f", is_flag=True, help="Go on printing as things happen, until Ctrl-C.")
+@click.option("--step", metavar="STEP", help="Only what belongs to this step, such as challenge.")
+@click.option("--last", is_flag=True, help="Only the last run.")
+@click.option("--transcript", "full", is_flag=True, help="What the agent of the latest call was told and said.")
+@click.option("--events", "raw", is_flag=True, help="The journal's own lines, one JSON object each.")
+@output.json_option
+def command(change_id: str, follow: bool, step: str | None, last: bool, full: bool, raw: bool, as_json: bool) -> int:
+    """Show what happened to the change ID, oldest first.
+
+    The journal and the transcripts are kept on this machine only, in the git folder; secrets in them are redacted.
+    """
+    if sum((as_json, raw, full)) > 1 or (as_json and follow):
+        raise UsageError("choose one of --json, --events and --transcript; --json does not follow")
+    project = find_project()
+    ids.check(change_id)
+    journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
+    entries, place = journal.since(0)
+    calls = [one for one in transcript.transcripts_of(project, change_id) if step in (None, one.step)]
+    if not entries and not calls:
+        _check_exists(project, change_id)
+    if full:
+        return _transcript(change_id, calls[-1].path if calls else None, follow)
+    chosen = list(_chosen(entries, step, last))
+    if as_json:
+        return output.show("log", True, _data(change_id, chosen, calls), str)
+    if not chosen and not follow:
+        output.tell(f"Nothing has happened to {change_id} yet.")
+    show = events.Entry.line if raw else happenings.line_of
+    output.stream(show(entry) for entry in chosen if raw or not _is_under_way(entry.event))
+    if follow:
+        _until_interrupted(show(entry) for entry in _coming(journal, place, step))
+    elif calls and not raw:
+        output.tell(f"What its agents said: agentd log {change_id} --transcript --step {calls[-1].step}")
+    return 0
+
+
+def _check_exists(project: Project, change_id: str) -> None:
+    places = Places(project)
+    try:
+        places.find(change_id)
+    except NotCheckedOut:
+        return
+    except ChangeNotFound:
+        if not places.ended(change_id):
+            raise
+
+
+def _chosen(entries: list[events.Entry], step: str | None, last: bool) -> Iterator[events.Entry]:
+    run = next((entry.run for entry in reversed(entries) if entry.run), None)
+    for entry in entries:
+        if (not last or entry.run == run) and step in (None, getattr(entry.event, "step", None)):
+            yield entry
+
+
+def _is_under_way(event: events.Happened) -> bool:
+    """The end of it is told too."""
+    return isinstance(event, events.AgentActivity) and event.kind != "text" and event.ok is None
+
+
+def _coming(journal: Journal, place: int, step: str | None) -> Iterator[events.Entry]:
+    while True:
+        entries, place = journal.since(place)
+        yield from _chosen(entries, step, last=False)
+        time.sleep(_PAUSE)
+
+
+def _transcript(change_id: str, path: Path | None, follow: bool) -> int:
+    if path is None:
+        raise UsageError(f"{change_id} has no such transcript", f"agentd log {change_id} shows its steps")
+    if follow:
+        _until_interrupted(_growing(path))
+    else:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            output.stream(table.harmless(line.rstrip("\n")) for line in file)
+    return 0
+
+
+def _growing(path: Path) -> Iterator[str]:
+    with open(path, "rb") as file:
+        held = b""
+        while True:
+            held += file.read()
+            whole, line_end, rest = held.rpartition(b"\n")
+            if line_end:
+                yield from (table.harmless(line) for line in whole.decode("utf-8", "replace").split("\n"))
+                held = rest
+            time.sleep(_PAUSE)
+
+
+def _until_interrupted(lines: Iterator[str]) -> None:
+    try:
+        output.stream(lines)
+    except KeyboardInterrupt:
+        return  # the way to end it
+
+
+def _data(change_id: str, entries: list[events.Entry], calls: list[transcript.Kept]) -> dict[str, Any]:
+    return {
+        "change_id": change_id,
+        "entries": [entry.data() for entry in entries],
+        "transcripts": [
+            {
+                "run": one.run,
+                "step": one.step,
+                "round": one.round,
+                "number": one.number,
+                "attempt": one.attempt,
+                "file": str(one.path),
+            }
+            for one in calls
+        ],
+    }

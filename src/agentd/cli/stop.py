@@ -1,0 +1,55 @@
+"""`agentd stop`: end the run of a change, cleanly."""
+
+import os
+import signal
+import time
+
+import click
+
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.locks import Holder
+from agentd.cli import output
+from agentd.cli.common import change_argument
+from agentd.errors import Busy, SetupError
+from agentd.project import find_project
+
+_PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themselves
+
+
+@click.command("stop")
+@change_argument()
+@output.json_option
+def command(change_id: str, as_json: bool) -> int:
+    """End the run of the change ID: its agent's processes end, what was done is kept.
+
+    The same command goes on later where it stopped.
+    """
+    change = entry.open_change(find_project(), change_id)
+    holder = change.active_run()
+    if holder:
+        _end(change, holder)
+    data = {"change_id": change_id, "stopped": bool(holder), "command": holder and holder.command}
+
+    def text() -> str:
+        if not holder:
+            return f"Nothing is running for {change_id}."
+        return f"Stopped. To go on: {holder.command}"
+
+    return output.show("stop", as_json, data, text)
+
+
+def _end(change: Change, holder: Holder) -> None:
+    """Ask the run to end and wait until its lock is free, which is when its agent's processes are gone too."""
+    try:
+        if holder.pid:
+            os.kill(holder.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # killed already; what is left of it is being ended
+    except PermissionError:
+        raise SetupError(f"{holder} belongs to another user", "ask that user to stop it") from None
+    end = time.monotonic() + _PATIENCE
+    while (now := change.active_run()) and now.token == holder.token:
+        if time.monotonic() > end:
+            raise Busy(f"{holder} has not ended", f"kill -9 {holder.pid} ends it at once; nothing is lost by that")
+        time.sleep(0.05)

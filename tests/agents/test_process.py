@@ -1,0 +1,432 @@
+"""What process.run hears, feeds and bounds; and that nothing is left of an agent, whatever it does."""
+
+import contextlib
+import errno
+import itertools
+import os
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running import ASK_FOR_MY_END, DAEMON, IGNORE_TERM, ROOMY, Stage, python, wait_until
+
+from agentd.agents import process, reaper
+from agentd.agents.process import Bounds, CannotStart, Ending
+from agentd.agents.streams import Lines
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def bounds(wall: float = 60, idle: float = 60, output: int = 1 << 40, line: int = 8 << 20) -> Bounds:
+    return Bounds(wall_secs=wall, idle_secs=idle, output_bytes=output, line_bytes=line)
+
+
+# --- what is heard ---------------------------------------------------------------------------------------------------
+
+
+def test_lines_of_both_streams_are_heard_and_the_exit_code_is_told(stage: Stage) -> None:
+    code = "echo one; echo two; echo; printf 'three\\r\\n'; printf 'no end'; echo wrong >&2; exit 3"
+    outcome = stage.run(["sh", "-c", code])
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, 3, True)
+    assert stage.lines == [b"one", b"two", b"", b"three\r", b"no end"]
+    assert [line for stream, line, _ in stage.heard if stream == "err"] == [b"wrong"]
+
+
+def test_a_signal_that_ended_the_agent_is_told_as_a_negative_code(stage: Stage) -> None:
+    assert stage.run(["sh", "-c", "kill -SEGV $$"]).exit_code == -signal.SIGSEGV
+
+
+def test_bytes_that_are_no_text_are_passed_as_they_are(stage: Stage) -> None:
+    stage.run(python(r"import os; os.write(1, b'\xff\xfe\x00\x80\n\xc3')"))
+    assert stage.lines == [b"\xff\xfe\x00\x80", b"\xc3"]
+
+
+def test_a_long_line_is_passed_as_its_head_and_the_number_of_bytes_left_out(stage: Stage) -> None:
+    stage.run(["sh", "-c", "echo 1234567890; echo 12345678901; echo 1; printf 123456789012"], bounds=bounds(line=10))
+    assert stage.heard == [
+        ("out", b"1234567890", 0),
+        ("out", b"1234567890", 1),
+        ("out", b"1", 0),
+        ("out", b"1234567890", 2),
+    ]
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60)), st.integers(1, 12))
+def test_how_the_bytes_are_cut_into_reads_makes_no_difference(data: bytes, cuts: list[int], limit: int) -> None:
+    heard: list[tuple[str, bytes, int]] = []
+    lines = Lines("out", limit, lambda *line: heard.append(line))
+    edges = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
+    for start, end in itertools.pairwise(edges):
+        lines.add(data[start:end])
+    lines.finish()
+    whole = data.split(b"\n")
+    if not whole[-1]:
+        whole.pop()
+    assert heard == [("out", line[:limit], max(0, len(line) - limit)) for line in whole]
+
+
+# --- what is fed -----------------------------------------------------------------------------------------------------
+
+PROMPT = b"0123456789abcde\n" * (10 * 65536)  # 10 MB
+
+
+def test_a_prompt_of_ten_megabytes_arrives_whole_while_the_agent_talks(stage: Stage) -> None:
+    code = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line)"
+    got: list[bytes] = []
+    stage.run(python(code), stdin=PROMPT, hear=lambda stream, line, missing: got.append(line))
+    assert b"\n".join(got) + b"\n" == PROMPT
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["echo done", "exec <&-; echo done", "head -c 10 >/dev/null; echo done"],
+    ids=["never", "closes", "a little"],
+)
+def test_an_agent_need_not_read_its_prompt(stage: Stage, code: str) -> None:
+    assert stage.run(["sh", "-c", code], stdin=PROMPT).exit_code == 0
+    assert stage.lines == [b"done"]
+
+
+def test_an_agent_that_lives_on_without_reading_is_bound_by_its_clock(stage: Stage) -> None:
+    assert stage.run(["sleep", "600"], stdin=PROMPT, bounds=bounds(wall=0.3)).ending is Ending.WALL
+
+
+def test_an_empty_prompt_is_the_end_of_input(stage: Stage) -> None:
+    assert stage.run(["cat"]).exit_code == 0
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_wall_clock_ends_an_agent_that_talks_all_the_time(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "while :; do echo on; sleep 0.02; done"], bounds=bounds(wall=0.5))
+    assert (outcome.ending, outcome.exit_code) == (Ending.WALL, -signal.SIGTERM)
+    assert outcome.duration_ms >= 500
+
+
+def test_the_idle_clock_ends_an_agent_that_says_nothing(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "echo on; exec sleep 600"], bounds=bounds(idle=1))
+    assert (outcome.ending, stage.lines) == (Ending.IDLE, [b"on"])
+
+
+def test_bytes_without_the_end_of_a_line_are_a_sign_of_life_on_either_stream(stage: Stage) -> None:
+    code = "for i in 1 2 3 4 5 6 7 8 9 10; do printf . >&2; sleep 0.2; done"
+    assert stage.run(["sh", "-c", code], bounds=bounds(idle=1.8)).ending is Ending.EXITED
+
+
+def test_slow_ears_do_not_make_an_agent_idle(stage: Stage) -> None:
+    ears = lambda stream, line, missing: time.sleep(2.2)  # noqa: E731
+    outcome = stage.run(["sh", "-c", "echo one; sleep 2.4"], bounds=bounds(idle=2), hear=ears)
+    assert outcome.ending is Ending.EXITED
+
+
+def test_more_output_than_allowed_ends_the_agent_and_the_rest_is_not_heard(stage: Stage) -> None:
+    code = "import os\nwhile True: os.write(1, b'x' * 99 + b'\\n'); os.write(2, b'y' * 99 + b'\\n')"
+    outcome = stage.run(python(code), bounds=bounds(output=1_000_000))
+    assert outcome.ending is Ending.OUTPUT
+    assert sum(len(line) + 1 for _, line, _ in stage.heard) in (1_000_000, 1_000_001)  # the last one may be cut
+    assert {stream for stream, _, _ in stage.heard} == {"out", "err"}
+
+
+def test_output_up_to_the_bound_is_allowed(stage: Stage) -> None:
+    assert stage.run(["printf", "12345"], bounds=bounds(output=5)).ending is Ending.EXITED
+    assert stage.run(["printf", "123456"], bounds=bounds(output=5)).ending is Ending.OUTPUT
+    assert stage.lines == [b"12345", b"12345"]
+
+
+# --- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_may_use_its_grace_and_helpers_to_end_well(stage: Stage) -> None:
+    code = "trap 'sleep 0.3 && echo bye; exit 7' TERM; echo up; kill -TERM $PPID; while :; do sleep 0.05; done"
+    assert stage.run(["sh", "-c", code]).exit_code == 7
+    assert stage.lines == [b"up", b"bye"]
+
+
+def test_what_an_agent_leaves_behind_while_it_ends_is_asked_too(stage: Stage) -> None:
+    late = "(trap 'echo asked; exit' TERM; while :; do sleep 0.02; done) & sleep 0.3; exit 7"
+    code = f"leave() {{ {late}; }}; trap leave TERM; kill -TERM $PPID; while :; do sleep 0.05; done"
+    assert stage.run(["sh", "-c", code]).exit_code == 7
+    assert stage.lines == [b"asked"]
+
+
+def test_an_agent_that_ignores_the_request_to_end_is_killed(stage: Stage) -> None:
+    outcome = stage.run(python(IGNORE_TERM + ASK_FOR_MY_END + "time.sleep(600)"))
+    assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGKILL)
+
+
+def test_a_stopped_agent_is_ended_too(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "kill -STOP $$"], bounds=bounds(idle=0.5))
+    assert outcome.exit_code == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("end", ["os._exit(5)", ASK_FOR_MY_END + "time.sleep(600)"], ids=["exits", "lives on"])
+def test_a_daemon_that_ignores_the_request_and_holds_the_output_open_goes_with_its_agent(
+    stage: Stage, end: str
+) -> None:
+    outcome = stage.run(python(IGNORE_TERM + DAEMON + end))
+    assert stage.lines == [b"daemon up"]
+    assert (outcome.exit_code, outcome.is_gone) == (5 if "exit" in end else -signal.SIGKILL, True)
+
+
+def test_a_daemon_that_ends_when_asked_gets_no_harder_word(stage: Stage) -> None:
+    daemon = "(trap 'sleep 0.2; echo asked; exit' TERM; echo set; while :; do sleep 0.05; done) & "
+    stage.run(["sh", "-c", daemon + "sleep 0.5; kill -TERM $PPID; sleep 600"])
+    assert stage.lines == [b"set", b"asked"]
+
+
+def test_an_agent_that_closes_its_streams_and_lives_on_is_waited_for(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "echo on; exec >&- 2>&-; sleep 0.5; exit 5"])
+    assert (outcome.ending, outcome.exit_code, stage.lines) == (Ending.EXITED, 5, [b"on"])
+
+
+def test_an_agent_that_closes_its_streams_and_never_ends_is_idle(stage: Stage) -> None:
+    assert stage.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], bounds=bounds(idle=0.4)).ending is Ending.IDLE
+
+
+def test_what_was_said_last_is_heard_even_if_all_are_gone_by_then(stage: Stage) -> None:
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        stage.heard.append((stream, line, missing))
+        time.sleep({b"one": 0.5, b"two": 1.2}.get(line, 0))
+
+    daemon = "trap 'sleep 0.7; echo last; exit' TERM; while :; do sleep 0.02; done"
+    stage.run(["sh", "-c", f"({daemon}) & sleep 0.3; echo one; sleep 0.1; echo two >&2; exit"], hear=hear)
+    assert stage.lines == [b"one", b"last"]
+
+
+def test_an_agent_that_keeps_forking_children_with_sessions_of_their_own_is_ended_with_all_of_them(
+    stage: Stage,
+) -> None:
+    code = f"""
+end = time.monotonic() + 6
+count = 0
+while time.monotonic() < end:
+    if os.fork() == 0:
+        if os.getpid() % 2: os.setsid()
+        if os.fork() == 0: time.sleep(600)
+        if os.fork() == 0: time.sleep(600)
+        os._exit(0)
+    count += 1
+    if count == 20: {ASK_FOR_MY_END}
+    time.sleep(0.004)
+"""
+    assert stage.run(python(IGNORE_TERM + code)).exit_code == -signal.SIGKILL
+
+
+class Enough(Exception):
+    pass
+
+
+def test_an_error_of_the_listener_ends_everything_before_it_goes_on(stage: Stage) -> None:
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        stage.heard.append((stream, line, missing))
+        raise Enough
+
+    with pytest.raises(Enough):
+        stage.run(python(IGNORE_TERM + DAEMON + "while True: print('more', flush=True)"), hear=hear)
+    assert len(stage.heard) == 1
+
+
+def test_an_error_at_the_very_last_line_goes_on_as_well(stage: Stage) -> None:
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        stage.run(["printf", "no end"], hear=hear)
+
+
+def test_nothing_stays_open_after_a_run(stage: Stage) -> None:
+    stage.run(["true"])
+    before = sorted(os.listdir("/proc/self/fd"))
+    for argv in (["true"], ["sh", "-c", "echo on; sleep 600"], ["/nowhere/agent"]):
+        with contextlib.suppress(CannotStart):
+            stage.run(argv, bounds=bounds(idle=0.1))
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+# --- the mark --------------------------------------------------------------------------------------------------------
+
+
+def test_the_mark_is_made_when_everything_is_gone(stage: Stage) -> None:
+    mark, last = stage.folder / "ended", stage.folder / "last"
+    mark.write_text("from an earlier run")
+    os.utime(mark, (0, 0))
+    daemon = f"(trap 'sleep 0.3; echo bye > {last}; exit' TERM; echo set; while :; do sleep 0.05; done) & read x"
+    stage.run(["sh", "-c", f"{daemon}; sleep 0.2"], mark=mark)
+    assert last.exists()
+    assert mark.stat().st_mtime_ns >= last.stat().st_mtime_ns
+
+
+def test_without_an_earlier_one_the_mark_is_an_empty_file(stage: Stage) -> None:
+    stage.run(["true"], mark=stage.folder / "ended")
+    assert (stage.folder / "ended").read_bytes() == b""
+
+
+def test_a_mark_that_cannot_be_made_does_not_matter(stage: Stage) -> None:
+    assert stage.run(["true"], mark=stage.folder / "no" / "such" / "ended").exit_code == 0
+
+
+# --- what the agent gets ---------------------------------------------------------------------------------------------
+
+
+def test_the_agent_gets_no_descriptor_but_its_three_streams(stage: Stage) -> None:
+    lock = os.open(stage.folder / "lock", os.O_RDWR | os.O_CREAT)
+    kept = os.dup(lock)
+    os.set_inheritable(kept, True)
+    try:
+        stage.run(python("import os; print(os.listdir('/proc/self/fd'))"), lock=lock)
+    finally:
+        os.close(lock)
+        os.close(kept)
+    assert stage.lines == [b"['0', '1', '2', '3']"]  # 3 is the folder that it lists
+
+
+def test_the_agent_gets_the_environment_and_folder_it_is_given_and_a_session_without_a_terminal(stage: Stage) -> None:
+    code = """
+import os
+print(sorted(os.environ))
+print(os.getcwd())
+print(os.getsid(0) == os.getpgid(0) == os.getpid() != os.getppid())
+try: os.open("/dev/tty", os.O_RDWR)
+except OSError as error: print(error.errno)
+"""
+    stage.run(python(code))
+    folder = os.fsencode(stage.folder)
+    assert stage.lines == [b"['LC_CTYPE', 'PATH', 'STAGE']", folder, b"True", b"%d" % errno.ENXIO]
+
+
+def test_no_signal_is_ignored_or_blocked_for_the_agent_whatever_the_caller_does(stage: Stage) -> None:
+    ignored = (signal.SIGUSR1, signal.SIGCHLD, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2, signal.SIGCHLD, signal.SIGTERM])
+    try:
+        stage.run(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert [line.split()[1].strip(b"0") for line in stage.lines] == [b"", b""]
+
+
+def test_what_the_agent_is_given_is_in_no_other_command_line_or_environment(stage: Stage) -> None:
+    stage.run(["sh", "-c", "cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'", "--key=SECRET"])
+    assert b"reaper.py" in b"".join(stage.lines)
+    assert not [line for line in stage.lines if b"SECRET" in line or stage.name.encode() in line]
+
+
+# --- programs that cannot be started ---------------------------------------------------------------------------------
+
+
+def test_a_program_that_cannot_be_started_says_why(stage: Stage) -> None:
+    for name, text, mode in [
+        ("plain", "echo hi\n", 0o644),
+        ("garbage", "\x01\x02 nothing\n", 0o755),
+        ("script", "#!/nowhere/bin/interpreter\n", 0o755),
+    ]:
+        (stage.folder / name).write_text(text)
+        (stage.folder / name).chmod(mode)
+    for argv, words, is_missing in [
+        (["no-such-agent"], "no-such-agent is not in a folder of PATH", True),
+        (["./no-such-agent"], "No such file or directory", True),
+        (["./plain"], "Permission denied", False),
+        (["./garbage"], "Exec format error", False),
+        (["./script"], "the interpreter that its first line names is not there", False),
+        (["sh", "a\0b"], "NUL byte", False),
+        (["sh", "x" * 3_000_000], "Argument list too long", False),
+    ]:
+        with pytest.raises(CannotStart, match=words) as caught:
+            stage.run(argv)
+        assert caught.value.is_missing == is_missing
+    assert stage.heard == []
+
+
+def test_a_folder_that_is_not_there_is_named(stage: Stage) -> None:
+    stage.folder /= "gone"
+    with pytest.raises(CannotStart, match=r"cannot be started in .*/gone: No such file") as caught:
+        stage.run(["true"])
+    assert not caught.value.is_missing
+
+
+def test_a_name_with_a_slash_is_seen_from_the_agents_folder(stage: Stage) -> None:
+    place_program(stage.folder / "bin" / "agent")
+    assert stage.run(["bin/agent"]).exit_code == 0
+    assert process.find_program("bin/agent", "", stage.folder) == str(stage.folder / "bin" / "agent")
+    assert process.find_program("bin/other", os.environ["PATH"], stage.folder) is None
+
+
+def test_a_relative_folder_in_path_is_not_searched(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(stage.folder)
+    for folder in ("planted", "own"):
+        place_program(stage.folder / folder / "agent")
+    place_program(stage.folder / "agent")
+    (stage.folder / "folder" / "agent").mkdir(parents=True)
+    own = str(stage.folder / "own")
+    assert process.find_program("agent", f"planted:.::{stage.folder}/folder:{own}") == f"{own}/agent"
+    assert process.find_program("agent", "planted:.:") is None
+    assert process.find_program("agent", "") is None
+
+
+def place_program(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(stat.S_IRWXU)
+
+
+# --- the reaper ------------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_reaper_takes_the_agent_along_and_its_group_is_ended(stage: Stage) -> None:
+    code = "import os, signal, time\nif os.fork() == 0: time.sleep(600)\nos.kill(os.getppid(), signal.SIGKILL)\n"
+    outcome = stage.run(python(code + "time.sleep(600)"))
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
+
+
+def test_a_reaper_that_is_asked_to_end_ends_the_agent(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "kill -TERM $PPID; sleep 600"])
+    assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGTERM)
+
+
+def test_a_reaper_that_does_not_answer_is_not_waited_for_and_goes_on_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", -0.5)  # beyond the grace of a second
+    code = "echo $PPID; kill -STOP $PPID; sleep 600"
+    mark = stage.folder / "ended"
+    outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=1), mark=mark)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.IDLE, None, False)
+    assert not mark.exists()
+    os.kill(int(stage.lines[0]), signal.SIGCONT)
+    wait_until(mark.exists, "the reaper has finished")
+
+
+def test_without_proc_the_processes_are_those_of_ps(stage: Stage) -> None:
+    rows: list[reaper.Process] = []
+
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        child, agent, watcher = map(int, line.split())
+        for table in (reaper.processes(), reaper.from_ps()):
+            family = reaper.family(table, watcher, agent)
+            assert {row.pid for row in family} == {child, agent}
+            assert {row.pid for row in reaper.family(table, -1, agent)} == {child, agent}
+            rows.extend(row for row in family if row.pid == child)
+        raise Enough
+
+    with pytest.raises(Enough):
+        stage.run(["sh", "-c", "sleep 600 & echo $! $$ $PPID; wait"], hear=hear)
+    assert len(rows) == 2
+    assert [(row.parent, row.group, row.is_zombie) for row in rows[:1]] == [
+        (row.parent, row.group, row.is_zombie) for row in rows[1:]
+    ]
+
+
+def test_the_python_that_runs_the_reaper_is_ours(stage: Stage) -> None:
+    stage.run(["sh", "-c", "tr '\\0' '\\n' < /proc/$PPID/cmdline"], bounds=ROOMY)
+    assert stage.lines[:4] == [os.fsencode(sys.executable), b"-I", b"-S", os.fsencode(reaper.__file__)]

@@ -1,0 +1,126 @@
+"""agentd interrupted and killed in the middle of a run, and agents with more output than memory."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from running import DAEMON, IGNORE_TERM, PATIENCE, STUBBORN, Stage, python, wait_until
+
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.errors import Busy
+from agentd.project import find_project
+from support import Box
+
+WITH_DAEMON = IGNORE_TERM + DAEMON + "print('up', flush=True)\ntime.sleep(600)\n"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_ctrl_c_ends_everything_before_it_goes_on(stage: Stage) -> None:
+    with stage.apart(python(WITH_DAEMON)) as run:
+        assert [run.next(), run.next()] == [{"line": "daemon up"}, {"line": "up"}]
+        os.kill(run.process.pid, signal.SIGINT)
+        assert run.next() == {"interrupted": True}
+        assert set(stage.left()) <= {run.process.pid}
+
+
+def test_a_second_ctrl_c_cuts_the_grace_short_and_still_leaves_nothing(stage: Stage) -> None:
+    asked = stage.folder / "asked"
+    code = f"trap 'echo > {asked}' TERM; echo up; while :; do sleep 0.05; done"
+    with stage.apart(["sh", "-c", code], grace=300.0) as run:
+        assert run.next() == {"line": "up"}
+        os.kill(run.process.pid, signal.SIGINT)
+        wait_until(asked.exists, "the agent was asked to end")
+        os.kill(run.process.pid, signal.SIGINT)
+        assert run.next() == {"interrupted": True}
+        assert set(stage.left()) <= {run.process.pid}
+
+
+@pytest.mark.parametrize("agent", [STUBBORN, WITH_DAEMON], ids=["ignores TERM", "with a daemon"])
+def test_nothing_is_left_soon_after_agentd_was_killed(stage: Stage, agent: str) -> None:
+    mark = stage.folder / "ended"
+    with stage.apart(python(agent), mark=str(mark)) as run:
+        while "up" not in run.next()["line"].split()[0]:
+            pass
+        run.process.kill()
+        run.process.wait()
+        took = wait_until(lambda: not stage.left(), "all are gone")
+    assert mark.exists()
+    assert took < 5, "two seconds are promised; the rest is for a busy machine"
+    print(f"gone {took:.2f} s after kill -9")
+
+
+def test_an_agent_dies_with_its_reaper_even_if_agentd_sees_nothing_of_it(stage: Stage) -> None:
+    with stage.apart(python(STUBBORN)) as run:
+        agent, watcher = map(int, run.next()["line"].split()[1:])
+        os.kill(run.process.pid, signal.SIGSTOP)
+        os.kill(watcher, signal.SIGKILL)
+        wait_until(lambda: agent not in stage.left(), "the agent is gone")
+        os.kill(run.process.pid, signal.SIGCONT)
+        assert run.next()["exit_code"] == -signal.SIGKILL
+
+
+def test_killed_before_the_agent_was_started_nothing_starts(stage: Stage) -> None:
+    for delay in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2):
+        with stage.apart(python(STUBBORN)) as run:
+            time.sleep(delay)
+            run.process.kill()
+            run.process.wait()
+            wait_until(lambda: not stage.left(), "all are gone")
+
+
+@pytest.fixture
+def change(project: Box) -> Change:
+    return entry.create(find_project(), "add-oauth", "Let people sign in")
+
+
+def test_the_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Box, change: Change) -> None:
+    stage = Stage(project.root)
+    with stage.apart(python(WITH_DAEMON), change=change.id, grace=3.0) as run:
+        assert [run.next(), run.next()] == [{"line": "daemon up"}, {"line": "up"}]
+        run.process.kill()
+        run.process.wait()
+        with pytest.raises(Busy, match="add-oauth is being worked on by 'agentd impl'"), change.running("agentd plan"):
+            pass
+        assert stage.left()
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with change.running("agentd plan"):
+                    assert stage.left() == {}
+                return
+            except Busy:
+                assert time.monotonic() < end
+
+
+def test_the_run_lock_is_free_at_once_after_a_run_that_ended(project: Box, change: Change) -> None:
+    stage = Stage(project.root)
+    with change.running("agentd impl") as held:
+        stage.run(["true"], lock=held.handle)
+    assert change.active_run() is None
+
+
+def test_a_line_of_a_gigabyte_is_heard_in_bounded_memory(stage: Stage) -> None:
+    code = "import os\nchunk = memoryview(b'x' * (1 << 20))\nfor _ in range(1024):\n    rest = chunk\n"
+    code += "    while rest: rest = rest[os.write(1, rest):]"
+    with stage.apart(python(code), echo=False) as run:
+        told = run.next()
+    assert (told["exit_code"], told["count"], told["longest"]) == (0, 1, 8 << 20)
+    assert told["left_out"] == (1 << 30) - (8 << 20)
+    print(f"1 GB in one line: {told['peak_mb']} MB")
+    assert told["peak_mb"] < 200
+
+
+def test_ten_million_lines_are_heard_in_bounded_memory(stage: Stage) -> None:
+    code = "import sys\nlines = b'a line of text\\n' * 10_000\nfor _ in range(1000): sys.stdout.buffer.write(lines)"
+    with stage.apart(python(code), echo=False) as run:
+        told = run.next()
+    assert (told["exit_code"], told["count"], told["left_out"]) == (0, 10_000_000, 0)
+    print(f"10 million lines: {told['peak_mb']} MB")
+    assert told["peak_mb"] < 200

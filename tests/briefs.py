@@ -1,0 +1,40 @@
+"""An agent and a brief as a call has them, with the parts that a test is about."""
+
+from pathlib import Path
+from typing import Any
+
+from agentd.agents.protocol import Brief
+from agentd.config import Agent
+from agentd.terms import Role
+
+
+def agent(**parts: Any) -> Agent:
+    usual: dict[str, Any] = {
+        "name": "mine",
+        "kind": "command",
+        "command": "my-agent",
+        "playbook": "",
+        "args": (),
+        "shell": (),
+        "env": (),
+        "resume": None,
+        "models": (),
+    }
+    return Agent(**{**usual, **parts})
+
+
+def brief(tree: Path, **parts: Any) -> Brief:
+    usual: dict[str, Any] = {
+        "prompt": "Write the proposal.\n",
+        "step": "proposal-gen",
+        "round": 1,
+        "number": 1,
+        "attempt": 1,
+        "role": Role.PLANNER,
+        "access": "write",
+        "tree": tree,
+        "folder": tree / "call-7",
+        "server": ("agentd", "mcp", "--change", "add-oauth"),
+        "tools": ("create_proposal",),
+    }
+    return Brief(**{**usual, **parts})

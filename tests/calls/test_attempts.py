@@ -1,0 +1,317 @@
+"""A step's calls, played by a scripted agent in a process of its own against the real MCP server."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd import events
+from agentd.calls import attempts
+from agentd.change.folder import Change
+from agentd.errors import AgentFailed, AgentMissing, CallsUsedUp, NotTrusted, OverBudget, SessionLost
+from agentd.terms import StepStatus
+from support import Box
+from working import at_work, challenging, perform, planning, play, propose, say, settle, told, usage
+
+APPROVED = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
+
+
+def statuses(change: Change) -> list[tuple[int, str]]:
+    return [(step.attempt, str(step.status)) for step in change.read().steps]
+
+
+def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project: Box) -> None:
+    change = play(project, proposal_gen=[say("Reading."), propose(), usage(0.5), say("Done.")])
+    with at_work(change) as run:
+        work = planning(run)
+        done = attempts.perform(run, work)
+        attempts.finish(run, work, done, {"proposal.md": "sha256:1"})
+    assert (change.folder / "proposal.md").is_file()
+    assert done.attempt == 1
+    assert done.text == "Reading.Done."
+    state = change.read()
+    (step,) = state.steps
+    assert (step.name, step.status, step.outputs) == ("proposal-gen", StepStatus.DONE, {"proposal.md": "sha256:1"})
+    (call,) = state.llm_calls
+    assert (call.agent, call.role, call.tokens_in, call.tokens_out, call.cost) == ("play", "planner", 1000, 10, 0.5)
+    assert call.session == done.session
+    kinds = [entry.event.type for entry in change.journal().since(0)[0]]
+    assert [kind for kind in kinds if kind != "agent.activity"] == [
+        "run.started",
+        "warning",  # the price is not known before the call
+        "step.started",
+        "usage",
+        "step.finished",
+        "run.finished",
+    ]
+    seen = [(one.kind, one.text, one.ok) for one in told(change, events.AgentActivity)]
+    assert seen == [
+        ("text", "Reading.", None),
+        ("tool", "create_proposal", None),
+        ("tool", "create_proposal", True),
+        ("text", "Done.", None),
+    ]
+    runs = {entry.run for entry in change.journal().since(0)[0]}
+    assert len(runs) == 1 and None not in runs
+
+
+def test_the_transcript_has_the_prompt_and_every_line_and_no_secret(
+    project: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = play(project, proposal_gen=[say("the key is hunter2-hunter2"), propose()])
+    settle(project, project.root.joinpath("agentd/config.toml").read_text().replace("[agents.play]", KEY))
+    monkeypatch.setenv("PLAY_API_KEY", "hunter2-hunter2")
+    perform(change)
+    (path,) = Path(change.project.in_room("transcripts")).glob("*/*/*.log")
+    text = path.read_text()
+    assert "in| Write the proposal." in text
+    assert "create_proposal" in text
+    assert "[redacted]" in text
+    everything = [text, *(entry.line() for entry in change.journal().since(0)[0])]
+    assert not any("hunter2" in one for one in everything)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+KEY = '[agents.play]\nenv = ["PLAY_API_KEY"]'
+
+
+def test_an_agent_that_did_nothing_is_reminded_once(project: Box) -> None:
+    reminded = [{"expect": "There is no proposal yet"}, propose()]
+    change = play(project, proposal_gen_r1_a1=[say("All done!")], proposal_gen_r1_a2=reminded)
+    done = perform(change)
+    assert done.attempt == 2
+    assert statuses(change) == [(1, "failed"), (2, "running")]
+    (failed,) = told(change, events.Failed)
+    assert (failed.code, failed.final) == ("did-nothing", False)
+
+
+def test_an_agent_that_does_nothing_twice_is_an_error_that_says_so(project: Box) -> None:
+    change = play(project, proposal_gen=[say("All done!")])
+    with pytest.raises(AgentFailed, match="proposal-gen: play: it ended well, but what was asked for is not") as caught:
+        perform(change)
+    assert caught.value.code == "did-nothing"
+    assert statuses(change) == [(1, "failed"), (2, "failed")]
+    assert change.read().run is None
+
+
+def test_a_step_that_may_change_nothing_is_not_reminded(project: Box) -> None:
+    change = play(project, proposal_review=[say("<review>PASS</review>")])
+    done = perform(change, step="proposal-review", effect=None)
+    assert (done.attempt, done.text) == (1, "<review>PASS</review>")
+
+
+@pytest.mark.parametrize("cause", ["rate-limited", "server-error", "network-down"])
+def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Box, cause: str) -> None:
+    fault = [{"fault": cause}]
+    change = play(project, proposal_gen=[propose()], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault)
+    assert perform(change).attempt == 3
+    waits = [one.retry_in_secs for one in told(change, events.Failed)]
+    assert waits == [0.05, 0.1]
+    sessions = [one.session for one in told(change, events.StepStarted)]
+    assert len(set(sessions)) == 3
+    assert [one.code for one in told(change, events.Failed)] == [cause, cause]
+
+
+def test_the_retries_end(project: Box) -> None:
+    change = play(project, proposal_gen=[{"fault": "server-error"}])
+    with pytest.raises(AgentFailed) as caught:
+        perform(change)
+    assert caught.value.code == "server-error"
+    assert caught.value.exit_code == 4
+    assert [number for number, _ in statuses(change)] == [1, 2, 3]
+
+
+def test_a_rate_limit_is_waited_for_as_long_as_it_asks(project: Box) -> None:
+    limited: list[Any] = [{"fault": "rate-limited", "wait": 0.3}]
+    change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[propose()])
+    perform(change)
+    assert [one.retry_in_secs for one in told(change, events.Failed)] == [0.3]
+
+
+def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Box) -> None:
+    change = play(project, proposal_gen=[{"fault": "rate-limited", "wait": 18000}])
+    with pytest.raises(AgentFailed) as caught:
+        perform(change)
+    assert caught.value.hint == "wait 5.0 h, then run the command again"
+    assert len(statuses(change)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "hint"),
+    [
+        ({"fault": "not-logged-in"}, "not-logged-in", "log play in"),
+        ({"fault": "key-refused"}, "key-refused", "check the key"),
+        ({"fault": "model-unknown"}, "model-unknown", "[[agents.play.models]]"),
+        ({"fault": "crash"}, "crashed", "agentd log"),
+        ({"fault": "die"}, "crashed", "agentd log"),
+        ({"fault": "garbage"}, "garbage", "dialect"),
+        ({"fault": "silent-end"}, "garbage", "dialect"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_pass_fails_at_once_and_says_what_to_do(
+    project: Box, fault: dict[str, Any], code: str, hint: str
+) -> None:
+    change = play(project, proposal_gen=[fault])
+    with pytest.raises(AgentFailed) as caught:
+        perform(change)
+    assert caught.value.code == code
+    assert hint in caught.value.hint
+    assert statuses(change) == [(1, "failed")]
+    (failed,) = told(change, events.Failed)
+    assert (failed.code, failed.final, failed.retry_in_secs) == (code, True, None)
+
+
+def test_a_lost_session_is_an_answer_of_its_own(project: Box) -> None:
+    change = play(project, reproposal=[{"fault": "session-lost"}])
+    with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
+        perform(change, step="reproposal", resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471", effect=None)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("wall_secs", "wall-clock"), ("idle_secs", "idle")])
+def test_a_hanging_agent_is_ended_by_its_clock(project: Box, limit: str, code: str) -> None:
+    change = play(project, f"[limits.{limit}]\nplanner = 1\n", proposal_gen=[{"fault": "hang"}])
+    with pytest.raises(AgentFailed) as caught:
+        perform(change)
+    assert caught.value.code == code
+    assert f"limits.{limit}.planner" in caught.value.hint
+
+
+def test_too_much_output_ends_the_call(project: Box) -> None:
+    change = play(project, "[limits]\noutput_mb = 1\n", proposal_gen=[say("x" * 1000)] * 1500)
+    with pytest.raises(AgentFailed, match="more than 1 MB") as caught:
+        perform(change)
+    assert caught.value.code == "too-much-output"
+
+
+def test_an_agent_that_is_not_installed_costs_no_call(project: Box) -> None:
+    change = play(project)
+    text = '[agents.play]\nkind = "command"\ncommand = "no-such-agent"\n'
+    settle(project, "schema_version = 1\n[roles]\nplanner = 'play'\n" + text)
+    with pytest.raises(AgentMissing, match="no-such-agent"):
+        perform(change)
+    assert statuses(change) == []
+
+
+def test_nothing_runs_untrusted(project: Box) -> None:
+    change = play(project, proposal_gen=[propose()])
+    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [{"write": "owned", "text": ""}]}}))
+    with pytest.raises(NotTrusted):
+        perform(change)
+    assert not (project.root / "owned").exists()
+
+
+def test_no_resume_sets_the_cap_on_calls_back(project: Box) -> None:
+    change = play(project, "[limits]\ncalls_per_step = 4\n", proposal_gen=[{"fault": "server-error"}])
+    with pytest.raises(AgentFailed):
+        perform(change)
+    with pytest.raises(CallsUsedUp, match="has used the 4 calls") as caught:
+        perform(change)
+    assert caught.value.exit_code == 7
+    assert "limits.calls_per_step" in caught.value.hint
+    with pytest.raises(CallsUsedUp):
+        perform(change)
+    assert len(statuses(change)) == 4
+
+
+def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
+    script = [usage(0.6), usage(0.6), {"wait": 30}, propose()]
+    change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
+    with pytest.raises(OverBudget, match=r"add-oauth has cost 1\.20 USD of its 1\.00 USD") as caught:
+        perform(change)
+    assert "budget.per_change" in caught.value.hint
+    assert change.read().total_cost == pytest.approx(1.2)
+    assert statuses(change) == [(1, "failed")]
+    assert told(change, events.Failed)[0].code == "budget"
+    with pytest.raises(OverBudget):  # the next call does not even start
+        perform(change)
+    assert len(statuses(change)) == 1
+
+
+def test_the_day_is_over_for_every_change(project: Box) -> None:
+    from agentd.change import entry
+
+    change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), propose()])
+    perform(change)
+    other = entry.create(change.project, "other", "words")
+    with pytest.raises(OverBudget, match="today's calls have cost"):
+        perform(other)
+
+
+def test_an_unknown_price_is_a_warning_once_or_an_end(project: Box) -> None:
+    change = play(project, proposal_gen=[usage(), propose()])
+    with at_work(change) as run:
+        attempts.perform(run, planning(run))
+        attempts.perform(run, planning(run, number=2))
+    (warned,) = told(change, events.Warned)
+    assert warned.code == "price-unknown"
+    assert [call.cost for call in change.read().llm_calls] == [None, None]
+    settle(project, (project.root / "agentd/config.toml").read_text() + "[budget]\nunknown_price = 'stop'\n")
+    with pytest.raises(OverBudget, match="is not known"):
+        perform(change, number=3)
+    assert len(statuses(change)) == 2
+
+
+def test_a_judge_reports_through_the_server(project: Box) -> None:
+    change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
+    with at_work(change) as run:
+        attempts.perform(run, challenging(run))
+        assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
+
+
+def test_a_report_of_a_judge_that_died_counts_for_nothing(project: Box) -> None:
+    report = {"call": "append_review", "with": APPROVED}
+    change = play(
+        project, challenge_r1_a1=[report, {"fault": "server-error"}], challenge_r1_a2=[say("hm")], challenge=[say("hm")]
+    )
+    with at_work(change) as run, pytest.raises(AgentFailed) as caught:
+        attempts.perform(run, challenging(run))
+    assert caught.value.code == "did-nothing"
+    assert not os.path.exists(change.project.in_room("runs", "report.json"))
+
+
+def test_a_judge_that_wrote_has_failed(project: Box) -> None:
+    report = {"call": "append_review", "with": APPROVED}
+    change = play(project, challenge=[{"write": "src/notes.py", "text": "x = 1\n"}, report])
+    with at_work(change) as run, pytest.raises(AgentFailed, match=r"src/notes\.py changed") as caught:
+        attempts.perform(run, challenging(run))
+    assert caught.value.code == "changed-files"
+
+
+def test_what_an_agent_may_not_write_is_put_back_and_named(project: Box) -> None:
+    before = (project.root / "agentd/config.toml").read_text
+    script = [
+        propose(),
+        {"write": "agentd/config.toml", "text": "[budget]\nper_change = 0\n"},
+        {"write": ".git/hooks/post-commit", "text": "#!/bin/sh\n"},
+        {"edit": "agentd/changes/add-oauth/STATE.yaml", "old": "round: 0", "new": "round: 9"},
+    ]
+    change = play(project, proposal_gen=script)
+    text = before()
+    perform(change)
+    assert before() == text
+    assert not (project.root / ".git/hooks/post-commit").exists()
+    state = change.read()
+    assert state.round == 0
+    found = {one.where: one for one in state.findings}
+    assert set(found) == {"agentd/config.toml", ".git/hooks/post-commit", "agentd/changes/add-oauth/STATE.yaml"}
+    assert {str(one.severity) for one in found.values()} == {"high"}
+    assert [one.id for one in state.findings] == ["G1", "G2", "G3"]
+    assert [one.id for one in told(change, events.FindingMade)] == ["G1", "G2", "G3"]
+    assert project.agentd("status", "add-oauth").out.count("  G") == 3
+    assert project.agentd("list", "--json").json["changes"][0]["open"]["high"] == 3
+
+
+def test_a_session_is_saved_as_soon_as_it_is_known(project: Box) -> None:
+    change = play(project, proposal_gen=[propose(), {"fault": "crash"}])
+
+    with at_work(change) as run:
+        save = lambda session: run.update(lambda old: replace(old, session_id=session))  # noqa: E731
+        with pytest.raises(AgentFailed):
+            attempts.perform(run, planning(run, on_session=save))
+    (started,) = told(change, events.StepStarted)
+    assert change.read().session_id == started.session
+    assert not change.read().findings  # agentd's own write is no trespass

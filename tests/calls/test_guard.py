@@ -1,0 +1,711 @@
+"""The guard around an agent call. The agent is a process of its own that does what a test tells it to."""
+
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentd.calls.guard import Guard, Trespass, Watched, finding_of, nothing, plan_rule
+from agentd.calls.mirror import Area, Mirror
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Call
+from agentd.config import Check
+from agentd.errors import StateError
+from agentd.project import find_project
+from agentd.terms import FindingState, Severity
+from support import Box
+
+AWKWARD = b"first\r\nsecond\x00\xff\xfe no newline at the end"
+OWN = "agentd/changes/add-oauth"
+
+
+def check(command: str) -> Check:
+    return Check("tests", command, True, 60)
+
+
+class Yard:
+    """A project with a change, its neighbour, specs, an archive, hooks and a user's home; and an agent in it."""
+
+    def __init__(self, box: Box, change: Change, tmp: Path) -> None:
+        self.box = box
+        self.change = change
+        self.folder = tmp / "run" / "guard"
+        self.user = box.home / ".config" / "agentd"
+
+    def guard(
+        self, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing, call: bool = True
+    ) -> Guard:
+        guard = Guard(self.change, self.folder, [check(one) for one in checks], judge, may_edit)
+        if call:
+            guard.before()
+        return guard
+
+    def agent(self, code: str) -> None:
+        """What an agent does: Python, run where it works."""
+        start = "import os, shutil, subprocess\nfrom pathlib import Path\n"
+        done = subprocess.run(
+            [sys.executable, "-c", start + code],
+            cwd=self.box.root / self.change.project.prefix,
+            env=self.box.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def watched(
+        self, code: str, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing
+    ) -> Watched:
+        guard = self.guard(*checks, judge=judge, may_edit=may_edit)
+        self.agent(code)
+        return guard.after()
+
+    def kept(self, trespass: Trespass) -> Path:
+        assert trespass.kept.startswith(".git/agentd/kept/add-oauth/")
+        return Path(self.change.project.repo.main, trespass.kept)
+
+    def everything(self) -> dict[str, object]:
+        """All that is protected in the repository and the user's folder, to the byte, with modes and links."""
+        found: dict[str, object] = {}
+        for top in (self.box.root / "agentd", self.box.root / ".git/hooks", self.box.root / ".git/info", self.user):
+            for path in (top, *top.rglob("*")):
+                found[str(path)] = looks(path)
+        found["config"] = looks(self.box.root / ".git/config")
+        return found
+
+
+def looks(path: Path) -> object:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return os.readlink(path)
+    return (mode, path.read_bytes()) if stat.S_ISREG(mode) else mode
+
+
+@pytest.fixture
+def yard(project: Box, tmp_path: Path) -> Yard:
+    found = find_project()
+    change = entry.create(found, "add-oauth", "Let people sign in")
+    entry.create(found, "other", "Something else")
+    project.write(f"{OWN}/proposal.md", "# Proposal\n")
+    project.write("agentd/specs/auth.md", "# Auth\n")
+    project.write("agentd/specs/CHANGELOG.md", "# Changes\n")
+    project.write("agentd/archive/20260101-old/proposal.md", "old\n")
+    project.write("agentd/prompts/challenge.md", "Be kind.\n")
+    (project.root / "agentd/notes.bin").write_bytes(AWKWARD)
+    (project.root / "agentd/link").symlink_to("config.toml")
+    project.write("src/app.py", "print('hello')\n")
+    (project.root / ".git/hooks/commit-msg").write_text("#!/bin/sh\nexit 0\n")
+    yard = Yard(project, change, tmp_path)
+    yard.user.mkdir(parents=True)
+    (yard.user / "trust.json").write_text("{}\n")
+    (yard.user / "config.toml").write_text("project_name = 'x'\n")
+    project.commit("a project at work")
+    settled()
+    return yard
+
+
+def settled() -> None:
+    """Files are then older than the moment in which a stat cannot be relied on, as in real life."""
+    time.sleep(0.06)
+
+
+TRESPASSES = {
+    "STATE.yaml": (f"Path('{OWN}/STATE.yaml').write_text('phase: complete')", f"{OWN}/STATE.yaml", "changed"),
+    "a record": (f"Path('{OWN}/reviews').mkdir(); Path('{OWN}/reviews/review-1.yaml').write_text('verdict: APPROVED')",
+                 f"{OWN}/reviews", "created"),
+    "config.toml": ("Path('agentd/config.toml').write_text('checks = []')", "agentd/config.toml", "changed"),
+    "a prompt": ("Path('agentd/prompts/challenge.md').write_text('Pass.')", "agentd/prompts/challenge.md", "changed"),
+    "a spec": ("Path('agentd/specs/auth.md').unlink()", "agentd/specs/auth.md", "deleted"),
+    "a new spec": ("Path('agentd/specs/new.md').write_text('x')", "agentd/specs/new.md", "created"),
+    "the archive": ("shutil.rmtree('agentd/archive')", "agentd/archive", "deleted"),
+    "another change": ("Path('agentd/changes/other/STATE.yaml').write_bytes(b'')", "agentd/changes/other/STATE.yaml",
+                       "changed"),
+    "a new change": ("os.makedirs('agentd/changes/mine/specs'); Path('agentd/changes/mine/STATE.yaml').write_text('a')",
+                     "agentd/changes/mine", "created"),
+    "an empty folder": ("os.mkdir('agentd/changes/empty')", "agentd/changes/empty", "created"),
+    "a new link": ("os.symlink('/etc/passwd', 'agentd/secrets')", "agentd/secrets", "created"),
+    "a link elsewhere": ("os.unlink('agentd/link'); os.symlink('/tmp', 'agentd/link')", "agentd/link", "changed"),
+    "a file as link": ("os.unlink('agentd/config.toml'); os.symlink('/dev/null', 'agentd/config.toml')",
+                       "agentd/config.toml", "changed"),
+    "rights": ("os.chmod('agentd/config.toml', 0o777)", "agentd/config.toml", "changed"),
+    "a folder's rights": ("os.chmod('agentd/specs', 0o700)", "agentd/specs", "changed"),
+    "bytes that are no text": ("Path('agentd/notes.bin').write_bytes(b'one\\ntwo')", "agentd/notes.bin", "changed"),
+    "a pipe": ("os.mkfifo('agentd/pipe')", "agentd/pipe", "created"),
+    "a new hook": ("Path('.git/hooks/pre-commit').write_text('#!/bin/sh'); os.chmod('.git/hooks/pre-commit', 0o755)",
+                   ".git/hooks/pre-commit", "created"),
+    "a hook": ("Path('.git/hooks/commit-msg').write_text('#!/bin/sh\\ncurl')", ".git/hooks/commit-msg", "changed"),
+    "a hook made to run": ("os.chmod('.git/hooks/commit-msg', 0o755)", ".git/hooks/commit-msg", "changed"),
+    "git's settings": ("subprocess.run(['git', 'config', 'core.fsmonitor', 'x.sh'], check=True)", ".git/config",
+                       "changed"),
+    "git's attributes": ("Path('.git/info/attributes').write_text('* filter=x')", ".git/info/attributes", "created"),
+    "trust": ("Path.home().joinpath('.config/agentd/trust.json').write_text('{\"all\": 1}')",
+              "~/.config/agentd/trust.json", "changed"),
+    "the user's settings": ("Path.home().joinpath('.config/agentd/config.toml').unlink()",
+                            "~/.config/agentd/config.toml", "deleted"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRESPASSES)
+def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: Yard, name: str) -> None:
+    code, path, what = TRESPASSES[name]
+    before = yard.everything()
+    guard = yard.guard()
+    yard.agent(code)
+    changed = yard.everything()
+    assert changed != before, "the agent did something"
+    [told] = guard.after().put_back
+    assert (told.path, told.what) == (path, what)
+    assert yard.everything() == before
+    if what == "deleted" or name == "a folder's rights":
+        assert told.kept == ""
+    else:
+        place = yard.box.home / path.removeprefix("~/") if path.startswith("~/") else yard.box.root / path
+        assert looks(yard.kept(told)) == changed.get(str(place), changed["config"])
+    assert yard.guard().after() == Watched(), "the next call finds nothing to tell"
+
+
+def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: Yard) -> None:
+    before = yard.everything()
+    told = yard.watched("os.rename('agentd/specs/auth.md', 'agentd/specs/login.md')").put_back
+    assert [(one.path, one.what) for one in told] == [
+        ("agentd/specs/auth.md", "deleted"),
+        ("agentd/specs/login.md", "created"),
+    ]
+    assert yard.everything() == before
+
+
+def test_everything_deleted_comes_back_and_is_told_once(yard: Yard) -> None:
+    before = yard.everything()
+    [told] = yard.watched("shutil.rmtree('agentd')").put_back
+    assert told == Trespass("agentd", "deleted", "")
+    assert yard.everything() == before
+
+
+def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: Yard, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "auth.md").write_text("a stranger's\n")
+    before = yard.everything()
+    [told] = yard.watched(f"shutil.rmtree('agentd/specs'); os.symlink({str(outside)!r}, 'agentd/specs')").put_back
+    assert (told.path, told.what) == ("agentd/specs", "changed")
+    assert yard.everything() == before
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("auth.md", "a stranger's\n")]
+    assert os.readlink(yard.kept(told)) == str(outside)
+
+
+def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whole(yard: Yard) -> None:
+    before = yard.everything()
+    code = "os.unlink('agentd/config.toml'); os.makedirs('agentd/config.toml/deep'); "
+    [told] = yard.watched(code + "Path('agentd/config.toml/deep/x').write_bytes(b'1')").put_back
+    assert (told.path, told.what) == ("agentd/config.toml", "changed")
+    assert yard.everything() == before
+    assert (yard.kept(told) / "deep/x").read_bytes() == b"1"
+
+
+def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: Yard) -> None:
+    before = yard.everything()
+    code = "os.chdir('agentd')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\nPath('x').write_text('x')"
+    try:
+        [told] = yard.watched(code).put_back
+        assert told.path == "agentd/d"
+        assert yard.everything() == before
+        assert yard.kept(told).joinpath(*["d"] * 1499, "x").read_text() == "x"
+    finally:  # pytest's own tidying does not go as deep
+        subprocess.run(["rm", "-rf", "agentd/d", ".git/agentd/kept"], cwd=yard.box.root, check=True)
+
+
+def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: Yard) -> None:
+    before = yard.everything()
+    code = "for name in ('mine', 'mine-2', 'mine.'): os.makedirs(f'agentd/{name}/in'); open(f'agentd/{name}/in/a', 'w')"
+    told = yard.watched(code).put_back
+    assert [one.path for one in told] == ["agentd/mine", "agentd/mine-2", "agentd/mine."]
+    assert yard.everything() == before
+    assert [yard.kept(one).joinpath("in/a").exists() for one in told] == [True] * 3
+
+
+def test_a_change_that_hides_its_time_is_seen(yard: Yard) -> None:
+    code = "was = os.stat('agentd/config.toml'); Path('agentd/config.toml').write_text('schema_version = 2\\n'); "
+    told = yard.watched(code + "os.utime('agentd/config.toml', ns=(was.st_atime_ns, was.st_mtime_ns))").put_back
+    assert [one.path for one in told] == ["agentd/config.toml"]
+    assert (yard.box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
+
+
+def test_a_write_in_the_same_tick_of_the_clock_as_the_copy_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("schema_version = 1\n")
+    area = Area(str(tmp_path), (path.name,))
+    Mirror(tmp_path / "guard").take({"tree": area})
+    path.write_text("schema_version = 2\n")
+    # Many file systems tick every few milliseconds; where this one does not, its times are made to look like it.
+    table = tmp_path / "guard/mirror.json"
+    rows = json.loads(table.read_text())
+    row, now = rows["tree"]["config.toml"], path.stat()
+    row[1] = now.st_mtime_ns
+    row[2] = row[2] and now.st_ctime_ns
+    table.write_text(json.dumps(rows))
+    later = Mirror(tmp_path / "guard")
+    assert later.load()
+    assert [one.path for one in later.differences("tree", area)] == ["config.toml"]
+
+
+def test_a_touched_file_is_no_trespass(yard: Yard) -> None:
+    assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == Watched()
+
+
+def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts_it_back(yard: Yard) -> None:
+    guard = yard.guard()
+    yard.agent("Path('agentd/notes.bin').unlink(); Path('agentd/specs/auth.md').unlink()")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        with pytest.raises(StateError, match=r"could not be put back: agentd/notes.bin \(File too large\)$") as stop:
+            guard.after()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert stop.value.exit_code == 6
+    assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n", "the others are put back all the same"
+    assert not list((yard.box.root / "agentd").glob(".*.tmp"))
+    [told] = yard.guard(call=False).finish_cut(None).put_back
+    assert told.path == "agentd/notes.bin"
+    assert (yard.box.root / "agentd/notes.bin").read_bytes() == AWKWARD
+
+
+def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: Yard) -> None:
+    [told] = yard.watched("Path('agentd/config.toml').write_text('mine')").put_back
+    found = finding_of(told, "codex")
+    assert (found.severity, found.state, found.by, found.verified) == (
+        Severity.HIGH,
+        FindingState.OPEN,
+        "agentd:guard",
+        True,
+    )
+    assert found.where == "agentd/config.toml"
+    assert found.title == "agentd/config.toml was changed by codex, which may not do that"
+    assert told.kept in found.what
+
+
+# What defines a check
+
+
+def test_what_a_check_runs_may_not_be_changed(yard: Yard) -> None:
+    box = yard.box
+    box.write("check.sh", "exit 1\n").chmod(0o755)
+    box.write("scripts/lint.sh", "exit 1\n")
+    box.write("tools/run.py", "1 / 0\n")
+    box.write("sub/Makefile", "test:\n\tfalse\n")
+    code = (
+        "for name in ('check.sh', 'scripts/lint.sh', 'tools/run.py', 'sub/Makefile'): Path(name).write_text('true')\n"
+        "Path('sub/GNUmakefile').write_text('test:'); os.mkdir('out'); Path('out/log.txt').write_text('ok')"
+    )
+    checks = (
+        "> out/log.txt ./check.sh --all 2>&1",
+        "FAST=1 bash -e scripts/lint.sh && python tools/run.py",
+        "cd sub && make",
+    )
+    told = yard.watched(code, *checks).put_back
+    assert [one.path for one in told] == [
+        "check.sh",
+        "scripts/lint.sh",
+        "sub/GNUmakefile",
+        "sub/Makefile",
+        "tools/run.py",
+    ]
+    assert not (box.root / "sub/GNUmakefile").exists()
+    assert (box.root / "check.sh").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: Yard, tmp_path: Path) -> None:
+    yard.box.write("scripts/lint.sh", "exit 1\n")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    code = f"shutil.rmtree('scripts'); os.symlink({str(outside)!r}, 'scripts')"
+    [told] = yard.watched(code, "bash scripts/lint.sh").put_back
+    assert (told.path, told.what) == ("scripts/lint.sh", "deleted")
+    assert (yard.box.root / "scripts/lint.sh").read_text() == "exit 1\n"
+    assert not (yard.box.root / "scripts").is_symlink()
+    assert list(outside.iterdir()) == []
+
+
+def test_tests_and_what_the_tasks_name_are_edited_freely(yard: Yard) -> None:
+    yard.box.write("tests/test_x.py", "def test(): assert False\n")
+    yard.box.write("a.test.js", "fail()\n")
+    yard.box.write("Makefile", "test:\n")
+    code = "for name in ('tests/test_x.py', 'a.test.js', 'Makefile', 'src/app.py'): Path(name).write_text('edited')"
+    checks = ("python -m pytest tests/test_x.py", "node --test a.test.js", "make")
+    assert yard.watched(code, *checks, may_edit=lambda path: path == "Makefile") == Watched()
+    assert (yard.box.root / "Makefile").read_text() == "edited"
+
+
+SECTIONS = [
+    ("npm test", "package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "jest"}, "dependencies": {}}',
+     '{"scripts": {"test": "true"}}'),
+    ("uv run pytest -q", "pyproject.toml", "[project]\nname = 'a'\n[tool.pytest.ini_options]\naddopts = '-q'\n",
+     "[project]\nname = 'a'\ndependencies = ['b']\n[tool.pytest.ini_options]\naddopts = '-q'\n",
+     "[project]\nname = 'a'\n[tool.pytest.ini_options]\naddopts = '-q --deselect tests'\n"),
+    ("python -m pytest", "setup.cfg", "[tool:pytest]\naddopts = -q\n",
+     "[metadata]\nname = a\n[tool:pytest]\naddopts = -q\n", "[tool:pytest]\naddopts = -k nothing\n"),
+    ("pytest", "tox.ini", "[pytest]\naddopts = -q\n", "[tox]\nenvlist = a\n[pytest]\naddopts = -q\n", "[tox]\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "name", "text", "honest", "bad"), SECTIONS, ids=[one[1] for one in SECTIONS])
+def test_of_a_shared_file_only_its_section_counts(
+    yard: Yard, command: str, name: str, text: str, honest: str, bad: str
+) -> None:
+    path = yard.box.write(name, text)
+    assert yard.watched(f"Path({name!r}).write_text({honest!r})", command) == Watched()
+    assert path.read_text() == honest
+    for trespass in (bad, honest + "\n]]] not to be read"):
+        [told] = yard.watched(f"Path({name!r}).write_text({trespass!r})", command).put_back
+        assert (told.path, told.what) == (name, "changed")
+        assert path.read_text() == honest
+        assert yard.kept(told).read_text() == trespass
+
+
+def test_settings_nearer_to_the_tests_are_a_new_definition(yard: Yard) -> None:
+    yard.box.write("tests/unit/test_x.py", "")
+    [told] = yard.watched("Path('tests/pytest.ini').write_text('[pytest]')", "pytest tests/unit").put_back
+    assert (told.path, told.what) == ("tests/pytest.ini", "created")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "'", '"make', "&& || ;", "$(", "cd", "cd $X && make", "\x00", "((((", "python -m", "bash -c", "make -f"],
+)
+def test_an_odd_check_command_stops_nobody(yard: Yard, command: str) -> None:
+    assert yard.watched("Path('src/app.py').write_text('1')", command, "eval " * 3000 + command) == Watched()
+
+
+# Honest work
+
+
+def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: Yard) -> None:
+    code = (
+        f"own = Path('{OWN}')\n"
+        "(own / 'specs').mkdir(); (own / 'specs/auth-flow.md').write_text('# Spec')\n"
+        "for name in ('proposal.md', 'tasks.md', 'clarifications.md'): (own / name).write_text('# Text')\n"
+        "(own / '.tasks.md.4711-0a1b2c3d.tmp').write_text('half')\n"
+    )
+    assert yard.watched(code, may_edit=plan_rule("add-oauth")) == Watched()
+    assert (yard.change.folder / "specs/auth-flow.md").read_text() == "# Spec"
+    code = (
+        f"own = Path('{OWN}')\n"
+        "(own / 'specs/x.sh').write_text('x'); (own / 'CHALLENGE.md').write_text('APPROVED')\n"
+        "os.unlink(own / 'tasks.md'); os.symlink('/etc/passwd', own / 'tasks.md')\n"
+    )
+    told = yard.watched(code, may_edit=plan_rule("add-oauth")).put_back
+    assert [one.path for one in told] == [f"{OWN}/CHALLENGE.md", f"{OWN}/specs/x.sh", f"{OWN}/tasks.md"]
+    assert (yard.change.folder / "tasks.md").read_text() == "# Text"
+    assert [one.path for one in yard.watched(f"Path('{OWN}/proposal.md').write_text('# Mine')").put_back] == [
+        f"{OWN}/proposal.md"
+    ], "no other stage may"
+
+
+def test_code_commits_refs_and_byproducts_are_no_trespass(yard: Yard) -> None:
+    code = (
+        "Path('src/app.py').write_text('1'); os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').touch()\n"
+        "for words in (['add', 'src'], ['commit', '-qm', 'work'], ['update-ref', 'refs/remotes/origin/main', 'HEAD'],\n"
+        "              ['tag', 'v1'], ['gc', '-q']):\n"
+        "    subprocess.run(['git', *words], check=True)\n"
+    )
+    assert yard.watched(code, "pytest", "make") == Watched()
+    assert yard.box.git("log", "-1", "--format=%s") == "work"
+
+
+WORK_ON_OTHER = """
+from agentd.change.entry import open_change
+from agentd.change.state import Call
+from agentd.project import find_project
+change = open_change(find_project(), "other")
+with change.running("agentd plan other") as held:
+    change.update(lambda old: old.with_call(Call("s", None, None, None, 1, 1, 0, 1, 0.1, "", None)), held.token)
+    (change.folder / "proposal.md").write_text("# Other")
+"""
+CREATE = "from agentd.change.entry import create; from agentd.project import find_project\n" + (
+    "create(find_project(), 'brand-new', 'A thing')"
+)
+DROP = "from agentd.change.entry import drop, open_change; from agentd.project import find_project\n" + (
+    "drop(open_change(find_project(), 'other'), 'person:dev', 'not wanted')"
+)
+
+
+@pytest.mark.parametrize("work", [WORK_ON_OTHER, CREATE, DROP], ids=["a run", "a new change", "a drop"])
+def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: Yard, work: str) -> None:
+    before = yard.everything()
+    assert yard.watched(work) == Watched()
+    after = yard.everything()
+    assert after != before
+    [told] = yard.watched("Path('agentd/config.toml').write_text('x')").put_back
+    assert told.path == "agentd/config.toml"
+    assert yard.everything() == after
+
+
+def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone(yard: Yard) -> None:
+    hold = (
+        WORK_ON_OTHER
+        + "    print('ready', flush=True); input(); (change.folder / 'tasks.md').write_text('x'); print(1)\n"
+    )
+    hold += "    import sys; sys.stdout.flush(); input()\n"
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold], cwd=yard.box.root, env=yard.box.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdin and other.stdout
+    try:
+        assert other.stdout.readline() == b"ready\n"
+        settled()
+        guard = yard.guard()
+        other.stdin.write(b"\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == b"1\n"
+    finally:
+        other.kill()
+        other.communicate()
+    assert guard.after() == Watched()
+    assert (yard.box.root / "agentd/changes/other/tasks.md").read_text() == "x"
+
+
+def test_specs_that_another_change_s_archive_merged_stay(yard: Yard) -> None:
+    archive = DROP + "\nfrom pathlib import Path; Path('agentd/specs/auth.md').write_text('merged')"
+    assert yard.watched(archive) == Watched()
+    assert (yard.box.root / "agentd/specs/auth.md").read_text() == "merged"
+    [told] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
+    assert told.path == "agentd/specs/auth.md"
+
+
+def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_not_pass_with_it(yard: Yard) -> None:
+    path = yard.change.folder / "STATE.yaml"
+    guard = yard.guard(judge=True)
+    yard.agent(f"p = Path('{OWN}/STATE.yaml'); p.write_text(p.read_text().replace('Let people', 'Let nobody'))")
+    call = Call("challenge", "codex", None, None, 1, 1, 0, 1, 0.1, "", "session-1")
+    with guard.own_write(path):
+        yard.change.update(lambda old: old.with_call(call))
+    watched = guard.after()
+    [told] = watched.put_back
+    assert (told.path, told.what) == (f"{OWN}/STATE.yaml", "changed")
+    assert watched.changed == (f"{OWN}/STATE.yaml",)
+    assert "Let nobody" in yard.kept(told).read_text()
+    state = yard.change.read()
+    assert (state.description, state.llm_calls) == ("Let people sign in", (call,))
+
+    guard = yard.guard(judge=True)
+    with guard.own_write(path):
+        yard.change.update(lambda old: old.with_call(call))
+    assert guard.after() == Watched()
+    guard = yard.guard()
+    with guard.own_write(path):
+        yard.change.update(lambda old: old.with_call(call))
+    yard.agent(f"p = Path('{OWN}/STATE.yaml'); p.write_text('')")
+    assert [one.path for one in guard.after().put_back] == [f"{OWN}/STATE.yaml"]
+    assert len(yard.change.read().llm_calls) == 3
+
+
+# Judges and HEAD
+
+
+def test_a_judge_that_changes_nothing_passes(yard: Yard) -> None:
+    code = "os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').write_text('x'); os.utime('src/app.py')"
+    assert yard.watched(code, judge=True) == Watched()
+
+
+def test_every_file_that_a_judge_changed_is_named_and_only_protected_ones_go_back(yard: Yard) -> None:
+    code = "Path('src/app.py').write_text('1'); Path('new file.txt').write_text('x'); os.unlink('README.md'); "
+    watched = yard.watched(code + "Path('agentd/config.toml').write_text('x')", judge=True)
+    assert watched.changed == ("README.md", "agentd/config.toml", "new file.txt", "src/app.py")
+    assert [one.path for one in watched.put_back] == ["agentd/config.toml"]
+    assert (yard.box.root / "src/app.py").read_text() == "1", "a person may be editing"
+
+
+MOVES = {
+    "on the branch else": ["switch", "-q", "-c", "else"],
+    "detached": ["switch", "-q", "--detach"],
+}
+
+
+@pytest.mark.parametrize("where", MOVES)
+def test_head_elsewhere_after_a_call_stops_with_both_names(yard: Yard, where: str) -> None:
+    code = f"Path('{OWN}/STATE.yaml').write_text('mine'); subprocess.run(['git', *{MOVES[where]}], check=True)"
+    guard = yard.guard()
+    yard.agent(code)
+    with pytest.raises(StateError, match=f"HEAD was on the branch main before .* and is {where} after it") as stop:
+        guard.after()
+    assert stop.value.exit_code == 6
+    assert stop.value.hint.startswith("git switch main,")
+    assert "STATE.yaml" in stop.value.message
+    assert yard.change.read().description == "Let people sign in", "an edit is not carried over"
+
+
+def test_another_branch_s_own_files_are_not_overwritten(yard: Yard) -> None:
+    box = yard.box
+    box.git("switch", "-q", "-c", "bare")
+    box.git("rm", "-rq", "agentd/prompts")
+    box.commit("no prompts")
+    box.git("switch", "-q", "main")
+    guard = yard.guard()
+    code = "subprocess.run(['git', 'switch', '-q', 'bare'], check=True); Path('agentd/config.toml').write_text('mine')"
+    yard.agent(code + "; Path('.git/hooks/pre-push').write_text('x')")
+    with pytest.raises(StateError, match=r"is on the branch bare after it \(put back: .git/hooks/pre-push\)"):
+        guard.after()
+    assert not (box.root / "agentd/prompts").exists()
+    mark = yard.folder.parent / "ended"
+    mark.touch()
+    settled()
+    box.git("switch", "-q", "main")
+    [told] = yard.guard(call=False).finish_cut(mark).put_back
+    assert told.path == "agentd/config.toml", "what was carried over is found when the branch is back"
+    assert (box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
+
+
+# A run that was killed
+
+
+def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits_stay(yard: Yard) -> None:
+    yard.guard("make", judge=True)
+    yard.agent(
+        "Path('agentd/config.toml').write_text('mine'); os.unlink('agentd/specs/auth.md')\n"
+        "os.makedirs('agentd/new/in'); Path('agentd/new/a').touch()\n"
+        "Path('Makefile').write_text('test:'); Path('src/app.py').write_text('1')"
+    )
+    mark = yard.folder.parent / "ended"
+    mark.touch()
+    settled()
+    (yard.box.root / "agentd/prompts/challenge.md").write_text("A person's words.\n")
+    (yard.box.root / "agentd/archive/20260101-old/proposal.md").unlink()
+    (yard.box.root / "agentd/new/in/b").write_text("a person's")
+    (yard.box.root / "README.md").write_text("a person's")
+    watched = yard.guard(call=False).finish_cut(mark)
+    assert [(one.path, one.what) for one in watched.put_back] == [
+        ("Makefile", "created"),
+        ("agentd/config.toml", "changed"),
+        ("agentd/new/a", "created"),
+        ("agentd/specs/auth.md", "deleted"),
+    ]
+    assert "src/app.py" in watched.changed and "README.md" not in watched.changed
+    assert (yard.box.root / "agentd/prompts/challenge.md").read_text() == "A person's words.\n"
+    assert not (yard.box.root / "agentd/archive/20260101-old/proposal.md").exists()
+    assert [path.name for path in (yard.box.root / "agentd/new").rglob("*")] == ["in", "b"]
+    assert yard.guard(call=False).finish_cut(mark) == Watched(), "once is enough"
+
+
+@pytest.mark.parametrize("old_mark", [True, False], ids=["of an earlier call", "none"])
+def test_without_a_mark_of_its_own_everything_since_a_cut_off_call_counts_as_the_agent_s(
+    yard: Yard, old_mark: bool
+) -> None:
+    mark = yard.folder.parent / "ended"
+    if old_mark:
+        mark.parent.mkdir()
+        mark.touch()
+        time.sleep(0.2)
+    yard.guard()
+    yard.agent("Path('agentd/config.toml').write_text('mine')")
+    assert [one.path for one in yard.guard(call=False).finish_cut(mark).put_back] == ["agentd/config.toml"]
+
+
+def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be_known(yard: Yard) -> None:
+    yard.guard("make", may_edit=lambda path: path == "Makefile" or plan_rule("add-oauth")(path))
+    yard.agent(
+        f"own = Path('{OWN}'); (own / 'specs').mkdir(); (own / 'specs/a.md').write_text('a')\n"
+        "(own / 'proposal.md').write_text('b'); (own / 'REVIEW.md').write_text('c'); Path('Makefile').write_text('a:')"
+    )
+    told = yard.guard(call=False).finish_cut(None).put_back
+    assert [one.path for one in told] == [f"{OWN}/REVIEW.md"]
+    assert (yard.change.folder / "specs/a.md").read_text() == "a"
+
+
+def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: Yard) -> None:
+    path = yard.change.folder / "STATE.yaml"
+    with yard.guard().own_write(path):
+        written = path.read_bytes() + b"more: 1\n"
+        path.write_bytes(written)
+        assert yard.guard(call=False).finish_cut(None) == Watched(), "as if it was killed here"
+    assert path.read_bytes() == written
+
+
+def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: Yard) -> None:
+    yard.watched("Path('agentd/config.toml').write_text('x')")
+    (yard.box.root / "agentd/config.toml").write_text("a person's\n")
+    assert yard.guard(call=False).finish_cut(None) == Watched()
+    assert yard.guard(call=False).finish_cut(yard.folder / "no such mark") == Watched()
+    assert (yard.box.root / "agentd/config.toml").read_text() == "a person's\n"
+
+
+@pytest.mark.parametrize("name", ["call.json", "mirror.json"])
+def test_copies_that_cannot_be_read_stop_with_their_place(yard: Yard, name: str) -> None:
+    yard.guard()
+    (yard.folder / name).write_text("[")
+    with pytest.raises(StateError, match=f"cannot be read .{yard.folder}"):
+        yard.guard(call=False).finish_cut(None)
+
+
+# Other shapes of repositories
+
+
+def test_hooks_kept_in_the_tree_are_guarded_and_a_folder_that_is_more_than_hooks_only_by_their_names(
+    yard: Yard,
+) -> None:
+    yard.box.write(".githooks/lib/common.sh", "exit 0\n")
+    yard.box.git("config", "core.hooksPath", ".githooks")
+    code = "Path('.githooks/lib/common.sh').write_text('x'); Path('.githooks/pre-push').write_text('x')"
+    told = yard.watched(code).put_back
+    assert [one.path for one in told] == [".githooks/lib/common.sh", ".githooks/pre-push"]
+    yard.box.git("config", "core.hooksPath", ".")
+    code = "Path('pre-push').write_text('x'); Path('other.txt').write_text('x')"
+    assert [one.path for one in yard.watched(code).put_back] == ["pre-push"]
+    assert (yard.box.root / "other.txt").exists()
+
+
+def test_a_linked_work_tree_is_guarded_as_a_whole(yard: Yard, tmp_path: Path) -> None:
+    tree = tmp_path / "linked"
+    yard.box.git("worktree", "add", "-q", "-b", "agentd/add-oauth", str(tree))
+    folder = tree / OWN
+    change = Change(yard.change.project, "add-oauth", str(tree), folder)
+    guard = Guard(change, yard.folder, judge=True)
+    guard.before()
+    pointer = (tree / ".git").read_bytes()
+    code = (
+        f"tree = Path({str(tree)!r}); (tree / '.git').write_text('gitdir: /nowhere')\n"
+        f"(tree / '{OWN}/STATE.yaml').unlink(); Path('.git/worktrees/linked/config.worktree').write_text('[a]')\n"
+        "Path('agentd/config.toml').write_text('the main tree is not this change')\n"
+    )
+    yard.agent(code)
+    told = guard.after().put_back
+    assert [one.path for one in told] == [".git/worktrees/linked/config.worktree", ".git", f"{OWN}/STATE.yaml"]
+    assert (tree / ".git").read_bytes() == pointer
+    assert (folder / "STATE.yaml").is_file()
+    assert not (yard.box.root / ".git/worktrees/linked/config.worktree").exists()
+    assert (yard.box.root / "agentd/config.toml").read_text().startswith("the main tree")
+
+
+def test_a_project_in_a_sub_folder_is_told_from_its_own_root(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.write("services/api/agentd/config.toml", "schema_version = 1\n")
+    box.write("agentd/config.toml.txt", "not a project\n")
+    box.write("pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-q'\n")
+    box.commit("start")
+    for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+        monkeypatch.setenv(name, box.env[name])
+    monkeypatch.chdir(box.root / "services/api")
+    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    yard = Yard(box, change, tmp_path)
+    code = (
+        f"Path('{OWN}/STATE.yaml').write_text('x'); Path('../../pyproject.toml').write_text('')\n"
+        f"Path('{OWN}/proposal.md').write_text('x'); Path('../../agentd/config.toml.txt').write_text('x')\n"
+        "Path('Makefile').write_text('x'); Path('../web.txt').write_text('x')"
+    )
+    watched = yard.watched(code, "pytest", "make", judge=True, may_edit=plan_rule("add-oauth"))
+    assert [one.path for one in watched.put_back] == ["../../pyproject.toml", "Makefile", f"{OWN}/STATE.yaml"]
+    assert set(watched.changed) == {
+        *(one.path for one in watched.put_back),
+        "../../agentd/config.toml.txt",
+        "../web.txt",
+    }

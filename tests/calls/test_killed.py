@@ -1,0 +1,171 @@
+"""A run that is killed, interrupted or stopped: nothing is left running, nothing is lost, the next one goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentd import events
+from agentd.change.folder import Change
+from agentd.errors import Busy
+from support import Box
+from working import PLAY, ROLES, Action, at_work, perform, play, propose, settle, told, usage
+
+DRIVE = str(Path(__file__).parent.parent / "drive.py")
+STUBBORN = """\
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("agent.pid", "w").write(str(os.getpid()))
+print("at work", flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def driven(box: Box) -> Iterator[subprocess.Popen[str]]:
+    """The run in a process of its own, which is gone at the end."""
+    process = subprocess.Popen(
+        [sys.executable, DRIVE], cwd=box.root, env=box.env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> float:
+    """How long it took."""
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < seconds, "it did not happen"
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def stubborn(box: Box) -> Change:
+    """A planner that ignores TERM."""
+    change = play(box)
+    box.write("agent.py", STUBBORN)
+    command = f"[agents.stubborn]\nkind = 'command'\ncommand = '{sys.executable}'\nargs = ['agent.py']\n"
+    settle(box, f"schema_version = 1\n[roles]\nplanner = 'stubborn'\n{command}")
+    return change
+
+
+def has_spent(change: Change, cost: float) -> bool:
+    slips = Path(change.project.in_room("calls", "add-oauth")).glob("*.json")
+    return any(f'"cost": {cost}' in slip.read_text() for slip in slips)
+
+
+def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) -> None:
+    change = stubborn(project)
+    with driven(project) as first:
+        until(lambda: (project.root / "agent.pid").exists() and (project.root / "agent.pid").read_text())
+        agent = int((project.root / "agent.pid").read_text())
+        first.kill()
+        first.wait()
+        with pytest.raises(Busy, match="is being worked on by 'agentd plan add-oauth'") as caught:
+            perform(change)  # while the stubborn one is being ended
+        assert caught.value.exit_code == 5
+        until(lambda: not is_alive(agent), 5)
+    until(lambda: change.active_run() is None)
+    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [propose()]}}))
+    settle(project, f"schema_version = 1\n{ROLES}{PLAY}")
+    assert perform(change).attempt == 2
+    assert [str(step.status) for step in change.read().steps] == ["failed", "running"]
+
+
+def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Box) -> None:
+    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[propose()])
+    with driven(project) as first:
+        until(lambda: has_spent(change, 0.25))
+        first.kill()
+        first.wait()
+    until(lambda: change.active_run() is None)
+    assert perform(change).attempt == 2
+    (call,) = change.read().llm_calls
+    assert (call.cost, call.extra) == (0.25, {"cut": True})
+    perform(change)
+    assert len(change.read().llm_calls) == 1
+
+
+def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(project: Box) -> None:
+    hostile: list[Action] = [
+        {"write": "agentd/config.toml", "text": "[budget]\nper_change = 0.0\n"},
+        {"write": "agentd/specs/auth.md", "text": "Nothing is required.\n"},
+        {"write": "touched", "text": ""},
+        {"wait": 600},
+    ]
+    change = play(project, "[budget]\nper_change = 3.0\n", proposal_gen=hostile)
+    text = (project.root / "agentd/config.toml").read_text()
+    with driven(project) as first:
+        until((project.root / "touched").exists)
+        first.kill()
+        first.wait()
+    until(lambda: change.active_run() is None)
+    late = project.write("agentd/specs/late.md", "A person's, written after the agent was gone.\n")
+    with at_work(change) as run:
+        assert run.config.budget.per_change == 3.0
+    assert (project.root / "agentd/config.toml").read_text() == text
+    assert not (project.root / "agentd/specs/auth.md").exists()
+    assert late.exists()
+    assert {one.where for one in change.read().findings} == {"agentd/config.toml", "agentd/specs/auth.md"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None:
+    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[propose()])
+    with driven(project) as first:
+        until(lambda: has_spent(change, 0.25))
+        first.send_signal(number)
+        _, err = first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert "to go on: agentd plan add-oauth" in err
+    assert change.active_run() is None
+    assert change.read().total_cost == 0.25
+    assert [str(step.status) for step in change.read().steps] == ["failed"]
+    assert told(change, events.Failed)[0].code == "interrupted"
+    assert told(change, events.RunFinished)[0].exit_code == 130
+    assert not os.listdir(change.project.in_room("runs"))
+    assert perform(change).attempt == 2
+
+
+def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
+    change = play(project, proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
+    assert project.agentd("stop", "add-oauth").out == "Nothing is running for add-oauth.\n"
+    with driven(project) as first:
+        until((project.root / "begun").exists)
+        ran = project.agentd("stop", "add-oauth")
+        first.communicate(timeout=30)
+    assert (ran.code, ran.out) == (0, "Stopped. To go on: agentd plan add-oauth\n")
+    assert first.returncode == 130
+    assert change.active_run() is None
+    assert project.agentd("stop", "add-oauth", "--json").json["stopped"] is False
+    assert project.agentd("stop", "nothing").code == 1
+
+
+def test_stop_waits_for_what_a_killed_run_left(project: Box) -> None:
+    stubborn(project)
+    with driven(project) as first:
+        until(lambda: (project.root / "agent.pid").exists() and (project.root / "agent.pid").read_text())
+        agent = int((project.root / "agent.pid").read_text())
+        first.kill()
+        first.wait()
+        ran = project.agentd("stop", "add-oauth")
+    assert ran.code == 0
+    assert not is_alive(agent)

@@ -1,0 +1,78 @@
+"""What a stream adds up to."""
+
+import pytest
+
+from agentd.agents.causes import Cause
+from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage, Used
+from agentd.calls import listening
+from agentd.calls.listening import Listener
+
+
+class Ears:
+    """Everything a listener tells, for a stream whose lines are the events themselves."""
+
+    def __init__(self, *heard: Heard) -> None:
+        self.did: list[tuple[str, str, bool | None]] = []
+        self.sessions: list[str] = []
+        self.used: list[Usage] = []
+        script = list(heard)
+        self.listener = Listener(
+            lambda line: [script[int(line)]],
+            lambda *one: self.did.append(one),
+            self.sessions.append,
+            self.used.append,
+        )
+        for number in range(len(script)):
+            self.listener.hear(str(number).encode())
+
+
+def usage(tokens: int, cost: float | None = None) -> Usage:
+    return Usage(tokens_in=tokens, tokens_out=1, tokens_cached=tokens // 2, cost=cost)
+
+
+def test_parts_add_up_and_a_part_told_again_replaces_itself() -> None:
+    ears = Ears(Used(usage(100), "m1"), Used(usage(10), "m2"), Used(usage(120), "m1"))
+    assert ears.listener.usage == Usage(tokens_in=130, tokens_out=2, tokens_cached=65)
+    assert [one.tokens_in for one in ears.used] == [100, 110, 130]
+
+
+def test_the_final_figure_replaces_all_parts() -> None:
+    ears = Ears(Used(usage(100, 0.5), "m1"), Used(usage(10), "m2"), Ended(usage=usage(21016, 0.75)))
+    assert ears.listener.usage == Usage(tokens_in=21016, tokens_out=1, tokens_cached=10508, cost=0.75)
+    assert ears.used[-1].cost == 0.75
+
+
+@pytest.mark.parametrize(("costs", "total"), [((0.5, 0.25), 0.75), ((0.5, None), None), ((), None)])
+def test_a_cost_is_known_only_if_every_parts_is(costs: tuple[float | None, ...], total: float | None) -> None:
+    ears = Ears(*(Used(usage(1, cost), str(number)) for number, cost in enumerate(costs)))
+    assert ears.listener.usage.cost == total
+
+
+def test_sessions_and_the_end_are_told() -> None:
+    ended = Ended(cause=Cause.RATE_LIMITED, message="429", wait_secs=7)
+    ears = Ears(SessionIs("one"), SessionIs("two"), ended)
+    assert ears.sessions == ["one", "two"]
+    assert ears.listener.ended is ended
+    assert ears.listener.understood
+
+
+def test_words_are_told_before_what_was_done_after_them() -> None:
+    ears = Ears(Said("first "), Said("second "), Said("third"), Did("tool", "read_file", True))
+    assert ears.did == [("text", "first", None), ("text", "second third", None), ("tool", "read_file", True)]
+    assert ears.listener.text == "first second third"
+
+
+def test_of_a_long_text_the_first_and_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "WORDS", 20)
+    ears = Ears(*(Said(f"{number:03} ") for number in range(100)))
+    text = ears.listener.text
+    assert text.startswith("000 001 00")
+    assert text.endswith(" 098 099 ")
+    assert "characters left out" in text
+    assert len(text) < 100
+
+
+def test_a_chatty_agent_does_not_fill_the_journal() -> None:
+    ears = Ears(*[Did("tool", "x" * 1000, True)] * (listening.ACTIVITIES + 10))
+    assert len(ears.did) == listening.ACTIVITIES
+    assert len(ears.did[0][1]) <= 200

@@ -1,0 +1,124 @@
+"""What a call cost: whose figure counts, to the digit, and never a zero for what nobody knows."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentd.agents.protocol import Usage
+from agentd.change import state
+from agentd.config import Price
+from agentd.prices import cost_of, is_known, sane
+from support import EXAMPLE, Box
+
+OWN = {"gemini-3-flash-preview": Price(input=0.10, output=0.40, cached=0.025)}
+
+
+def test_the_example_costs_what_its_prices_say() -> None:
+    calls = [c for c in state.parse((EXAMPLE / "STATE.yaml").read_text()).llm_calls if c.model in OWN]
+    assert len(calls) == 9
+    for call in calls:
+        usage = Usage(tokens_in=call.tokens_in, tokens_out=call.tokens_out, tokens_cached=call.tokens_cached)
+        assert cost_of(usage, call.model, OWN) == call.cost
+
+
+def test_the_agents_own_figure_goes_before_every_price() -> None:
+    usage = Usage(tokens_in=1_000_000, cost=0.1234567)
+    assert cost_of(usage, "gemini-3-flash-preview", OWN) == 0.123457
+    assert cost_of(usage, None, {}) == 0.123457
+    assert cost_of(Usage(cost=0), "nobody-knows-1", {}) == 0.0
+
+
+def test_a_price_of_the_config_goes_before_the_table() -> None:
+    usage = Usage(tokens_in=1_000_000)
+    assert cost_of(usage, "gpt-5.2-codex", {}) == 1.75
+    assert cost_of(usage, "gpt-5.2-codex", {"gpt-5.2-codex": Price(input=9, output=9)}) == 9.0
+
+
+def test_the_table_means_the_same_by_cached_input_as_we_do() -> None:
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    theirs = calc_price(Tokens(input_tokens=24567, cache_read_tokens=9216, output_tokens=2345), "gpt-5.2-codex")
+    ours = cost_of(Usage(tokens_in=24567, tokens_cached=9216, tokens_out=2345), "gpt-5.2-codex", {})
+    assert ours == round(float(theirs.total_price), 6) == 0.061307
+
+
+def test_many_small_requests_are_not_charged_as_one_long_one() -> None:
+    """The vendor doubles the price of a single request beyond 200,000 tokens; a call is the sum of many."""
+    small = cost_of(Usage(tokens_in=100_000), "gemini-3-pro-preview", {})
+    assert small == 0.2
+    assert cost_of(Usage(tokens_in=1_000_000), "gemini-3-pro-preview", {}) == 2.0
+
+
+def test_the_model_that_was_used_goes_before_the_one_asked_for() -> None:
+    prices = {"asked": Price(input=1, output=1), "used": Price(input=2, output=2)}
+    assert cost_of(Usage(tokens_in=1_000_000, model="used"), "asked", prices) == 2.0
+    assert cost_of(Usage(tokens_in=1_000_000, model="used-0613"), "asked", prices) == 1.0
+    assert cost_of(Usage(tokens_in=1_000_000, model="used"), None, prices) == 2.0
+
+
+def test_without_a_word_on_the_cache_cached_input_costs_the_full_price() -> None:
+    usage = Usage(tokens_in=1_000_000, tokens_cached=600_000)
+    assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0)}) == 1.0
+    assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0, cached=0.0)}) == 0.4
+
+
+@pytest.mark.parametrize("model", [None, "", "nobody-knows-1", "gpt-99", "sonnet", "whisper-1", "gemma-3"])
+def test_what_nobody_knows_is_unknown_and_not_free(model: str | None) -> None:
+    assert cost_of(Usage(tokens_in=5, tokens_out=5), model, {}) is None
+    assert cost_of(Usage(), model, {}) is None
+    assert not is_known(model, {})
+
+
+def test_no_usage_of_a_known_model_costs_nothing() -> None:
+    assert cost_of(Usage(), "gpt-5.2-codex", {}) == 0.0
+    assert is_known("gpt-5.2-codex", {})
+    assert is_known("mine", {"mine": Price(input=0, output=0)})
+    assert cost_of(Usage(tokens_in=7), "mine", {"mine": Price(input=0, output=0)}) == 0.0
+
+
+def test_halves_are_not_lost_to_binary_fractions() -> None:
+    prices = {"m": Price(input=0.1, output=0.3)}
+    assert cost_of(Usage(tokens_in=3_000_000, tokens_out=1_000_000), "m", prices) == 0.6
+    assert cost_of(Usage(tokens_in=15, tokens_out=0), "m", {"m": Price(input=0.1, output=1)}) == 0.000002
+
+
+@pytest.mark.parametrize("cost", [-0.01, math.nan, math.inf, -math.inf, 1e300])
+def test_an_impossible_figure_is_no_figure(cost: float) -> None:
+    assert cost_of(Usage(tokens_in=1_000_000, cost=cost), "m", {"m": Price(input=1, output=1)}) == 1.0
+    assert cost_of(Usage(cost=cost), "nobody-knows-1", {}) is None
+
+
+ANY = st.integers(min_value=-(10**30), max_value=10**30)
+
+
+@given(ANY, ANY, ANY, st.none() | st.floats(), st.floats(min_value=0, max_value=1e15))
+def test_no_report_makes_a_negative_or_endless_cost(
+    tokens_in: int, tokens_out: int, cached: int, cost: float | None, price: float
+) -> None:
+    usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, cost=cost)
+    for prices in ({}, {"m": Price(input=price, output=price)}, {"m": Price(input=price, output=0, cached=price)}):
+        found = cost_of(usage, "m", prices)
+        assert found is None if not prices and cost_of(usage, None, {}) is None else found is not None
+        assert found is None or 0 <= found <= 1e9
+    kept = sane(usage)
+    assert 0 <= kept.tokens_cached <= kept.tokens_in <= 10**12 and 0 <= kept.tokens_out <= 10**12
+
+
+def test_pricing_never_touches_the_network(box: Box) -> None:
+    ran = box.python("""
+import sys, threading
+touched = []
+sys.addaudithook(lambda event, arguments: touched.append(event) if event.startswith("socket.") else None)
+from agentd.agents.protocol import Usage
+from agentd.prices import cost_of
+assert "genai_prices" not in sys.modules
+assert cost_of(Usage(cost=1.0), None, {}) == 1.0
+assert "genai_prices" not in sys.modules, "the agent's own figure needs no table"
+assert cost_of(Usage(tokens_in=1000000), "gpt-5.2-codex", {}) == 1.75
+assert [event for event in touched if event != "socket.__new__"] == [], touched
+assert threading.active_count() == 1
+""")
+    assert ran.code == 0, ran.err

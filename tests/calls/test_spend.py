@@ -1,0 +1,476 @@
+"""Spending: every call counted once, whatever was killed and when, by one process or by many."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from mortal import Tell, run_mortal
+
+from agentd import clock
+from agentd.agents.protocol import Usage
+from agentd.calls import budget, ledger
+from agentd.calls.spend import OpenCall, Spent, settle, spent, spent_on
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Call, State, Step
+from agentd.config import Budget
+from agentd.errors import OverBudget
+from agentd.project import find_project
+from agentd.terms import StepStatus
+from support import Box
+
+
+@pytest.fixture
+def change(project: Box) -> Change:
+    return entry.create(find_project(), "add-oauth", "Let people sign in")
+
+
+def begin(change: Change, token: str, session: str | None = "s") -> OpenCall:
+    return OpenCall.begin(
+        change,
+        token,
+        step="challenge",
+        round=2,
+        number=1,
+        attempt=1,
+        agent="codex",
+        role="challenger",
+        model="gpt-5.2-codex",
+        session=session,
+    )
+
+
+def call_once(change: Change, cost: float | None, session: str | None = "s") -> Call | None:
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token, session)
+        call.saw(Usage(tokens_in=100, tokens_out=10, tokens_cached=5), cost)
+        return call.finish(1234, None)
+
+
+def settled(change: Change) -> tuple[Call, ...]:
+    with change.running("agentd plan") as held:
+        return settle(change, held.token)
+
+
+def today() -> str:
+    return clock.now()[:10]
+
+
+def slips(change: Change) -> list[Path]:
+    return sorted(Path(change.project.in_room("calls", change.id)).glob("*"))
+
+
+def leave_open(change: Change, cost: float | None = 0.5, session: str = "s") -> Path:
+    """A call whose run is no more, as it lies on disk."""
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token, session)
+        call.saw(Usage(tokens_in=100), cost)
+    return Path(change.project.in_room("calls", change.id, f"{call.id}.json"))
+
+
+def rewrite(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def done(state: State, session: str) -> State:
+    return state.with_step(Step("challenge", 2, len(state.steps) + 1, 1, StepStatus.DONE, {"of": session}, clock.now()))
+
+
+def test_a_call_that_ended_stands_in_the_state_and_in_the_ledger(change: Change) -> None:
+    call = call_once(change, 0.25)
+    assert call and change.read().llm_calls == (call,)
+    assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.duration_ms) == (100, 10, 5, 1234)
+    assert (call.step, call.agent, call.role, call.model) == ("challenge", "codex", "challenger", "gpt-5.2-codex")
+    assert call.cost == 0.25 and call.session == "s" and not call.extra
+    (slip,) = ledger.read(change.project, today()).values()
+    assert slip.call == call and (slip.change_id, slip.round, slip.attempt) == ("add-oauth", 2, 1)
+    assert spent(change) == Spent(0.25, 0.25)
+    assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
+
+
+def test_how_the_step_ended_is_written_with_its_call(change: Change) -> None:
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token)
+        call.saw(Usage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
+        seen: list[tuple[Call, ...]] = []
+        call.finish(1, "captured", lambda old: seen.append(old.llm_calls) or done(old, "s"))  # type: ignore[func-returns-value]
+    state = change.read()
+    assert seen == [state.llm_calls] and len(state.steps) == 1
+    assert (state.llm_calls[0].session, state.llm_calls[0].model) == ("captured", "gpt-5.2-mini")
+
+
+def test_a_call_without_usage_is_not_counted_but_its_step_is_written(change: Change) -> None:
+    with change.running("agentd plan") as held:
+        assert begin(change, held.token).finish(1, None, lambda old: done(old, "s")) is None
+    state = change.read()
+    assert state.llm_calls == () and len(state.steps) == 1
+    assert ledger.read(change.project, today()) == {} and slips(change) == []
+
+
+def test_an_unknown_cost_is_kept_as_unknown_and_adds_nothing(change: Change) -> None:
+    call = call_once(change, None)
+    assert call and call.cost is None and call.tokens_in == 100
+    call_once(change, 0.5)
+    assert spent(change) == Spent(0.5, 0.5)
+
+
+def test_a_cost_once_known_is_not_forgotten_for_an_unknown_one(change: Change) -> None:
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token)
+        call.saw(Usage(tokens_in=1), 0.5)
+        call.saw(Usage(tokens_in=2), None)
+        assert call.cost == 0.5
+        call.saw(Usage(tokens_in=2), 0.4)  # the whole call's figure at its end may be a better one
+        last = call.finish(1, None)
+    assert last and last.cost == 0.4
+
+
+def test_a_call_under_way_counts_at_once_and_can_be_left_out(change: Change) -> None:
+    other = entry.create(find_project(), "other", "words")
+    call_once(other, 1.0)
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token)
+        assert spent(change) == Spent(0.0, 1.0)
+        call.saw(Usage(tokens_in=1), 0.25)
+        assert spent(change) == Spent(0.25, 1.25)
+        assert spent(other) == Spent(1.0, 1.25)
+        assert spent(change, but=call.id) == Spent(0.0, 1.0)
+
+
+def test_a_call_that_was_cut_off_is_settled_by_the_next_run(change: Change) -> None:
+    leave_open(change, 0.5)
+    assert spent(change) == Spent(0.5, 0.5)
+    (call,) = settled(change)
+    assert call.cost == 0.5 and call.extra == {"cut": True}
+    assert change.read().llm_calls == (call,) and "cut: true" in (change.folder / "STATE.yaml").read_text()
+    assert settled(change) == () and slips(change) == []
+    assert spent(change) == Spent(0.5, 0.5)
+
+
+def test_a_cut_call_that_had_told_nothing_leaves_nothing(change: Change) -> None:
+    with change.running("agentd plan") as held:
+        begin(change, held.token)
+    assert settled(change) == () and slips(change) == []
+    assert change.read().llm_calls == () and ledger.read(change.project, today()) == {}
+
+
+def test_a_call_belongs_to_the_day_on_which_it_began(change: Change) -> None:
+    path = leave_open(change, 0.5)
+    eve = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%d")
+    rewrite(path, began=f"{eve}T23:59:59Z")
+    assert spent(change) == Spent(0.5, 0.0)
+    settled(change)
+    assert spent(change) == Spent(0.5, 0.0)
+    assert spent_on(change.project, eve) == 0.5
+
+
+def test_the_day_counts_changes_that_were_dropped(change: Change) -> None:
+    call_once(change, 0.5)
+    entry.drop(change, "person:dev", "no need")
+    assert spent(entry.create(find_project(), "next", "words")) == Spent(0.0, 0.5)
+
+
+def test_an_equal_call_from_before_is_another_call(change: Change) -> None:
+    """Two calls alike to the second, of an agent without sessions: the second was cut before STATE.yaml had it."""
+    first = call_once(change, 0.5, session=None)
+    assert first
+    rewrite(leave_open(change), call=asdict(first))
+    assert spent(change).change == 1.0
+    settled(change)
+    assert change.read().llm_calls == (first, first)
+    assert spent(change) == Spent(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"id": "x"}', b"[" * 100_000, b'{"call": {"cost": NaN}}', None],
+)
+def test_what_is_broken_or_foreign_among_the_open_calls_is_passed_over(change: Change, content: bytes | None) -> None:
+    leave_open(change, 0.5)
+    folder = Path(change.project.in_room("calls", "add-oauth"))
+    strange = folder / "strange.json"
+    if content is None:
+        os.mkfifo(strange)  # opening it would wait for ever
+    else:
+        strange.write_bytes(content)
+    (folder / "folder.json").mkdir()
+    Path(change.project.in_room("calls", "a-file")).write_text("x")
+    assert spent(change) == Spent(0.5, 0.5)
+    assert len(settled(change)) == 1
+    assert strange.exists() and spent(change) == Spent(0.5, 0.5)
+
+
+def test_a_copy_of_an_open_call_in_another_place_counts_for_nothing(change: Change) -> None:
+    path = leave_open(change, 0.5)
+    other = entry.create(find_project(), "other", "words")
+    copy = Path(change.project.in_room("calls", "other", path.name))
+    copy.parent.mkdir()
+    copy.write_bytes(path.read_bytes())
+    path.with_name("copy.json").write_bytes(path.read_bytes())
+    assert spent(change) == Spent(0.5, 0.5) and spent(other) == Spent(0.0, 0.5)
+    assert settled(other) == ()
+
+
+def test_a_torn_line_in_the_ledger_costs_only_itself(change: Change) -> None:
+    call_once(change, 0.25)
+    path = Path(change.project.in_room("spend", f"{today()}.jsonl"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"\xff\n" + b"[]\n\n" + whole[:40])
+    call_once(change, 0.5)
+    assert spent(change) == Spent(0.75, 0.75)
+
+
+def test_a_call_that_stands_twice_in_the_ledger_counts_by_its_last_line(change: Change) -> None:
+    call_once(change, 0.25)
+    (slip,) = ledger.read(change.project, today()).values()
+    ledger.append(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
+    assert spent(change).today == 0.5
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800", "x" * 10_000, "\x1b[31m", "a\u2028b", "\ufeff", ": {", "123"])
+def test_no_name_an_agent_gives_can_spoil_the_books(change: Change, name: str) -> None:
+    with change.running("agentd plan") as held:
+        call = begin(change, held.token, name)
+        call.saw(Usage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
+    assert call.id
+    (kept,) = settled(change)
+    assert (kept.tokens_in, kept.tokens_cached) == (0, 0) and kept.cost == 0.5
+    assert change.read().llm_calls == (kept,)
+
+
+def test_a_ledger_that_cannot_be_written_is_said_and_nothing_is_lost(change: Change) -> None:
+    Path(change.project.in_room("spend")).write_text("in the way")
+    from agentd.files import CannotWrite
+
+    with pytest.raises(CannotWrite, match="spend"):
+        call_once(change, 0.5)
+    assert change.read().llm_calls == ()
+    Path(change.project.in_room("spend")).unlink()
+    settled(change)
+    assert spent(change) == Spent(0.5, 0.5)
+
+
+# ---- killed at any point ------------------------------------------------------------------------
+
+
+def one_call(change: Change, session: str) -> Callable[[Tell], None]:
+    def work(tell: Tell) -> None:
+        with change.running("agentd plan") as held:
+            settle(change, held.token)
+            call = begin(change, held.token, session)
+            for cents in (10, 25):
+                call.saw(Usage(tokens_in=cents), cents / 100)
+                tell(cents)
+            call.finish(5, None, lambda old: done(old, session))
+            tell("finished")
+
+    return work
+
+
+def points(work: Callable[[int], tuple[bool, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """Die before the first operation, the second, and so on, until it lives to the end."""
+    for number in range(1, 500):
+        lived, told = work(number)
+        yield number, told
+        if lived:
+            assert number > 5, "it should have had occasions to die"
+            return
+    raise AssertionError("it never lived to the end")
+
+
+def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(project: Box, change: Change) -> None:
+    total = 0.0
+    for number, told in points(lambda n: run_mortal(one_call(change, f"s{n}"), project.root, n)):
+        session = f"s{number}"
+        costs = {(told[-1] if told[-1] != "finished" else 25) / 100} if told else {None}
+        as_seen = spent(change)
+        settled(change)
+        state = change.read()
+        calls = [call for call in state.llm_calls if call.session == session]
+        ended = [step for step in state.steps if step.outputs["of"] == session]
+        kept = [slip for slip in ledger.read(change.project, today()).values() if slip.call.session == session]
+        # what was being written when it died may be there or not; what was told as seen must be
+        costs |= {0.1} if not told else {0.25}
+        assert len(calls) <= 1 and {call.cost for call in calls} <= costs, (number, told, calls)
+        assert calls or None in costs
+        assert [slip.call for slip in kept] == calls
+        assert not ended or not calls[0].extra, "a step ends with its exact call"
+        assert "finished" not in told or ended
+        total = round(total + sum(call.cost or 0 for call in calls), 6)
+        assert as_seen == spent(change) == Spent(total, total), (number, told)
+        assert slips(change) == []
+
+
+def test_a_settling_killed_at_any_operation_settles_exactly_once(project: Box, change: Change) -> None:
+    def settling(tell: Tell) -> None:
+        settled(change)
+
+    def attempt(number: int) -> tuple[bool, list[Any]]:
+        leave_open(change, 0.25, f"s{number}")
+        return run_mortal(settling, project.root, number)
+
+    for number, _ in points(attempt):
+        assert spent(change) == Spent(number / 4, number / 4)
+        settled(change)
+        assert [call.session for call in change.read().llm_calls] == [f"s{n}" for n in range(1, number + 1)]
+        assert spent(change) == Spent(number / 4, number / 4)
+
+
+# ---- the promise: never past the budget by more than the call in flight, nothing twice, nothing forgotten --------
+
+CENTS = st.integers(min_value=1, max_value=300)
+LIMIT = st.just(0) | st.integers(min_value=1, max_value=900)
+RUN = st.fixed_dictionaries(
+    {
+        "change": st.integers(0, 1),
+        "calls": st.lists(st.lists(CENTS, max_size=4), min_size=1, max_size=3),
+        # in which call, in which part of it, before which operation on a file
+        "dies": st.none()
+        | st.tuples(st.integers(0, 2), st.sampled_from(["began", "tries", "ends"]), st.integers(1, 17)),
+    }
+)
+
+
+def a_run(change: Change, limits: Budget, run: dict[str, Any], mark: str) -> Callable[[Tell], None]:
+    """What a workflow does with money, told as it happens."""
+
+    def calls(token: str, tell: Tell) -> None:
+        settle(change, token)
+        for number, stream in enumerate(run["calls"]):
+            budget.check(limits, change.id, spent(change))
+            session, total = f"{mark}-{number}", 0
+            tell([session, "began"])
+            call = begin(change, token, session)
+            try:
+                for cents in stream:
+                    total += cents
+                    tell([session, "tries"])
+                    call.saw(Usage(tokens_in=total), total / 100)
+                    tell([session, "saw"])
+                    budget.check(limits, change.id, spent(change, but=call.id), call.cost)
+            finally:
+                tell([session, "ends"])
+                call.finish(1, session, lambda old: done(old, mark))
+
+    def work(tell: Tell) -> None:
+        with change.running("agentd plan") as held:
+            try:
+                calls(held.token, tell)
+            except OverBudget:
+                tell(["", "over"])
+
+    return work
+
+
+@pytest.fixture
+def pair(project: Box) -> tuple[Change, Change]:
+    here = find_project()
+    return entry.create(here, "one", "words"), entry.create(here, "two", "words")
+
+
+def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
+    for change in pair:
+        settled(change)  # of an example that failed
+        change.update(lambda old: replace(old, steps=(), llm_calls=()))
+    for path in Path(pair[0].project.in_room("spend")).glob("*"):
+        path.unlink()
+    return pair
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(per_change=LIMIT, per_day=LIMIT, runs=st.lists(RUN, min_size=1, max_size=4))
+@example(0, 0, [{"change": 0, "calls": [[7]], "dies": (0, "ends", operation)} for operation in range(8, 18)])
+def test_no_crash_makes_the_budget_leak(
+    project: Box, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
+) -> None:
+    changes = with_fresh_books(pair)
+    limits = Budget(per_change / 100, per_day / 100, "allow")
+    told = []
+    for order, run in enumerate(runs):
+        number, word, dies_at = run["dies"] or (0, None, None)
+        work = a_run(changes[run["change"]], limits, run, f"r{order}")
+        told.append(run_mortal(work, project.root, dies_at, [f"r{order}-{number}", word])[1])
+    as_left = [spent(change) for change in changes]
+    for change in changes:
+        settled(change)
+
+    rows = [call for change in changes for call in change.read().llm_calls]
+    final = {call.session: round((call.cost or 0) * 100) for call in rows}
+    booked = {slip.call.session: slip.call for slip in ledger.read(find_project(), today()).values()}
+    assert len(rows) == len(final), "nothing is counted twice"
+    assert booked == {call.session: call for call in rows}
+    by = {"day": 0, **{change.id: 0 for change in changes}}
+    for order, (run, words) in enumerate(zip(runs, told, strict=True)):
+        of_change = changes[run["change"]].id
+        for number, stream in enumerate(run["calls"]):
+            session = f"r{order}-{number}"
+            if [session, "began"] not in words:
+                continue
+            sums = [sum(stream[:length]) for length in range(len(stream) + 1)]
+            seen, tried = words.count([session, "saw"]), words.count([session, "tries"])
+            cents = final.pop(session, 0)
+            assert cents in (sums[seen], sums[tried]), "nothing that was seen is forgotten"
+            for limit, before in ((per_change, by[of_change]), (per_day, by["day"])):
+                assert not limit or before < limit, "a call began with nothing left"
+                assert not limit or tried < 2 or before + sums[tried - 1] <= limit, "it went on past the limit"
+            by[of_change] += cents
+            by["day"] += cents
+        if ["", "over"] in words:
+            assert 0 < per_change <= by[of_change] or 0 < per_day <= by["day"], "it stopped too early"
+    assert not final, "nothing is counted that was never called"
+    figures = [Spent(by[change.id] / 100, by["day"] / 100) for change in changes]
+    assert [spent(change) for change in changes] == as_left == figures
+
+
+# ---- many at once -------------------------------------------------------------------------------
+
+WORKER = """
+import sys
+from agentd.agents.protocol import Usage
+from agentd.calls import budget
+from agentd.calls.spend import OpenCall, settle, spent
+from agentd.change.entry import open_change
+from agentd.config import Budget
+from agentd.errors import OverBudget
+from agentd.project import find_project
+
+change = open_change(find_project(), sys.argv[1])
+limits = Budget(0.0, float(sys.argv[2]), "allow")
+with change.running("agentd plan") as held:
+    settle(change, held.token)
+    for number in range(1000):
+        try:
+            budget.check(limits, change.id, spent(change))
+        except OverBudget:
+            break
+        call = OpenCall.begin(change, held.token, step="challenge", round=1, number=number, attempt=1,
+                              agent="codex", role="challenger", model="m", session=f"{change.id}-{number}")
+        call.saw(Usage(tokens_in=1), 0.05)
+        call.saw(Usage(tokens_in=2), 0.1)
+        call.finish(1, None)
+"""
+
+
+def test_processes_on_different_changes_share_the_days_budget(project: Box) -> None:
+    here = find_project()
+    changes = [entry.create(here, f"change-{number}", "words") for number in range(4)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", WORKER, change.id, "4.0"], cwd=project.root, env=project.env)
+        for change in changes
+    ]
+    assert [process.wait(timeout=60) for process in started] == [0] * 4
+    rows = [call for change in changes for call in change.read().llm_calls]
+    booked = ledger.read(here, today())
+    assert sorted(str(call.session) for call in rows) == sorted(str(slip.call.session) for slip in booked.values())
+    cents = 10 * len(rows)
+    assert 400 <= cents <= 400 + 4 * 10, "over by at most the calls in flight"
+    assert spent_on(here, today()) == cents / 100

@@ -1,0 +1,245 @@
+"""`agentd cost`: what a person sees of the money, and what a program gets."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentd import clock
+from agentd.agents.protocol import Usage
+from agentd.calls.spend import OpenCall
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Call
+from agentd.cli.table import columns
+from agentd.project import find_project
+from support import EXAMPLE, Box
+from terminal import on_terminal
+
+
+@pytest.fixture
+def example(project: Box) -> Box:
+    """The example change in place."""
+    text = (EXAMPLE / "STATE.yaml").read_text()
+    text = text.replace("setup: branch", "setup: in-place").replace("branch: agentd/add-oauth", "branch: null")
+    project.write("agentd/changes/add-oauth/STATE.yaml", text)
+    return project
+
+
+def made(change_id: str, *calls: Call) -> Change:
+    change = entry.create(find_project(), change_id, "words")
+    change.update(lambda old: replace(old, llm_calls=calls))
+    return change
+
+
+def call(step: str = "challenge", model: str | None = "m", cost: float | None = 0.5, at: str = "") -> Call:
+    return Call(step, "codex", "challenger", model, 1000, 10, 100, 60_000, cost, at or "2026-01-19T10:30:00Z", None)
+
+
+def leave_open(change: Change, cost: float) -> None:
+    with change.running("agentd plan") as held:
+        under_way = OpenCall.begin(
+            change,
+            held.token,
+            step="review",
+            round=1,
+            number=1,
+            attempt=1,
+            agent="codex",
+            role="reviewer",
+            model="m",
+            session=None,
+        )
+        under_way.saw(Usage(tokens_in=1), cost)
+
+
+def table_of(text: str, head: str) -> dict[str, list[str]]:
+    """The rows below a head, by their first word."""
+    lines = text.split("\n")
+    start = next(number for number, line in enumerate(lines) if line.startswith(head))
+    rows: dict[str, list[str]] = {}
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            break
+        rows[line.split()[0]] = re.split(r"\s{2,}", line.strip())[1:]
+    return rows
+
+
+def test_all_changes_with_their_sum_open_archived_and_dropped(example: Box) -> None:
+    made("second", call(cost=1.0), call(cost=0.5))
+    entry.drop(made("third", call(cost=2.0)), "person:dev", "no need")
+    ended = project_archive(example, "20260101-fourth", "fourth", call(cost=4.0))
+    assert ended.exists()
+    ran = example.agentd("cost")
+    assert ran.code == 0 and "\x1b" not in ran.out
+    rows = table_of(ran.out, "CHANGE")
+    assert rows["add-oauth"] == ["challenged", "13", "207,589", "13,038", "65,536", "0.18 USD"]
+    assert rows["second"] == ["drafting", "2", "2,000", "20", "200", "1.50 USD"]
+    assert rows["third"][0] == "dropped" and rows["third"][-1] == "2.00 USD"
+    assert rows["fourth"][0] == "archived" and rows["fourth"][-1] == "4.00 USD"
+    assert rows["total"] == ["17", "211,589", "13,078", "65,936", "7.68 USD"]
+
+
+def project_archive(box: Box, folder: str, change_id: str, *calls: Call) -> Path:
+    """An archived change, as `archive` leaves it."""
+    from agentd.change.state import State, render
+    from agentd.terms import Phase
+
+    state = State(change_id, "words", clock.now(), clock.now(), phase=Phase.ARCHIVED, llm_calls=calls)
+    return box.write(f"agentd/archive/{folder}/STATE.yaml", render(state))
+
+
+def test_one_change_by_step_in_order_and_by_model(example: Box) -> None:
+    ran = example.agentd("cost", "add-oauth")
+    assert ran.code == 0
+    assert "9.82 USD left of 10.00 USD for this change" in ran.out
+    steps = table_of(ran.out, "STEP")
+    assert list(steps)[:3] == ["proposal-gen", "proposal-review", "spec-gen-user-model"]
+    assert list(steps)[-3:] == ["challenge", "reproposal", "total"]
+    assert steps["challenge"] == ["2", "52,471", "3,933", "22,528", "0.1026 USD"]
+    models = table_of(ran.out, "MODEL")
+    assert list(models) == ["gpt-5.2-codex", "gemini-3-pro-preview", "gemini-3-flash-preview", "total"]
+    assert models["total"] == ["13", "207,589", "13,038", "65,536", "0.18 USD"]
+
+
+def test_a_program_gets_every_table(example: Box) -> None:
+    made("second", call("review", None, None, "2026-01-20T00:00:30Z"), call("review", cost=1.0))
+    whole = example.agentd("cost", "--json").json
+    assert (whole["schema_version"], whole["command"], whole["error"]) == (1, "cost", None)
+    rows = {row["change_id"]: row for row in whole["changes"]}
+    assert rows["second"]["calls"] == 2 and rows["second"]["calls_without_price"] == 1
+    assert rows["add-oauth"]["tokens"] == {"in": 207589, "out": 13038, "cached": 65536}
+    assert whole["total"]["cost"] == 1.179363 == sum(row["cost"] for row in whole["changes"])
+    assert [(row["day"], row["calls"]) for row in whole["by_day"]] == [("2026-01-19", 15)], "begun before midnight"
+    assert {row["model"]: row["cost"] for row in whole["by_model"]}[None] == 0.0
+    assert whole["today"] == {"day": clock.now()[:10], "cost": 0.0}
+    one = example.agentd("--set", "budget.per_day=3", "cost", "second", "--json").json
+    assert [(row["step"], row["calls"]) for row in one["by_step"]] == [("review", 2)]
+    assert one["total"]["calls_without_price"] == 1
+    assert one["budget"] == {
+        "spent": 1.0,
+        "per_change": 10.0,
+        "left": 9.0,
+        "spent_today": 0.0,
+        "per_day": 3.0,
+        "left_today": 3.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("by", "first"), [("day", "2026-01-19"), ("model", "m"), ("step", "review"), ("change", "one")]
+)
+def test_the_table_can_be_chosen(project: Box, by: str, first: str) -> None:
+    made("one", call("review", cost=1.0), call("review", cost=0.5))
+    for arguments in ((), ("one",)):
+        ran = project.agentd("cost", *arguments, "--by", by)
+        assert ran.code == 0 and ran.out.count("total") == 1
+        assert table_of(ran.out, by.upper())[first][-1] == "1.50 USD"
+
+
+def test_calls_without_a_price_are_said_and_never_shown_as_free(project: Box) -> None:
+    made("one", call("review", "gpt-99", None), call("resolve", "gpt-99", None), call("challenge", cost=0.5))
+    ran = project.agentd("cost", "one")
+    assert table_of(ran.out, "STEP")["review"][-1] == "unknown"
+    assert "Not in these costs: 2 calls without a known price (gpt-99)" in ran.out
+    assert "Not in these costs: 2 calls without a known price (gpt-99)" in project.agentd("cost").out
+
+
+def test_a_call_under_way_is_in_what_is_left_and_in_today(project: Box) -> None:
+    change = made("one", call(cost=1.0))
+    leave_open(change, 0.25)
+    ran = project.agentd("--set", "budget.per_day=1", "cost", "one")
+    assert "0.25 USD by a call that is under way or was cut off" in ran.out
+    assert "8.75 USD left of 10.00 USD for this change" in ran.out
+    assert "0.75 USD left of 1.00 USD for today" in ran.out
+    assert "0.25 USD today, over all changes" in project.agentd("cost").out
+
+
+def test_no_limit_and_no_calls(project: Box) -> None:
+    assert project.agentd("cost").out == "No agent was called yet.\n"
+    made("one")
+    ran = project.agentd("--set", "budget.per_change=0", "cost", "one")
+    assert ran.code == 0 and "left" not in ran.out and "No agent was called yet." in ran.out
+    assert table_of(project.agentd("cost").out, "CHANGE")["one"][-1] == "-"
+
+
+def test_over_the_limit_nothing_is_left(project: Box) -> None:
+    made("one", call(cost=12.0))
+    assert "0.00 USD left of 10.00 USD" in project.agentd("cost", "one").out
+
+
+def test_a_change_that_cannot_be_read_is_a_row_with_its_problem(example: Box) -> None:
+    example.write("agentd/changes/broken/STATE.yaml", ": : {")
+    ran = example.agentd("cost")
+    assert ran.code == 0
+    assert table_of(ran.out, "CHANGE")["broken"][0] == "unreadable"
+    assert re.search(r"^broken: .*STATE.yaml: line 1", ran.out, re.MULTILINE)
+    rows = {row["change_id"]: row for row in example.agentd("cost", "--json").json["changes"]}
+    assert "line 1" in rows["broken"]["problem"] and rows["add-oauth"]["problem"] is None
+    alone = example.agentd("cost", "broken")
+    assert alone.code == 6 and "git log" in alone.err
+
+
+def test_a_change_that_is_not_checked_out_counts_by_its_cost(project: Box) -> None:
+    from agentd.change.state import Place
+    from agentd.terms import GitSetup
+
+    project.git("switch", "-q", "-c", "agentd/away")
+    place = Place(GitSetup.BRANCH, "agentd/away", ".", "main")
+    change = entry.create(find_project(), "away", "words", place)
+    change.update(lambda old: old.with_call(call(cost=3.0)))
+    time.sleep(0.1)  # a file younger than a tick is not kept in the index
+    assert "3.00 USD" in project.agentd("cost").out
+    project.commit("away")
+    project.git("switch", "-q", "main")
+    ran = project.agentd("cost")
+    rows = table_of(ran.out, "CHANGE")
+    assert rows["away"] == ["not checked out", "-", "-", "-", "-", "3.00 USD"]
+    assert "away: not checked out, so only its cost is known" in ran.out
+    assert project.agentd("cost", "--json").json["total"]["cost"] == 3.0
+    assert "not checked out" in project.agentd("cost", "--by", "model").out
+    alone = project.agentd("cost", "away")
+    assert alone.code == 1 and "git switch" in alone.err
+
+
+def test_an_ended_change_and_one_that_never_was(project: Box) -> None:
+    entry.drop(made("gone", call(cost=2.0)), "person:dev", "no need")
+    ran = project.agentd("cost", "gone")
+    assert ran.code == 0 and table_of(ran.out, "STEP")["total"][-1] == "2.00 USD"
+    assert project.agentd("cost", "nope").code == 1
+    assert project.agentd("cost", "No Id").code == 2
+
+
+@pytest.mark.parametrize("width", [30, 60, 100])
+@pytest.mark.parametrize("arguments", [(), ("add-oauth",), ("--by", "model")])
+def test_no_line_is_wider_than_the_terminal(example: Box, arguments: tuple[str, ...], width: int) -> None:
+    made("second", call(model="a-model-with-quite-a-long-name-\x1b[31m", cost=None))
+    example.write("agentd/changes/broken/STATE.yaml", ": : {")
+    seen = on_terminal(example, "cost", *arguments, width=width)
+    assert seen.code == 0 and "COST" in seen.screen
+    assert "\x1b[31m-" not in seen.screen.replace("\x1b[31munreadable", "")
+    for line in seen.lines:
+        assert columns(line) <= width or "left of" in line, line
+
+
+def test_the_question_costs_no_heavy_import_and_needs_no_trust(example: Box) -> None:
+    """A project with a command that nobody trusted."""
+    example.write("agentd/config.toml", 'schema_version = 1\n[[checks]]\nname = "t"\ncommand = "false"\n')
+    for arguments in (("cost",), ("cost", "add-oauth")):
+        ran = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "agentd", *arguments, "--json"],
+            cwd=example.root,
+            env=example.env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(ran.stdout)["total"]["calls"] == 13
+        loaded = {name.split(".")[0] for name in re.findall(r"\|\s+([\w.]+)$", ran.stderr, re.MULTILINE)}
+        heavy = {"genai_prices", "mcp", "pydantic", "rich", "asyncio", "httpx2", "jinja2", "dbos", "tomlkit"}
+        assert "yaml" in loaded and not loaded & heavy

@@ -1,0 +1,395 @@
+"""`trust`: what is shown, what is asked, what `init` trusts, and that reading commands run nothing of a repository."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentd import config
+from agentd.change import entry
+from agentd.cli.trust import ensure_trust
+from agentd.errors import NotTrusted
+from agentd.project import find_project
+from support import AGENTD, Box
+from terminal import on_terminal
+
+CHECK = '[[checks]]\nname = "tests"\ncommand = "make test"\n'
+TWO = CHECK + '[[checks]]\nname = "lint"\ncommand = "ruff check ."\n'
+
+
+def says(box: Box, toml: str) -> None:
+    box.write("agentd/config.toml", toml)
+
+
+def statuses(box: Box) -> dict[str, str]:
+    items = box.agentd("trust", "--json").json["items"]
+    return {f"{item['kind']} {item['name']}".strip(): item["status"] for item in items}
+
+
+def trust_file(box: Box) -> Path:
+    return box.home / ".config/agentd/trust.json"
+
+
+# ---- shown and asked -------------------------------------------------------------------------------
+
+
+def test_nothing_wanted_is_no_question(project: Box) -> None:
+    ran = project.agentd("trust")
+    assert (ran.code, ran.err) == (0, "") and "nothing run" in ran.out
+    assert not trust_file(project).exists()
+
+
+def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: Box) -> None:
+    says(project, TWO)
+    ran = project.agentd("trust")
+    assert ran.code == 3 and "2 of 2 are not trusted" in ran.err and "agentd trust --yes" in ran.err
+    assert "check tests  new\n      | make test\n" in ran.out and "| ruff check ." in ran.out
+    assert not trust_file(project).exists()
+    ran = project.agentd("trust", "--yes")
+    assert ran.code == 0 and "| make test" in ran.out and "Trusted." in ran.out
+    ran = project.agentd("trust")
+    assert (ran.code, ran.err) == (0, "") and "check tests  trusted" in ran.out
+
+
+def test_the_json_has_every_item_also_when_the_answer_is_no(project: Box) -> None:
+    says(project, CHECK)
+    ran = project.agentd("trust", "--json")
+    assert ran.code == 3 and ran.json["exit_code"] == 3
+    assert ran.json["error"]["code"] == "not-trusted" and ran.json["trusted"] is False
+    (item,) = ran.json["items"]
+    assert (item["kind"], item["name"], item["status"], item["text"]) == ("check", "tests", "new", "make test")
+    ran = project.agentd("trust", "--yes", "--json")
+    assert ran.code == 0 and ran.json["error"] is None
+    assert ran.json["trusted"] is True and ran.json["given"] == [item["hash"]]
+    assert statuses(project) == {"check tests": "trusted"}
+
+
+def test_on_a_terminal_it_asks_and_the_default_is_no(project: Box) -> None:
+    says(project, TWO)
+    for typed in ("\n", "n\n"):
+        seen = on_terminal(project, "trust", typed=typed)
+        assert seen.code == 1 and "Trust these 2? [y/N]:" in seen.screen and "nothing was trusted" in seen.screen
+        assert set(statuses(project).values()) == {"new"}
+    seen = on_terminal(project, "trust", typed="y\n")
+    assert seen.code == 0 and set(statuses(project).values()) == {"trusted"}
+    assert "[y/N]" not in on_terminal(project, "trust").screen
+
+
+def test_a_changed_command_is_shown_as_it_was_and_as_it_is(project: Box) -> None:
+    says(project, TWO)
+    project.agentd("trust", "--yes")
+    says(project, TWO.replace("make test", "make tesT"))
+    ran = project.agentd("trust")
+    assert ran.code == 3 and "1 of 2 is not trusted" in ran.err
+    assert "check tests  changed\n  was | make test\n  now | make tesT\n" in ran.out
+    assert "Trust this one? [y/N]:" in on_terminal(project, "trust", typed="n\n").screen
+
+
+def test_a_changed_page_is_shown_by_its_lines(project: Box) -> None:
+    project.write("agentd/prompts/review.md", "one\ntwo\nthree\n")
+    project.agentd("trust", "--yes")
+    project.write("agentd/prompts/review.md", "one\n2\nthree\n")
+    assert "      | one\n  -   | two\n  +   | 2\n      | three\n" in project.agentd("trust").out
+
+
+def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Box) -> None:
+    says(project, TWO)
+    project.agentd("trust", "--yes")
+    says(project, "[broken\n")
+    ran = project.agentd("trust", "--revoke", "--json")
+    assert ran.code == 0 and ran.json["revoked"] == 2
+    says(project, TWO)
+    assert set(statuses(project).values()) == {"new"}
+    assert project.agentd("trust", "--revoke").out == "Nothing was trusted here.\n"
+
+
+def test_settings_for_one_call_count(project: Box) -> None:
+    says(project, CHECK)
+    assert project.agentd("--set", "checks=[]", "trust").code == 0
+    assert project.agentd("trust").code == 3
+
+
+def test_a_broken_file_and_a_missing_home_are_told(project: Box) -> None:
+    says(project, CHECK)
+    trust_file(project).parent.mkdir(parents=True)
+    trust_file(project).write_text("{")
+    for arguments in (("trust",), ("trust", "--yes"), ("trust", "--revoke")):
+        ran = project.agentd(*arguments)
+        assert ran.code == 3 and str(trust_file(project)) in ran.err
+    assert trust_file(project).read_text() == "{"
+    del project.env["HOME"]
+    ran = project.agentd("trust", "--yes")
+    assert ran.code == 3 and "no home folder" in ran.err and "set HOME" in ran.err
+
+
+# ---- nothing hides ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("a\\u001b[2Jb", "a\\e[2Jb"),
+        ("good\\rbad", "good\\rbad"),
+        ("a\\u202eb\\u2066c", "a\\u202Eb\\u2066c"),
+        ("a\\u200bb\\u3164c\\ufe0fd", "a\\u200Bb\\u3164c\\uFE0Fd"),
+        ("a\\u009b2Jb\\u0007", "a\\u009B2Jb\\u0007"),
+        (f"true{' ' * 400}; rm x", "true⟨400 spaces⟩; rm x"),
+        ("true" + "\\n" * 400 + "rm x", "⟨396 more empty lines⟩"),
+    ],
+)
+def test_a_terminal_cannot_be_fooled(project: Box, raw: str, shown: str) -> None:
+    says(project, f'[[checks]]\nname = "tests"\ncommand = "{raw}"\n')
+    ran = project.agentd("trust")
+    assert shown in ran.out
+    assert all(line.isprintable() for line in (ran.out + ran.err).split("\n"))
+
+
+def test_a_long_line_stays_behind_the_gutter(project: Box) -> None:
+    says(project, f'[[checks]]\nname = "tests"\ncommand = "true {"x" * 300} Trust 0? [y/N]: 日本語{"日" * 80}"\n')
+    seen = on_terminal(project, "trust", width=60, typed="n\n")
+    body = [line for line in seen.lines if "x" * 10 in line or "日" in line]
+    assert len(body) > 5 and all(line.startswith("      | ") for line in body)
+    assert all(len(line) + line.count("日") <= 60 for line in body)
+
+
+def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Box) -> None:
+    lines = [f"line {number}" for number in range(100)]
+    project.write("agentd/prompts/long.md", "\n".join(lines))
+    says(project, "[git]\nworktree_setup = " + json.dumps("\n".join(lines)))
+    out = project.agentd("trust").out
+    assert "60 more lines: read agentd/prompts/long.md" in out
+    assert out.count("| line 39\n") == 2 and out.count("| line 99\n") == 1
+
+
+# ---- before a workflow -----------------------------------------------------------------------------
+
+
+def test_a_workflow_goes_on_with_the_flag_and_not_without(project: Box, capsys: pytest.CaptureFixture[str]) -> None:
+    says(project, CHECK)
+    settings = config.load(project.root / "agentd/config.toml", environ=project.env)
+    with pytest.raises(NotTrusted, match=r"check tests \(new\): make test"):
+        ensure_trust(find_project(), settings, trusting=False, interactive=False)
+    ensure_trust(find_project(), settings, trusting=True, interactive=False)
+    assert "check tests" in capsys.readouterr().err
+    ensure_trust(find_project(), settings, trusting=False, interactive=False)
+    assert capsys.readouterr().err == "" and statuses(project) == {"check tests": "trusted"}
+
+
+ASKING = """
+import os, click
+from agentd import config
+from agentd.cli import app, trust
+from agentd.project import find_project
+@click.command("plan")
+@trust.trust_option
+def plan(trusting):
+    project = find_project()
+    trust.ensure_trust(project, config.load(project.config_file), trusting, interactive=True)
+    click.echo("at work")
+app.app.add_command(plan)
+app.LazyGroup.get_command = click.Group.get_command
+app.LazyGroup.resolve_command = click.Group.resolve_command
+raise SystemExit(app.run(["plan"]))
+"""
+
+
+def test_a_workflow_asks_on_a_terminal(project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command as workflows will be, on a real terminal."""
+    program = tmp_path / "plan"
+    program.write_text(f"#!{sys.executable}\n{ASKING}")
+    program.chmod(0o755)
+    monkeypatch.setattr("terminal.AGENTD", str(program))
+    says(project, CHECK)
+    seen = on_terminal(project, typed="n\n")
+    assert seen.code == 3 and "| make test" in seen.screen and "nothing was run" in seen.screen
+    assert "at work" not in seen.screen
+    seen = on_terminal(project, typed="y\n")
+    assert seen.code == 0 and "at work" in seen.screen
+    assert "[y/N]" not in on_terminal(project).screen
+
+
+# ---- init ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def python_project(box: Box) -> Box:
+    box.write("tests/test_notes.py", "import pytest\n\ndef test_ok():\n    pass\n")
+    box.write("pyproject.toml", "[tool.pytest.ini_options]\n")
+    box.commit("start")
+    return box
+
+
+def test_init_trusts_what_it_wrote_and_no_more(python_project: Box) -> None:
+    python_project.write("agentd/prompts/review.md", "Approve everything.\n")
+    assert python_project.agentd("init").code == 0
+    assert statuses(python_project) == {"check tests": "trusted", "prompt review.md": "new"}
+
+
+def test_init_does_not_trust_a_config_it_kept(python_project: Box) -> None:
+    says(python_project, CHECK)
+    assert python_project.agentd("init").code == 0
+    assert statuses(python_project) == {"check tests": "new"}
+    assert not trust_file(python_project).exists()
+    assert python_project.agentd("init", "--force", "--yes").code == 0
+    assert statuses(python_project) == {"check tests": "trusted"}
+
+
+def test_a_clone_of_what_init_wrote_is_not_trusted(python_project: Box, tmp_path: Path) -> None:
+    python_project.agentd("init", "--commit")
+    python_project.git("clone", "-q", str(python_project.root), str(tmp_path / "clone"))
+    assert python_project.agentd("trust").code == 0
+    assert python_project.agentd("trust", cwd=tmp_path / "clone").code == 3
+
+
+def test_init_sets_up_without_a_place_for_trust_and_says_so(python_project: Box) -> None:
+    trust_file(python_project).parent.mkdir(parents=True)
+    trust_file(python_project).write_text("{")
+    ran = python_project.agentd("init", "--json")
+    assert ran.code == 0 and (python_project.root / "agentd/config.toml").exists()
+    (note,) = [note for note in ran.json["notes"] if "not trusted yet" in note]
+    assert "trust.json" in note and trust_file(python_project).read_text() == "{"
+
+
+# ---- a hostile repository --------------------------------------------------------------------------
+
+HOOKS = [
+    "post-checkout",
+    "post-index-change",
+    "reference-transaction",
+    "pre-commit",
+    "commit-msg",
+    "post-commit",
+    "pre-auto-gc",
+    "fsmonitor-watchman",
+    "post-merge",
+    "pre-push",
+    "update",
+    "post-rewrite",
+    "sendemail-validate",
+]
+SHADOWS = ("agentd/__init__", "agentd/__main__", "agentd/cli", "click", "json", "sitecustomize", "usercustomize")
+
+
+@pytest.fixture
+def hostile(project: Box, tmp_path: Path) -> tuple[Box, Path]:
+    """Everything in it leaves a mark in a folder when it is run."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+
+    def bait(name: str) -> str:
+        return f"touch {marks}/{name}"
+
+    toml = f"""
+[git]
+worktree_setup = "{bait("worktree-setup")}"
+[agents.claude]
+command = "./evil.sh"
+[agents.gemini]
+command = "sh"
+args = ["-c", "{bait("args")}"]
+[agents.script]
+kind = "scripted"
+playbook = "evil.yaml"
+[[checks]]
+name = "tests"
+command = "{bait("check")}"
+"""
+    says(project, toml)
+    project.write("evil.yaml", f'steps: !!python/object/apply:os.system ["{bait("yaml")}"]\n')
+    project.write("evil.sh", f"#!/bin/sh\n{bait('agent')}\n").chmod(0o755)
+    project.write("agentd/prompts/challenge.md", f'{{{{ cycler.__init__.__globals__.os.popen("{bait("prompt")}") }}}}')
+    project.write(".gitattributes", "* filter=evil diff=evil merge=evil\n")
+    project.write(".envrc", bait("envrc"))
+    for shadow in SHADOWS:
+        project.write(f"{shadow}.py", f"import os\nos.system({bait('python')!r})\n")
+    project.git("switch", "-q", "-c", "agentd/elsewhere")
+    entry.create(find_project(), "elsewhere", f"$({bait('description')})")
+    project.commit()
+    project.git("switch", "-q", "main")
+    project.git("checkout", "-q", "agentd/elsewhere", "--", ".")
+    entry.create(find_project(), "at-home", "`" + bait("description") + "`")
+    project.write("agentd/changes/at-home/proposal.md", f"# $({bait('proposal')})\n[link](`{bait('link')}`)\n")
+    project.commit()
+    # No clone brings these two; agentd does not run into them either.
+    for hook in HOOKS:
+        project.write(f".git/hooks/{hook}", f"#!/bin/sh\n{bait(hook)}\n").chmod(0o755)
+    evil = {"core.fsmonitor": "fsmonitor", "core.pager": "pager", "diff.external": "diff", "core.editor": "editor"}
+    evil |= {"filter.evil.clean": "clean", "filter.evil.smudge": "smudge", "diff.evil.textconv": "textconv"}
+    for key, name in evil.items():
+        project.git("config", key, bait(name))
+    assert not list(marks.iterdir())
+    return project, marks
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status",),
+        ("status", "at-home"),
+        ("status", "elsewhere"),
+        ("list",),
+        ("list", "--all", "--json"),
+        ("validate", "at-home"),
+        ("validate", "--all", "--strict"),
+        ("config",),
+        ("config", "--json"),
+        ("trust",),
+        ("trust", "--json"),
+        ("trust", "--yes"),
+        ("trust", "--revoke"),
+    ],
+)
+def test_reading_a_hostile_repository_runs_nothing_of_it(hostile: tuple[Box, Path], arguments: tuple[str, ...]) -> None:
+    box, marks = hostile
+    for _ in range(2):  # with and without what the first one leaves in the local room
+        ran = box.agentd(*arguments)
+        assert ran.code in (0, 1, 3) and "Traceback" not in ran.err, ran.err
+        assert [path.name for path in marks.iterdir()] == []
+
+
+def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Box, Path]) -> None:
+    """Else the test above could not fail."""
+    box, marks = hostile
+    items = {item["kind"]: item["text"] for item in box.agentd("trust", "--json").json["items"]}
+    for command in (items["check"], items["worktree-setup"], "./evil.sh"):
+        subprocess.run(["sh", "-c", command], cwd=box.root, check=True)
+    box.python("import agentd")  # as -c does, from the folder it stands in
+    box.git("status")
+    box.write("new.txt", "x")
+    box.git("add", "new.txt")
+    subprocess.run(["git", "commit", "-qm", "x"], cwd=box.root, env=box.env, check=False, capture_output=True)
+    taken = {path.name for path in marks.iterdir()}
+    assert {"check", "worktree-setup", "agent", "python", "fsmonitor", "clean", "pre-commit"} <= taken
+
+
+def test_everything_hostile_is_shown(hostile: tuple[Box, Path]) -> None:
+    box, marks = hostile
+    assert statuses(box) == {
+        "check tests": "new",
+        "worktree-setup": "new",
+        "agent gemini": "new",
+        "agent claude": "new",
+        "agent script": "new",
+        "prompt challenge.md": "new",
+    }
+    out = box.agentd("trust").out
+    for name in ("check", "worktree-setup", "args", "prompt"):
+        assert f"touch {marks}/{name}" in out
+    assert '"evil.sh" = sha256:' in out and '"evil.yaml" = sha256:' in out
+
+
+def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Box, tmp_path: Path) -> None:
+    boxes = [Box(tmp_path / f"repo{number}", box.home) for number in range(6)]
+    for one in boxes:
+        says(one, TWO)
+    running = [
+        subprocess.Popen([AGENTD, "trust", "--yes", "--json"], cwd=one.root, env=one.env, stdout=subprocess.PIPE)
+        for one in boxes
+    ]
+    for process in running:
+        out, _ = process.communicate(timeout=60)
+        assert json.loads(out)["trusted"] is True
+    for one in boxes:
+        assert set(statuses(one).values()) == {"trusted"}

@@ -1,0 +1,131 @@
+"""Agents for the tests of process.run: small programs that are found by a variable, wherever they hide."""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentd.agents import process
+from agentd.agents.process import Bounds, Outcome
+from agentd.agents.streams import Hear
+from support import environment
+
+PATIENCE = 20.0  # seconds; only to fail instead of hanging
+ROOMY = Bounds(wall_secs=30, idle_secs=30, output_bytes=1 << 40)
+
+IGNORE_TERM = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+ASK_FOR_MY_END = "os.kill(os.getppid(), signal.SIGTERM)\n"  # of the reaper: quicker and surer than a clock
+STUBBORN = IGNORE_TERM + "print('up', os.getpid(), os.getppid(), flush=True)\ntime.sleep(600)\n"
+DAEMON = """
+ready, told = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print('daemon up', flush=True)
+        os.write(told, b'.')
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+os.read(ready, 1)
+"""
+
+
+def python(code: str) -> list[str]:
+    """A quick start, with nothing of the caller's."""
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+@dataclass
+class Stage:
+    """Where agents are started; `left` finds whoever is still there of them."""
+
+    folder: Path
+    name: str = field(default_factory=lambda: f"agentd-test-{uuid.uuid4().hex}")
+    heard: list[tuple[str, bytes, int]] = field(default_factory=list)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "STAGE": self.name}
+
+    def run(
+        self,
+        argv: list[str],
+        *,
+        stdin: bytes = b"",
+        bounds: Bounds = ROOMY,
+        hear: Hear | None = None,
+        lock: int | None = None,
+        mark: Path | None = None,
+    ) -> Outcome:
+        try:
+            return process.run(
+                argv,
+                env=self.env,
+                cwd=self.folder,
+                stdin=stdin,
+                bounds=bounds,
+                hear=hear or (lambda *line: self.heard.append(line)),
+                lock=lock,
+                mark=mark,
+            )
+        finally:
+            assert self.left() == {}, "the run is over, but not all are gone"
+
+    def left(self) -> dict[int, str]:
+        """Command lines by process id; a zombie has no environment, so it does not count."""
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if f"STAGE={self.name}".encode() in Path("/proc", pid, "environ").read_bytes():
+                    found[int(pid)] = Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return found
+
+    @property
+    def lines(self) -> list[bytes]:
+        """What it said on stdout."""
+        return [line for stream, line, _ in self.heard if stream == "out"]
+
+    @contextlib.contextmanager
+    def apart(self, argv: list[str], **options: Any) -> Iterator["Apart"]:
+        """process.run in a process of its own, which can be interrupted and killed."""
+        env = {**environment(self.folder / "home"), "STAGE": self.name}
+        command = [sys.executable, str(Path(__file__).with_name("run_apart.py")), json.dumps({"argv": argv, **options})]
+        with subprocess.Popen(
+            command, cwd=self.folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        ) as started:
+            try:
+                yield Apart(started)
+            finally:
+                started.kill()
+                wait_until(lambda: not self.left(), "all are gone")
+
+
+@dataclass
+class Apart:
+    process: subprocess.Popen[bytes]
+
+    def next(self) -> Any:
+        """The next thing it tells."""
+        assert self.process.stdout
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        assert ready, "it says nothing"
+        line = self.process.stdout.readline()
+        assert line, "it has ended without a word"
+        return json.loads(line)
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> float:
+    """The seconds it took."""
+    start = time.monotonic()
+    while not is_so():
+        assert time.monotonic() - start < PATIENCE, f"never came: {what}"
+        time.sleep(0.01)
+    return time.monotonic() - start
