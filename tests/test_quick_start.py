@@ -48,7 +48,18 @@ def test_a_warm_listing_imports_little(warm: Box, arguments: tuple[str, ...]) ->
 
 @pytest.mark.parametrize(
     "arguments",
-    [("status", "change-1"), ("config",), ("drop", "change-1", "--yes"), ("completion", "bash"), ("init",)],
+    [
+        ("status", "change-1"),
+        ("log", "change-1"),
+        ("cost",),
+        ("cost", "change-1"),
+        ("stop", "change-1"),
+        ("trust", "--yes"),
+        ("config",),
+        ("drop", "change-1", "--yes"),
+        ("completion", "bash"),
+        ("init",),
+    ],
 )
 def test_no_early_command_imports_anything_heavy(warm: Box, arguments: tuple[str, ...]) -> None:
     assert not imported(warm, *arguments) & HEAVY

@@ -10,10 +10,10 @@ from typing import Any
 from agentd import config, events, trust
 from agentd.calls import attempts
 from agentd.calls import run as runs
-from agentd.calls.guard import plan_rule
 from agentd.calls.work import Done, Work
 from agentd.change import entry
 from agentd.change.folder import Change
+from agentd.guard import plan_rule
 from agentd.project import find_project
 from agentd.terms import Role, Workflow
 from agentd.tools.table import Stage

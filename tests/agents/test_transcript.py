@@ -9,11 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from briefs import brief
 
 from agentd.agents.redact import Redactor
 from agentd.agents.transcript import LINE, Kept, Transcript, transcript_path, transcripts_of
 from agentd.project import find_project
+from briefs import brief
 from support import Box
 
 SECRET = "correct-horse-battery-staple"

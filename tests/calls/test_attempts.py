@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,37 @@ import pytest
 
 from agentd import events
 from agentd.calls import attempts
+from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import AgentFailed, AgentMissing, CallsUsedUp, NotTrusted, OverBudget, SessionLost
+from agentd.errors import (
+    AgentdError,
+    AgentFailed,
+    AgentMissing,
+    CallsUsedUp,
+    NotTrusted,
+    OverBudget,
+    SessionLost,
+    StateError,
+)
+from agentd.project import find_project
 from agentd.terms import StepStatus
 from support import Box
-from working import at_work, challenging, perform, planning, play, propose, say, settle, told, usage
+from working import (
+    PLAY,
+    QUICK,
+    ROLES,
+    Action,
+    at_work,
+    challenging,
+    perform,
+    planning,
+    play,
+    propose,
+    say,
+    settle,
+    told,
+    usage,
+)
 
 APPROVED = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
 
@@ -232,8 +260,6 @@ def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
 
 
 def test_the_day_is_over_for_every_change(project: Box) -> None:
-    from agentd.change import entry
-
     change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), propose()])
     perform(change)
     other = entry.create(change.project, "other", "words")
@@ -315,3 +341,105 @@ def test_a_session_is_saved_as_soon_as_it_is_known(project: Box) -> None:
     (started,) = told(change, events.StepStarted)
     assert change.read().session_id == started.session
     assert not change.read().findings  # agentd's own write is no trespass
+
+
+def command_agent(box: Box, script: str) -> Change:
+    """A planner and challenger that are a program of their own."""
+    change = play(box)
+    box.write("agent.py", script)
+    mine = f"[agents.mine]\nkind = 'command'\ncommand = '{sys.executable}'\nargs = ['agent.py', '{{mcp_config}}']\n"
+    settle(box, f"schema_version = 1\n{QUICK}{mine}{ROLES.replace('play', 'mine')}")
+    return change
+
+
+def test_any_program_can_be_the_planner(project: Box) -> None:
+    script = (
+        "import sys; print('You said:', sys.stdin.read()); open('agentd/changes/add-oauth/proposal.md', 'w').close()"
+    )
+    done = perform(command_agent(project, script))
+    assert done.text == "You said: Write the proposal.\n"
+    assert done.session is None
+
+
+def test_a_program_reaches_the_server_by_the_file_it_is_given(project: Box) -> None:
+    script = """
+import json, subprocess, sys
+server = json.load(open(sys.argv[1]))["mcpServers"]["agentd"]
+hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "mine", "version": "1"}}
+lines = [
+    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+]
+with subprocess.Popen([server["command"], *server["args"]], stdin=-1, stdout=-1, text=True) as process:
+    for line in lines:
+        print(json.dumps(line), file=process.stdin, flush=True)
+    answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+    process.stdin.close()
+print([tool["name"] for tool in answers[1]["result"]["tools"]])
+"""
+    done = perform(command_agent(project, script), effect=None)
+    assert "create_proposal" in done.text
+
+
+def test_a_program_sees_of_the_environment_what_it_needs(project: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not yours")
+    done = perform(command_agent(project, "import os; print(sorted(os.environ))"), effect=None)
+    assert "'PATH'" in done.text and "'HOME'" in done.text
+    assert "CLAUDECODE" not in done.text and "AWS" not in done.text
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("Error: 401 Unauthorized: invalid API key", "key-refused"),
+        ("getaddrinfo ENOTFOUND api.example.invalid", "network-down"),
+        ("Please log in first", "not-logged-in"),
+        ("segmentation fault", "crashed"),
+    ],
+)
+def test_why_a_program_failed_is_read_from_its_last_words(project: Box, words: str, code: str) -> None:
+    change = command_agent(project, f"import sys; print({words!r}, file=sys.stderr); sys.exit(3)")
+    with pytest.raises(AgentFailed) as caught:
+        perform(change, effect=None)
+    assert caught.value.code == code
+    assert words in caught.value.message
+
+
+def test_an_agent_that_leaves_the_branch_stops_everything(project: Box) -> None:
+    change = command_agent(project, "import subprocess; subprocess.run(['git', 'switch', '-qc', 'elsewhere'])")
+    with pytest.raises(StateError, match="elsewhere") as caught:
+        perform(change, effect=None)
+    assert caught.value.exit_code == 6
+    assert "git switch main" in caught.value.hint
+    project.git("switch", "-q", "main")
+    with at_work(change):
+        pass
+    assert not os.listdir(change.project.in_room("runs"))
+
+
+def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project: Box) -> None:
+    """With one seed that is told, so that a failure can be seen again."""
+    seed = random.randrange(10**6)
+    chance = random.Random(seed)
+    for number in range(4):
+        limit = chance.choice([0.5, 1.0, 2.5])
+        cap = chance.randint(2, 5)
+        largest = 0.0
+        steps: dict[str, list[Action]] = {}
+        for attempt in range(1, 10):
+            costs = [round(chance.random(), 3) for _ in range(chance.randint(0, 3))]
+            largest = max(largest, *costs, 0.0)
+            fault = chance.choice(["server-error", "crash", "silent-end", "key-refused"])
+            steps[f"proposal-gen/1/{attempt}"] = [*(usage(cost) for cost in costs), {"fault": fault}]
+        project.write("playbook.json", json.dumps({"steps": steps}))
+        settings = f"[budget]\nper_change = {limit}\n[limits]\ncalls_per_step = {cap}\n"
+        settle(project, f"schema_version = 1\n{QUICK}{ROLES}{PLAY}{settings}")
+        change = entry.create(find_project(), f"change-{number}", "words")
+        for _ in range(6):
+            with pytest.raises(AgentdError):
+                perform(change)
+            state = change.read()
+            assert state.total_cost <= limit + largest + 1e-9, f"seed {seed}"
+            assert len(state.steps) <= cap, f"seed {seed}"

@@ -388,7 +388,11 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(per_change=LIMIT, per_day=LIMIT, runs=st.lists(RUN, min_size=1, max_size=4))
-@example(0, 0, [{"change": 0, "calls": [[7]], "dies": (0, "ends", operation)} for operation in range(8, 18)])
+@example(
+    per_change=0,
+    per_day=0,
+    runs=[{"change": 0, "calls": [[7]], "dies": (0, "ends", operation)} for operation in range(8, 18)],
+)
 def test_no_crash_makes_the_budget_leak(
     project: Box, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
 ) -> None:

@@ -14,7 +14,6 @@ from agentd.agents.redact import Redactor
 from agentd.agents.streams import Stream
 from agentd.agents.transcript import Transcript
 from agentd.calls import budget, interrupts, spend
-from agentd.calls.guard import Guard
 from agentd.calls.listening import Listener
 from agentd.calls.run import MARK, Run, trespassed
 from agentd.calls.seat import Ready
@@ -23,6 +22,7 @@ from agentd.calls.work import Work
 from agentd.change.folder import STATE
 from agentd.change.state import Call
 from agentd.errors import OverBudget, StateError
+from agentd.guard import Guard
 
 _ERRORS = 16 * 1024  # of stderr, the end tells why a program failed
 _WAITING = ("report.json", "answers.json", "questions.json")

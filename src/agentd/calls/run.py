@@ -12,13 +12,14 @@ from typing import Any
 
 from agentd import clock, events, files, trust
 from agentd.calls import interrupts, spend
-from agentd.calls.guard import Guard, Trespass, finding_of
 from agentd.change.folder import Change
 from agentd.change.locks import Held
 from agentd.change.state import State, Step
 from agentd.config import Config
 from agentd.documents.standing import standing
 from agentd.errors import AgentdError, Bug, Interrupted
+from agentd.guard import Guard, Trespass, finding_of
+from agentd.project import Project
 from agentd.terms import StepStatus, Workflow
 from agentd.tools.binding import run_folder
 
@@ -68,7 +69,7 @@ def begin(
         try:
             found = _put_right(change, held.token)
             config = load()
-            trust.ensure(change.project, config, os.environ)
+            trust.ensure(there(change), config, os.environ)
             files.write(folder / _OWNER, json.dumps({"change_id": change.id, "run": change.run}).encode())
             run = Run(change, config, held, folder, watch)
             trespassed(run, found, "the agent of a run that was killed", {})
@@ -83,8 +84,14 @@ def begin(
             raise
         finally:
             with interrupts.undisturbed():
-                shutil.rmtree(folder, ignore_errors=True)
+                if not Guard(change, folder / "guard").is_open:  # else the next run finishes its look
+                    shutil.rmtree(folder, ignore_errors=True)
                 watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
+
+
+def there(change: Change) -> Project:
+    """The project as the change's own work tree has it."""
+    return change.project._replace(tree=change.tree)
 
 
 def _put_right(change: Change, token: str) -> tuple[Trespass, ...]:

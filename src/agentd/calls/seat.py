@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd import events, prices
+from agentd import events, prices, trust
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
 from agentd.agents.protocol import Adapter, Brief, Command
 from agentd.calls import budget, spend
-from agentd.calls.run import Run
+from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.config import Agent
 from agentd.errors import AgentMissing
@@ -34,6 +34,7 @@ class Ready:
 
 def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
+    trust.ensure(there(run.change), run.config, os.environ)  # again: files that commands name may have changed
     agent = run.config.agent_for(work.role)
     adapter = adapter_of(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)

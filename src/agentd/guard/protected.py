@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentd import git
-from agentd.calls.definitions import defined_by
-from agentd.calls.mirror import Area
 from agentd.change.folder import Change
 from agentd.config import Check
 from agentd.config.layers import user_file, user_label
+from agentd.guard.definitions import defined_by
+from agentd.guard.mirror import Area
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
 

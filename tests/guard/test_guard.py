@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.calls.guard import Guard, Trespass, Watched, finding_of, nothing, plan_rule
-from agentd.calls.mirror import Area, Mirror
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call
 from agentd.config import Check
 from agentd.errors import StateError
+from agentd.guard import Guard, Trespass, Watched, finding_of, nothing, plan_rule
+from agentd.guard.mirror import Area, Mirror
 from agentd.project import find_project
 from agentd.terms import FindingState, Severity
 from support import Box

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentd.calls.mirror import Copy, Difference, Mirror, Seen, folder, look, opened
+from agentd.guard.mirror import Copy, Difference, Mirror, Seen, folder, look, opened
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from agentd import clock, files, git
-from agentd.calls import neighbours
-from agentd.calls.definitions import section
-from agentd.calls.mirror import Area, Difference, Mirror, Seen, folder, look, opened
-from agentd.calls.protected import GIT, POINTER, TREE, USER, Protected, protected, shown
-from agentd.calls.putback import put_back
 from agentd.change.folder import Change
 from agentd.config import Check
 from agentd.documents.records import Finding
 from agentd.errors import StateError
+from agentd.guard import neighbours
+from agentd.guard.definitions import section
+from agentd.guard.mirror import Area, Difference, Mirror, Seen, folder, look, opened
+from agentd.guard.protected import GIT, POINTER, TREE, USER, Protected, protected, shown
+from agentd.guard.putback import put_back
 from agentd.terms import FindingState, Severity
 
 What = Literal["changed", "deleted", "created"]
@@ -113,6 +113,11 @@ class Guard:
         self._call = _Call(since, branch, listing, snapshot, tuple(working), self._editable(what), what)
         self._early = []
         files.write(self._folder / _CALL, json.dumps(_plain(self._call)).encode())
+
+    @property
+    def is_open(self) -> bool:
+        """A call began whose comparison has not come to its end."""
+        return (self._folder / _CALL).exists()
 
     def after(self) -> Watched:
         """Compare, put back, tell. A StateError leaves the call open, for `finish_cut` to go on."""
