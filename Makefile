@@ -4,9 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+CLIS   ?= .cache/clis
+
 .PHONY: test demo lint format bench clean tools
 
-test: $(READY) tools
+test: $(READY) tools $(CLIS)/.ready
 	$(BIN)/python -m pytest -n auto
 
 demo:
@@ -37,5 +39,11 @@ tools:
 	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install --yes nodejs npm; } || \
 		{ echo "The tests need node and npm; install them and run make test again." >&2; exit 1; }
 
+# The CLIs that tests/real_cli runs, as pinned there. Without them those tests are skipped, and say so.
+$(CLIS)/.ready: tests/loopback/package.json
+	@mkdir -p $(CLIS) && cp $< $(CLIS)/package.json
+	@npm install --prefix $(CLIS) --no-audit --no-fund --no-package-lock --loglevel=error && touch $@ || \
+		echo "The real CLIs could not be installed: tests/real_cli will be skipped." >&2
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache

@@ -34,6 +34,7 @@ def brief(tree: Path, **parts: Any) -> Brief:
         "access": "write",
         "tree": tree,
         "folder": tree / "call-7",
+        "station": tree / "station",
         "server": ("agentd", "mcp", "--change", "add-oauth"),
         "tools": ("create_proposal",),
     }

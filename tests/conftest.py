@@ -1,7 +1,10 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from loopback import clis
+from loopback.model import Model, running
 from support import Box
 
 
@@ -21,3 +24,11 @@ def project(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     return box
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[Model]:
+    """The scripted model; whoever talks to it has no other network."""
+    clis.isolate()
+    with running() as model:
+        yield model

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from briefs import agent, brief
 
 from agentd.agents.adapters import adapter_of
 from agentd.agents.causes import Cause
@@ -14,6 +13,7 @@ from agentd.agents.command import AnyProgram
 from agentd.agents.protocol import Ended, Said
 from agentd.config.model import Kind
 from agentd.errors import AgentMissing, BadConfig
+from briefs import agent, brief
 
 ADAPTER = AnyProgram()
 
@@ -60,7 +60,7 @@ def test_the_server_is_told_in_a_file_where_one_is_wanted(tmp_path: Path) -> Non
     call = brief(tmp_path, folder=tmp_path / "call-7")
     command = ADAPTER.command(agent(args=("--mcp-config", "{mcp_config}")), call)
     assert command.argv[-1] == str(tmp_path / "call-7" / "mcp.json")
-    assert json.loads(command.files["mcp.json"]) == {
+    assert json.loads(command.files[tmp_path / "call-7" / "mcp.json"]) == {
         "mcpServers": {"agentd": {"command": "agentd", "args": ["mcp", "--change", "add-oauth"]}}
     }
 

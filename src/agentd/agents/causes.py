@@ -21,6 +21,7 @@ class Cause(StrEnum):
     DID_NOTHING = "did-nothing"
     CHANGED_FILES = "changed-files"  # a judge may not
     SESSION_LOST = "session-lost"
+    TOOLS_MISSING = "tools-missing"  # agentd's MCP server did not come up in it
     CRASHED = "crashed"  # anything else
 
     @property
@@ -45,6 +46,7 @@ def hint(cause: Cause, agent: str, role: str) -> str:
         Cause.GARBAGE: "agentd log shows what it said; another version of it may speak another dialect",
         Cause.DID_NOTHING: "agentd log shows what it said; run the command again, or put another agent in its role",
         Cause.CHANGED_FILES: "judges only read: give it no rights to write, then run the command again",
+        Cause.TOOLS_MISSING: "agentd doctor says why; then run the command again",
         Cause.SESSION_LOST: "run the command again with --new-session",
     }.get(cause, "agentd log shows what it said; run the command again to go on")
 

@@ -39,7 +39,7 @@ class AnyProgram:
             argv=(agent.command, *(_filled(text, values) for text in agent.args)),
             stdin=brief.prompt,
             cwd=brief.tree,
-            files={MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
+            files={brief.folder / MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
         )
 
     def read(self, line: str) -> Iterable[Heard]:

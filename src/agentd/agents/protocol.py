@@ -24,7 +24,8 @@ class Brief:
     role: Role
     access: Literal["read", "write"]
     tree: Path  # the project in the change's work tree: where the agent works
-    folder: Path  # the call's own folder in the local room, for the files of `Command.files`
+    folder: Path  # the call's own folder in the local room
+    station: Path  # stays the same for this change and agent, outside the work tree: sessions are bound to a place
     server: tuple[str, ...]  # the argument list that starts agentd's MCP server for this call
     tools: tuple[str, ...]  # the tools that server offers, by their plain names
     commands: tuple[str, ...] = ()  # shell commands that a maker of code may run
@@ -37,13 +38,13 @@ class Brief:
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What to start. `env` comes on top of the allowed variables; `files` are written into the call's folder first."""
+    """What to start. `env` comes on top of the allowed variables; `files` are written before, by their full path."""
 
     argv: tuple[str, ...]
     stdin: str
     cwd: Path
     env: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Path, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

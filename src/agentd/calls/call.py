@@ -44,8 +44,8 @@ def make(run: Run, work: Work, ready: Ready) -> Called:
     for name in _WAITING:
         (run.folder / name).unlink(missing_ok=True)  # what a failed attempt reported counts for nothing
     (run.folder / MARK).unlink(missing_ok=True)
-    for name, text in ready.command.files.items():
-        files.write(ready.brief.folder / name, text.encode(), mode=0o600)
+    for path, text in ready.command.files.items():
+        files.write(path, text.encode(), mode=0o600)
     return _Call(run, work, ready).made()
 
 

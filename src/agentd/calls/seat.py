@@ -72,6 +72,7 @@ def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, p
         access="write" if work.role is Role.IMPLEMENTER else "read",
         tree=Path(change.tree, change.project.prefix),
         folder=run.folder / "calls" / f"{work.step}-{work.round}-{work.number}-{attempt}",
+        station=Path(change.project.in_room("stations", change.id, agent.name)),
         server=_server(run, work),
         tools=tuple(tool.name for tool in tools_of(work.stage)),
         commands=work.commands,

@@ -1,0 +1,1 @@
+"""The scripted model, and the real CLIs pointed at it."""
