@@ -1,4 +1,4 @@
-"""The real CLIs, where `make test` has put them, in a world of their own: no network but loopback, no login, own home."""
+"""The real CLIs, where `make test` has put them, in a world of their own: only loopback, no login, own home."""
 
 import ctypes
 import fcntl

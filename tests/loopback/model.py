@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         data = self.rfile.read(int(self.headers.get("content-length") or 0))
-        _, _, name, path = (self.path.split("/", 3) + ["", "", ""])[:4]
+        _, _, name, path = [*self.path.split("/", 3), "", "", ""][:4]
         scenario = self.scenarios.get(name)
         if scenario is None:
             self._send(404, "application/json", [b"{}"])
