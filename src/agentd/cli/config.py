@@ -36,7 +36,7 @@ def _render(values: tuple[config.Value, ...], key: str | None) -> str:
     if len(values) == 1 and values[0].key == key:
         return _toml(values[0].value)  # one value alone, for scripts
     width = output.width() or 10_000
-    rows = [(value.key, value.source, _toml(value.value)) for value in values]
+    rows = [(value.key, value.source, table.harmless(_toml(value.value))) for value in values]
     if table.total([row[:2] for row in rows]) + 20 <= width:
         lines = table.align(rows)
     else:

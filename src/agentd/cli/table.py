@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# What a terminal obeys, and what makes text read in another order than it stands.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
