@@ -1,6 +1,7 @@
 """git: the layout is read from its files (no process, for quick commands), everything else by the git command."""
 
 import os
+import re
 from typing import NamedTuple
 
 from agentd.errors import NoGit, SetupError
@@ -8,6 +9,15 @@ from agentd.errors import NoGit, SetupError
 
 class GitFailed(SetupError):
     pass
+
+
+class NestedRepository(GitFailed):
+    """A repository without a commit lies in the work tree: git cannot take that in."""
+
+    def __init__(self, folder: str) -> None:
+        hint = f"commit something in {folder}, remove it, or name it in .gitignore; then run the command again"
+        super().__init__(f"{folder} is a git repository of its own without a commit, and git cannot look into it", hint)
+        self.folder = folder
 
 
 class Tree(NamedTuple):
@@ -101,7 +111,12 @@ def snapshot(tree: str) -> str:
         index = os.path.join(folder, "index")
         if head_commit(tree):
             run(tree, "read-tree", "HEAD", index=index)
-        run(tree, "add", "--all", "--", ".", index=index)
+        try:
+            run(tree, "add", "--all", "--", ".", index=index)
+        except GitFailed as error:
+            if nested := re.search(r"'(.+?)/?' does not have a commit checked out", error.message):
+                raise NestedRepository(nested[1]) from None
+            raise
         return run(tree, "write-tree", index=index)
 
 
@@ -117,7 +132,7 @@ def run(tree: str, *arguments: str, failing: str | None = None, index: str | Non
     command = ["git", "-C", tree, *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="surrogateescape", env=_environment(index), check=False
+            command, capture_output=True, text=True, errors="surrogateescape", env=environment(index), check=False
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed", "install git, then run the command again") from None
@@ -129,7 +144,7 @@ def run(tree: str, *arguments: str, failing: str | None = None, index: str | Non
     raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
 
 
-def _environment(index: str | None) -> dict[str, str]:
+def environment(index: str | None = None) -> dict[str, str]:
     """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
     kept = {
         name: value

@@ -162,7 +162,7 @@ def test_a_status_tells_the_cause() -> None:
 
 @pytest.mark.parametrize("cause", Cause)
 def test_every_cause_has_something_to_do_about_it(cause: Cause) -> None:
-    assert hint(cause, "gemini", "planner")
+    assert hint(cause, "gemini", "planner", "add-oauth")
 
 
 def test_only_what_may_pass_by_itself_is_tried_again() -> None:

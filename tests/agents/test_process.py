@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import itertools
+import math
 import os
 import signal
 import stat
@@ -13,11 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running import ASK_FOR_MY_END, DAEMON, IGNORE_TERM, ROOMY, Stage, python, wait_until
 
 from agentd.agents import process, reaper
 from agentd.agents.process import Bounds, CannotStart, Ending
 from agentd.agents.streams import Lines
+from running import ASK_FOR_MY_END, DAEMON, IGNORE_TERM, ROOMY, Stage, python
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_how_the_bytes_are_cut_into_reads_makes_no_difference(data: bytes, cuts:
     lines = Lines("out", limit, lambda *line: heard.append(line))
     edges = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
     for start, end in itertools.pairwise(edges):
-        lines.add(data[start:end])
+        assert lines.add(data[start:end], math.inf)
     lines.finish()
     whole = data.split(b"\n")
     if not whole[-1]:
@@ -300,7 +301,7 @@ except OSError as error: print(error.errno)
 """
     stage.run(python(code))
     folder = os.fsencode(stage.folder)
-    assert stage.lines == [b"['LC_CTYPE', 'PATH', 'STAGE']", folder, b"True", b"%d" % errno.ENXIO]
+    assert stage.lines == [b"['AGENTD_CALL', 'LC_CTYPE', 'PATH', 'STAGE']", folder, b"True", b"%d" % errno.ENXIO]
 
 
 def test_no_signal_is_ignored_or_blocked_for_the_agent_whatever_the_caller_does(stage: Stage) -> None:
@@ -392,19 +393,6 @@ def test_a_killed_reaper_takes_the_agent_along_and_its_group_is_ended(stage: Sta
 def test_a_reaper_that_is_asked_to_end_ends_the_agent(stage: Stage) -> None:
     outcome = stage.run(["sh", "-c", "kill -TERM $PPID; sleep 600"])
     assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGTERM)
-
-
-def test_a_reaper_that_does_not_answer_is_not_waited_for_and_goes_on_later(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "_PATIENCE", -0.5)  # beyond the grace of a second
-    code = "echo $PPID; kill -STOP $PPID; sleep 600"
-    mark = stage.folder / "ended"
-    outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=1), mark=mark)
-    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.IDLE, None, False)
-    assert not mark.exists()
-    os.kill(int(stage.lines[0]), signal.SIGCONT)
-    wait_until(mark.exists, "the reaper has finished")
 
 
 def test_without_proc_the_processes_are_those_of_ps(stage: Stage) -> None:

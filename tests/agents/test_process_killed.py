@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from running import DAEMON, IGNORE_TERM, PATIENCE, STUBBORN, Stage, python, wait_until
 
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import Busy
 from agentd.project import find_project
+from running import DAEMON, IGNORE_TERM, PATIENCE, STUBBORN, Stage, python, wait_until
 from support import Box
 
 WITH_DAEMON = IGNORE_TERM + DAEMON + "print('up', flush=True)\ntime.sleep(600)\n"

@@ -443,3 +443,54 @@ def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project:
             state = change.read()
             assert state.total_cost <= limit + largest + 1e-9, f"seed {seed}"
             assert len(state.steps) <= cap, f"seed {seed}"
+
+
+def test_a_price_that_is_not_known_hides_none_that_is(project: Box) -> None:
+    script = [usage(), usage(0.7), usage(0.7), {"wait": 30}]
+    change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
+    with pytest.raises(OverBudget):
+        perform(change)
+    assert change.read().total_cost == pytest.approx(1.4)
+
+
+def test_what_a_program_says_about_its_failure_is_redacted_and_short(
+    project: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-ant-" + "a1B2" * 12
+    change = play(project, proposal_gen=[{"fault": "key-refused", "message": f"bad key {key} " + "x" * 5000}])
+    with pytest.raises(AgentFailed) as caught:
+        perform(change)
+    assert key not in caught.value.message
+    assert len(caught.value.message) < 600
+    assert not any(key in entry.line() for entry in change.journal().since(0)[0])
+
+
+def test_a_journal_that_cannot_be_written_ends_no_run(project: Box) -> None:
+    change = play(project, proposal_gen=[propose()])
+    os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
+    seen: list[events.Entry] = []
+    with at_work(change, seen.append) as run:
+        attempts.perform(run, planning(run))
+    assert "journal" in [one.event.code for one in seen if isinstance(one.event, events.Warned)]
+    assert (change.folder / "proposal.md").is_file()
+
+
+def test_a_folder_where_a_report_should_be_stops_nobody(project: Box) -> None:
+    change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
+    with at_work(change) as run:
+        (run.folder / "report.json" / "deep").mkdir(parents=True)
+        attempts.perform(run, challenging(run))
+
+
+def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Box) -> None:
+    script = "import os\nfor n in range(60): open(f'agentd/new-{n}', 'w').close()"
+    change = command_agent(project, script)
+    perform(change, effect=None)
+    found = change.read().findings
+    assert len(found) == 20
+    assert found[-1].title == "41 more guarded files were changed"
+
+
+def test_half_a_character_in_a_prompt_harms_nobody(project: Box) -> None:
+    change = play(project, proposal_gen=[propose()])
+    assert perform(change, prompt="Write \ud800 the proposal.").attempt == 1

@@ -169,3 +169,16 @@ def test_stop_waits_for_what_a_killed_run_left(project: Box) -> None:
         ran = project.agentd("stop", "add-oauth")
     assert ran.code == 0
     assert not is_alive(agent)
+
+
+@pytest.mark.parametrize("word", ["", '{"pid": "4711", "command": "agentd plan", "since": "now", "token": "abc"}'])
+def test_stop_sends_and_advises_nothing_when_the_lock_does_not_say_whose_it_is(project: Box, word: str) -> None:
+    change = play(project)
+    with change.running("agentd plan add-oauth"):
+        Path(change.project.in_room("locks", "add-oauth.run")).write_text(word)
+        ran = project.agentd("stop", "add-oauth")
+    assert ran.code == 5
+    assert ran.err == (
+        "Error: add-oauth is being worked on, but its lock does not say by whom\n"
+        "  → end it where it was started, with Ctrl-C\n"
+    )

@@ -76,3 +76,32 @@ def test_a_chatty_agent_does_not_fill_the_journal() -> None:
     ears = Ears(*[Did("tool", "x" * 1000, True)] * (listening.ACTIVITIES + 10))
     assert len(ears.did) == listening.ACTIVITIES
     assert len(ears.did[0][1]) <= 200
+
+
+def test_half_a_character_becomes_a_whole_one() -> None:
+    ears = Ears(Said("a\ud800"), Did("tool", "b\udfff", True))
+    assert ears.listener.text == "a?"
+    assert [text for _, text, _ in ears.did] == ["a?", "b?"]
+
+
+def test_a_session_is_told_once_and_only_if_it_is_one() -> None:
+    ears = Ears(SessionIs("one"), SessionIs("one"), SessionIs("two\nlines"), SessionIs("x" * 300), SessionIs(""))
+    assert ears.sessions == ["one"]
+
+
+def test_thousands_of_parts_cost_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "_PARTS", 10)
+    cheap = [Used(Usage(tokens_in=1, model="cheap"), f"c{number}") for number in range(50)]
+    dear = [Used(Usage(tokens_in=2, model="dear", cost=0.5), f"d{number}") for number in range(50)]
+    ears = Ears(*cheap, *dear)
+    assert ears.listener.usage.tokens_in == 150
+    assert len(ears.listener.parts) <= 12
+    known = [(part.model, part.cost) for part in ears.listener.parts if part.cost]
+    assert sum(cost for model, cost in known if model == "dear") == 25
+
+
+def test_a_flood_of_usage_is_looked_at_seldom_and_told_whole_in_the_end() -> None:
+    ears = Ears(*(Used(usage(1), str(number % 5)) for number in range(2000)), Used(usage(100), "last"))
+    assert len(ears.used) < 200
+    ears.listener.finish()
+    assert ears.used[-1].tokens_in == 105

@@ -161,10 +161,10 @@ def test_a_call_under_way_is_in_what_is_left_and_in_today(project: Box) -> None:
 
 
 def test_no_limit_and_no_calls(project: Box) -> None:
-    assert project.agentd("cost").out == "No agent was called yet.\n"
+    assert project.agentd("cost").out == "No call has reported its usage yet.\n"
     made("one")
     ran = project.agentd("--set", "budget.per_change=0", "cost", "one")
-    assert ran.code == 0 and "left" not in ran.out and "No agent was called yet." in ran.out
+    assert ran.code == 0 and "left" not in ran.out and "No call has reported its usage yet." in ran.out
     assert table_of(project.agentd("cost").out, "CHANGE")["one"][-1] == "-"
 
 

@@ -26,7 +26,7 @@ def fresh(box: Box) -> Box:
         import shutil
 
         (box.home / "bin" / name).symlink_to(shutil.which(name) or shutil.which("python3") or "")
-    box.env |= {"PATH": str(box.home / "bin"), "OPENAI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
+    box.env |= {"PATH": str(box.home / "bin"), "CODEX_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy"}
     return box
 
 

@@ -204,7 +204,7 @@ def test_bare_agentd_shows_its_commands(one: Box) -> None:
 
 
 def test_config_shows_nothing_that_a_terminal_would_obey(project: Box) -> None:
-    project.write("agentd/config.toml", 'schema_version = 1\nproject_name = "a\\u001b[2J\\u202eb"\n')
+    project.write("agentd/config.toml", 'schema_version = 1\n[git]\nworktree_setup = "a\\u001b[2J\\u202eb"\n')
     ran = project.agentd("config")
     assert ran.code == 0
     assert "a�[2J�b" in ran.out

@@ -340,6 +340,7 @@ command = "{bait("check")}"
         ("stop", "at-home"),
         ("config",),
         ("config", "--json"),
+        ("doctor",),
         ("trust",),
         ("trust", "--json"),
         ("trust", "--yes"),

@@ -1,5 +1,6 @@
 """Which agents are found, and who gets which seat."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentd.config import load
-from agentd.detect import FoundAgent, Login, find_agents, map_roles, notes
+from agentd.detect import KNOWN, FoundAgent, Login, find_agents, login_of, map_roles, notes
 from agentd.terms import Role
 
 VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
@@ -66,16 +67,20 @@ def test_an_agent_is_installed_when_its_program_is_on_the_path(tmp_path: Path, p
     ("variable", "name"),
     [
         ("GEMINI_API_KEY", "gemini"),
-        ("GOOGLE_API_KEY", "gemini"),
-        ("OPENAI_API_KEY", "codex"),
         ("CODEX_API_KEY", "codex"),
         ("ANTHROPIC_API_KEY", "claude"),
+        ("ANTHROPIC_AUTH_TOKEN", "claude"),
         ("CLAUDE_CODE_OAUTH_TOKEN", "claude"),
     ],
 )
 def test_a_key_is_a_login(tmp_path: Path, variable: str, name: str) -> None:
     assert logins({variable: "set"}, tmp_path) == {name: "yes"}
     assert logins({variable: ""}, tmp_path) == {}
+
+
+def test_a_key_that_the_cli_does_not_use_is_none(tmp_path: Path) -> None:
+    """Codex sends CODEX_API_KEY only; Gemini takes GOOGLE_API_KEY only for Vertex AI."""
+    assert logins({"OPENAI_API_KEY": "set", "GOOGLE_API_KEY": "set"}, tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +115,39 @@ def test_what_cannot_be_seen_is_unknown(tmp_path: Path) -> None:
     assert logins({"GOOGLE_GENAI_USE_VERTEXAI": "true"}, tmp_path) == {"gemini": "unknown"}
     touch(tmp_path / ".gemini/.env")
     assert logins({}, tmp_path) == {"gemini": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name"),
+    [
+        (".codex/config.toml", 'model_provider = "mine"\n', "codex"),
+        (".codex/config.toml", 'cli_auth_credentials_store = "keyring"\n', "codex"),
+        (".gemini/settings.json", '{"security": {"auth": {"selectedType": "vertex-ai"}}}', "gemini"),
+        (".claude/settings.json", '{"apiKeyHelper": "vault read"}', "claude"),
+        (".claude/settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}', "claude"),
+        (".claude.json", '{"primaryApiKey": "x"}', "claude"),
+    ],
+)
+def test_settings_that_name_another_login_make_it_unknown(tmp_path: Path, file: str, text: str, name: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+    assert logins({}, tmp_path) == {}
+    path.write_text(text)
+    assert logins({}, tmp_path) == {name: "unknown"}
+    path.unlink()
+    os.mkfifo(path)
+    assert logins({}, tmp_path) == {}, "a named pipe keeps nobody waiting"
+
+
+def test_what_shows_a_login_is_said(tmp_path: Path) -> None:
+    codex = KNOWN["codex"]
+    assert login_of(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
+    assert (
+        login_of(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by == "model_provider in its args may name one"
+    )
+    touch(tmp_path / ".codex/auth.json")
+    assert login_of(codex, {}, tmp_path).by == str(tmp_path / ".codex/auth.json")
 
 
 @pytest.mark.parametrize(

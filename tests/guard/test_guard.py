@@ -4,11 +4,9 @@ import json
 import os
 import resource
 import signal
-import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,106 +14,20 @@ import pytest
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call
-from agentd.config import Check
 from agentd.errors import StateError
-from agentd.guard import Guard, Trespass, Watched, finding_of, nothing, plan_rule
-from agentd.guard.mirror import Area, Mirror
+from agentd.files import CannotWrite
+from agentd.guard import Guard, Trespass, Watched, finding_of, plan_rule
+from agentd.guard.looking import Area
+from agentd.guard.mirror import Mirror
 from agentd.project import find_project
 from agentd.terms import FindingState, Severity
 from support import Box
-
-AWKWARD = b"first\r\nsecond\x00\xff\xfe no newline at the end"
-OWN = "agentd/changes/add-oauth"
-
-
-def check(command: str) -> Check:
-    return Check("tests", command, True, 60)
-
-
-class Yard:
-    """A project with a change, its neighbour, specs, an archive, hooks and a user's home; and an agent in it."""
-
-    def __init__(self, box: Box, change: Change, tmp: Path) -> None:
-        self.box = box
-        self.change = change
-        self.folder = tmp / "run" / "guard"
-        self.user = box.home / ".config" / "agentd"
-
-    def guard(
-        self, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing, call: bool = True
-    ) -> Guard:
-        guard = Guard(self.change, self.folder, [check(one) for one in checks], judge, may_edit)
-        if call:
-            guard.before()
-        return guard
-
-    def agent(self, code: str) -> None:
-        """What an agent does: Python, run where it works."""
-        start = "import os, shutil, subprocess\nfrom pathlib import Path\n"
-        done = subprocess.run(
-            [sys.executable, "-c", start + code],
-            cwd=self.box.root / self.change.project.prefix,
-            env=self.box.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-
-    def watched(
-        self, code: str, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing
-    ) -> Watched:
-        guard = self.guard(*checks, judge=judge, may_edit=may_edit)
-        self.agent(code)
-        return guard.after()
-
-    def kept(self, trespass: Trespass) -> Path:
-        assert trespass.kept.startswith(".git/agentd/kept/add-oauth/")
-        return Path(self.change.project.repo.main, trespass.kept)
-
-    def everything(self) -> dict[str, object]:
-        """All that is protected in the repository and the user's folder, to the byte, with modes and links."""
-        found: dict[str, object] = {}
-        for top in (self.box.root / "agentd", self.box.root / ".git/hooks", self.box.root / ".git/info", self.user):
-            for path in (top, *top.rglob("*")):
-                found[str(path)] = looks(path)
-        found["config"] = looks(self.box.root / ".git/config")
-        return found
-
-
-def looks(path: Path) -> object:
-    mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        return os.readlink(path)
-    return (mode, path.read_bytes()) if stat.S_ISREG(mode) else mode
+from yard import OWN, Yard, at_work, looks, settled
 
 
 @pytest.fixture
 def yard(project: Box, tmp_path: Path) -> Yard:
-    found = find_project()
-    change = entry.create(found, "add-oauth", "Let people sign in")
-    entry.create(found, "other", "Something else")
-    project.write(f"{OWN}/proposal.md", "# Proposal\n")
-    project.write("agentd/specs/auth.md", "# Auth\n")
-    project.write("agentd/specs/CHANGELOG.md", "# Changes\n")
-    project.write("agentd/archive/20260101-old/proposal.md", "old\n")
-    project.write("agentd/prompts/challenge.md", "Be kind.\n")
-    (project.root / "agentd/notes.bin").write_bytes(AWKWARD)
-    (project.root / "agentd/link").symlink_to("config.toml")
-    project.write("src/app.py", "print('hello')\n")
-    (project.root / ".git/hooks/commit-msg").write_text("#!/bin/sh\nexit 0\n")
-    yard = Yard(project, change, tmp_path)
-    yard.user.mkdir(parents=True)
-    (yard.user / "trust.json").write_text("{}\n")
-    (yard.user / "config.toml").write_text("project_name = 'x'\n")
-    project.commit("a project at work")
-    settled()
-    return yard
-
-
-def settled() -> None:
-    """Files are then older than the moment in which a stat cannot be relied on, as in real life."""
-    time.sleep(0.06)
+    return at_work(project, tmp_path)
 
 
 TRESPASSES = {
@@ -262,22 +174,39 @@ def test_a_touched_file_is_no_trespass(yard: Yard) -> None:
 
 
 def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts_it_back(yard: Yard) -> None:
+    big = yard.box.root / "agentd/big.bin"
+    big.write_bytes(bytes(400_000))
     guard = yard.guard()
-    yard.agent("Path('agentd/notes.bin').unlink(); Path('agentd/specs/auth.md').unlink()")
+    yard.agent("Path('agentd/big.bin').unlink(); Path('agentd/specs/auth.md').unlink()")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
-        with pytest.raises(StateError, match=r"could not be put back: agentd/notes.bin \(File too large\)$") as stop:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+        with pytest.raises(StateError, match=r"could not be put back: agentd/big.bin \(File too large\)$") as stop:
             guard.after()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert stop.value.exit_code == 6
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n", "the others are put back all the same"
     assert not list((yard.box.root / "agentd").glob(".*.tmp"))
-    [told] = yard.guard(call=False).finish_cut(None).put_back
-    assert told.path == "agentd/notes.bin"
-    assert (yard.box.root / "agentd/notes.bin").read_bytes() == AWKWARD
+    found = yard.guard(call=False).finish_cut(None).put_back
+    assert [one.path for one in found] == ["agentd/specs/auth.md", "agentd/big.bin"], "none goes untold"
+    assert big.read_bytes() == bytes(400_000)
+
+
+def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_space(yard: Yard) -> None:
+    guard = yard.guard()
+    yard.agent("Path('.git/hooks/pre-push').write_text('x')")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        with pytest.raises(CannotWrite):
+            guard.after()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not (yard.box.root / ".git/hooks/pre-push").exists()
+    assert [one.path for one in guard.after().put_back] == [".git/hooks/pre-push"]
 
 
 def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: Yard) -> None:
@@ -560,8 +489,8 @@ def test_another_branch_s_own_files_are_not_overwritten(yard: Yard) -> None:
     mark.touch()
     settled()
     box.git("switch", "-q", "main")
-    [told] = yard.guard(call=False).finish_cut(mark).put_back
-    assert told.path == "agentd/config.toml", "what was carried over is found when the branch is back"
+    found = yard.guard(call=False).finish_cut(mark).put_back
+    assert [one.path for one in found] == [".git/hooks/pre-push", "agentd/config.toml"], "what was carried over too"
     assert (box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
 
 
@@ -582,7 +511,8 @@ def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits
     (yard.box.root / "agentd/archive/20260101-old/proposal.md").unlink()
     (yard.box.root / "agentd/new/in/b").write_text("a person's")
     (yard.box.root / "README.md").write_text("a person's")
-    watched = yard.guard(call=False).finish_cut(mark)
+    guard = yard.guard(call=False)
+    watched = guard.finish_cut(mark)
     assert [(one.path, one.what) for one in watched.put_back] == [
         ("Makefile", "created"),
         ("agentd/config.toml", "changed"),
@@ -593,6 +523,7 @@ def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits
     assert (yard.box.root / "agentd/prompts/challenge.md").read_text() == "A person's words.\n"
     assert not (yard.box.root / "agentd/archive/20260101-old/proposal.md").exists()
     assert [path.name for path in (yard.box.root / "agentd/new").rglob("*")] == ["in", "b"]
+    guard.close()
     assert yard.guard(call=False).finish_cut(mark) == Watched(), "once is enough"
 
 
@@ -673,16 +604,22 @@ def test_a_linked_work_tree_is_guarded_as_a_whole(yard: Yard, tmp_path: Path) ->
     pointer = (tree / ".git").read_bytes()
     code = (
         f"tree = Path({str(tree)!r}); (tree / '.git').write_text('gitdir: /nowhere')\n"
-        f"(tree / '{OWN}/STATE.yaml').unlink(); Path('.git/worktrees/linked/config.worktree').write_text('[a]')\n"
-        "Path('agentd/config.toml').write_text('the main tree is not this change')\n"
+        f"(tree / '{OWN}/STATE.yaml').unlink()\n"
+        "Path('.git/worktrees/linked/config.worktree').write_text('[core]\\nfsmonitor = x')\n"
+        "Path('agentd/config.toml').write_text('the one in force')\n"
     )
     yard.agent(code)
     told = guard.after().put_back
-    assert [one.path for one in told] == [".git/worktrees/linked/config.worktree", ".git", f"{OWN}/STATE.yaml"]
+    assert [one.path for one in told] == [
+        ".git/worktrees/linked/config.worktree",
+        ".git",
+        f"{OWN}/STATE.yaml",
+        "../notes-service/agentd/config.toml",
+    ]
     assert (tree / ".git").read_bytes() == pointer
     assert (folder / "STATE.yaml").is_file()
     assert not (yard.box.root / ".git/worktrees/linked/config.worktree").exists()
-    assert (yard.box.root / "agentd/config.toml").read_text().startswith("the main tree")
+    assert (yard.box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
 
 
 def test_a_project_in_a_sub_folder_is_told_from_its_own_root(

@@ -30,9 +30,10 @@ class Cause(StrEnum):
         return self in (Cause.RATE_LIMITED, Cause.SERVER_ERROR, Cause.NETWORK_DOWN)
 
 
-def hint(cause: Cause, agent: str, role: str) -> str:
+def hint(cause: Cause, agent: str, role: str, change_id: str) -> str:
     """What a person can do; then the same command goes on where it stopped."""
     limit = "in agentd/config.toml, then run the command again"
+    said = f"agentd log {change_id} --transcript shows what it said"
     return {
         Cause.NOT_LOGGED_IN: f"log {agent} in, or pass its key on ([agents.{agent}] env), then run the command again",
         Cause.KEY_REFUSED: f"check the key that {agent} uses, then run the command again",
@@ -43,12 +44,11 @@ def hint(cause: Cause, agent: str, role: str) -> str:
         Cause.WALL_CLOCK: f"raise limits.wall_secs.{role} {limit}",
         Cause.IDLE: f"raise limits.idle_secs.{role} {limit}",
         Cause.TOO_MUCH_OUTPUT: f"raise limits.output_mb {limit}",
-        Cause.GARBAGE: "agentd log shows what it said; another version of it may speak another dialect",
-        Cause.DID_NOTHING: "agentd log shows what it said; run the command again, or put another agent in its role",
+        Cause.GARBAGE: f"{said}; another version of it may speak another dialect",
+        Cause.DID_NOTHING: f"{said}; run the command again, or put another agent in its role",
         Cause.CHANGED_FILES: "judges only read: give it no rights to write, then run the command again",
         Cause.TOOLS_MISSING: "agentd doctor says why; then run the command again",
-        Cause.SESSION_LOST: "run the command again with --new-session",
-    }.get(cause, "agentd log shows what it said; run the command again to go on")
+    }.get(cause, f"{said}; run the command again to go on")
 
 
 _STATUS = {401: Cause.KEY_REFUSED, 403: Cause.KEY_REFUSED, 404: Cause.MODEL_UNKNOWN, 429: Cause.RATE_LIMITED}

@@ -42,6 +42,9 @@ class AnyProgram:
             files={brief.folder / MCP_CONFIG: _mcp_config(brief.server)} if "mcp_config" in used else {},
         )
 
+    def tool_name(self, name: str) -> str:
+        return name
+
     def read(self, line: str) -> Iterable[Heard]:
         return (Said(line.rstrip("\r\n") + "\n"),)
 

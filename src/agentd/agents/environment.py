@@ -2,7 +2,7 @@
 
 import os.path
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from agentd.config import Agent
 
@@ -21,7 +21,11 @@ _SESSION = re.compile(
 
 
 def allowed(agent: Agent, environ: Mapping[str, str]) -> dict[str, str]:
-    named = set(agent.env)
+    return basics(environ, agent.env)
+
+
+def basics(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
+    """What every program gets, and what is named."""
     passed = {
         name: value
         for name, value in environ.items()

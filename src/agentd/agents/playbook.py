@@ -15,7 +15,6 @@ The most specific entry plays. Actions: say, call (with, refused), write (text),
 expect (a text the prompt must have), fault (wait, code, message), which is the last one.
 """
 
-import math
 import os.path
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -245,7 +244,7 @@ class _Parts:
 
 
 def _is_amount(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and value >= 0
+    return type(value) in (int, float) and 0 <= value < 1e15  # false for what is no number, too
 
 
 # By the word that names the action, its further keys and how it is read.

@@ -186,6 +186,12 @@ class Server:
         texts = [part.get("text", "") for part in result.get("content", [])]
         return bool(result.get("isError")), "\n".join(texts)
 
+    def tools(self) -> list[str]:
+        answer = self._request("tools/list", {})
+        if "error" in answer:
+            raise Drifted(f"the MCP server does not tell its tools: {_words(answer)}")
+        return [tool["name"] for tool in answer["result"]["tools"]]
+
     def close(self) -> None:
         """Closing its stdin is the proper end; a server that does not take it is killed."""
         try:

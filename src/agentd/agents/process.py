@@ -1,7 +1,8 @@
 """Run a program and let nothing of it outlive the call. The only place that starts agents.
 
 One loop in the caller's thread feeds the program, hears it line by line, and watches its clocks. The program itself
-runs under a small process of ours (`reaper.py`), which ends whatever is left of it even if agentd is killed.
+runs under a small process of ours (`reaper.py`), which ends whatever is left of it even if agentd is killed. Should the
+agent kill or stop that one, we do its work: a variable that all its processes inherit shows us which they are.
 """
 
 import contextlib
@@ -25,6 +26,8 @@ from agentd.agents.streams import CHUNK, Feed, Hear, Lines
 
 _PATIENCE = 10.0  # seconds beyond the grace for everything to be gone; KILL takes milliseconds
 _LONGEST_PAUSE = 3600.0
+_KILLING = 5.0  # seconds for a family to die of KILL
+_VARIABLE = "AGENTD_CALL"  # of a random value, inherited by all that the agent starts
 
 
 class Ending(StrEnum):
@@ -82,8 +85,9 @@ def run(
     `hear` gets each line without its end, and how many bytes of it were left out. The reaper holds `lock`, and makes
     the file `mark`, when all is over.
     """
-    order = _order(argv, env, cwd, mark)
-    run = _Run(order.packed(), stdin, bounds, hear, lock)
+    call = os.urandom(16).hex()
+    order = _order(argv, {**env, _VARIABLE: call}, cwd, mark)
+    run = _Run(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock)
     try:
         run.follow()
     except BaseException:
@@ -145,9 +149,13 @@ def _cannot_start(order: reaper.Order, failure: str) -> CannotStart:
 class _Run:
     """One run, and all that is open for it."""
 
-    def __init__(self, order: bytes, stdin: bytes, bounds: Bounds, hear: Hear, lock: int | None) -> None:
+    def __init__(
+        self, order: bytes, variable: bytes, stdin: bytes, bounds: Bounds, hear: Hear, lock: int | None
+    ) -> None:
+        self._variable = variable
         self._bounds = bounds
         self._started = self._last_byte = time.monotonic()
+        self._wall = self._deaf_from = self._started + bounds.wall_secs
         self._give_up: float | None = None  # None: the agent is at work
         self._exited: float | None = None
         self._exit_code: int | None = None
@@ -181,7 +189,7 @@ class _Run:
             self._opened = opened.pop_all()
 
     def follow(self) -> None:
-        """Until the reaper says that all are gone. If it dies or takes too long, we end what we can ourselves."""
+        """Until the reaper says that all are gone. If it dies or takes too long, we do its work ourselves."""
         while self._is_followed:
             is_late = self._give_up is not None and time.monotonic() >= self._give_up
             for key, _ in self._selector.select(self._pause()):
@@ -191,8 +199,9 @@ class _Run:
             if is_late:
                 break
         if not self._is_gone:
-            self._is_gone = self._end_session() and not self._is_followed
-        if not self._is_followed:
+            self._is_gone = self._end_family()
+        if self._is_gone or not self._is_followed:
+            self._reaper.kill()  # it has nothing left to do, and stopped it would hold the lock for ever
             self._reaper.wait()
         for handle in list(self._lines):
             while self._listen(handle):
@@ -222,11 +231,11 @@ class _Run:
     def _pause(self) -> float:
         until = self._give_up
         if until is None:
-            until = min(self._started + self._bounds.wall_secs, self._last_byte + self._bounds.idle_secs)
+            until = min(self._wall, self._last_byte + self._bounds.idle_secs)
         return max(0.0, min(until - time.monotonic(), _LONGEST_PAUSE))
 
     def _look_at_clocks(self, now: float) -> None:
-        if now >= self._started + self._bounds.wall_secs:
+        if now >= self._wall:
             self._stop(Ending.WALL)
         elif now >= self._last_byte + self._bounds.idle_secs:
             self._stop(Ending.IDLE)
@@ -238,12 +247,15 @@ class _Run:
     def _ask(self, word: bytes) -> None:
         self._orders.add(word)
         self._selector.modify(self._control, selectors.EVENT_READ | selectors.EVENT_WRITE, self._talk)
+        self._reaper.send_signal(signal.SIGCONT)  # the agent may have stopped it
         self._is_over()
 
     def _is_over(self) -> None:
-        """No clock runs any more but the one for clearing up."""
+        """No clock runs any more but the one for clearing up. Last words are heard, unless its time was up."""
         if self._give_up is None:
             self._give_up = time.monotonic() + reaper.GRACE + _PATIENCE
+            if self._ending is not Ending.WALL:
+                self._deaf_from = max(self._wall, self._give_up)
 
     def _talk(self, control: int) -> None:
         if self._orders.push():
@@ -289,31 +301,34 @@ class _Run:
             return False
         room = max(0, self._bounds.output_bytes - self._size)
         self._size += len(chunk)
-        if not self._is_deaf:
-            self._lines[handle].add(chunk[:room])
+        if not self._is_deaf and not self._lines[handle].add(chunk[:room], self._deaf_from):
+            self._is_deaf = True
+            if self._ending is Ending.EXITED:
+                self._ending = Ending.WALL  # what was heard is not all, so it must not pass for that
         self._last_byte = time.monotonic()  # after it was heard: slow ears are no idle agent
         if len(chunk) > room and self._ending is Ending.EXITED:
             self._stop(Ending.OUTPUT)
-        return len(chunk) <= room
+        return len(chunk) <= room and not self._is_deaf
 
     def _finish(self, handle: int) -> None:
         lines = self._lines.pop(handle, None)
         if lines and not self._is_deaf:
             lines.finish()
 
-    def _end_session(self) -> bool:
-        """Without the reaper's help: kill what is still in the agent's session or descends from it."""
-        until = time.monotonic() + reaper.GRACE
-        while self.pid is not None:
-            rows = reaper.family(reaper.processes(), self._reaper.pid, self.pid)
-            left = [row for row in rows if not row.is_zombie]
-            if not left:
-                break
+    def _end_family(self) -> bool:
+        """Without the reaper's help. False: something is left, and the reaper, if it lives, goes on with it."""
+        until = time.monotonic() + _KILLING
+        while left := self._left():
             if time.monotonic() > until:
+                self._reaper.send_signal(signal.SIGCONT)
                 return False
             reaper.kill(left)
             time.sleep(0.01)
         return True
+
+    def _left(self) -> list[reaper.Process]:
+        rows = reaper.family(reaper.processes(), self._reaper.pid, self.pid or -1, self._variable)
+        return [row for row in rows if not row.is_zombie]
 
 
 def _start_reaper(control: int, lock: int | None) -> subprocess.Popen[bytes]:

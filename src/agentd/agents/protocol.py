@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from agentd.agents.causes import Cause
 from agentd.config import Agent
@@ -33,6 +33,7 @@ class Brief:
     reasoning: str | None = None
     session: str | None = None  # the id to give a new session, where the CLI takes one
     resume: str | None = None  # the session to go on with, instead of a new one
+    place: int | None = None  # where that session stands in the CLI's own list, for one that resumes by that
     wall_secs: float = 0
 
 
@@ -45,6 +46,7 @@ class Command:
     cwd: Path
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[Path, str] = field(default_factory=dict)
+    needs_server: bool = False  # a CLI that goes on without agentd's server: whether it came up is looked at after
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +58,7 @@ class Usage:
     tokens_cached: int = 0
     cost: float | None = None
     model: str | None = None
+    of_session: bool = False  # told for the whole session so far, and not only for this call
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,23 @@ class Adapter(Protocol):
 
     def command(self, agent: Agent, brief: Brief) -> Command: ...
 
+    def tool_name(self, name: str) -> str:
+        """What a prompt calls a tool of agentd's server, so that this CLI's model finds it."""
+        ...
+
     def read(self, line: str) -> Iterable[Heard]: ...
 
     def failure(self, exit_code: int, errors: str) -> Ended | None:
         """What the exit code and the end of stderr tell, where no final event told it."""
+        ...
+
+
+@runtime_checkable
+class ListsSessions(Protocol):
+    """An adapter whose CLI may have to be told a session by its place in a list."""
+
+    def listing(self, agent: Agent, brief: Brief) -> Command: ...
+
+    def place_of(self, session: str, listed: str) -> int | None:
+        """None: it is not there. ValueError: that is not a list of sessions."""
         ...

@@ -280,13 +280,14 @@ def _signal(how: Callable[[int, int], None], whom: int, number: int) -> None:
         pass  # it is gone, or somebody else's
 
 
-def family(rows: Iterable[Process], root: int, leader: int) -> list[Process]:
-    """What descends from `root` or is in the group or session of `leader`, with all descendants; not `root` itself."""
+def family(rows: Iterable[Process], root: int, leader: int, variable: bytes = b"") -> list[Process]:
+    """What descends from `root`, is in the group or session of `leader`, or was started with `variable`, and all that
+    descends from those; not `root` itself."""
     children: dict[int, list[Process]] = {}
     found = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)
-        if leader in (row.group, row.session):
+        if leader in (row.group, row.session) or (variable and _has(row.pid, variable)):
             found[row.pid] = row
     trail = [root, *found]
     while trail:
@@ -296,6 +297,15 @@ def family(rows: Iterable[Process], root: int, leader: int) -> list[Process]:
                 trail.append(row.pid)
     found.pop(root, None)
     return list(found.values())
+
+
+def _has(pid: int, variable: bytes) -> bool:
+    """Among those it was started with. Without /proc nobody knows, nor of a zombie or another user's process."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
+            return variable in file.readall().split(b"\0")
+    except OSError:
+        return False
 
 
 def processes() -> list[Process]:

@@ -1,7 +1,6 @@
 """The scripted agent: plays a playbook instead of asking a model. For the demo and for tests."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,6 +8,8 @@ from typing import Any
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used
 from agentd.config import Agent
+
+_MOST = 1e15  # of anything: beyond it a figure means nothing
 
 
 class Scripted:
@@ -31,6 +32,9 @@ class Scripted:
         # -P: the `agentd/` folder of a repository must never be imported.
         argv = (sys.executable, "-P", "-m", "agentd.agents.player", json.dumps(call))
         return Command(argv=argv, stdin=brief.prompt, cwd=brief.tree)
+
+    def tool_name(self, name: str) -> str:
+        return name
 
     def read(self, line: str) -> Iterable[Heard]:
         try:
@@ -76,7 +80,7 @@ def _amount(value: object) -> float | None:
     """None for what is no amount."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if math.isfinite(value) and value >= 0 else None
+    return value if 0 <= value < _MOST else None  # false for what is no number, too
 
 
 def _cause(word: object) -> Cause | None:

@@ -1,6 +1,7 @@
 """Bytes in and out of a process: lines of any length to be heard, and input that nobody may want to read."""
 
 import os
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -20,20 +21,26 @@ class Lines:
         self._head = bytearray()
         self._left_out = 0
 
-    def add(self, chunk: bytes) -> None:
+    def add(self, chunk: bytes, until: float) -> bool:
+        """False: the clock showed `until` before every line was heard, and the rest is lost."""
         first, *others = chunk.split(b"\n")
         self._extend(first)
         if not others:
-            return
+            return True
+        stream, limit, hear, now = self._stream, self._limit, self._hear, time.monotonic
+        if now() >= until:
+            return False
         self._tell()
-        stream, limit, hear = self._stream, self._limit, self._hear
         last = others.pop()
         for line in others:
+            if now() >= until:  # a look costs less than a tenth of what hearing does
+                return False
             if len(line) <= limit:
                 hear(stream, line, 0)
             else:
                 hear(stream, line[:limit], len(line) - limit)
         self._extend(last)
+        return True
 
     def finish(self) -> None:
         """The last line may have no end."""

@@ -7,7 +7,7 @@ from agentd import clock, events
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Ended
-from agentd.calls import call, seat
+from agentd.calls import call, seat, sessions
 from agentd.calls.run import Run
 from agentd.calls.work import Done, Work
 from agentd.change.state import State, Step
@@ -29,6 +29,8 @@ def perform(run: Run, work: Work) -> Done:
         ended = called.ended
         if ended.cause is None and work.effect and not work.effect():
             ended = Ended(cause=Cause.DID_NOTHING, message="it ended well, but what was asked for is not there")
+        if ended.cause is None and work.on_session and ready.adapter.sessions != "none" and not called.session:
+            ended = Ended(cause=Cause.SESSION_LOST, message=sessions.NOT_CAPTURED)
         if ended.cause is None:
             return Done(attempt=attempt, text=called.text, session=called.session, duration_ms=called.duration_ms)
         wait = None
@@ -41,7 +43,7 @@ def perform(run: Run, work: Work) -> Done:
         if called.stopped:
             raise called.stopped
         if wait is None:
-            raise error_of(ended, ready.agent.name, work)
+            raise error_of(ended, ready.agent.name, work, run.change.id)
         time.sleep(wait)
 
 
@@ -52,13 +54,14 @@ def finish(run: Run, work: Work, done: Done, outputs: Mapping[str, str]) -> None
     run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs))
 
 
-def error_of(ended: Ended, agent: str, work: Work) -> AgentdError:
+def error_of(ended: Ended, agent: str, work: Work, change_id: str) -> AgentdError:
     assert ended.cause
     if ended.cause is Cause.SESSION_LOST:
-        return SessionLost("Session not found, please re-run proposal")
+        is_captured = ended.message != sessions.NOT_CAPTURED
+        return SessionLost(sessions.NOT_FOUND if is_captured else sessions.NOT_CAPTURED)
     if ended.cause is Cause.NOT_INSTALLED:
         return AgentMissing(f"{agent}: {ended.message}")
-    hint = causes.hint(ended.cause, agent, work.role)
+    hint = causes.hint(ended.cause, agent, work.role, change_id)
     if ended.cause is Cause.RATE_LIMITED and ended.wait_secs:
         hint = f"wait {_span(ended.wait_secs)}, then run the command again"
     return AgentFailed(f"{work.step}: {agent}: {ended.message or ended.cause}", hint, ended.cause)

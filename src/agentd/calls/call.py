@@ -1,8 +1,10 @@
 """One call of an agent: its process between the guard's two looks, its stream heard, its cost counted."""
 
+import shutil
 import time
 from collections import deque
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from agentd import clock, events, files, prices
@@ -14,8 +16,8 @@ from agentd.agents.redact import Redactor
 from agentd.agents.streams import Stream
 from agentd.agents.transcript import Transcript
 from agentd.calls import budget, interrupts, spend
-from agentd.calls.listening import Listener
-from agentd.calls.run import MARK, Run, trespassed
+from agentd.calls.listening import Listener, whole
+from agentd.calls.run import MARK, STARTED, Run, trespassed
 from agentd.calls.seat import Ready
 from agentd.calls.spend import OpenCall
 from agentd.calls.work import Work
@@ -23,8 +25,10 @@ from agentd.change.folder import STATE
 from agentd.change.state import Call
 from agentd.errors import OverBudget, StateError
 from agentd.guard import Guard
+from agentd.tools.binding import SERVED
 
 _ERRORS = 16 * 1024  # of stderr, the end tells why a program failed
+_MESSAGE = 400  # characters of what a program said about its failure
 _WAITING = ("report.json", "answers.json", "questions.json")
 
 
@@ -41,12 +45,30 @@ class Called:
 
 def make(run: Run, work: Work, ready: Ready) -> Called:
     """Run the agent once. Whatever happens, its processes are gone, its cost is counted, the guard has looked."""
-    for name in _WAITING:
-        (run.folder / name).unlink(missing_ok=True)  # what a failed attempt reported counts for nothing
-    (run.folder / MARK).unlink(missing_ok=True)
+    for name in (*_WAITING, SERVED):
+        _clear(run.folder / name)  # what a failed attempt reported counts for nothing
+    for name in (STARTED, MARK):
+        _clear(run.folder / name)
     for path, text in ready.command.files.items():
         files.write(path, text.encode(), mode=0o600)
     return _Call(run, work, ready).made()
+
+
+_INTERRUPTED = Ended(cause=Cause.INTERRUPTED, message="interrupted")
+
+
+def _clear(path: Path) -> None:
+    """Whatever stands there: an agent could have put a folder in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class _WithoutTools(Exception):
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended.message)
+        self.ended = ended
 
 
 class _Call:
@@ -58,11 +80,13 @@ class _Call:
         self._ready = ready
         self._names = work.names(ready.brief.attempt)
         self._session = ready.brief.resume or ready.brief.session
+        self._is_over = False
         self._errors: deque[bytes] = deque()
         self._errors_size = 0
         self._redactor = Redactor(ready.env)
         read, clean = ready.adapter.read, self._redactor.clean
-        self._listener = Listener(read, self._did, self._in_session, self._used, clean)
+        before = spend.counted(run.change, ready.brief.resume)
+        self._listener = Listener(read, self._did, self._in_session, self._used, clean, before)
         self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.role.is_judge, work.may_edit)
 
     def made(self) -> Called:
@@ -80,21 +104,33 @@ class _Call:
             session=self._session,
         )
         stopped: BaseException | None = None
+        failure: BaseException | None = None
         ended = Ended(cause=Cause.CRASHED)
-        took = 0
+        changed: tuple[str, ...]
         try:
             ended = self._ran()
+        except _WithoutTools as error:
+            ended = error.ended
         except OverBudget as error:
             ended, stopped = Ended(cause=Cause.BUDGET, message=error.message), error
         except KeyboardInterrupt as error:
-            ended, stopped = Ended(cause=Cause.INTERRUPTED, message="interrupted"), error
-        finally:
+            ended, stopped = _INTERRUPTED, error
+        except BaseException as error:
+            failure = error  # it is told when all is counted
+        took, changed = round((time.monotonic() - began) * 1000), ()
+        try:
             with interrupts.undisturbed():
-                took = round((time.monotonic() - began) * 1000)
                 changed = self._count(took)
+        except KeyboardInterrupt as error:
+            ended, stopped = _INTERRUPTED, error
+        if failure:
+            raise failure
         if ended.cause is None and changed:
             words = f"it may only read, but while it worked {_some(changed)} changed"
             ended = Ended(cause=Cause.CHANGED_FILES, message=words)
+        if ended.cause is None and self._ready.command.needs_server and not (run.folder / SERVED).is_file():
+            words = "agentd's MCP server did not come up in it"
+            ended = Ended(cause=Cause.TOOLS_MISSING, message=words)
         return Called(ended, self._listener.text, self._session, took, stopped)
 
     def _ran(self) -> Ended:
@@ -108,12 +144,13 @@ class _Call:
         with Transcript(path, self._redactor) as self._transcript:
             self._transcript.start(self._ready.agent.name, brief, argv)
             ending, outcome, began = "stopped by agentd", None, time.monotonic()
+            files.write(run.folder / STARTED, b"")
             try:
                 outcome = process.run(
                     argv,
                     env=self._ready.env,
                     cwd=command.cwd,
-                    stdin=command.stdin.encode(),
+                    stdin=command.stdin.encode("utf-8", "replace"),
                     bounds=bounds,
                     hear=self._hear,
                     lock=run.held.handle,
@@ -124,7 +161,8 @@ class _Call:
                 ending = str(error)
                 return Ended(cause=Cause.NOT_INSTALLED if error.is_missing else Cause.CRASHED, message=ending)
             finally:
-                self._listener.look()
+                self._is_over = True
+                self._listener.finish()
                 code = outcome.exit_code if outcome else None
                 self._transcript.end(ending, code, time.monotonic() - began)
         if not outcome.is_gone:
@@ -132,7 +170,8 @@ class _Call:
         if self._transcript.problem:
             run.emit(events.Warned(**self._names, code="transcript", message=self._transcript.problem))
         errors = self._redactor.clean(b"\n".join(self._errors).decode("utf-8", "replace"))
-        return _ended(self._ready.adapter, outcome, self._listener, errors, bounds)
+        ended = _ended(self._ready.adapter, outcome, self._listener, errors, bounds)
+        return replace(ended, message=self._redactor.clean(whole(ended.message))[:_MESSAGE])
 
     def _hear(self, stream: Stream, line: bytes, left_out: int) -> None:
         self._transcript.line(stream, line, left_out)
@@ -140,6 +179,8 @@ class _Call:
             self._keep_error(line)
         elif not left_out or not self._ready.adapter.final_event:  # half an event cannot be read, half a text can
             self._listener.hear(line)
+            if (ended := self._listener.ended) and ended.cause is Cause.TOOLS_MISSING:
+                raise _WithoutTools(ended)  # what it does without them would be paid for nothing
 
     def _keep_error(self, line: bytes) -> None:
         """The last lines, whole: half a secret could not be redacted."""
@@ -160,20 +201,26 @@ class _Call:
     def _used(self, usage: Usage) -> None:
         run, prices_ = self._run, self._run.config.prices
         costs = [prices.cost_of(part, self._ready.brief.model, prices_) for part in self._listener.parts]
+        known = [cost for cost in costs if cost is not None]  # what has no price hides nothing of the rest
         with interrupts.undisturbed():
-            self._open.saw(usage, None if None in costs else sum(cost for cost in costs if cost is not None))
+            self._open.saw(usage, sum(known) if known else None)
+        if self._is_over or self._listener.ended:
+            return  # it has done its work; the next call is what the budget can still stop
         today = spend.spent_on(run.change.project, self._day, but=self._open.id)
         budget.check(run.config.budget, run.change.id, replace(self._spent, today=today), self._open.cost)
 
     def _count(self, took: int) -> tuple[str, ...]:
         """What it cost, and what it touched: the files that changed under a judge."""
         run = self._run
-        with self._guard.own_write(run.change.folder / STATE):
-            counted = self._open.finish(took, self._session)
+        try:
+            with self._guard.own_write(run.change.folder / STATE):
+                counted = self._open.finish(took, self._session)
+        finally:  # whatever went wrong there, the guard looks
+            watched = self._guard.after()
+            trespassed(run, watched.put_back, self._ready.agent.name, self._names)
+            self._guard.close()
         if counted:
             run.emit(_usage(self._names, counted, run.change.read().total_cost))
-        watched = self._guard.after()
-        trespassed(run, watched.put_back, self._ready.agent.name, self._names)
         return watched.changed
 
 

@@ -48,7 +48,7 @@ def parse(line: str | bytes) -> Slip | None:
         inner = row.inner("call")
         if inner is None:
             return None
-        return Slip(
+        slip = Slip(
             id=row.text("id"),
             change_id=row.text("change_id"),
             began=row.text("began"),
@@ -59,6 +59,8 @@ def parse(line: str | bytes) -> Slip | None:
             before=row.count("before"),
             call=_call(inner),
         )
+        json.dumps(asdict(slip), ensure_ascii=False).encode()  # half a character could not be kept in STATE.yaml
+        return None if (slip.call.cost or 0.0) < 0 else slip
     except (ValueError, RecursionError, StateError):
         return None
 

@@ -16,6 +16,7 @@ from agentd.change.folder import Change
 from agentd.change.locks import Held
 from agentd.change.state import State, Step
 from agentd.config import Config
+from agentd.documents.records import Finding
 from agentd.documents.standing import standing
 from agentd.errors import AgentdError, Bug, Interrupted
 from agentd.guard import Guard, Trespass, finding_of
@@ -24,7 +25,9 @@ from agentd.terms import StepStatus, Workflow
 from agentd.tools.binding import run_folder
 
 _OWNER = "owner.json"
+STARTED = "started"  # made just before an agent's process starts
 MARK = "ended"  # made by the reaper when an agent's processes are gone
+_TOLD = 20  # findings of one call; more are told as one
 
 Watcher = Callable[[events.Entry], None]
 
@@ -46,7 +49,13 @@ class Run:
 
     def emit(self, event: events.Happened) -> None:
         """To the journal, and to whoever looks on."""
-        self.watch(self.change.journal().append(event))
+        entry = self.change.journal().append(event)
+        self.watch(entry)
+        if entry.seq == 0 and "journal" not in self.warned:
+            self.warned.add("journal")
+            self.emit(
+                events.Warned(code="journal", message="the journal cannot be written, so agentd log will lack this run")
+            )
 
     def update(self, step: Callable[[State], State]) -> State:
         return self.change.update(step, self.token)
@@ -67,12 +76,14 @@ def begin(
         code, message = Bug.exit_code, ""
         folder = run_folder(change.project, held.token)
         try:
-            found = _put_right(change, held.token)
+            cut = _put_right(change, held.token)
             config = load()
             trust.ensure(there(change), config, os.environ)
             files.write(folder / _OWNER, json.dumps({"change_id": change.id, "run": change.run}).encode())
             run = Run(change, config, held, folder, watch)
-            trespassed(run, found, "the agent of a run that was killed", {})
+            for old, found in cut.items():
+                trespassed(run, found, "the agent of a run that was killed", {})
+                shutil.rmtree(old, ignore_errors=True)
             yield run
             code = 0
         except KeyboardInterrupt:
@@ -84,7 +95,7 @@ def begin(
             raise
         finally:
             with interrupts.undisturbed():
-                if not Guard(change, folder / "guard").is_open:  # else the next run finishes its look
+                if not _is_unfinished(change, folder):  # else the next run finishes the guard's look
                     shutil.rmtree(folder, ignore_errors=True)
                 watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
 
@@ -94,19 +105,28 @@ def there(change: Change) -> Project:
     return change.project._replace(tree=change.tree)
 
 
-def _put_right(change: Change, token: str) -> tuple[Trespass, ...]:
-    """What a killed run left: files its agent may not have changed, calls it did not count, steps half done."""
-    found: list[Trespass] = []
+def _put_right(change: Change, token: str) -> dict[Path, tuple[Trespass, ...]]:
+    """What a killed run left: files its agent may not have changed, calls it did not count, steps half done.
+
+    Told by the folder of the old run, which stays until that is recorded.
+    """
+    found: dict[Path, tuple[Trespass, ...]] = {}
     for folder in _left_behind(change):
-        found += Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
-        shutil.rmtree(folder, ignore_errors=True)
+        found[folder] = ()
+        if _is_unfinished(change, folder):
+            found[folder] = Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
     spend.settle(change, token)
 
     def ended(old: State) -> State:
         return replace(old, steps=tuple(_not_running(step) for step in old.steps))
 
     change.update(ended, token)
-    return tuple(found)
+    return found
+
+
+def _is_unfinished(change: Change, folder: Path) -> bool:
+    """An agent did start, and the guard has not compared since."""
+    return (folder / STARTED).exists() and Guard(change, folder / "guard").is_open
 
 
 def _not_running(step: Step) -> Step:
@@ -119,11 +139,21 @@ def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping
         return
     used = [one.id for one in (*standing(run.change.records()), *run.change.read().findings)]
     first = max((int(id_[1:]) for id_ in used if re.fullmatch(r"G\d{1,9}", id_)), default=0) + 1
-    made = tuple(replace(finding_of(one, agent), id=f"G{number}") for number, one in enumerate(found, first))
+    findings = [finding_of(one, agent) for one in found[:_TOLD]]
+    if len(found) > _TOLD:
+        findings[-1] = _many(found[_TOLD - 1 :], findings[-1])
+    made = tuple(replace(one, id=f"G{number}") for number, one in enumerate(findings, first))
     run.update(lambda old: replace(old, findings=(*old.findings, *made)))
     for one in made:
         told = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
         run.emit(events.FindingMade(**names, **told))
+
+
+def _many(rest: tuple[Trespass, ...], like: Finding) -> Finding:
+    kept = next((one.kept for one in rest if one.kept), "")
+    what = f"{len(rest)} more guarded files differed after the call and were put back, {rest[0].path} among them."
+    where = f" What was found there is kept beside {kept}." if kept else ""
+    return replace(like, title=f"{len(rest)} more guarded files were changed", what=what + where, where=None)
 
 
 def _left_behind(change: Change) -> list[Path]:

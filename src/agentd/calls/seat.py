@@ -4,16 +4,17 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import events, prices, trust
+from agentd import events, files, prices, trust
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
-from agentd.agents.protocol import Adapter, Brief, Command
-from agentd.calls import budget, spend
+from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
+from agentd.calls import budget, sessions, spend
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
+from agentd.change.folder import Change
 from agentd.config import Agent
 from agentd.errors import AgentMissing
 from agentd.terms import Role
@@ -39,12 +40,16 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     adapter = adapter_of(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)
     command = adapter.command(agent, brief)
-    env = {**environment.allowed(agent, os.environ), **command.env}
+    allowed = environment.allowed(agent, os.environ)
+    env = {**allowed, **command.env}
     program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
     if program is None:
         what = f"{agent.name} ({command.argv[0]}) is not installed, and it is the {work.role}"
         raise AgentMissing(what, adapter.install_hint or f"name its program under [agents.{agent.name}] command")
     _ask_for_money(run, work, agent, adapter, brief)
+    if brief.resume and agent.resume == "index" and isinstance(adapter, ListsSessions):
+        brief = replace(brief, place=sessions.place(run, agent, adapter, brief, program, allowed))
+        command = adapter.command(agent, brief)
     return Ready(agent, adapter, brief, command, program, env)
 
 
@@ -61,7 +66,7 @@ def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: 
 def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, prompt: str) -> Brief:
     change = run.change
     model = agent.model_for(work.complexity)
-    preset = adapter.sessions == "preset" and not work.resume
+    preset = adapter.sessions == "preset" and agent.resume != "index" and not work.resume
     return Brief(
         prompt=prompt,
         step=work.step,
@@ -72,7 +77,7 @@ def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, p
         access="write" if work.role is Role.IMPLEMENTER else "read",
         tree=Path(change.tree, change.project.prefix),
         folder=run.folder / "calls" / f"{work.step}-{work.round}-{work.number}-{attempt}",
-        station=Path(change.project.in_room("stations", change.id, agent.name)),
+        station=_station(change, agent),
         server=_server(run, work),
         tools=tuple(tool.name for tool in tools_of(work.stage)),
         commands=work.commands,
@@ -82,6 +87,19 @@ def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, p
         resume=work.resume,
         wall_secs=run.config.limits.wall_secs[work.role],
     )
+
+
+def _station(change: Change, agent: Agent) -> Path:
+    """In the user's cache: a CLI also looks above its working folder, where a repository could have left settings."""
+    room = change.project.in_room("stations")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        home = os.environ.get("HOME")
+        if not home:
+            return Path(room, change.id, agent.name)
+        base = os.path.join(home, ".cache")
+    repository = files.digest(os.fsencode(room)).removeprefix("sha256:")[:16]
+    return Path(base, "agentd", "stations", repository, change.id, agent.name)
 
 
 def _server(run: Run, work: Work) -> tuple[str, ...]:

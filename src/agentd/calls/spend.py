@@ -125,6 +125,16 @@ def settle(change: Change, token: str) -> tuple[Call, ...]:
     return tuple(slip.call for slip in slips if slip.reported)
 
 
+def counted(change: Change, session: str | None) -> Usage:
+    """What the earlier calls of a session stand in STATE.yaml with."""
+    calls = [call for call in change.read().llm_calls if session and call.session == session]
+    return Usage(
+        tokens_in=sum(call.tokens_in for call in calls),
+        tokens_out=sum(call.tokens_out for call in calls),
+        tokens_cached=sum(call.tokens_cached for call in calls),
+    )
+
+
 def spent(change: Change, but: str | None = None) -> Spent:
     """`but` leaves out the call of that id, for whoever knows better what it costs just now."""
     state, slips = _one_look(change)

@@ -51,6 +51,9 @@ class Change:
     def writing(self, token: str | None = None) -> Iterator[None]:
         """The write lock. Every write to the folder happens in one."""
         with locks.write_lock(self._lock("write")):
+            if token and locks.is_taken_away(self._lock("run"), token):
+                hint = f"agentd stop {self.id} ends whoever else has begun; then run the command again"
+                raise StateError(f"the lock of this run was taken away ({self._lock('run')})", hint)
             holder = self.active_run()
             if holder and holder.token != token:
                 raise Busy(f"{self.id} is being worked on by {holder}")

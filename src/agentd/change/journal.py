@@ -16,7 +16,16 @@ class Journal:
         self._run = run
 
     def append(self, event: events.Happened) -> events.Entry:
-        """Numbered under a lock on the file itself: `seq` goes up by one, whoever writes."""
+        """Numbered under a lock on the file itself: `seq` goes up by one, whoever writes.
+
+        A journal that cannot be written ends no work: then `seq` is 0.
+        """
+        try:
+            return self._append(event)
+        except OSError:
+            return events.Entry(seq=0, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event)
+
+    def _append(self, event: events.Happened) -> events.Entry:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with open(self._path, "ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -16,20 +16,29 @@ from agentd import clock
 from agentd.errors import Busy, StateError
 
 _PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds longer is stuck
+_LARGEST_PID = 2**31 - 1
+_held: dict[str, int] = {}  # this process's own run locks: token to handle
 _PROBE = 0.5  # a look at the run lock holds it for an instant; a taker waits that out
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who runs a workflow; the token is what its own servers write under."""
+    """Who runs a workflow; the token is what its own servers write under. An unknown one has no process id."""
 
     pid: int
     command: str
     since: str
     token: str
 
+    @property
+    def is_known(self) -> bool:
+        return self.pid > 1
+
     def __str__(self) -> str:
-        return f"'{self.command}' (process {self.pid}, since {self.since})"
+        return f"'{self.command}' (process {self.pid}, since {self.since})" if self.is_known else "another process"
+
+
+_UNKNOWN = Holder(0, "", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +70,27 @@ def run_lock(path: Path, command: str) -> Iterator[Held]:
     """Held until the block ends; a second taker is told who holds it."""
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PROBE):
-            raise Busy(f"{path.stem} is being worked on by {_holder(handle) or 'another process'}")
+            raise Busy(f"{path.stem} is being worked on by {_holder(handle) or _UNKNOWN}")
         holder = Holder(os.getpid(), command, clock.now(), os.urandom(16).hex())
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
+        _held[holder.token] = handle
         try:
             yield Held(holder, handle)
         finally:
+            del _held[holder.token]
             os.ftruncate(handle, 0)
+
+
+def is_taken_away(path: Path, token: str) -> bool:
+    """Is this our own run, and its lock no longer at its place? Then nothing keeps a second run from starting."""
+    handle = _held.get(token)
+    if handle is None:
+        return False
+    try:
+        return not os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return True
 
 
 def active_run(path: Path) -> Holder | None:
@@ -80,7 +102,19 @@ def active_run(path: Path) -> Holder | None:
     try:
         if _lock(handle, fcntl.LOCK_SH, 0):
             return None
-        return _holder(handle) or Holder(0, "another process", "just now", "")
+        return _holder(handle) or _UNKNOWN
+    finally:
+        os.close(handle)
+
+
+def cut_off(path: Path) -> Holder | None:
+    """Whose run was killed, if the last one was: one that ends takes its word out of the lock."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return _holder(handle) if _lock(handle, fcntl.LOCK_SH, 0) else None
     finally:
         os.close(handle)
 
@@ -110,7 +144,18 @@ def _lock(handle: int, kind: int, patience: float) -> bool:
 
 
 def _holder(handle: int) -> Holder | None:
+    """None between lock and word, and for anything that we would not have written: an agent could have."""
     try:
-        return Holder(**json.loads(os.pread(handle, 4096, 0)))
-    except (ValueError, TypeError):
-        return None  # between lock and word
+        word = json.loads(os.pread(handle, 4096, 0))
+    except (ValueError, RecursionError, OSError):
+        return None
+    match word:
+        case {"pid": int(pid), "command": str(command), "since": str(since), "token": str(token)}:
+            if 1 < pid <= _LARGEST_PID:
+                return Holder(pid, _plain(command), _plain(since), token)
+    return None
+
+
+def _plain(text: str) -> str:
+    """Fit for a terminal."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -24,6 +24,7 @@ COMMANDS = {
     "stop": ("stop", "End the run of a change."),
     "drop": ("drop", "Move a change to the archive as dropped."),
     "trust": ("trust", "Show and trust the commands this repository wants to run."),
+    "doctor": ("doctor", "Check that everything agentd needs is here."),
     "config": ("config", "Show the configuration in force and where each value comes from."),
     "mcp": ("mcp", "Serve agentd's tools to agents and to your own session."),
     "completion": ("completion", "Print the completion script for a shell."),

@@ -21,7 +21,7 @@ from agentd.errors import AgentdError, ChangeNotFound
 from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
-_NO_CALLS = "No agent was called yet."
+_NO_CALLS = "No call has reported its usage yet."
 
 
 @dataclass(frozen=True, slots=True)

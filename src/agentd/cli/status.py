@@ -152,7 +152,7 @@ def _steps(data: dict[str, Any]) -> str:
 
 def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
-        return "no agent was called yet"
+        return "no call has reported its usage yet"
     unknown = data["calls_without_price"]
     return (
         f"{output.money(data['cost'])} in {data['calls']} calls, "

@@ -1,4 +1,4 @@
-"""Which agents are here and who sits where. A login is judged by what exists; no credential is ever read."""
+"""Which agents are here and who sits where. A login is judged by what exists and is mentioned; no key is ever taken."""
 
 import os.path
 import sys
@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from agentd.detect.scan import is_installed
+from agentd.detect.scan import Scan, is_installed
 from agentd.terms import Role
 
 
@@ -33,55 +33,82 @@ class FoundAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class SeenLogin:
+    """`by` is what shows it, or why it cannot be seen."""
+
+    login: Login
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What we know about a CLI: all of it is here and in its adapter."""
+
     name: str  # also the name of its program
     vendor: str
+    tested: str  # the versions that tests/real_cli runs
     to_install: str
     to_log_in: str
     keys: tuple[str, ...]  # variables, each of which is a login
     home: str  # the variable that moves its folder
     folder: str
     file: str  # in its folder, written at login
+    not_keys: tuple[str, ...] = ()  # variables that look like a login, but it does not take them for one
     in_moved_home: bool = False  # the variable names a home with the folder in it, not the folder itself
     hints: tuple[str, ...] = ()  # variables and files in its folder that may be a login
+    settings: tuple[str, ...] = ()  # files in its folder that may name a login of another kind
+    mentions: tuple[str, ...] = ()  # the words by which they do
     keychain: tuple[str, ...] = ()  # platforms where the login may lie out of sight
 
 
-_KNOWN = (
-    _Known(
+_ALL = (
+    Known(
         "gemini",
         "Google",
+        "0.61",
         "npm install -g @google/gemini-cli",
         "gemini",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        keys=("GEMINI_API_KEY",),
         home="GEMINI_CLI_HOME",
         folder=".gemini",
         file="oauth_creds.json",
+        not_keys=("GOOGLE_API_KEY",),  # only with GOOGLE_GENAI_USE_VERTEXAI
         in_moved_home=True,
-        hints=("GOOGLE_GENAI_USE_VERTEXAI", ".env"),
+        hints=("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA", ".env", "gemini-credentials.json"),
+        settings=("settings.json",),
+        mentions=("vertex-ai", "compute-default-credentials", "cloud-shell", "gateway"),
     ),
-    _Known(
+    Known(
         "codex",
         "OpenAI",
+        "0.166",
         "npm install -g @openai/codex",
         "codex login",
-        keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        keys=("CODEX_API_KEY",),
         home="CODEX_HOME",
         folder=".codex",
         file="auth.json",
+        not_keys=("OPENAI_API_KEY",),
+        settings=("config.toml",),
+        mentions=("model_provider", "cli_auth_credentials_store"),
     ),
-    _Known(
+    Known(
         "claude",
         "Anthropic",
+        "2.1",
         "npm install -g @anthropic-ai/claude-code",
         "claude",
-        keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
         home="CLAUDE_CONFIG_DIR",
         folder=".claude",
         file=".credentials.json",
+        hints=("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+        settings=("settings.json", ".claude.json", "../.claude.json"),
+        mentions=("apiKeyHelper", "primaryApiKey", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_"),
         keychain=("darwin",),
     ),
 )
+KNOWN: Mapping[str, Known] = MappingProxyType({known.name: known for known in _ALL})
 
 # Who is asked first for a seat. Judges look at the work of the maker beside them.
 _PREFERRED = {
@@ -90,7 +117,7 @@ _PREFERRED = {
     Role.IMPLEMENTER: ("claude", "codex", "gemini"),
     Role.REVIEWER: ("codex", "claude", "gemini"),
 }
-_MAKER_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
+MAKER_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
 
 
 def find_agents(
@@ -104,22 +131,35 @@ def find_agents(
             known.name,
             known.vendor,
             on_path(known.name),
-            _login(known, environ, home, platform),
+            login_of(known, environ, home, platform=platform).login,
             known.to_install,
             known.to_log_in,
         )
-        for known in _KNOWN
+        for known in _ALL
     )
 
 
-def _login(known: _Known, environ: Mapping[str, str], home: Path, platform: str) -> Login:
+def login_of(
+    known: Known, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
+) -> SeenLogin:
+    """By what exists. What its settings or arguments mention may be a login of another kind."""
     moved = environ.get(known.home)
     folder = Path(moved or home, known.folder if known.in_moved_home or not moved else "")
-    if any(environ.get(key) for key in known.keys) or os.path.isfile(folder / known.file):
-        return Login.YES
-    if platform in known.keychain or any(environ.get(hint) or os.path.isfile(folder / hint) for hint in known.hints):
-        return Login.UNKNOWN
-    return Login.NO
+    if key := next((key for key in known.keys if environ.get(key)), None):
+        return SeenLogin(Login.YES, key)
+    if os.path.isfile(folder / known.file):
+        return SeenLogin(Login.YES, str(folder / known.file))
+    if hint := next((hint for hint in known.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
+        return SeenLogin(Login.UNKNOWN, f"{hint} may be one")
+    look = Scan(folder, ())
+    paths = [os.path.normpath(folder / name) for name in known.settings]
+    texts = {"its args": " ".join(args)} | {path: look.text(path) for path in paths}
+    for place, text in texts.items():
+        if word := next((word for word in known.mentions if word in text), None):
+            return SeenLogin(Login.UNKNOWN, f"{word} in {place} may name one")
+    if platform in known.keychain:
+        return SeenLogin(Login.UNKNOWN, "it may lie in the keychain")
+    return SeenLogin(Login.NO)
 
 
 def map_roles(found: Sequence[FoundAgent]) -> Mapping[Role, str]:
@@ -130,11 +170,10 @@ def map_roles(found: Sequence[FoundAgent]) -> Mapping[Role, str]:
     """
     here = [agent for agent in found if agent.installed]
     agents = here or [
-        FoundAgent(known.name, known.vendor, False, Login.UNKNOWN, known.to_install, known.to_log_in)
-        for known in _KNOWN
+        FoundAgent(known.name, known.vendor, False, Login.UNKNOWN, known.to_install, known.to_log_in) for known in _ALL
     ]
     seats = {role: min(agents, key=_wish(role)) for role in Role if not role.is_judge}
-    for judge, maker in _MAKER_OF.items():
+    for judge, maker in MAKER_OF.items():
         seats[judge] = min(agents, key=_wish(judge, seats[maker].vendor))
     return MappingProxyType({role: seats[role].name for role in Role})
 
@@ -160,7 +199,7 @@ def notes(found: Sequence[FoundAgent], roles: Mapping[Role, str] | None = None) 
 def _shared(found: Sequence[FoundAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
     vendor = {agent.name: agent.vendor for agent in found}
     seated = {role: vendor.get(name, name) for role, name in roles.items()}
-    shared = {seated[judge] for judge, maker in _MAKER_OF.items() if seated[judge] == seated[maker]}
+    shared = {seated[judge] for judge, maker in MAKER_OF.items() if seated[judge] == seated[maker]}
     if not shared:
         return ()
     sentence = f"Judge and maker are both of {' and of '.join(sorted(shared))}, so the judge only has a fresh session"

@@ -61,15 +61,28 @@ def running(project: Project, own: str) -> list[str]:
     return sorted(_holders(project, own))
 
 
+def runs(project: Project) -> list[Path]:
+    """The folders of all runs that are active in the repository, of every project in it."""
+    room = Path(project.repo.common, "agentd")
+    found = []
+    for each in (room, *room.glob("projects/*")):
+        found += [each / "runs" / holder.token for holder in _held(str(each / "locks")).values() if holder.token]
+    return found
+
+
 def _holders(project: Project, own: str) -> dict[str, locks.Holder]:
+    return {name: holder for name, holder in _held(project.in_room("locks")).items() if name != own}
+
+
+def _held(folder: str) -> dict[str, locks.Holder]:
     try:
-        with os.scandir(project.in_room("locks")) as entries:
+        with os.scandir(folder) as entries:
             # an empty one was let go of; only the others need a look
             named = [entry.path for entry in entries if entry.name.endswith(".run") and entry.stat().st_size]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     found = {os.path.basename(path).removesuffix(".run"): locks.active_run(Path(path)) for path in named}
-    return {name: holder for name, holder in found.items() if holder and name != own}
+    return {name: holder for name, holder in found.items() if holder}
 
 
 def _touched(path: Path, since: int) -> bool:

@@ -10,9 +10,10 @@ from agentd.change.folder import Change
 from agentd.config import Check
 from agentd.config.layers import user_file, user_label
 from agentd.guard.definitions import defined_by
-from agentd.guard.mirror import Area
+from agentd.guard.looking import Area
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
+PROJECT = "project"  # the work tree whose configuration is in force, where the change lives in another one
 
 _HOOKS = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
@@ -33,16 +34,18 @@ def protected(change: Change, checks: Sequence[Check]) -> Protected:
     top = os.path.realpath(change.tree)
     defined = [one for check in checks for one in defined_by(check.command, top, change.project.prefix)]
     whole = [one.path for one in defined if not one.section]
-    whole += [os.path.join(change.project.prefix, "agentd"), *_hook_paths(change, top)]
-    partly = {one.path: one.section for one in defined if not _covered(one.path, whole)}
+    whole += [inside(change, "agentd"), *_hook_paths(change, top)]
+    partly = {one.path: one.section for one in defined if not covered(one.path, whole)}
     areas = {
-        TREE: Area(top, _outermost([*whole, *partly])),
+        TREE: Area(top, outermost([*whole, *partly])),
         GIT: Area(change.project.repo.common, _git_paths(change), left_out=("info/refs",)),  # a repack writes it
     }
     if os.path.isfile(os.path.join(top, ".git")):  # a linked work tree says there which repository is its own
         areas[POINTER] = Area(top, (".git",))
+    if (other := os.path.realpath(change.project.tree)) != top:
+        areas[PROJECT] = Area(other, (inside(change, "agentd"),))
     if user := user_file(os.environ):
-        areas[USER] = Area("/", _outermost([*_real(user), *_real(user.with_name("trust.json"))]))
+        areas[USER] = Area("/", outermost([*_real(user), *_real(user.with_name("trust.json"))]))
     return Protected(areas, partly)
 
 
@@ -50,9 +53,18 @@ def shown(change: Change, area: str, root: str, path: str) -> str:
     """A path as a person reads it: from the project's root, the repository's git folder by its name, home as ~."""
     if area == USER:
         return user_label(Path(root, path), os.environ)
+    if area == PROJECT:
+        return os.path.relpath(
+            os.path.join(root, path), os.path.join(os.path.realpath(change.tree), change.project.prefix)
+        )
     if area == GIT:
         return os.path.relpath(os.path.join(root, path), change.project.repo.main)
     return os.path.relpath(path, change.project.prefix) if change.project.prefix else path
+
+
+def inside(change: Change, name: str) -> str:
+    """A name of the project as a path from the top of a work tree."""
+    return os.path.join(change.project.prefix, name)
 
 
 def _git_paths(change: Change) -> tuple[str, ...]:
@@ -62,7 +74,7 @@ def _git_paths(change: Change) -> tuple[str, ...]:
     if own != "." and not own.startswith(".."):
         names += [f"{own}/config.worktree", f"{own}/commondir"]
     inside = (os.path.relpath(folder, common) for folder in _hook_folders(change))
-    return _outermost([*names, *(path for path in inside if path != "." and not path.startswith(".."))])
+    return outermost([*names, *(path for path in inside if path != "." and not path.startswith(".."))])
 
 
 def _hook_paths(change: Change, top: str) -> list[str]:
@@ -90,9 +102,9 @@ def _real(file: Path) -> list[str]:
     return [os.path.realpath(file.parent)[1:] + f"/{file.name}", os.path.realpath(file)[1:]]
 
 
-def _covered(path: str, whole: Sequence[str]) -> bool:
+def covered(path: str, whole: Sequence[str]) -> bool:
     return any(path == other or path.startswith(f"{other}/") for other in whole)
 
 
-def _outermost(paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(path for path in dict.fromkeys(paths) if not _covered(path, [one for one in paths if one != path]))
+def outermost(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(path for path in dict.fromkeys(paths) if not covered(path, [one for one in paths if one != path]))

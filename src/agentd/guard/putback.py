@@ -5,18 +5,24 @@ Every step works under the handle of the folder, reached without following a lin
 
 import contextlib
 import os
+import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agentd.guard.mirror import Copy, Difference, Mirror, Seen, folder, look, opened
+from agentd.guard.looking import Seen, folder, look, opened
+from agentd.guard.mirror import Copy, Difference, Mirror
+
+HALF = re.compile(r"\.\d+-[0-9a-f]{16}\.tmp")  # what a guard that was killed here leaves behind
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def put_back(mirror: Mirror, root: str, one: Difference, kept: Path, flush: bool) -> None:
+def put_back(mirror: Mirror, root: str, one: Difference, kept: Path, flush: bool, data: bytes | None = None) -> None:
     """`kept` is where the version of now goes, whole and exact; nothing goes there if nothing stands here.
+
+    `data`: the bytes of a file, if others than those of its copy.
 
     `flush`: it is on disk when this returns; where there are thousands, the caller sees to that at once.
     """
@@ -29,7 +35,8 @@ def put_back(mirror: Mirror, root: str, one: Difference, kept: Path, flush: bool
             _put_folder(handle, leaf, root, one, one.before.seen, kept)
         else:
             _keep(handle, leaf, root, one.path, kept)
-            _put(mirror, handle, leaf, one.before, flush)
+            pieces = mirror.pieces(one.before) if data is None and stat.S_ISREG(one.before.seen.mode) else [data or b""]
+            _put(pieces, handle, leaf, one.before, flush)
         if flush:
             os.fsync(handle)
 
@@ -120,7 +127,7 @@ def _put_folder(handle: int, name: str, root: str, one: Difference, before: Seen
         os.chmod(name, stat.S_IMODE(before.mode), dir_fd=handle)
 
 
-def _put(mirror: Mirror, handle: int, name: str, before: Copy, flush: bool) -> None:
+def _put(pieces: Iterable[bytes], handle: int, name: str, before: Copy, flush: bool) -> None:
     """A file or link as it was, whole or not at all."""
     if (seen := _look(name, handle)) and stat.S_ISDIR(seen.mode):
         shutil.rmtree(name, dir_fd=handle)  # it was copied, not moved
@@ -130,7 +137,7 @@ def _put(mirror: Mirror, handle: int, name: str, before: Copy, flush: bool) -> N
             os.symlink(before.target, temporary, dir_fd=handle)
         elif stat.S_ISREG(before.seen.mode):
             with open(os.open(temporary, _NEW, 0o600, dir_fd=handle), "wb") as file:
-                for piece in mirror.pieces(before):
+                for piece in pieces:
                     file.write(piece)
                 file.flush()
                 os.fchmod(file.fileno(), stat.S_IMODE(before.seen.mode))

@@ -5,67 +5,33 @@ person's, made at the same moment.
 """
 
 import contextlib
-import json
 import os
 import re
 import shlex
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 from agentd import clock, files, git
 from agentd.change.folder import Change
 from agentd.config import Check
-from agentd.documents.records import Finding
 from agentd.errors import StateError
-from agentd.guard import neighbours
-from agentd.guard.definitions import section
-from agentd.guard.mirror import Area, Difference, Mirror, Seen, folder, look, opened
-from agentd.guard.protected import GIT, POINTER, TREE, USER, Protected, protected, shown
-from agentd.guard.putback import put_back
-from agentd.terms import FindingState, Severity
+from agentd.guard import neighbours, overlap, record, restoring, room
+from agentd.guard.harmless import is_harmless
+from agentd.guard.looking import Area, Seen, above, look_at, seen_of
+from agentd.guard.mirror import Difference, Mirror
+from agentd.guard.protected import GIT, POINTER, PROJECT, TREE, USER, Protected, inside, protected, shown
+from agentd.guard.record import CALL, Begun, Head, Trespass, Watched, told
 
-What = Literal["changed", "deleted", "created"]
-
-_CALL = "call.json"  # there while a call is under way: a later run finds by it what was cut off
 _WRITING = "writing"  # the file that agentd itself is writing
 _PLAN = ("proposal.md", "tasks.md", "clarifications.md", "specs")
 _LEFTOVER = re.compile(r"\.(?:.+\.)?\d+-[0-9a-f]{8,16}\.tmp")  # of a writer of ours that was killed
 _BYPRODUCTS = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".DS_Store"}
-_MANY = 100  # files; more are brought to disk at once
 _CLOCK = 50_000_000  # ns by which a file's time may lag behind the clock
 
-
-class Trespass(NamedTuple):
-    """`kept` is the version that was found, seen from the main work tree; "" if there was none."""
-
-    path: str
-    what: What
-    kept: str
-
-
-@dataclass(frozen=True)
-class Watched:
-    """`changed`: after a judge's call every file that differs, put back or not."""
-
-    put_back: tuple[Trespass, ...] = ()
-    changed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Call:
-    """What was so when the call began; on disk, so that another process can finish the comparison."""
-
-    since: int
-    branch: str  # "": detached
-    listing: str  # what HEAD has of agentd/
-    snapshot: str  # "": no judge
-    running: tuple[str, ...]
-    editable: tuple[str, ...]
-    protected: Protected
+_Whose = Callable[[Difference], bool]
 
 
 def nothing(path: str) -> bool:
@@ -80,7 +46,11 @@ def plan_rule(change_id: str) -> Callable[[str], bool]:
 
 
 class Guard:
-    """`folder` is the run's own, so that copies are made once a run. Paths are told from the project's root."""
+    """`folder` is the run's own, so that copies are made once a run. Paths are told from the project's root.
+
+    `before`, `after`, and when what that tells is recorded `close`. A run that is killed in between leaves all
+    that `finish_cut` needs in another process. While this process lives, what it remembers counts, not the disk.
+    """
 
     def __init__(
         self,
@@ -96,33 +66,43 @@ class Guard:
         self._judge = judge
         self._may_edit = may_edit
         self._mirror = Mirror(folder)
-        self._call: _Call | None = None
         self._kept = Path(change.project.in_room("kept", change.id, clock.run_id()))
-        self._early: list[Trespass] = []  # found before agentd's own writes
+        self._common = change.project.repo.common
+        self._begun: Begun | None = None
+        self._left: Seen | None = None  # call.json, when we last wrote it
+        self._is_touched = False  # what we keep on disk was
+        self._own = ".."  # the change's folder from the top of its tree; known before an agent can swap it
+        self._room: tuple[int, int] | None = None  # the local room's identity
 
     def before(self) -> None:
         """Remember how everything is."""
         since = time.time_ns() - _CLOCK
-        if self._call is None:
+        if self._begun is None:
             self._mirror.load()
         working = neighbours.running(self._change.project, self._change.id)
         what = protected(self._change, self._checks)
         self._mirror.take(what.areas)
+        as_found = overlap.adopt(self._change, self._mirror, what, self._folder)
         snapshot = git.snapshot(self._change.tree) if self._judge else ""
-        branch, listing = self._head()
-        self._call = _Call(since, branch, listing, snapshot, tuple(working), self._editable(what), what)
-        self._early = []
-        files.write(self._folder / _CALL, json.dumps(_plain(self._call)).encode())
+        elsewhere = self._listing(what.areas[PROJECT].root) if PROJECT in what.areas else ""
+        editable = self._editable(what)
+        self._own = os.path.relpath(os.path.realpath(self._change.folder), what.areas[TREE].root)
+        self._room = room.identity(Path(self._common, "agentd"))
+        self._begun = Begun(since, self._head(), elsewhere, snapshot, tuple(working), editable, what, as_found)
+        self._save()
 
     @property
     def is_open(self) -> bool:
-        """A call began whose comparison has not come to its end."""
-        return (self._folder / _CALL).exists()
+        """A call began, and what it leads to is not yet told."""
+        return self._begun is not None or (self._folder / CALL).exists()
 
     def after(self) -> Watched:
-        """Compare, put back, tell. A StateError leaves the call open, for `finish_cut` to go on."""
-        assert self._call is not None, "before() comes first"
-        return self._finish(self._call, lambda one: True)
+        """Compare, put back, tell; the same again until `close`. A StateError leaves it to `finish_cut` to go on."""
+        assert self._begun is not None, "before() comes first"
+        if not self._begun.is_done:
+            self._secure()
+            self._finish(lambda one: True)
+        return self._begun.watched
 
     def finish_cut(self, mark: Path | None) -> Watched:
         """The comparison that a killed agentd did not come to; before anything of the change is written.
@@ -130,157 +110,203 @@ class Guard:
         `mark` was made when the agent's processes were gone: what changed later is a person's and stays. Without
         it everything counts as the agent's.
         """
-        if not (self._folder / _CALL).exists():
+        if not (self._folder / CALL).exists():
             return Watched()
-        call = _read_call(self._folder / _CALL)
-        if call is None or not self._mirror.load():
+        begun = record.read(self._folder / CALL)
+        if begun is None or not (begun.is_done or self._mirror.load()):
             hint = f"look at git diff -- agentd, then remove {self._folder}"
             raise StateError(f"the copies of a cut-off call cannot be read ({self._folder})", hint)
-        writing = _read_text(self._folder / _WRITING)
-        end = _time(mark)
-        if end is not None and end < call.since:
-            end = None  # of an earlier call
-        self._may_edit = lambda path: path in call.editable or os.path.dirname(path) in call.editable
-        roots = {name: area.root for name, area in call.protected.areas.items()}
+        self._begun = begun
+        if not begun.is_done:
+            self._may_edit = lambda path: path in begun.editable or os.path.dirname(path) in begun.editable
+            self._finish(self._by_time(begun, _time(mark)))
+        return self._begun.watched
 
-        def is_agents(one: Difference) -> bool:
-            if one.area == TREE and one.path == writing:
-                return False
-            return end is None or _moved_at(roots[one.area], one.path, one.after) <= end
-
-        return self._finish(call, is_agents)
+    def close(self) -> None:
+        """What `after` or `finish_cut` told is recorded."""
+        (self._folder / CALL).unlink(missing_ok=True)
+        if self._is_touched:
+            self._mirror.remove()  # their bytes cannot be relied on for another call
+        self._mirror.close()
+        self._begun, self._is_touched = None, False
 
     @contextlib.contextmanager
     def own_write(self, path: Path) -> Iterator[None]:
         """agentd itself writes this file during a call: an agent's edit of it goes back first, the copy follows."""
-        if self._call is None:
+        if self._begun is None or self._own.startswith(".."):
             yield
             return
-        root = self._call.protected.areas[TREE].root
-        name = os.path.relpath(os.path.realpath(path.parent), root) + f"/{path.name}"
-        found = self._mirror.differences(TREE, Area(root, (name,)))
-        self._early += self._put_back(self._call, found)
-        files.write(self._folder / _WRITING, name.encode("utf-8", "surrogateescape"))
+        self._secure()
+        root = self._begun.protected.areas[TREE].root
+        name = f"{self._own}/{path.relative_to(self._change.folder)}"
+        self._put_back(self._mirror.differences(TREE, Area(root, (name,))))
+        files.write(self._folder / _WRITING, name.encode("utf-8", "surrogateescape"), mode=0o600)
         try:
             yield
         finally:
             self._mirror.follow(TREE, root, name)
             (self._folder / _WRITING).unlink(missing_ok=True)
 
-    def _finish(self, call: _Call, is_agents: Callable[[Difference], bool]) -> Watched:
+    def _secure(self) -> None:
+        """What an agent did to our own files on disk is undone from memory, so that no other process is misled."""
+        assert self._begun is not None
+        place = Path(self._common, "agentd")
+        is_gone = self._room is not None and room.identity(place) != self._room
+        is_moved = is_gone or room.obstacle(Path(self._common), self._folder) is not None
+        if not is_moved and self._mirror.is_untouched() and _seen(self._folder / CALL) == self._left:
+            return
+        is_deleted = is_gone or _seen(self._folder / CALL) is None
+        room.clear(Path(self._common), self._folder)
+        self._mirror.rewrite()
+        self._is_touched = True
+        self._room = room.identity(place)
+        name = shown(self._change, GIT, self._common, "agentd")
+        if not is_gone:
+            name = os.path.relpath(self._folder, self._change.project.repo.main)
+        note = "agentd had its copies in memory; what else was there, such as journal and transcripts, is not back."
+        trespass = Trespass(told(name), "deleted" if is_deleted else "changed", "", note)
+        self._note(self._begun.found, [trespass])
+
+    def _finish(self, is_agents: _Whose) -> None:
         """git's own first: its settings and hooks must be ours again before git is asked anything."""
-        put_back = [*self._early]
+        assert self._begun is not None
+        room.clear_way(Path(self._common), self._kept)
         for name in (GIT, POINTER, USER):
-            found = self._differences(call, name)
-            put_back += self._put_back(call, _without(found, [one for one in found if not is_agents(one)]))
-        branch, listing = self._head()
-        is_moved = branch != call.branch and is_agents(self._head_file())
-        if not is_moved or listing == call.listing:  # another branch may have another agentd/ by right
-            found = self._differences(call, TREE)
-            rightful = [one for one in found if not is_agents(one)] + self._rightful(call, found)
-            put_back += self._put_back(call, _without(found, rightful))
+            self._put_back(self._without(name, is_agents, lambda found: []))
+        begun, head = self._begun, self._head()
+        is_moved = head.branch != begun.head.branch and is_agents(self._head_file("HEAD"))
+        if not is_moved or head.listing == begun.head.listing:  # another branch may have another agentd/ by right
+            self._put_back(self._without(TREE, is_agents, self._rightful))
+        self._put_back(self._without(PROJECT, is_agents, self._rightful_elsewhere))
         if is_moved:
-            raise _elsewhere(call.branch, branch, put_back)
-        changed = self._changed(call, put_back, is_agents) if call.snapshot else ()
-        (self._folder / _CALL).unlink(missing_ok=True)
-        return Watched(tuple(put_back), changed)
+            raise _elsewhere(begun.head.branch, head.branch, self._begun.found)
+        changed = self._changed(head, is_agents) if begun.snapshot else ()
+        self._begun = replace(self._begun, changed=changed, is_done=True)
+        self._save()
 
-    def _differences(self, call: _Call, name: str) -> list[Difference]:
-        area = call.protected.areas.get(name)
-        return self._mirror.differences(name, area) if area else []
+    def _without(
+        self, name: str, is_agents: _Whose, rightful: Callable[[list[Difference]], list[Difference]]
+    ) -> list[Difference]:
+        """What differs in an area and may not; a new folder that holds something rightful is rightful too."""
+        assert self._begun is not None
+        what = self._begun.protected
+        area = what.areas.get(name)
+        if area is None:
+            return []
+        found = self._mirror.differences(name, area)
+        as_found = self._begun.as_found.get(name, {})
+        common = os.path.realpath(self._common)
 
-    def _rightful(self, call: _Call, found: list[Difference]) -> list[Difference]:
-        """What this stage may edit, what other changes' work moved, and files whose section is the same."""
+        def is_right(one: Difference) -> bool:
+            if one.path in as_found and self._mirror.is_as(as_found[one.path], one, area.root):
+                return True
+            return not is_agents(one) or is_harmless(self._mirror, area.root, one, what, common)
+
+        right = [one for one in found if is_right(one)] + rightful(found)
+        paths = {one.path for one in right}
+        holders = {folder for path in paths for folder in above(path)}
+        paths |= {one.path for one in found if one.before is None and one.is_folder and one.path in holders}
+        return [one for one in found if one.path not in paths]
+
+    def _rightful(self, found: list[Difference]) -> list[Difference]:
+        """What this stage may edit, and what other changes' work moved."""
         names = [shown(self._change, TREE, "", one.path) for one in found]
-        others = neighbours.Neighbours(self._change.project, self._change.id, call.running, call.since, names)
+        made = self._neighbours(names)
         own = f"agentd/changes/{self._change.id}/"
 
         def may(one: Difference, name: str) -> bool:
             if name.startswith(own) and _LEFTOVER.fullmatch(os.path.basename(name)):
                 return True
-            if one.after is None or stat.S_ISREG(one.after.mode) or one.is_folder:
-                return self._may_edit(name) or self._same_section(call, one)
-            return False  # a link in the place of a document
+            # no link in the place of a document
+            return (one.after is None or stat.S_ISREG(one.after.mode) or one.is_folder) and self._may_edit(name)
 
-        return [one for one, name in zip(found, names, strict=True) if may(one, name) or others.made(name)]
+        return [one for one, name in zip(found, names, strict=True) if may(one, name) or made(name)]
 
-    def _same_section(self, call: _Call, one: Difference) -> bool:
-        name = call.protected.sections.get(one.path)
-        if name is None or one.is_folder or one.was_folder:
-            return False
-        root = call.protected.areas[TREE].root
-        try:
-            before = b"".join(self._mirror.pieces(one.before)) if one.before else None
-            now = _bytes(root, one.path) if one.after else None
-        except OSError:
-            return False
-        return section(name, one.path, before) == section(name, one.path, now)
+    def _rightful_elsewhere(self, found: list[Difference]) -> list[Difference]:
+        """What other changes' work moved, and what a person checked out there meanwhile."""
+        assert self._begun is not None
+        root = self._begun.protected.areas[PROJECT].root
+        names = [shown(self._change, TREE, "", one.path) for one in found]
+        made = self._neighbours(names)
+        right = [one for one, name in zip(found, names, strict=True) if made(name)]
+        if self._listing(root) == self._begun.listing:
+            return right
+        words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored", "--")
+        dirty = {row[3:] for row in git.run(root, *words, inside(self._change, "agentd")).split("\0")}
+        return right + [one for one in found if one.path not in dirty]
 
-    def _put_back(self, call: _Call, found: list[Difference]) -> list[Trespass]:
-        """A folder that came, went or became something else is told once, with all that is in it."""
-        told: list[Trespass] = []
-        failed: list[str] = []
-        covered = ""
-        for one in found:
-            root = call.protected.areas[one.area].root
-            inside = bool(covered) and one.path.startswith(covered)
-            if inside and one.before is None:
-                continue  # it went with its folder
-            kept = _free(self._kept / one.area / one.path)
-            name = shown(self._change, one.area, root, one.path)
-            try:
-                put_back(self._mirror, root, one, kept, flush=len(found) <= _MANY)
-            except (OSError, RecursionError) as error:
-                failed.append(f"{name} ({getattr(error, 'strerror', None) or error})")
-                continue
-            if not inside:
-                told.append(self._trespass(one, name, kept))
-                covered = f"{one.path}/" if one.was_folder != one.is_folder else ""
-        if len(found) > _MANY:
-            os.sync()
+    def _neighbours(self, names: list[str]) -> Callable[[str], bool]:
+        assert self._begun is not None
+        begun = self._begun
+        return neighbours.Neighbours(self._change.project, self._change.id, begun.running, begun.since, names).made
+
+    def _put_back(self, found: list[Difference]) -> None:
+        """Noted before it is done, so that it is told whatever happens."""
+        assert self._begun is not None
+        planned = restoring.plan(self._change, self._begun.protected.areas, self._kept, found)
+        if not planned:
+            return
+        earlier = self._begun.found
+        self._note(earlier, [one.trespass for one in planned if one.is_told])
+        done, failed = restoring.carry_out(self._change, self._mirror, self._begun.head.commit, planned)
+        self._note(earlier, done)
         if failed:
             more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
             what = f"an agent changed what it may not, and it could not be put back: {', '.join(failed[:5])}{more}"
             raise StateError(what, "mend the rights or the space there, then run the command again")
-        return told
 
-    def _trespass(self, one: Difference, name: str, kept: Path) -> Trespass:
-        what: What = "created" if one.before is None else "deleted" if one.after is None else "changed"
-        place = os.path.relpath(kept, self._change.project.repo.main) if os.path.lexists(kept) else ""
-        return Trespass(name, what, place)
+    def _note(self, earlier: Sequence[Trespass], new: Sequence[Trespass]) -> None:
+        """A second word on a path takes the place of the first, unless that one's kept copy is there."""
+        assert self._begun is not None
+        paths = {one.path for one in new}
+        stay = [one for one in earlier if one.path not in paths or restoring.is_kept(self._change, one)]
+        self._begun = replace(self._begun, found=(*stay, *new))
+        with contextlib.suppress(files.CannotWrite):  # a full disk must not keep us from putting back; the end says so
+            self._save()
 
-    def _head(self) -> tuple[str, str]:
-        """The branch ("" if detached) and what the commit has of agentd/ ("" if nothing)."""
-        tree, inside = self._change.tree, os.path.join(self._change.project.prefix, "agentd")
+    def _save(self) -> None:
+        assert self._begun is not None
+        files.write(self._folder / CALL, record.as_bytes(self._begun), mode=0o600)
+        self._left = _seen(self._folder / CALL)
+
+    def _head(self) -> Head:
+        tree = self._change.tree
         branch = git.run(tree, "symbolic-ref", "--quiet", "HEAD", failing="")
-        return branch, git.run(tree, "rev-parse", "--verify", "--quiet", f"HEAD:{inside}", failing="")
+        return Head(branch, git.head_commit(tree) or "", self._listing(tree))
 
-    def _head_file(self) -> Difference:
-        """HEAD as something that differs, to ask whose work that is."""
-        common = self._change.project.repo.common
-        own = git.run(self._change.tree, "rev-parse", "--absolute-git-dir", failing=common)
-        path = os.path.relpath(os.path.join(os.path.realpath(own), "HEAD"), common)
-        return Difference(GIT, path, None, _look(common, path))
+    def _listing(self, tree: str) -> str:
+        """What the commit has of agentd/."""
+        return git.run(tree, "rev-parse", "--verify", "--quiet", f"HEAD:{inside(self._change, 'agentd')}", failing="")
 
-    def _changed(
-        self, call: _Call, put_back: list[Trespass], is_agents: Callable[[Difference], bool]
-    ) -> tuple[str, ...]:
+    def _head_file(self, name: str) -> Difference:
+        """A file of the tree's own git folder as something that differs, to ask whose work that is."""
+        own = git.run(self._change.tree, "rev-parse", "--absolute-git-dir", failing=self._common)
+        path = os.path.relpath(os.path.join(os.path.realpath(own), name), self._common)
+        return Difference(GIT, path, None, look_at(self._common, path))
+
+    def _changed(self, head: Head, is_agents: _Whose) -> tuple[str, ...]:
         """Of agentd/ the copies have told already whose work it is."""
-        tree, root = self._change.tree, call.protected.areas[TREE].root
-        now = git.snapshot(tree)
-        told = git.run(tree, "diff-tree", "-r", "--no-renames", "--name-only", "-z", call.snapshot, now)
-        names = {one.path for one in put_back}
-        for path in filter(None, told.split("\0")):
+        assert self._begun is not None
+        tree, root = self._change.tree, self._begun.protected.areas[TREE].root
+        names = {one.path for one in self._begun.found}
+        if head.commit != self._begun.head.commit and is_agents(self._head_file("logs/HEAD")):
+            names.add("HEAD")
+        try:
+            now = git.snapshot(tree)
+        except git.NestedRepository as error:  # there was none before
+            return tuple(sorted({*names, told(error.folder)}))
+        words = ("diff-tree", "-r", "--no-renames", "--name-only", "-z")
+        for path in filter(None, git.run(tree, *words, self._begun.snapshot, now).split("\0")):
             name = shown(self._change, TREE, root, path)
             if name.startswith("agentd/") or _BYPRODUCTS & set(path.split("/")):
                 continue
-            if is_agents(Difference(TREE, path, None, _look(root, path))):
-                names.add(name)
+            if is_agents(Difference(TREE, path, None, look_at(root, path))):
+                names.add(told(name))
         return tuple(sorted(names))
 
     def _editable(self, what: Protected) -> tuple[str, ...]:
         """The rule as names, for a process that does not have it."""
-        ours = os.path.join(self._change.project.prefix, "agentd/")
+        ours = inside(self._change, "agentd/")
         own = f"{ours}changes/{self._change.id}/"
         paths = {f"{own}{name}" for name in _PLAN}
         for path in (*what.areas[TREE].paths, *self._mirror.paths(TREE)):
@@ -289,33 +315,22 @@ class Guard:
         names = {shown(self._change, TREE, "", path) for path in paths}
         return tuple(sorted(name for name in names if self._may_edit(name)))
 
+    def _by_time(self, begun: Begun, end: int | None) -> _Whose:
+        """Whose a difference is, by when it was made; not the file that agentd was just writing."""
+        writing = _read_text(self._folder / _WRITING)
+        if end is not None and end < begun.since:
+            end = None  # of an earlier call
+        roots = {name: area.root for name, area in begun.protected.areas.items()}
 
-def finding_of(trespass: Trespass, agent: str) -> Finding:
-    kept = f" What was found there is kept as {trespass.kept}." if trespass.kept else ""
-    return Finding(
-        id="",
-        severity=Severity.HIGH,
-        title=f"{trespass.path} was {trespass.what} by {agent}, which may not do that",
-        what=f"During its call {trespass.path} was {trespass.what}. It has been put back as it was.{kept}",
-        suggestion="Leave it as it is. If it has to change, a person changes it, or a task of the plan names it.",
-        requirement=None,
-        where=trespass.path,
-        evidence=None,
-        verified=True,
-        by="agentd:guard",
-        state=FindingState.OPEN,
-    )
+        def is_agents(one: Difference) -> bool:
+            if one.area == TREE and one.path == writing:
+                return False
+            return end is None or _moved_at(roots[one.area], one.path, one.after) <= end
+
+        return is_agents
 
 
-def _without(found: list[Difference], rightful: list[Difference]) -> list[Difference]:
-    """What is left; a new folder that holds something rightful is rightful too."""
-    paths = {one.path for one in rightful}
-    holders = {above for path in paths for above in _above(path)}
-    paths |= {one.path for one in found if one.before is None and one.is_folder and one.path in holders}
-    return [one for one in found if one.path not in paths]
-
-
-def _elsewhere(before: str, after: str, put_back: list[Trespass]) -> StateError:
+def _elsewhere(before: str, after: str, put_back: Sequence[Trespass]) -> StateError:
     was, now = (f"on the branch {name.removeprefix('refs/heads/')}" if name else "detached" for name in (before, after))
     also = f" (put back: {', '.join(one.path for one in put_back[:5])})" if put_back else ""
     back = f"git switch {shlex.quote(before.removeprefix('refs/heads/'))}" if before else "git switch --detach"
@@ -323,36 +338,18 @@ def _elsewhere(before: str, after: str, put_back: list[Trespass]) -> StateError:
     return StateError(f"HEAD was {was} before an agent's call and is {now} after it{also}", hint)
 
 
-def _free(kept: Path) -> Path:
-    number, place = 1, kept
-    while os.path.lexists(place):
-        number += 1
-        place = kept.with_name(f"{kept.name}.{number}")
-    return place
-
-
-def _plain(call: _Call) -> dict[str, object]:
-    return {**vars(call), "protected": {"areas": call.protected.areas, "sections": call.protected.sections}}
-
-
-def _read_call(path: Path) -> _Call | None:
-    """None if it cannot be read."""
-    try:
-        data = json.loads(path.read_bytes())
-        what = data["protected"]
-        areas = {name: Area(root, tuple(paths), tuple(out)) for name, (root, paths, out) in what["areas"].items()}
-        data["protected"] = Protected(areas, what["sections"])
-        data |= {name: tuple(data[name]) for name in ("running", "editable")}
-        return _Call(**data)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return ""
+
+
+def _seen(path: Path) -> Seen | None:
+    try:
+        return seen_of(os.lstat(path))
+    except OSError:
+        return None
 
 
 def _time(mark: Path | None) -> int | None:
@@ -366,28 +363,7 @@ def _moved_at(root: str, path: str, after: Seen | None) -> int:
     """When it became what it is; of what is gone, when the folder it was in last changed."""
     if after is not None and not stat.S_ISDIR(after.mode):
         return after.ctime
-    for above in (path, *_above(path), ""):
-        if (seen := _look(root, above)) and stat.S_ISDIR(seen.mode):
-            return seen.ctime if above == path else seen.mtime
+    for folder in (path, *above(path), ""):
+        if (seen := look_at(root, folder)) and stat.S_ISDIR(seen.mode):
+            return seen.ctime if folder == path else seen.mtime
     return 0
-
-
-def _look(root: str, path: str) -> Seen | None:
-    above, _, leaf = path.rpartition("/")
-    try:
-        with folder(root, above) as handle:
-            return look(leaf or ".", handle)
-    except OSError:
-        return None
-
-
-def _bytes(root: str, path: str) -> bytes:
-    above, _, leaf = path.rpartition("/")
-    with folder(root, above) as handle, opened(leaf, handle) as file, open(file, "rb", closefd=False) as reader:
-        return reader.read()
-
-
-def _above(path: str) -> list[str]:
-    """The folders a path lies in, the nearest first."""
-    parts = path.split("/")
-    return ["/".join(parts[:number]) for number in range(len(parts) - 1, 0, -1)]

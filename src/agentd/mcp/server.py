@@ -29,6 +29,7 @@ def build(binding: Binding) -> Server[Any]:
     one_at_a_time = anyio.CapacityLimiter(1)  # a session's calls follow one another, as its writes must
 
     async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
+        binding.served()
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:

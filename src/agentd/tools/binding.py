@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from agentd.tools.table import Stage
 
 if TYPE_CHECKING:
     from agentd.config import Validation
+
+SERVED = "served"  # in a run's folder: the server of its call came up
 
 
 @dataclass
@@ -73,6 +75,12 @@ class Binding:
             return config.load(self.project.config_file).validation
         except AgentdError as error:
             raise Refused("failed", f"agentd/config.toml cannot be read: {error.message}", "tell the person") from None
+
+    def served(self) -> None:
+        """Leave a mark for the run: a client has asked for the tools."""
+        if self.token:
+            with suppress(OSError):  # the run is over
+                self.run_file(SERVED).touch()
 
     def run_file(self, name: str) -> Path:
         """A file of the run's folder, where reports wait for the step."""

@@ -1,0 +1,208 @@
+"""Codex, run as `codex exec --json`: its command line, and its stream as events (pure)."""
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentd.agents import causes
+from agentd.agents.causes import Cause
+from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage
+from agentd.config import Agent
+from agentd.errors import SessionLost
+
+INSTRUCTIONS = "instructions.md"
+_SERVER = "agentd"
+_START_SECS = 60  # for agentd's server to answer: a loaded machine is slow, and Codex waits no longer than it must
+_TOOL_SECS = 600
+_LONGEST = 300  # characters of a message
+
+# What no step uses, and what would only fill the request or ask the network for something.
+_SETTINGS: Mapping[str, object] = {
+    "approval_policy": "never",
+    "web_search": "disabled",
+    "agents.enabled": False,
+    "analytics.enabled": False,
+    "check_for_update_on_startup": False,
+    "include_apps_instructions": False,
+    "include_collaboration_mode_instructions": False,
+    "include_environment_context": False,
+    "include_permissions_instructions": False,
+    "skills.bundled.enabled": False,
+    "skills.include_instructions": False,
+    "tools.experimental_request_user_input.enabled": False,
+    "features.apps": False,
+    "features.goals": False,
+    "features.image_generation": False,
+    "features.multi_agent": False,
+    "features.plugins": False,
+    "features.skill_search": False,
+    "features.sleep_tool": False,
+    "features.tool_suggest": False,
+    "features.unbounded_connection_retries": False,  # agentd retries; how often else is the user's provider's business
+    "features.view_image": False,
+}
+
+_READER = """\
+You work in the project of the current folder, and nobody can answer a question.
+You may read files and run commands that only read; nothing you run can write a file or reach the network.
+Do what is asked with the tools of the MCP server agentd, then end with a short answer.
+"""
+
+# What only Codex says; the rest is in `causes`. The first that fits counts.
+_WORDS = (
+    (Cause.NOT_LOGGED_IN, r"missing environment variable|missing bearer"),
+    (Cause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not fill it
+    (Cause.SERVER_ERROR, r"experiencing high demand|\bat capacity\b"),
+)
+_TOOLS_FAILED = re.compile(rf"required MCP servers? failed to initialize: (?:.*; )?({_SERVER}: .*)")
+_SAID_WHERE = re.compile(r",? (?:url|cf-ray|request id): \S+|\s*\(code -?\d+\)$")
+_ON_THE_WAY = re.compile(r"Error: (?:thread/\w+: )?(?:thread/\w+ failed: )?(?:error creating thread: Fatal error: )?")
+
+
+class Codex:
+    install_hint = "npm install --global @openai/codex, then codex login"
+    sessions: Sessions = "captured"
+    final_event = True
+    states_cost = False
+
+    def command(self, agent: Agent, brief: Brief) -> Command:
+        # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
+        # in the tree, all others run what only reads.
+        sandbox = "workspace-write" if brief.access == "write" else "read-only"
+        files = {}
+        settings = {**_SETTINGS, **_server(brief)}
+        if brief.access == "read":  # a maker of code needs what Codex itself says about editing
+            files = {brief.folder / INSTRUCTIONS: _READER}
+            settings["model_instructions_file"] = str(brief.folder / INSTRUCTIONS)
+        if brief.reasoning:
+            settings["model_reasoning_effort"] = brief.reasoning
+        options = [word for key, value in settings.items() for word in ("-c", f"{key}={_toml(value)}")]
+        start = (agent.command, "exec", "--json", "--skip-git-repo-check", "-s", sandbox)
+        model = ("-m", brief.model) if brief.model else ()  # a resumed session forgets its model
+        session = ("resume", _known(brief.resume)) if brief.resume else ()
+        return Command(
+            argv=(*start, *model, *options, *agent.args, *session, "-"),
+            stdin=brief.prompt,
+            cwd=brief.tree,
+            files=files,
+        )
+
+    def tool_name(self, name: str) -> str:
+        """The whole name: some models get no list of tools, and find one by what the prompt calls it."""
+        return f"mcp__{_SERVER}__{name}"
+
+    def read(self, line: str) -> Iterable[Heard]:
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            return ()
+        heard = _heard(data) if isinstance(data, dict) else None
+        return (heard,) if heard else ()
+
+    def failure(self, exit_code: int, errors: str) -> Ended | None:
+        """Before a turn begins, Codex only writes to stderr why there will be none."""
+        if failed := _TOOLS_FAILED.search(errors):
+            return Ended(cause=Cause.TOOLS_MISSING, message=_short(failed[1]))
+        lines = errors.splitlines()
+        last = next((number for number in reversed(range(len(lines))) if lines[number].startswith("Error")), None)
+        if last is None:
+            return None
+        words = " ".join(" ".join(lines[last:]).split())
+        return _failed(_ON_THE_WAY.sub("", words, count=1))
+
+
+def _server(brief: Brief) -> dict[str, object]:
+    """agentd's MCP server with the stage's tools. A user's own entry of that name is overruled key by key."""
+    program, *arguments = brief.server
+    server: dict[str, object] = {
+        "enabled": True,
+        "command": program,
+        "args": arguments,
+        "cwd": str(brief.tree),
+        "required": True,  # else Codex goes on without it after a second
+        "startup_timeout_sec": _START_SECS,
+        "tool_timeout_sec": _TOOL_SECS,
+        "enabled_tools": list(brief.tools),
+        "disabled_tools": [],
+        **{f"tools.{name}.approval_mode": "approve" for name in brief.tools},
+    }
+    return {f"mcp_servers.{_SERVER}.{key}": value for key, value in server.items()}
+
+
+def _toml(value: object) -> str:
+    """JSON's strings, lists, numbers and booleans are TOML's too, as long as nothing is escaped needlessly."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _known(session: str) -> str:
+    """Codex takes what is no id for a name, and begins a new session if it knows none of that name."""
+    try:
+        return str(uuid.UUID(session))
+    except ValueError:
+        raise SessionLost("Session not found, please re-run proposal") from None
+
+
+def _heard(data: Mapping[str, Any]) -> Heard | None:
+    match data:
+        case {"type": "thread.started", "thread_id": str(session)} if session:
+            return SessionIs(session)
+        case {"type": "item.started" | "item.updated", "item": {"type": str(kind)} as item}:
+            return _did(kind, item, None)
+        case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
+            return Said(text.rstrip("\n") + "\n")
+        case {"type": "item.completed", "item": {"type": str(kind)} as item}:
+            return _did(kind, item, item.get("status") == "completed")
+        case {"type": "turn.completed"}:
+            return Ended(usage=_usage(data.get("usage")))
+        case {"type": "turn.failed"}:
+            error = data.get("error")
+            message = error.get("message") if isinstance(error, dict) else None
+            return _failed(message if isinstance(message, str) else "")
+    return None  # an `error` event may be followed by a retry that works
+
+
+def _did(kind: str, item: Mapping[str, Any], ok: bool | None) -> Did | None:
+    match kind, item:
+        case "mcp_tool_call", {"server": str(server), "tool": str(tool)}:
+            return Did("tool", tool if server == _SERVER else f"{server}: {tool}", ok)
+        case "command_execution", {"command": str(command)}:
+            return Did("shell", command, ok)
+        case "file_change", {"changes": list(changes)}:
+            paths = [change["path"] for change in changes if isinstance(change, dict) and "path" in change]
+            return Did("tool", " ".join(["edit", *map(str, paths)]), ok)
+    return None
+
+
+def _usage(data: object) -> Usage | None:
+    """Of the whole session: a resumed one goes on counting. Cached and reasoning tokens are within the others."""
+    if not isinstance(data, dict):
+        return None
+    return Usage(
+        tokens_in=_tokens(data.get("input_tokens")),
+        tokens_out=_tokens(data.get("output_tokens")),
+        tokens_cached=_tokens(data.get("cached_input_tokens")),
+        of_session=True,
+    )
+
+
+def _tokens(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _failed(words: str) -> Ended:
+    own = next((cause for cause, pattern in _WORDS if re.search(pattern, words, re.IGNORECASE)), None)
+    cause = own or causes.of_words(words) or _of_status(words) or Cause.CRASHED
+    wait = causes.stated_wait(words) if cause is Cause.RATE_LIMITED else None
+    return Ended(cause=cause, message=_short(words) or "the turn failed", wait_secs=wait)
+
+
+def _of_status(words: str) -> Cause | None:
+    status = re.search(r"\bstatus:? (\d{3})\b", words)
+    return causes.of_status(int(status[1])) if status else None
+
+
+def _short(words: str) -> str:
+    words = _SAID_WHERE.sub("", words).strip()
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"

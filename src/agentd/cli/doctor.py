@@ -1,0 +1,84 @@
+"""`agentd doctor`: what is here of all that agentd needs, and how to mend what is not."""
+
+import os
+import textwrap
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from agentd.cli import output, table
+from agentd.doctor import MACHINE, PROJECT, Report, Row, State, agent_of, examine
+from agentd.errors import SetupError
+from agentd.terms import Role
+
+_COLOURS = {State.OK: "green", State.NOTE: "yellow", State.PROBLEM: "red"}
+_NARROW = 30
+
+
+@click.command("doctor")
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> int:
+    """Check that everything agentd needs is here, and say how to mend what is not.
+
+    No model is asked and nothing is changed. Exit code 3: a role cannot run.
+    """
+    report = examine(os.environ, Path(os.path.expanduser("~")), ctx.find_root().obj or ())
+    stopped = [role for role in Role if not report.can_run(role)]
+    data = {
+        "project": report.project,
+        "rows": [
+            {"about": row.about, "name": row.name, "state": row.state, "words": row.words, "fix": row.fix or None}
+            for row in report.rows
+        ],
+        "roles": {role: {"agent": report.roles.get(role), "can_run": role not in stopped} for role in Role},
+    }
+    return output.show(
+        "doctor", as_json, data, lambda: _render(report, stopped), SetupError.exit_code if stopped else 0
+    )
+
+
+def _render(report: Report, stopped: list[Role]) -> str:
+    room = max(len(row.name) for row in report.rows)
+    lines = []
+    for about, rows in groupby(report.rows, lambda row: row.about):
+        lines += [_heading(report, about), *(line for row in rows for line in _lines(row, room)), ""]
+    return "\n".join([*lines, _closing(report, stopped)])
+
+
+def _heading(report: Report, about: str) -> str:
+    seats = [str(role) for role, name in report.roles.items() if about == agent_of(name)]
+    words = {MACHINE: "This machine", PROJECT: "This project"}.get(about) or about.removeprefix("agent ")
+    return output.paint(table.clean(words), bold=True) + (f" ({', '.join(seats)})" if seats else "")
+
+
+def _lines(row: Row, room: int) -> Iterator[str]:
+    state = output.paint(f"{row.state:7}", fg=_COLOURS[row.state])
+    first, *others = _folded(row.words, room)
+    yield f"  {state}  {row.name.ljust(room)}  {first}"
+    arrow = output.paint("→", fg="cyan")
+    margin = " " * (13 + room)
+    yield from (margin + line for line in others)
+    for number, line in enumerate(_folded(row.fix, room + 2) if row.fix else ()):
+        yield f"{margin}{arrow if number == 0 else ' '} {line}"
+
+
+def _folded(text: str, room: int) -> list[str]:
+    """To the terminal's width. The words may be a repository's, so nothing in them can act on the terminal."""
+    lines = [table.harmless(line) for line in text.splitlines()] or [""]
+    width = output.width()
+    if width is None:
+        return lines
+    fit = max(width - 13 - room, _NARROW)
+    return [part for line in lines for part in textwrap.wrap(line, fit) or [""]]
+
+
+def _closing(report: Report, stopped: list[Role]) -> str:
+    if not stopped:
+        return "Every role can run."
+    count = len(report.problems)
+    who = "No role" if len(stopped) == len(Role) else " and ".join(stopped)
+    cannot = "can run" if len(stopped) == len(Role) else "cannot run"
+    return f"{who} {cannot} until {'the problem is' if count == 1 else f'the {count} problems are'} mended."

@@ -1,0 +1,15 @@
+"""Is everything here that agentd needs? Looked at without spending, changing anything or waiting without end.
+
+rows         what was found: a row each, and which roles can run (pure)
+probe        a program run with a clock
+ground       Python, git and the user's own folder
+place        the repository and the project in it
+server       our own MCP server, started and asked for its tools by a process of its own (`asker`)
+seats        the agents in the roles: program, version, login, models
+examination  all of it in one go
+"""
+
+from agentd.doctor.examination import examine
+from agentd.doctor.rows import MACHINE, PROJECT, Report, Row, State, agent_of
+
+__all__ = ["MACHINE", "PROJECT", "Report", "Row", "State", "agent_of", "examine"]

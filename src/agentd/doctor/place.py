@@ -1,0 +1,114 @@
+"""The repository and the project in it: can they be read and written, is all of it trusted, is something running?"""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agentd import git, trust
+from agentd.agents.process import find_program
+from agentd.change import locks
+from agentd.config import Config
+from agentd.detect import KNOWN, MAKER_OF
+from agentd.doctor import ground, probe
+from agentd.doctor.rows import PROJECT, Row, State, problem
+from agentd.errors import AgentdError
+from agentd.project import Project
+from agentd.terms import Role
+
+_NAMED = 5
+
+
+def repository(repo: git.Repo, environ: Mapping[str, str]) -> Row:
+    """As git itself sees it: it refuses what belongs to another user."""
+    program = find_program("git", environ.get("PATH", ""))
+    if program is None:
+        return Row(PROJECT, "repository", State.NOTE, f"{repo.top}; git could not be asked about it", "install git")
+    asking = (program, "-C", repo.top, "rev-parse", "--is-inside-work-tree")
+    answer = probe.ask(asking, env=git.environment(), cwd=Path("/"))
+    if "dubious ownership" in answer.errors:
+        fix = f"if you trust it: git config --global --add safe.directory {shlex.quote(repo.top)}"
+        return Row(PROJECT, "repository", State.PROBLEM, f"git refuses {repo.top}: another user owns it", fix)
+    if answer.failure:
+        return Row(PROJECT, "repository", State.PROBLEM, answer.failure, f"git -C {shlex.quote(repo.top)} status")
+    if answer.out.strip() != "true":
+        return Row(PROJECT, "repository", State.PROBLEM, f"{repo.top} is bare by its own settings", "git worktree add")
+    return Row(PROJECT, "repository", State.OK, repo.top)
+
+
+def folders(project: Project) -> Iterator[Row]:
+    changes = project.changes_in(project.tree)
+    yield ground.writable(PROJECT, "work tree", project.root, changes)
+    yield ground.writable(PROJECT, "local room", Path(project.in_room()), Path(project.in_room("locks")))
+
+
+def settings(project: Project, config: Config, environ: Mapping[str, str]) -> Iterator[Row]:
+    yield _trust(project, config, environ)
+    yield _checks(config)
+    yield from _judges(config)
+
+
+def _trust(project: Project, config: Config, environ: Mapping[str, str]) -> Row:
+    try:
+        found = trust.standings(project, config, environ)
+    except AgentdError as error:
+        return problem(PROJECT, "trust", error)
+    left = [one.item.key for one in found if one.status is not trust.Status.TRUSTED]
+    if left:
+        return Row(PROJECT, "trust", State.PROBLEM, f"you have not trusted {_some(left)}", "agentd trust")
+    return Row(PROJECT, "trust", State.OK, "all of it is trusted" if found else "nothing here needs it")
+
+
+def _checks(config: Config) -> Row:
+    if not config.checks:
+        fix = "add one under [[checks]] in agentd/config.toml"
+        return Row(PROJECT, "checks", State.NOTE, "none, so nothing proves the code", fix)
+    return Row(PROJECT, "checks", State.OK, _some([check.name for check in config.checks]))
+
+
+def _judges(config: Config) -> Iterator[Row]:
+    for judge, maker in MAKER_OF.items():
+        vendor = _vendor(config, judge)
+        if vendor == _vendor(config, maker):
+            words = f"{judge} and {maker} are both of {vendor}, so the judge only has a fresh session"
+            fix = f'put an agent of another vendor there: {judge} = "…" under [roles]'
+            yield Row(PROJECT, "judges", State.NOTE, words, fix)
+
+
+def _vendor(config: Config, role: Role) -> str:
+    agent = config.agent_for(role)
+    return KNOWN[agent.kind].vendor if agent.kind in KNOWN else agent.name
+
+
+def runs(project: Project) -> Iterator[Row]:
+    """Who is at work, and who was cut off. A lock without a process holds nobody up: the kernel lets go of it."""
+    rows = [row for path in _run_locks(project) if (row := _run(path))]
+    yield from rows or [Row(PROJECT, "runs", State.OK, "none is under way")]
+
+
+def _run_locks(project: Project) -> list[Path]:
+    try:
+        return sorted(Path(project.in_room("locks")).glob("*.run"))
+    except OSError:
+        return []
+
+
+def _run(path: Path) -> Row | None:
+    change = path.stem
+    try:
+        if holder := locks.active_run(path):
+            words = f"{change} is being worked on by {holder}"
+            return Row(PROJECT, "runs", State.NOTE, words, f"wait for it, or agentd stop {change}")
+        if dead := locks.cut_off(path):
+            return Row(
+                PROJECT, "runs", State.NOTE, f"the last run of {change} was cut off", f"to go on: {dead.command}"
+            )
+    except (OSError, AgentdError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return Row(PROJECT, "runs", State.PROBLEM, f"{os.path.relpath(path)}: {why}", "mend that, or nothing can run")
+    return None
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

@@ -1,0 +1,127 @@
+"""The agents that sit in a role: is the program here, in a version that is known, logged in, with which models?"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import files, trust
+from agentd.agents import environment, playbook
+from agentd.agents.adapters import adapter_of
+from agentd.agents.process import find_program
+from agentd.config import Agent, Config
+from agentd.detect import KNOWN, Known, Login, login_of
+from agentd.doctor import probe
+from agentd.doctor.rows import Row, State, agent_of, problem
+from agentd.errors import AgentdError
+from agentd.project import Project
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """`project` None: the agents are looked at as `init` would seat them. `scratch` is an empty folder."""
+
+    project: Project | None
+    config: Config
+    environ: Mapping[str, str]
+    home: Path
+    scratch: Path
+
+    @property
+    def root(self) -> Path:
+        return self.project.root if self.project else self.scratch
+
+
+def rows(here: Surroundings) -> Iterator[Row]:
+    for name in dict.fromkeys(here.config.roles.values()):
+        agent = here.config.agents[name]
+        yield from (_playbook(here, agent),) if agent.kind == "scripted" else _program(here, agent)
+
+
+def _playbook(here: Surroundings, agent: Agent) -> Row:
+    about, path = agent_of(agent.name), here.root / agent.playbook
+    other = f"name another one under [agents.{agent.name}] playbook"
+    if not path.is_file():  # a named pipe would keep us waiting
+        return Row(about, "playbook", State.PROBLEM, f"{agent.playbook} is no file of the project", other)
+    try:
+        playbook.parse(files.read(path).decode(), agent.playbook)
+    except AgentdError as error:
+        return problem(about, "playbook", error)
+    except UnicodeError:
+        return Row(about, "playbook", State.PROBLEM, f"{agent.playbook} is not UTF-8 text", other)
+    return Row(about, "playbook", State.OK, agent.playbook)
+
+
+def _program(here: Surroundings, agent: Agent) -> Iterator[Row]:
+    about, known = agent_of(agent.name), KNOWN.get(agent.kind)
+    env = environment.allowed(agent, here.environ)
+    program = find_program(agent.command, env.get("PATH", ""), here.root)
+    if program is None:
+        where = "no program in the project" if "/" in agent.command else "in no folder of PATH"
+        fix = known.to_install if known else adapter_of(agent.kind).install_hint
+        yield Row(about, "program", State.PROBLEM, f"{agent.command} is {where}", fix)
+        return
+    yield Row(about, "program", State.OK, program)
+    if known:
+        yield _version(here, agent, known, program, env)
+        yield _login(here, agent, known, env)
+    yield from _models(agent)
+
+
+def _version(here: Surroundings, agent: Agent, known: Known, program: str, env: Mapping[str, str]) -> Row:
+    """Asked with its own folder elsewhere: even a question for its version may leave files there."""
+    about = agent_of(agent.name)
+    if not _is_trusted(here, agent):
+        return Row(about, "version", State.NOTE, "not asked: this agent is not trusted", "agentd trust")
+    answer = probe.ask((program, "--version"), env={**env, known.home: str(here.scratch)}, cwd=here.scratch)
+    if answer.failure:
+        return Row(about, "version", State.PROBLEM, f"it does not start: {answer.failure}", known.to_install)
+    match = _VERSION.search(answer.out)
+    if match and match[0].startswith(f"{known.tested}."):
+        return Row(about, "version", State.OK, f"{match[0]}, known")
+    words = f"{match[0]} is not known" if match else f"not known: it says {answer.out.strip()[:80]!r}"
+    return Row(about, "version", State.NOTE, words, f"if it fails: {known.to_install}@{known.tested}")
+
+
+def _is_trusted(here: Surroundings, agent: Agent) -> bool:
+    if here.project is None:
+        return True
+    try:
+        item = trust.agent_item(here.project, here.config, agent)
+        return item is None or trust.is_trusted(here.project, item, here.environ)
+    except AgentdError:
+        return False  # why is said in the row about trust
+
+
+def _login(here: Surroundings, agent: Agent, known: Known, env: Mapping[str, str]) -> Row:
+    """By what the agent will get to see of our environment."""
+    about, seen = agent_of(agent.name), login_of(known, env, here.home, agent.args)
+    match seen.login:
+        case Login.YES:
+            return Row(about, "login", State.OK, f"by {seen.by}")
+        case Login.UNKNOWN:
+            return Row(about, "login", State.NOTE, f"cannot be seen: {seen.by}", f"if there is none: {known.to_log_in}")
+    held_back = [key for key in known.keys if here.environ.get(key)]
+    if held_back:
+        fix = f"name it under [agents.{agent.name}] env in agentd/config.toml"
+        return Row(about, "login", State.PROBLEM, f"none: {held_back[0]} is set, but not passed on", fix)
+    unused = next((key for key in known.not_keys if env.get(key)), None)
+    words = f"none: {unused} is set, but {agent.kind} does not take it for a login" if unused else "none"
+    return Row(about, "login", State.PROBLEM, words, f"log in with {known.to_log_in}, or set {known.keys[0]}")
+
+
+def _models(agent: Agent) -> Iterator[Row]:
+    about = agent_of(agent.name)
+    if agent.models:
+        levels: dict[str, list[str]] = {}
+        for model in agent.models:
+            levels.setdefault(model.model, []).extend(model.complexity)
+        words = ", ".join(f"{name} ({' '.join(which)})" for name, which in levels.items())
+        yield Row(about, "models", State.OK, words)
+    elif agent.kind != "command":
+        yield Row(about, "models", State.OK, "its own default")
+    elif any("{model}" in word for word in agent.args):
+        fix = f"add one under [[agents.{agent.name}.models]]"
+        yield Row(about, "models", State.PROBLEM, "its args use {model}, but none is named", fix)

@@ -1,0 +1,316 @@
+"""Codex's command line, and its streams as the real program wrote them (tests/real_cli records them)."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd.agents.causes import Cause
+from agentd.agents.codex import INSTRUCTIONS, Codex
+from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage
+from agentd.errors import SessionLost
+from briefs import agent, brief
+
+STREAMS = Path(__file__).parent.parent / "data" / "streams" / "codex"
+SESSION = "00000000-0000-4000-8000-000000000001"
+ADAPTER = Codex()
+
+
+def replay(name: str) -> list[Heard]:
+    lines = (STREAMS / f"{name}.jsonl").read_text().splitlines()
+    return [event for line in lines for event in ADAPTER.read(line)]
+
+
+def settings(argv: tuple[str, ...]) -> dict[str, Any]:
+    """What the `-c` options say, read as Codex reads them."""
+    pairs = [argv[place + 1] for place, word in enumerate(argv) if word == "-c"]
+    return {
+        key: tomllib.loads(f"value = {value}")["value"] for key, _, value in (pair.partition("=") for pair in pairs)
+    }
+
+
+def plain(argv: tuple[str, ...]) -> list[str]:
+    """The command line without the `-c` options."""
+    return [word for place, word in enumerate(argv) if word != "-c" and (not place or argv[place - 1] != "-c")]
+
+
+CODEX = agent(name="codex", kind="codex", command="codex")
+START = ["codex", "exec", "--json", "--skip-git-repo-check", "-s"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"access": "read"}, ["read-only", "-"]),
+        ({"access": "write"}, ["workspace-write", "-"]),
+        ({"access": "read", "model": "gpt-5.5"}, ["read-only", "-m", "gpt-5.5", "-"]),
+        (
+            {"access": "read", "model": "gpt-5.5", "resume": SESSION},
+            ["read-only", "-m", "gpt-5.5", "resume", SESSION, "-"],
+        ),
+    ],
+    ids=["reader", "maker", "model", "resumed"],
+)
+def test_the_command_line(tmp_path: Path, parts: dict[str, Any], words: list[str]) -> None:
+    command = ADAPTER.command(CODEX, brief(tmp_path, prompt="Plan it.", **parts))
+    assert plain(command.argv) == [*START, *words]
+    assert (command.stdin, command.cwd, dict(command.env)) == ("Plan it.", tmp_path, {})
+
+
+def test_the_arguments_of_the_configuration_stand_before_the_session(tmp_path: Path) -> None:
+    mine = agent(name="codex", kind="codex", command="codex", args=("--add-dir", "/data"))
+    argv = ADAPTER.command(mine, brief(tmp_path, resume=SESSION)).argv
+    assert argv[-5:] == ("--add-dir", "/data", "resume", SESSION, "-")
+
+
+def test_the_server_is_there_with_the_tools_of_the_stage_and_waited_for(tmp_path: Path) -> None:
+    server = ("/opt/py thon", "-c", 'print("ü\\n")')
+    told = settings(ADAPTER.command(CODEX, brief(tmp_path, server=server, tools=("create_spec", "read_file"))).argv)
+    ours = {key.removeprefix("mcp_servers.agentd."): value for key, value in told.items() if "mcp_servers" in key}
+    assert (ours["command"], *ours["args"]) == server
+    assert ours["cwd"] == str(tmp_path)
+    assert ours["required"] and ours["enabled"]
+    assert ours["enabled_tools"] == ["create_spec", "read_file"]
+    assert ours["tools.create_spec.approval_mode"] == ours["tools.read_file.approval_mode"] == "approve"
+
+
+def test_nobody_is_asked_and_nothing_is_retried_for_ever(tmp_path: Path) -> None:
+    told = settings(ADAPTER.command(CODEX, brief(tmp_path, reasoning="xhigh")).argv)
+    assert told["approval_policy"] == "never"
+    assert told["features.unbounded_connection_retries"] is False
+    assert told["model_reasoning_effort"] == "xhigh"
+    assert "model_reasoning_effort" not in settings(ADAPTER.command(CODEX, brief(tmp_path)).argv)
+
+
+def test_the_persons_own_configuration_stays_in_force(tmp_path: Path) -> None:
+    command = ADAPTER.command(CODEX, brief(tmp_path))
+    assert not {"--ignore-user-config", "--ignore-rules"} & set(command.argv)
+    assert not any(key.startswith(("model_provider", "projects", "profile")) for key in settings(command.argv))
+
+
+def test_a_reader_gets_short_instructions_and_a_maker_of_code_those_of_codex(tmp_path: Path) -> None:
+    reader = ADAPTER.command(CODEX, brief(tmp_path, access="read"))
+    path = brief(tmp_path).folder / INSTRUCTIONS
+    assert list(reader.files) == [path] and len(reader.files[path]) < 500
+    assert settings(reader.argv)["model_instructions_file"] == str(path)
+    maker = ADAPTER.command(CODEX, brief(tmp_path, access="write"))
+    assert not maker.files and "model_instructions_file" not in settings(maker.argv)
+
+
+@pytest.mark.parametrize("session", ["", "yesterday", "--last", f"{SESSION}x"])
+def test_what_is_no_session_id_is_never_resumed(tmp_path: Path, session: str) -> None:
+    if not session:
+        assert "resume" not in ADAPTER.command(CODEX, brief(tmp_path, resume=session)).argv
+        return
+    with pytest.raises(SessionLost):
+        ADAPTER.command(CODEX, brief(tmp_path, resume=session))
+
+
+def test_a_step_that_went_well() -> None:
+    assert replay("propose") == [
+        SessionIs(SESSION),
+        Said("I begin.\n"),
+        Did("tool", "create_proposal", None),
+        Did("tool", "create_proposal", True),
+        Said("Done.\n"),
+        Ended(usage=Usage(tokens_in=7448, tokens_cached=5112, tokens_out=13, of_session=True)),
+    ]
+
+
+def test_cached_tokens_are_within_the_input() -> None:
+    usage = '{"input_tokens":3448,"cached_input_tokens":1664,"output_tokens":8,"reasoning_output_tokens":2}'
+    (ended,) = ADAPTER.read(f'{{"type":"turn.completed","usage":{usage}}}')
+    assert ended == Ended(usage=Usage(tokens_in=3448, tokens_cached=1664, tokens_out=8, of_session=True))
+
+
+def test_a_resumed_session_reports_the_tokens_of_all_its_turns() -> None:
+    usage = Usage(tokens_in=3 * 3448, tokens_cached=3 * 1664, tokens_out=3 * 8, of_session=True)
+    assert replay("resumed")[-1] == Ended(usage=usage)
+
+
+def test_refusals_of_the_server_are_seen() -> None:
+    oks = [event.ok for event in replay("refusals") if isinstance(event, Did)]
+    assert oks == [None, False, None, True]
+
+
+def test_shell_commands_and_edits_are_seen() -> None:
+    shell = "/bin/bash -lc 'echo x > made.txt; ls made.txt'"
+    assert [event for event in replay("implement") if isinstance(event, Did)] == [
+        Did("shell", shell, None),
+        Did("shell", shell, True),
+    ]
+    assert [event for event in replay("edit") if isinstance(event, Did)] == [
+        Did("tool", "edit /home/dev/project", None),
+        Did("tool", "edit /home/dev/project", True),
+    ]
+
+
+def test_a_retry_is_no_end() -> None:
+    (ended,) = [event for event in replay("reconnected") if isinstance(event, Ended)]
+    assert ended.cause is None
+
+
+def test_an_empty_answer_ends_well_and_says_nothing() -> None:
+    assert [type(event) for event in replay("empty")] == [SessionIs, Ended]
+
+
+def test_a_run_that_hangs_has_no_end() -> None:
+    assert replay("hang") == [SessionIs(SESSION)]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "message"),
+    [
+        ("401", Cause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided."),
+        ("401-retried", Cause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided"),
+        (
+            "404",
+            Cause.MODEL_UNKNOWN,
+            "unexpected status 404 Not Found: The model `gpt-0` does not exist or you do not have access to it.",
+        ),
+        ("429", Cause.RATE_LIMITED, "exceeded retry limit, last status: 429 Too Many Requests"),
+        (
+            "500",
+            Cause.SERVER_ERROR,
+            "We\N{RIGHT SINGLE QUOTATION MARK}re currently experiencing high demand, which may cause temporary errors.",
+        ),
+        (
+            "cut",
+            Cause.NETWORK_DOWN,
+            "stream disconnected before completion: Transport error: network error: error decoding response body",
+        ),
+        ("refused", Cause.NETWORK_DOWN, "Connection failed: error sending request"),
+        ("no-key", Cause.NOT_LOGGED_IN, "Missing environment variable: `NOTES_MODEL_KEY`."),
+    ],
+)
+def test_how_a_turn_failed(name: str, cause: Cause, message: str) -> None:
+    *_, last = replay(name)
+    assert last == Ended(cause=cause, message=message)
+
+
+@pytest.mark.parametrize(
+    ("words", "cause", "wait"),
+    [
+        ("unexpected status 403 Forbidden: no, url: https://x.invalid/v1, request id: 7", Cause.KEY_REFUSED, None),
+        ("unexpected status 401 Unauthorized: Missing bearer or basic authentication", Cause.NOT_LOGGED_IN, None),
+        ("unexpected status 404 Not Found: nothing here", Cause.MODEL_UNKNOWN, None),
+        ("unexpected status 507 Insufficient Storage: full", Cause.SERVER_ERROR, None),
+        ("unexpected status 400 Bad Request: Unsupported value", Cause.CRASHED, None),
+        ("The 'gpt-0' model is not supported when using Codex with a ChatGPT account.", Cause.MODEL_UNKNOWN, None),
+        ("You've hit your usage limit. Try again in 3 hours 12 minutes.", Cause.RATE_LIMITED, 11520.0),
+        ("stream disconnected before completion: Rate limit reached. Try again in 1.5s.", Cause.RATE_LIMITED, 1.5),
+        ("Quota exceeded. Check your plan and billing details.", Cause.KEY_REFUSED, None),
+        ("Selected model is at capacity. Please try a different model.", Cause.SERVER_ERROR, None),
+        ("Your access token could not be refreshed. Please log out and sign in again.", Cause.NOT_LOGGED_IN, None),
+        ("Codex ran out of room in the model's context window.", Cause.CRASHED, None),
+    ],
+)
+def test_what_codex_says_of_a_failed_turn(words: str, cause: Cause, wait: float | None) -> None:
+    (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": words}}))
+    assert isinstance(ended, Ended)
+    assert (ended.cause, ended.wait_secs) == (cause, wait)
+    assert ended.message == words.partition(", url:")[0]
+
+
+NOT_STARTED = (
+    "Error: thread/start: thread/start failed: error creating thread: Fatal error: Failed to initialize session: "
+)
+MCP = "required MCP servers failed to initialize: "
+
+
+@pytest.mark.parametrize(
+    ("errors", "cause", "message"),
+    [
+        (
+            "Error: thread/resume: thread/resume failed: no rollout found for thread id 01a1 (code -32600)\n",
+            Cause.SESSION_LOST,
+            "no rollout found for thread id 01a1",
+        ),
+        (
+            f"{NOT_STARTED}{MCP}agentd: timed out after 2s (code -32603)\n",
+            Cause.TOOLS_MISSING,
+            "agentd: timed out after 2s",
+        ),
+        (f"{NOT_STARTED}{MCP}own: gone; agentd: gone (code -32603)\n", Cause.TOOLS_MISSING, "agentd: gone"),
+        (
+            f"{NOT_STARTED}{MCP}own: gone (code -32603)\n",
+            Cause.CRASHED,
+            f"Failed to initialize session: {MCP}own: gone",
+        ),
+        (
+            "a warning\nError loading config.toml:\nconfig.toml:1:16: unclosed array\n  |\n",
+            Cause.CRASHED,
+            "Error loading config.toml: config.toml:1:16: unclosed array |",
+        ),
+    ],
+    ids=["session", "server", "two servers", "another server", "configuration"],
+)
+def test_why_no_turn_began(errors: str, cause: Cause, message: str) -> None:
+    assert ADAPTER.failure(1, errors) == Ended(cause=cause, message=message)
+
+
+def test_other_words_on_stderr_are_no_reason() -> None:
+    assert ADAPTER.failure(1, "WARNING: proceeding\nNo prompt provided via stdin.\n") is None
+
+
+def test_a_long_message_is_cut() -> None:
+    (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": "x" * 10_000}}))
+    assert isinstance(ended, Ended) and len(ended.message) == 300
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "plain text",
+        "[1, 2]",
+        "null",
+        "[" * 100_000,
+        '{"type":"thread.started"}',
+        '{"type":"thread.started","thread_id":""}',
+        '{"type":"thread.started","thread_id":7}',
+        '{"type":["turn.completed"]}',
+        '{"type":"turn.begun","usage":{}}',
+        '{"type":"item.completed"}',
+        '{"type":"item.completed","item":[]}',
+        '{"type":"item.completed","item":{"type":"agent_message","text":null}}',
+        '{"type":"item.completed","item":{"type":"mcp_tool_call","server":"agentd"}}',
+        '{"type":"item.completed","item":{"type":"file_change","changes":{}}}',
+        '{"type":"item.completed","item":{"type":"new_thing"}}',
+        '{"type":"error","message":"Reconnecting... 1/5 (unexpected status 401 Unauthorized)"}',
+    ],
+    ids=lambda line: line[:40],
+)
+def test_what_a_newer_version_may_say_is_passed_over(line: str) -> None:
+    assert list(ADAPTER.read(line)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ('{"type":"turn.completed"}', Ended()),
+        ('{"type":"turn.completed","usage":[]}', Ended()),
+        (
+            '{"type":"turn.completed","usage":{"input_tokens":true,"output_tokens":-1,"cached_input_tokens":"7"}}',
+            Ended(usage=Usage(of_session=True)),
+        ),
+        ('{"type":"turn.failed"}', Ended(cause=Cause.CRASHED, message="the turn failed")),
+        ('{"type":"turn.failed","error":"x"}', Ended(cause=Cause.CRASHED, message="the turn failed")),
+        (
+            '{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a"},3,{}]}}',
+            Did("tool", "edit a", False),
+        ),
+    ],
+)
+def test_half_an_event_is_still_that_event(line: str, event: Heard) -> None:
+    assert list(ADAPTER.read(line)) == [event]
+
+
+def test_a_prompt_names_the_tools_as_every_model_of_codex_finds_them() -> None:
+    assert ADAPTER.tool_name("create_proposal") == "mcp__agentd__create_proposal"
+
+
+def test_sessions_are_captured_and_cost_is_not_stated() -> None:
+    assert (ADAPTER.sessions, ADAPTER.final_event, ADAPTER.states_cost) == ("captured", True, False)

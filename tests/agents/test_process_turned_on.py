@@ -1,0 +1,168 @@
+"""Agents that turn on the process which watches them, and agents that say more than anybody can hear."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from agentd.agents import process
+from agentd.agents.process import Bounds, Ending, Outcome
+from running import DAEMON, IGNORE_TERM, ROOMY, Stage, python, wait_until
+
+KILL_THE_REAPER = "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)\n"
+DAEMON_WITH_A_CLEAN_CHILD = """
+ready, told = os.pipe()  # closed by exec: the child has its new environment
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            env = {name: value for name, value in os.environ.items() if name == "STAGE"}
+            print("clean", flush=True)
+            os.execve(sys.executable, [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], env)
+        os.close(told)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+os.close(told)
+os.read(ready, 1)
+"""
+KEEP_THE_REAPER_STOPPED = """
+reaper = os.getppid()
+if os.fork() == 0:
+    os.setsid()
+    while True:
+        os.kill(reaper, signal.SIGSTOP)
+        time.sleep(0.001)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def bounds(wall: float = 60, idle: float = 60) -> Bounds:
+    return Bounds(wall_secs=wall, idle_secs=idle, output_bytes=1 << 40)
+
+
+# --- more than can be heard ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["", "; break"], ids=["for ever", "once"])
+def test_the_wall_clock_holds_when_lines_come_faster_than_they_are_heard(stage: Stage, end: str) -> None:
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        stage.heard.append((stream, line, missing))
+        time.sleep(0.005)
+
+    code = f"import os\nwhile True: os.write(1, b'on and on and on\\n' * 50_000){end}"
+    start = time.monotonic()
+    outcome = stage.run(python(code), bounds=bounds(wall=2), hear=hear)
+    took = time.monotonic() - start
+    assert outcome.ending is Ending.WALL, "what was left out must not pass for all"
+    assert 0 < len(stage.heard) <= 401
+    assert took < 20, "to hear all of it would take minutes"
+    print(f"a wall of 2 s, over after {took:.1f} s")
+
+
+@pytest.mark.parametrize(
+    ("wall", "patience", "ending", "heard"),
+    [
+        (5.0, 10.0, Ending.EXITED, [b"up", b"asked", b"last"]),
+        (2.0, 0.0, Ending.WALL, [b"up", b"asked"]),
+    ],
+    ids=["in time", "too late"],
+)
+def test_last_words_of_an_agent_that_exited_before_its_wall_clock_are_heard_as_long_as_we_clear_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, wall: float, patience: float, ending: Ending, heard: list[bytes]
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", patience)
+    start = time.monotonic()
+
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        stage.heard.append((stream, line, missing))
+        if line == b"asked":
+            time.sleep(max(0.0, start + wall + 1.2 - time.monotonic()))
+
+    helper = "(trap 'printf \"asked\\nlast\\n\"; exit' TERM; echo up; while :; do sleep 0.02; done) & "
+    outcome = stage.run(["sh", "-c", helper + "sleep 0.5"], bounds=bounds(wall=wall), hear=hear)
+    assert (outcome.ending, stage.lines) == (ending, heard)
+
+
+def test_half_a_line_is_heard_though_the_clock_has_ended_the_agent(stage: Stage) -> None:
+    outcome = stage.run(["sh", "-c", "printf 'half a line'; exec sleep 600"], bounds=bounds(wall=1))
+    assert (outcome.ending, stage.lines) == (Ending.WALL, [b"half a line"])
+
+
+# --- the reaper killed -----------------------------------------------------------------------------------------------
+
+
+def test_an_agent_that_kills_its_reaper_leaves_no_daemon(stage: Stage) -> None:
+    outcome = stage.run(python(IGNORE_TERM + DAEMON + KILL_THE_REAPER))
+    assert stage.lines == [b"daemon up"]
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
+
+
+def test_what_a_daemon_has_started_without_our_variable_is_ended_with_it(stage: Stage) -> None:
+    stage.run(python(IGNORE_TERM + DAEMON_WITH_A_CLEAN_CHILD + KILL_THE_REAPER))
+    assert stage.lines == [b"clean"]
+
+
+def test_a_killed_reaper_costs_nobody_else_s_processes_their_life(stage: Stage, tmp_path: Path) -> None:
+    other = Stage(tmp_path)
+    outcomes: list[Outcome] = []
+    code = "echo up; while [ ! -e go ]; do sleep 0.05; done; exit 3"
+    beside = threading.Thread(target=lambda: outcomes.append(other.run(["sh", "-c", code])))
+    beside.start()
+    try:
+        wait_until(lambda: other.lines == [b"up"], "the other agent is up")
+        with subprocess.Popen(["sleep", "600"], start_new_session=True) as ours:
+            stage.run(python(IGNORE_TERM + DAEMON + KILL_THE_REAPER))
+            assert ours.poll() is None
+            ours.kill()
+    finally:
+        (tmp_path / "go").touch()
+        beside.join()
+    assert [outcome.exit_code for outcome in outcomes] == [3]
+
+
+# --- the reaper stopped ----------------------------------------------------------------------------------------------
+
+
+def test_a_stopped_reaper_is_woken_to_do_its_work(stage: Stage) -> None:
+    mark = stage.folder / "ended"
+    outcome = stage.run(["sh", "-c", "kill -STOP $PPID; sleep 600"], bounds=bounds(idle=1), mark=mark)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.IDLE, -signal.SIGTERM, True)
+    assert mark.exists()
+
+
+def test_a_reaper_that_is_kept_stopped_holds_the_lock_no_longer_than_the_run(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", 1.0)
+    path = stage.folder / "lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        outcome = stage.run(python(IGNORE_TERM + KEEP_THE_REAPER_STOPPED), bounds=bounds(idle=1), lock=lock)
+    finally:
+        os.close(lock)
+    assert (outcome.ending, outcome.is_gone) == (Ending.IDLE, True)
+    with path.open() as again:
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_ctrl_c_ends_an_agent_that_keeps_its_reaper_stopped(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_PATIENCE", 1.0)
+
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stage.run(python(IGNORE_TERM + "print('up', flush=True)\n" + KEEP_THE_REAPER_STOPPED), bounds=ROOMY, hear=hear)

@@ -1,0 +1,144 @@
+"""Bytes of the first request to the model: as agentd starts each CLI for a step, beside that CLI's default invocation.
+
+Both ask the same with the same MCP server at hand, in the same project, against the scripted model. Ours may be at
+most half of the default one's.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from agentd.calls import attempts
+from agentd.change import entry
+from agentd.errors import AgentdError
+from agentd.project import find_project
+from loopback import clis
+from loopback.claude_api import ClaudeApi
+from loopback.claude_home import KEY as CLAUDE_KEY
+from loopback.claude_home import claude_home
+from loopback.codex_api import CodexApi
+from loopback.codex_home import KEY as CODEX_KEY
+from loopback.codex_home import codex_home, entry_of
+from loopback.gemini_api import GeminiApi
+from loopback.gemini_home import gemini_home
+from loopback.model import Api, Model, Scenario, Turn, running
+from support import AGENTD, Box
+from working import at_work, challenging, planning, settle
+
+LIMIT = 0.5
+PROMPT = "Write the proposal."
+SERVER = {"command": AGENTD, "args": ["mcp"]}  # as `agentd init` registers it for a person's own sessions
+ROLES = "".join(f'{role} = "{{name}}"\n' for role in ("planner", "challenger", "implementer", "reviewer"))
+SETTINGS = f"""schema_version = 1
+[workflow]
+script_retries = 0
+[roles]
+{ROLES}
+[agents.{{name}}]
+command = {{program}}
+env = {{env}}
+[[agents.{{name}}.models]]
+id = "one"
+model = "{{model}}"
+complexity = ["low", "medium", "high", "critical"]
+"""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """`lay_out` makes the home; `default` is the argument list of a person's own headless run in the project."""
+
+    name: str
+    model: str
+    api: Api
+    lay_out: Callable[[Path, Scenario], object]
+    default: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+
+
+CLIS = (
+    Cli(
+        "claude",
+        "claude-sonnet-4-5",
+        ClaudeApi(),
+        lambda home, scenario: claude_home(home, scenario, servers={"agentd": SERVER}),
+        ("-p", "--model", "claude-sonnet-4-5"),
+        ((CLAUDE_KEY, "a-dummy-key"),),
+    ),
+    Cli(
+        "gemini",
+        "gemini-2.5-pro",
+        GeminiApi(),
+        lambda home, scenario: gemini_home(home, scenario, mcpServers={"agentd": SERVER}),
+        ("--model", "gemini-2.5-pro"),
+        (("GEMINI_CLI_TRUST_WORKSPACE", "true"),),
+    ),
+    *(
+        Cli(
+            "codex",
+            name,
+            CodexApi(),
+            lambda home, scenario: codex_home(home, scenario, entry_of("agentd", **SERVER)),
+            ("exec", "--json", "--skip-git-repo-check", "--model", name, "-"),
+            ((CODEX_KEY, "a-dummy-key"),),
+        )
+        for name in ("gpt-5.5", "gpt-6-sol")  # they get their tools in different ways
+    ),
+)
+
+
+def asked_first(scenario: Scenario) -> int:
+    assert scenario.asked, "it asked the model nothing"
+    return scenario.asked[0].size
+
+
+def default(cli: Cli, model: Model, box: Box) -> int:
+    scenario = model.scenario(cli.api, Turn(text="Done."))
+    cli.lay_out(box.home, scenario)
+    argv = [clis.need(cli.name), *cli.default]
+    env = {**box.env, **dict(cli.env)}
+    subprocess.run(argv, cwd=box.root, env=env, input=PROMPT, capture_output=True, text=True, timeout=120, check=False)
+    return asked_first(scenario)
+
+
+def ours(cli: Cli, model: Model, box: Box, step: str) -> int:
+    scenario = model.scenario(cli.api, Turn(text="Done."))
+    cli.lay_out(box.home, scenario)
+    names = json.dumps([name for name, _ in cli.env])
+    program = json.dumps(clis.need(cli.name))
+    settle(box, SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
+    change = entry.create(find_project(), f"a-{step}", "Let people sign in")
+    with at_work(change) as run, contextlib.suppress(AgentdError):
+        make = planning if step == "planning" else challenging
+        attempts.perform(run, make(run, prompt=PROMPT, effect=None))
+    return asked_first(scenario)
+
+
+def main() -> int:
+    clis.isolate()
+    worst = 0.0
+    for cli in CLIS:
+        with tempfile.TemporaryDirectory() as folder, running() as model:
+            box = Box(Path(folder, "notes-service"), Path(folder, "home"))
+            box.write("agentd/config.toml", "schema_version = 1\n")
+            box.commit()
+            os.environ.update({**box.env, **dict(cli.env)})
+            os.chdir(box.root)
+            usual = default(cli, model, box)
+            for step in ("planning", "judging"):
+                size = ours(cli, model, box, step)
+                worst = max(worst, size / usual)
+                print(f"{cli.name:7} {step:9} {size:7} of {usual:7} bytes: {size / usual:.2f} (at most {LIMIT})")
+            os.chdir("/")
+    return 1 if worst > LIMIT else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

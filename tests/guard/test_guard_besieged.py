@@ -1,0 +1,254 @@
+"""The guard when the agent goes for the guard itself, for names nobody can write, and for the copies."""
+
+import os
+import signal
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentd.guard import Guard, Watched, finding_of
+from agentd.guard.looking import folder
+from support import Box
+from yard import OWN, Yard, at_work, settled, told
+
+
+@pytest.fixture
+def yard(project: Box, tmp_path: Path) -> Yard:
+    """As in real life: the guard's folder lies in the local room."""
+    yard = at_work(project, tmp_path)
+    yard.folder = Path(yard.change.project.in_room("runs", "token", "guard"))
+    return yard
+
+
+EDIT = "Path('agentd/config.toml').write_text('mine'); Path('.git/hooks/pre-commit').write_text('evil')\n"
+GONE = {
+    "the room": ("shutil.rmtree('.git/agentd')", ".git/agentd", "deleted"),
+    "the runs": ("shutil.rmtree('.git/agentd/runs')", ".git/agentd/runs/token/guard", "deleted"),
+    "a link for the room": (
+        "shutil.rmtree('.git/agentd'); os.mkdir('../outside'); os.symlink('../../outside', '.git/agentd')",
+        ".git/agentd",
+        "deleted",
+    ),
+    "a link for the runs": (
+        "os.rename('.git/agentd/runs', '../outside'); os.symlink('../../../outside', '.git/agentd/runs')",
+        ".git/agentd/runs/token/guard",
+        "changed",
+    ),
+    "a file for the folder": (
+        "p = '.git/agentd/runs/token/guard'; shutil.rmtree(p); Path(p).write_text('x')",
+        ".git/agentd/runs/token/guard",
+        "deleted",
+    ),
+    "call.json": ("os.unlink('.git/agentd/runs/token/guard/call.json')", ".git/agentd/runs/token/guard", "deleted"),
+    "folders for files": (
+        "for n in ('store', 'mirror.json'): p = f'.git/agentd/runs/token/guard/{n}'; os.unlink(p); os.mkdir(p)",
+        ".git/agentd/runs/token/guard",
+        "changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(yard: Yard, name: str, tmp_path: Path) -> None:
+    code, path, what = GONE[name]
+    before = yard.everything()
+    guard = yard.guard()
+    yard.agent(EDIT + code)
+    assert guard.is_open
+    outside = sorted((tmp_path / "outside").rglob("*"))
+    watched = guard.after()
+    assert yard.everything() == before
+    assert [(one.path, one.what) for one in watched.put_back] == [
+        (path, what),
+        (".git/hooks/pre-commit", "created"),
+        ("agentd/config.toml", "changed"),
+    ]
+    own, hook, config = watched.put_back
+    assert own.kept == ""
+    assert (yard.kept(hook).read_text(), yard.kept(config).read_text()) == ("evil", "mine")
+    assert sorted((tmp_path / "outside").rglob("*")) == outside, "nothing is written through a link"
+    later = yard.guard(call=False)
+    assert later.is_open
+    assert later.finish_cut(None) == watched, "another process can tell it too"
+    guard.close()
+    assert not yard.guard(call=False).is_open
+    assert yard.watched("pass") == Watched()
+
+
+def test_a_deleted_room_is_told_as_what_it_is(yard: Yard) -> None:
+    [told] = yard.watched("shutil.rmtree('.git/agentd')").put_back
+    found = finding_of(told, "codex")
+    assert found.title == ".git/agentd was deleted by codex, which may not do that"
+    assert "put back as it was" not in found.what
+    assert "journal and transcripts" in found.what
+
+
+def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard: Yard) -> None:
+    before = yard.everything()
+    guard = yard.guard()
+    yard.agent(EDIT + "shutil.rmtree('.git/agentd')")
+    with guard.own_write(yard.change.folder / "STATE.yaml"):
+        assert yard.guard(call=False).is_open, "killed here, a later run goes on"
+    assert [one.path for one in yard.guard(call=False).finish_cut(None).put_back] == [
+        ".git/agentd",
+        ".git/hooks/pre-commit",
+        "agentd/config.toml",
+    ]
+    assert yard.everything() == before
+
+
+def test_our_own_write_follows_no_planted_link(yard: Yard, tmp_path: Path) -> None:
+    before = yard.everything()
+    guard = yard.guard()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "STATE.yaml").write_text("precious")
+    yard.agent(f"os.rename('{OWN}', '../stolen'); os.symlink({str(outside)!r}, '{OWN}')")
+    with guard.own_write(yard.change.folder / "STATE.yaml"):
+        yard.change.update(lambda old: replace(old, description="ours"))
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("STATE.yaml", "precious")]
+    paths = {one.path for one in told(guard).put_back}
+    assert f"{OWN}/STATE.yaml" in paths
+    assert yard.change.read().description == "ours"
+    assert set(yard.everything()) == set(before)
+
+
+def test_no_path_leads_up_and_out(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    with pytest.raises(OSError, match="out of its root"), folder(str(tmp_path / "in"), "../in"):
+        pass
+
+
+# Names
+
+
+def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_letters(yard: Yard) -> None:
+    code = "open(b'agentd/changes/other/\\xff\\n\\x1b.md', 'w').write('evil')\nopen(b'src/\\xfe.py', 'w').write('x')"
+    guard = yard.guard(judge=True)
+    yard.agent(code)
+    watched = told(guard)
+    name = r"agentd/changes/other/\xff\u000A\u001B.md"
+    [trespass] = watched.put_back
+    assert (trespass.path, trespass.kept.rpartition("tree/")[2]) == (name, name)
+    assert watched.changed == (name, r"src/\xfe.py")
+    assert not os.path.exists(b"agentd/changes/other/\xff\n\x1b.md")
+    kept = os.fsencode(yard.box.root / ".git/agentd/kept/add-oauth")
+    assert [names for _, _, names in os.walk(kept) if names] == [[b"\xff\n\x1b.md"]]
+    finding = replace(finding_of(trespass, "codex"), id="G1")
+    yard.change.update(lambda old: replace(old, findings=(finding,)))
+    assert yard.change.read().findings == (finding,)
+
+
+# Told until it is recorded
+
+
+def test_what_was_put_back_is_told_again_until_it_is_recorded_and_nothing_twice_put_back(yard: Yard) -> None:
+    guard = yard.guard(judge=True)
+    yard.agent("Path('agentd/config.toml').write_text('mine'); Path('src/app.py').write_text('1')")
+    watched = guard.after()
+    assert watched.changed == ("agentd/config.toml", "src/app.py")
+    assert guard.is_open
+    (yard.box.root / "agentd/config.toml").write_text("a person's\n")
+    assert guard.after() == watched
+    later = yard.guard(call=False)
+    assert later.finish_cut(None) == watched, "as if agentd was killed before it wrote the findings"
+    assert (yard.box.root / "agentd/config.toml").read_text() == "a person's\n"
+    later.close()
+    assert not later.is_open
+    assert yard.guard(call=False).finish_cut(None) == Watched()
+
+
+CUT = """
+import resource, signal, sys
+from pathlib import Path
+from agentd.change.entry import open_change
+from agentd.guard import Guard
+from agentd.project import find_project
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # a file that grows too large is the end
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+Guard(open_change(find_project(), "add-oauth"), Path(sys.argv[1])).finish_cut(None)
+"""
+
+
+def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: Yard) -> None:
+    (yard.box.root / "agentd/big.bin").write_bytes(bytes(400_000))
+    before = yard.everything()
+    yard.guard()
+    code = "shutil.rmtree('agentd/archive'); Path('agentd/big.bin').unlink(); Path('agentd/specs/auth.md').unlink()"
+    yard.agent(code)
+    assert yard.box.python(CUT, str(yard.folder)).code == -signal.SIGXFSZ
+    assert (yard.box.root / "agentd/archive").exists(), "it had begun"
+    assert not (yard.box.root / "agentd/specs/auth.md").exists(), "it had not ended"
+    found = yard.guard(call=False).finish_cut(None).put_back
+    assert sorted(one.path for one in found) == ["agentd/archive", "agentd/big.bin", "agentd/specs/auth.md"]
+    assert yard.everything() == before, "and nothing half done"
+
+
+# Copies
+
+
+def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: Yard) -> None:
+    yard.guard()
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in yard.folder.iterdir()} == {
+        "call.json": 0o600,
+        "mirror.json": 0o600,
+        "store": 0o600,
+    }
+
+
+FORGE = "p = Path('.git/agentd/runs/token/guard/store'); p.write_bytes(p.read_bytes().replace(b'# Auth', b'# Evil'))\n"
+
+
+def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: Yard) -> None:
+    found = yard.watched(FORGE + "Path('agentd/specs/auth.md').write_text('mine')").put_back
+    assert [(one.path, one.what) for one in found] == [
+        (".git/agentd/runs/token/guard", "changed"),
+        ("agentd/specs/auth.md", "changed"),
+    ]
+    assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n"
+    assert "tampered with, so the committed version" in finding_of(found[1], "codex").what
+
+
+def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_told(yard: Yard) -> None:
+    hook = yard.box.root / ".git/hooks/commit-msg"
+    hook.write_text("# Auth\n")
+    found = yard.watched(FORGE + "Path('.git/hooks/commit-msg').write_text('mine')").put_back
+    assert found[1][:3] == (".git/hooks/commit-msg", "changed", "")
+    assert hook.read_text() == "mine"
+    assert "could not be put back, because its copy was tampered with" in finding_of(found[1], "codex").what
+
+
+def test_copies_that_were_touched_are_not_used_for_the_next_call(yard: Yard) -> None:
+    yard.watched(FORGE)
+    [told] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
+    assert (told.path, told.note) == ("agentd/specs/auth.md", "")
+    assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n"
+
+
+def test_a_forged_table_of_copies_counts_for_nothing(yard: Yard) -> None:
+    code = (
+        "import json; p = Path('.git/agentd/runs/token/guard/mirror.json'); rows = json.loads(p.read_text())\n"
+        "rows['git'] = {}; rows['tree'] = {}; p.write_text(json.dumps(rows))\n"
+    )
+    before = yard.everything()
+    found = yard.watched(EDIT + code).put_back
+    assert [one.path for one in found] == [
+        ".git/agentd/runs/token/guard",
+        ".git/hooks/pre-commit",
+        "agentd/config.toml",
+    ]
+    assert yard.everything() == before
+    settled()
+    assert yard.watched("pass") == Watched()
+
+
+def test_an_open_guard_holds_one_file_and_a_closed_one_none(yard: Yard) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    guards: list[Guard] = []
+    for _ in range(3):
+        guards.append(yard.guard())
+        guards[-1].after()
+        guards[-1].close()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,301 @@
+"""The guard while others are at work: other runs with guards of their own, a person, git, agentd in another place."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.git import GitFailed
+from agentd.guard import Guard, Watched
+from support import Box
+from yard import OWN, Yard, at_work, settled, told
+
+
+@pytest.fixture
+def yard(project: Box, tmp_path: Path) -> Yard:
+    return at_work(project, tmp_path)
+
+
+# Two runs at once
+
+
+@contextmanager
+def run_of(change: Change) -> Iterator[Guard]:
+    """A run of a change with its guard, its call begun."""
+    with change.running(f"agentd impl {change.id}") as held:
+        guard = Guard(change, Path(change.project.in_room("runs", held.token, "guard")))
+        guard.before()
+        yield guard
+
+
+@contextmanager
+def two(yard: Yard, meanwhile: str) -> Iterator[tuple[Guard, Guard]]:
+    """The second run begins when the first one's agent has done that."""
+    with ExitStack() as both:
+        first = both.enter_context(run_of(yard.change))
+        yard.agent(meanwhile)
+        settled()
+        yield first, both.enter_context(run_of(entry.open_change(yard.change.project, "other")))
+
+
+PLANTED = {
+    "a new hook": ("Path('.git/hooks/pre-commit').write_text('evil')", ".git/hooks/pre-commit"),
+    "a changed hook": ("Path('.git/hooks/commit-msg').write_text('evil')", ".git/hooks/commit-msg"),
+    "a deleted hook": ("os.unlink('.git/hooks/commit-msg')", ".git/hooks/commit-msg"),
+    "a folder": ("os.makedirs('.git/hooks/lib/a'); Path('.git/hooks/lib/a/b').write_text('evil')", ".git/hooks/lib"),
+    "git's settings": ("subprocess.run(['git', 'config', 'core.fsmonitor', 'x'], check=True)", ".git/config"),
+    "the user's settings": (
+        "Path.home().joinpath('.config/agentd/config.toml').write_text('evil')",
+        "~/.config/agentd/config.toml",
+    ),
+    "the configuration": ("Path('agentd/config.toml').write_text('evil')", "agentd/config.toml"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_second_run_does_not_bring_back_what_the_first_one_s_guard_took_away(yard: Yard, name: str) -> None:
+    code, path = PLANTED[name]
+    before = yard.everything()
+    with two(yard, code) as (first, second):
+        assert [one.path for one in told(first).put_back] == [path]
+        assert yard.everything() == before
+        assert told(second) == Watched()
+    assert yard.everything() == before
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_second_run_that_ends_first_leaves_it_to_the_first_and_blames_nobody(yard: Yard, name: str) -> None:
+    code, path = PLANTED[name]
+    before = yard.everything()
+    with two(yard, code) as (first, second):
+        assert told(second) == Watched()
+        assert [one.path for one in told(first).put_back] == [path]
+    assert yard.everything() == before
+
+
+def test_what_the_second_agent_makes_of_it_is_its_own_trespass_and_goes_back_to_how_it_was(yard: Yard) -> None:
+    before = yard.everything()
+    with two(yard, "Path('.git/hooks/commit-msg').write_text('evil')") as (first, second):
+        yard.agent("Path('.git/hooks/commit-msg').write_text('worse')")
+        assert [one.path for one in told(second).put_back] == [".git/hooks/commit-msg"]
+        assert yard.everything() == before
+        assert told(first) == Watched()
+    assert yard.everything() == before
+
+
+def test_a_killed_second_run_s_guard_knows_it_too(yard: Yard) -> None:
+    before = yard.everything()
+    other = entry.open_change(yard.change.project, "other")
+    with two(yard, "Path('.git/hooks/pre-commit').write_text('evil')") as (first, second):
+        told(first)
+        folder = next(
+            path for path in Path(other.project.in_room("runs")).glob("*/guard") if (path / "call.json").exists()
+        )
+        assert Guard(other, folder).finish_cut(None) == Watched()
+        second.close()
+    assert yard.everything() == before
+
+
+def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: Yard) -> None:
+    with yard.change.running("agentd impl add-oauth") as held:
+        folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
+        yard.box.write("Makefile", "test:\n")
+        yard.folder = folder
+        first = yard.guard("make", may_edit=lambda path: path == "Makefile")
+        yard.agent("Path('Makefile').write_text('by right')")
+        yard.folder = folder.parent.parent / "second" / "guard"
+        second = yard.guard("make")
+        yard.agent("Path('Makefile').write_text('mine')")
+        assert [one.path for one in told(second).put_back] == ["Makefile"]
+        assert (yard.box.root / "Makefile").read_text() == "by right"
+        assert told(first) == Watched()
+
+
+def test_what_a_run_that_is_over_had_found_does_not_count(yard: Yard) -> None:
+    with yard.change.running("agentd impl add-oauth") as held:
+        yard.folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
+        yard.guard()  # killed here
+    hook = yard.box.root / ".git/hooks/commit-msg"
+    hook.write_text("a person's")
+    with run_of(entry.open_change(yard.change.project, "other")) as guard:
+        yard.agent("Path('.git/hooks/commit-msg').write_text('mine')")
+        told(guard)
+    assert hook.read_text() == "a person's"
+
+
+# The project in force lies in another work tree
+
+
+@pytest.fixture
+def linked(yard: Yard, tmp_path: Path) -> Change:
+    tree = tmp_path / "linked"
+    yard.box.git("worktree", "add", "-q", "-b", "agentd/add-oauth", str(tree))
+    return Change(yard.change.project, "add-oauth", str(tree), tree / OWN)
+
+
+def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(yard: Yard, linked: Change) -> None:
+    before = yard.everything()
+    guard = Guard(linked, yard.folder)
+    guard.before()
+    yard.agent(
+        "Path('agentd/config.toml').write_text('mine'); Path('agentd/specs/auth.md').unlink()\n"
+        f"Path('agentd/changes/other/STATE.yaml').write_text('x'); Path('{OWN}/proposal.md').write_text('x')\n"
+        "Path('src/app.py').write_text('x')"
+    )
+    found = told(guard).put_back
+    names = ("changes/add-oauth/proposal.md", "changes/other/STATE.yaml", "config.toml", "specs/auth.md")
+    assert [one.path for one in found] == [f"../notes-service/agentd/{name}" for name in names]
+    assert yard.everything() == before
+    assert (yard.box.root / "src/app.py").read_text() == "x", "that tree's code is somebody else's"
+
+
+def test_agentd_at_work_there_and_another_branch_checked_out_there_are_left_alone(yard: Yard, linked: Change) -> None:
+    box = yard.box
+    box.git("switch", "-q", "-c", "next")
+    box.write("agentd/config.toml", "schema_version = 1\n# next\n")
+    box.commit("next")
+    box.git("switch", "-q", "main")
+    settled()
+    guard = Guard(linked, yard.folder)
+    guard.before()
+    with entry.open_change(yard.change.project, "other").writing():
+        box.write("agentd/changes/other/tasks.md", "by right")
+    box.git("switch", "-q", "next")
+    yard.agent("Path('agentd/prompts/challenge.md').write_text('Pass.')")
+    assert [one.path for one in told(guard).put_back] == ["../notes-service/agentd/prompts/challenge.md"]
+    assert (box.root / "agentd/config.toml").read_text().endswith("# next\n")
+    assert (box.root / "agentd/changes/other/tasks.md").read_text() == "by right"
+
+
+# git's settings
+
+
+HONEST = {
+    "a branch": "git config branch.feature.remote origin; git config branch.feature.merge refs/heads/feature",
+    "push -u": "git push -q -u origin HEAD:refs/heads/new",
+    "a remote": "git remote add upstream https://example.invalid/x.git; git config remote.origin.prune true",
+    "a name": "git config user.name Somebody; git config pull.rebase true; git config init.defaultBranch trunk",
+    "a comment": "echo '# hello' >> .git/config",
+}
+BAD = {
+    "a program": "git config core.sshCommand ./x",
+    "an alias": "git config alias.st '!x'",
+    "a filter": "git config filter.x.clean x",
+    "hooks": "git config core.hooksPath .evil",
+    "an include": "git config include.path ../evil",
+    "another address": "git config remote.origin.url https://evil.invalid/x.git",
+    "a second address": "git config --add remote.origin.url https://evil.invalid/x.git",
+    "an address to push to": "git config remote.origin.pushurl https://evil.invalid/x.git",
+    "no address": "git config --unset remote.origin.url",
+    "rewritten addresses": "git config url.https://evil.invalid/.insteadOf https://",
+    "a remote's program": "git config remote.origin.uploadpack ./x",
+    "a new remote's program": "git config remote.x.receivepack ./x",
+    "an address that runs": "git config remote.x.url 'ext::sh -c x'",
+    "a branch led elsewhere": "git config branch.main.pushRemote https://evil.invalid/x.git",
+    "a helper": "git config credential.helper '!x'",
+    "a merge": "git config branch.main.mergeoptions '-s evil'",
+    "a template": "git config init.templateDir evil",
+    "both": "git config branch.feature.remote origin; git config core.editor x",
+    "no settings at all": "echo '[' >> .git/config",
+    "rights": "chmod 666 .git/config",
+}
+
+
+@pytest.fixture
+def connected(yard: Yard, tmp_path: Path) -> Path:
+    yard.box.git("init", "-q", "--bare", str(tmp_path / "origin.git"))
+    yard.box.git("remote", "add", "origin", str(tmp_path / "origin.git"))
+    yard.box.git("push", "-q", "-u", "origin", "main")
+    return yard.box.root / ".git/config"
+
+
+def shell(code: str) -> str:
+    return f"subprocess.run({code!r}, shell=True, check=True)"
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_settings_of_git_that_run_and_redirect_nothing_may_change(yard: Yard, connected: Path, name: str) -> None:
+    before = connected.read_bytes()
+    assert yard.watched(shell(HONEST[name])) == Watched()
+    assert connected.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_settings_of_git_that_run_or_redirect_something_are_put_back_whole(
+    yard: Yard, connected: Path, name: str
+) -> None:
+    before = connected.read_bytes(), connected.stat().st_mode
+    [trespass] = yard.watched(shell(BAD[name])).put_back
+    assert (trespass.path, trespass.what) == (".git/config", "changed")
+    assert (connected.read_bytes(), connected.stat().st_mode) == before
+
+
+# trust.json
+
+
+def trusts(yard: Yard, *repositories: str) -> Path:
+    item = {"checks.tests": [{"hash": "sha256:1", "at": "2026-01-01T00:00:00Z", "text": "make"}]}
+    data = {"version": 1, "repositories": {name: {"": item} for name in repositories}}
+    path = yard.user / "trust.json"
+    path.write_text(json.dumps(data, indent=2) + "\n")
+    path.chmod(0o600)
+    settled()
+    return path
+
+
+def test_trust_given_meanwhile_in_another_repository_stays(yard: Yard, tmp_path: Path) -> None:
+    path = trusts(yard, yard.change.project.repo.common)
+    other = tmp_path / "other"
+    other.mkdir()
+    yard.box.git("init", "-q", cwd=other)
+    (other / "Makefile").write_text("test:\n\ttrue\n")
+    guard = yard.guard()
+    assert yard.box.agentd("init", cwd=other).code == 0
+    assert told(guard) == Watched()
+    assert str(other) in path.read_text()
+
+
+def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: Yard) -> None:
+    common = yard.change.project.repo.common
+    path = trusts(yard, common, "/elsewhere/.git")
+    was = json.loads(path.read_text())
+    code = (
+        "import json; p = Path.home() / '.config/agentd/trust.json'; d = json.loads(p.read_text())\n"
+        f"d['repositories'][{common!r}]['']['checks.evil'] = []; d['repositories']['/new/.git'] = {{}}\n"
+        "p.write_text(json.dumps(d))"
+    )
+    [trespass] = yard.watched(code).put_back
+    assert (trespass.path, trespass.what) == ("~/.config/agentd/trust.json", "changed")
+    assert "evil" in yard.kept(trespass).read_text()
+    was["repositories"]["/new/.git"] = {}
+    assert json.loads(path.read_text()) == was
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 2, "repositories": {}}'])
+def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: Yard, text: str) -> None:
+    path = trusts(yard, yard.change.project.repo.common, "/elsewhere/.git")
+    before = path.read_bytes()
+    [trespass] = yard.watched(f"Path.home().joinpath('.config/agentd/trust.json').write_text({text!r})").put_back
+    assert trespass.path == "~/.config/agentd/trust.json"
+    assert path.read_bytes() == before
+
+
+# Judges
+
+
+def test_a_judge_that_commits_has_changed_something(yard: Yard) -> None:
+    code = "subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)"
+    assert yard.watched(code, judge=True) == Watched(changed=("HEAD",))
+    assert yard.watched(code) == Watched(), "a maker may"
+
+
+def test_a_judge_that_makes_an_empty_repository_has_changed_that_folder(yard: Yard) -> None:
+    assert yard.watched("subprocess.run(['git', 'init', '-q', 'sub'], check=True)", judge=True).changed == ("sub",)
+    with pytest.raises(GitFailed, match="sub is a git repository of its own without a commit") as stop:
+        yard.guard(judge=True)
+    assert stop.value.hint.startswith("commit something in sub, remove it, or name it in .gitignore")

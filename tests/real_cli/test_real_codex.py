@@ -1,0 +1,257 @@
+"""Codex itself at work for agentd, with a scripted model instead of OpenAI's."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd import events
+from agentd.calls import attempts
+from agentd.calls.work import Done
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Call as Counted
+from agentd.errors import AgentFailed, SessionLost
+from agentd.project import find_project
+from agentd.terms import Role
+from agentd.tools.table import Stage
+from loopback import clis, recording
+from loopback.codex_api import CodexApi, Elsewhere
+from loopback.codex_home import KEY, before_our_server, codex_home, own_server
+from loopback.model import Call, Model, Request, Scenario, Turn
+from stages import example_arguments
+from support import Box
+from working import ROLES, at_work, challenging, planning, settle, told
+
+PROPOSE = Turn(calls=(Call("create_proposal", example_arguments()["create_proposal"]),))
+APPROVE = Turn(calls=(Call("append_review", {"verdict": "APPROVED", "summary": "It holds.", "findings": []}),))
+DONE = Turn(text="Done.")
+WRITE = Turn(calls=(Elsewhere("exec_command", {"cmd": "echo x > made.txt; ls made.txt"}),))
+SETTINGS = """schema_version = 1
+[workflow]
+retry_delay_secs = 0.05
+script_retries = 0
+[agents.codex]
+command = "{program}"
+env = ["{key}"]
+[[agents.codex.models]]
+id = "only"
+model = "gpt-5.5"
+complexity = ["low", "medium", "high", "critical"]
+reasoning = "high"
+"""
+
+
+def seat(box: Box, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Change:
+    """A change whose every role is Codex's, with the person's key in the environment."""
+    monkeypatch.setenv(KEY, "a-dummy-key")
+    settle(box, SETTINGS.format(program=clis.need("codex"), key=KEY) + ROLES.replace("play", "codex") + more)
+    return entry.create(find_project(), "add-oauth", "Let people sign in")
+
+
+def plan(change: Change, **other: Any) -> Done:
+    with at_work(change) as run:
+        return attempts.perform(run, planning(run, **other))
+
+
+def seen(request: Request) -> str:
+    """What the model gets to see."""
+    return json.dumps(request.body["input"])
+
+
+def tokens(call: Counted) -> tuple[int, int, int]:
+    return call.tokens_in, call.tokens_cached, call.tokens_out
+
+
+def test_a_planning_step_writes_its_file_through_the_server(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = replace(PROPOSE, text="I begin.", tokens_in=3448, cached=1664, tokens_out=8)
+    scenario = model.scenario(CodexApi(), first, replace(DONE, tokens_in=4000, cached=3448, tokens_out=5))
+    codex_home(project.home, scenario)
+    change = seat(project, monkeypatch)
+    done = plan(change)
+    recording.keep("codex", "propose", change, project)
+    assert (change.folder / "proposal.md").is_file()
+    assert done.text == "I begin.\nDone.\n"
+    (call,) = change.read().llm_calls
+    assert tokens(call) == (7448, 5112, 13)
+    assert call.session == done.session and done.session
+    request = scenario.asked[0]
+    assert request.headers["authorization"] == "Bearer a-dummy-key"
+    assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.5", "high")
+    assert "Write the proposal." in seen(request)
+    assert "nobody can answer a question" in seen(request)
+    assert not list(Path(change.project.in_room("runs")).iterdir())  # where its instructions were
+
+
+def test_a_tool_of_another_stage_is_refused_and_so_is_a_wrong_call(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Turn(calls=(Call("create_proposal", {}),))
+    scenario = model.scenario(CodexApi(), APPROVE, wrong, PROPOSE, DONE)
+    codex_home(project.home, scenario)
+    change = seat(project, monkeypatch)
+    with at_work(change) as run:
+        attempts.perform(run, planning(run))
+        assert not (run.folder / "report.json").exists()
+    recording.keep("codex", "refusals", change, project)
+    assert "unsupported call" in seen(scenario.asked[1])
+    assert "the field summary is missing" in seen(scenario.asked[2])
+    did = [(one.text, one.ok) for one in told(change, events.AgentActivity) if one.ok is not None]
+    assert did == [("create_proposal", False), ("create_proposal", True)]
+
+
+def test_a_judge_reports_and_cannot_write(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = model.scenario(CodexApi(), WRITE, APPROVE, DONE)
+    codex_home(project.home, scenario)
+    change = seat(project, monkeypatch)
+    with at_work(change) as run:
+        attempts.perform(run, challenging(run))
+        assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
+    recording.keep("codex", "judge", change, project)
+    assert not (project.root / "made.txt").exists()
+    assert "made.txt: Read-only file system" in seen(scenario.asked[1])
+
+
+def test_a_maker_of_code_writes(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex_home(project.home, model.scenario(CodexApi(), WRITE, DONE))
+    change = seat(project, monkeypatch)
+    made = project.root / "made.txt"
+    plan(change, step="implement", role=Role.IMPLEMENTER, stage=Stage.IMPLEMENT, effect=made.is_file)
+    recording.keep("codex", "implement", change, project)
+    assert made.read_text() == "x\n"
+
+
+def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = (
+        model.scenario(CodexApi(), replace(DONE, text=f"Answer {number}.", tokens_in=3448, cached=1664, tokens_out=8))
+        for number in (1, 2, 3)
+    )
+    codex_home(project.home, first)
+    change = seat(project, monkeypatch)
+    session = plan(change, prompt="The first words.", effect=None).session
+    for scenario, round_ in ((second, 1), (third, 2)):
+        codex_home(project.home, scenario)
+        done = plan(change, step="reproposal", round=round_, prompt="More words.", effect=None, resume=session)
+        assert done.session == session
+    recording.keep("codex", "resumed", change, project)
+    (request,) = second.asked
+    assert all(words in seen(request) for words in ("The first words.", "Answer 1.", "More words."))
+    assert [tokens(call) for call in change.read().llm_calls] == [(3448, 1664, 8)] * 3
+
+
+@pytest.mark.parametrize("session", ["01a1e211-d2e4-76e1-8c64-955c84bcee39", "yesterday"])
+def test_a_session_that_it_does_not_know_is_lost(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, session: str
+) -> None:
+    scenario = model.scenario(CodexApi(), DONE)
+    codex_home(project.home, scenario)
+    change = seat(project, monkeypatch)
+    with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
+        plan(change, step="reproposal", effect=None, resume=session)
+    assert not scenario.asked
+
+
+def test_a_slow_server_is_waited_for(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = before_our_server(project.home / "late", "import time; time.sleep(3)")
+    codex_home(project.home, model.scenario(CodexApi(), PROPOSE, DONE), more)
+    change = seat(project, monkeypatch)
+    assert plan(change).attempt == 1
+
+
+def test_without_the_server_nothing_is_asked(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = model.scenario(CodexApi(), DONE)
+    codex_home(project.home, scenario, before_our_server(project.home / "dead", "import os; os._exit(3)"))
+    change = seat(project, monkeypatch)
+    with pytest.raises(AgentFailed, match="codex: agentd: ") as caught:
+        plan(change)
+    assert caught.value.code == "tools-missing"
+    assert not scenario.asked
+
+
+FAULTS = {
+    "401": (Turn(status=401), "key-refused", "unexpected status 401 Unauthorized: Incorrect API key provided."),
+    "404": (Turn(status=404), "model-unknown", "The model `gpt-0` does not exist"),
+    "429": (Turn(status=429, headers={"Retry-After": "7"}), "rate-limited", "last status: 429 Too Many Requests"),
+    "500": (Turn(status=500), "server-error", "experiencing high demand"),
+    "cut": (Turn(text="Half an", cut=True), "network-down", "stream disconnected before completion"),
+    "empty": (Turn(), "did-nothing", "what was asked for is not there"),
+    "hang": (Turn(hang=True), "idle", "it said nothing for 8 s"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_goes_wrong_at_the_model_ends_in_its_error(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    turn, code, words = FAULTS[fault]
+    codex_home(project.home, model.scenario(CodexApi(), turn))
+    change = seat(project, monkeypatch, "[limits.idle_secs]\nplanner = 8\n" if turn.hang else "")
+    with pytest.raises(AgentFailed) as caught:
+        plan(change)
+    recording.keep("codex", fault, change, project)
+    assert caught.value.code == code
+    assert words in caught.value.message and "127.0.0.1" not in caught.value.message
+
+
+def test_a_refused_connection_is_the_network(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex_home(project.home, Scenario(CodexApi(), "http://127.0.0.1:1", [DONE]))
+    change = seat(project, monkeypatch)
+    with pytest.raises(AgentFailed, match="Connection failed") as caught:
+        plan(change)
+    recording.keep("codex", "refused", change, project)
+    assert caught.value.code == "network-down"
+
+
+def test_a_missing_key_says_which(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex_home(project.home, model.scenario(CodexApi(), DONE))
+    change = seat(project, monkeypatch)
+    monkeypatch.delenv(KEY)
+    with pytest.raises(AgentFailed, match=KEY) as caught:
+        plan(change)
+    recording.keep("codex", "no-key", change, project)
+    assert caught.value.code == "not-logged-in"
+    assert "[agents.codex] env" in caught.value.hint
+
+
+def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = Turn(status=429, headers={"Retry-After": "1"})
+    scenario = model.scenario(CodexApi(), limited, PROPOSE, DONE)
+    codex_home(project.home, scenario, retries=2)
+    change = seat(project, monkeypatch)
+    assert plan(change).attempt == 1
+    recording.keep("codex", "reconnected", change, project)
+    assert len(scenario.asked) == 3
+
+
+def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = project.home / "looked-up"
+    look_up = Turn(calls=(Elsewhere("look_up", {}, server="own"),))
+    scenario = model.scenario(CodexApi(), look_up, PROPOSE, DONE)
+    config = codex_home(project.home, scenario, own_server(mark))
+    project.write("AGENTS.md", "Notes are never deleted.\n")
+    text = config.read_text()
+    change = seat(project, monkeypatch)
+    plan(change)
+    assert mark.exists()
+    assert "it ran" in seen(scenario.asked[1])
+    assert "Notes are never deleted." in seen(scenario.asked[0])
+    assert config.read_text() == text
+    assert project.git("status", "--porcelain", "--untracked-files=all", "--", ":!agentd") == ""
+
+
+def test_it_works_from_inside_another_cli(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex_home(project.home, model.scenario(CodexApi(), PROPOSE, DONE))
+    change = seat(project, monkeypatch)
+    for name in ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"):
+        monkeypatch.setenv(name, "1")
+    assert plan(change).attempt == 1
