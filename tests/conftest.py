@@ -32,3 +32,11 @@ def model() -> Iterator[Model]:
     clis.isolate()
     with running() as model:
         yield model
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A real CLI that was not there is told once, where nobody can miss it."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", []) if report.longrepr]
+    missing = sorted({reason for reason in reasons if clis.MISSING in reason})
+    if missing:
+        terminalreporter.write_sep("!", f"{len(reasons)} tests skipped. {missing[0]}", red=True, bold=True)

@@ -99,6 +99,14 @@ def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard:
     assert yard.everything() == before
 
 
+def test_what_is_kept_goes_through_no_planted_link(yard: Yard, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    code = "shutil.rmtree('.git/agentd/kept', True); os.symlink('../../../outside', '.git/agentd/kept')\n"
+    [trespass] = yard.watched(code + "Path('agentd/config.toml').write_text('mine')").put_back
+    assert yard.kept(trespass).read_text() == "mine"
+    assert not list((tmp_path / "outside").iterdir())
+
+
 def test_our_own_write_follows_no_planted_link(yard: Yard, tmp_path: Path) -> None:
     before = yard.everything()
     guard = yard.guard()

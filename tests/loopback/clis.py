@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = Path(os.environ.get("AGENTD_TEST_CLIS") or ROOT / ".cache" / "clis") / "node_modules" / ".bin"
+MISSING = "REAL CLI MISSING"
 REQUIRED = "AGENTD_TEST_CLIS_REQUIRED"  # set in CI: there a missing CLI is a failure
 
 
@@ -19,7 +20,7 @@ def need(name: str) -> str:
     """The program. Without it the test is skipped, loudly."""
     program = FOLDER / name
     if not program.exists():
-        words = f"REAL CLI MISSING: {name} is not in {FOLDER}; make test installs it with npm"
+        words = f"{MISSING}: {name} is not in {FOLDER}; make test installs it with npm"
         if os.environ.get(REQUIRED):
             pytest.fail(words)
         pytest.skip(words)

@@ -170,7 +170,6 @@ class Guard:
     def _finish(self, is_agents: _Whose) -> None:
         """git's own first: its settings and hooks must be ours again before git is asked anything."""
         assert self._begun is not None
-        room.clear_way(Path(self._common), self._kept)
         for name in (GIT, POINTER, USER):
             self._put_back(self._without(name, is_agents, lambda found: []))
         begun, head = self._begun, self._head()
@@ -246,6 +245,7 @@ class Guard:
         planned = restoring.plan(self._change, self._begun.protected.areas, self._kept, found)
         if not planned:
             return
+        room.clear_way(Path(self._common), self._kept)
         earlier = self._begun.found
         self._note(earlier, [one.trespass for one in planned if one.is_told])
         done, failed = restoring.carry_out(self._change, self._mirror, self._begun.head.commit, planned)
