@@ -494,3 +494,25 @@ def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Box) -> Non
 def test_half_a_character_in_a_prompt_harms_nobody(project: Box) -> None:
     change = play(project, proposal_gen=[propose()])
     assert perform(change, prompt="Write \ud800 the proposal.").attempt == 1
+
+
+def test_an_agent_that_removes_agentds_own_files_gains_nothing_by_it(project: Box) -> None:
+    script = """
+import shutil
+open(".git/hooks/pre-commit", "w").write("#!/bin/sh")
+open("agentd/config.toml", "a").write("# mine")
+shutil.rmtree(".git/agentd")
+"""
+    change = command_agent(project, script)
+    text = (project.root / "agentd/config.toml").read_text()
+    with pytest.raises(StateError) as caught:
+        perform(change, effect=None)
+    assert caught.value.exit_code == 6
+    assert (project.root / "agentd/config.toml").read_text() == text
+    assert not (project.root / ".git/hooks/pre-commit").exists()
+    with at_work(change):
+        pass
+    assert {".git/agentd", ".git/hooks/pre-commit", "agentd/config.toml"} <= {
+        one.where for one in change.read().findings
+    }
+    assert not os.listdir(change.project.in_room("runs"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentd.agents import causes
 from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used
+from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
 from agentd.config import Agent
 
 SERVER = "agentd"
@@ -70,11 +70,8 @@ class Claude:
         return f"mcp__{SERVER}__{name}"
 
     def read(self, line: str) -> Iterable[Heard]:
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            return ()
-        return tuple(_heard(data)) if isinstance(data, dict) else ()
+        data = object_of(line)
+        return tuple(_heard(data)) if data else ()
 
     def failure(self, exit_code: int, errors: str) -> Ended | None:
         """It ended before its first event: stderr says why."""

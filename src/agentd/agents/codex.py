@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd.agents import causes
 from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage
+from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, object_of
 from agentd.config import Agent
 from agentd.errors import SessionLost
 
@@ -94,11 +94,8 @@ class Codex:
         return f"mcp__{_SERVER}__{name}"
 
     def read(self, line: str) -> Iterable[Heard]:
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            return ()
-        heard = _heard(data) if isinstance(data, dict) else None
+        data = object_of(line)
+        heard = _heard(data) if data else None
         return (heard,) if heard else ()
 
     def failure(self, exit_code: int, errors: str) -> Ended | None:

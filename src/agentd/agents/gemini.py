@@ -11,7 +11,7 @@ from typing import Any
 
 from agentd.agents import causes
 from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used
+from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
 from agentd.config import Agent
 
 _PREFIX = "mcp_agentd_"
@@ -90,11 +90,8 @@ class Gemini:
         return _PREFIX + name
 
     def read(self, line: str) -> Iterable[Heard]:
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            return ()
-        return _heard(data) if isinstance(data, dict) else ()
+        data = object_of(line)
+        return _heard(data) if data else ()
 
     def failure(self, exit_code: int, errors: str) -> Ended | None:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]

@@ -1,9 +1,10 @@
 """What every adapter speaks: a brief in, a command out, and the lines of its stream as events (pure)."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentd.agents.causes import Cause
 from agentd.config import Agent
@@ -101,6 +102,15 @@ class Ended:
 
 
 Heard = Said | Did | SessionIs | Used | Ended
+
+
+def object_of(line: str) -> dict[str, Any] | None:
+    """A line of a JSON stream; None for what is no object."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
 
 
 class Adapter(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used
+from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
 from agentd.config import Agent
 
 _MOST = 1e15  # of anything: beyond it a figure means nothing
@@ -37,11 +37,8 @@ class Scripted:
         return name
 
     def read(self, line: str) -> Iterable[Heard]:
-        try:
-            data = json.loads(line)
-        except (ValueError, RecursionError):
-            return ()
-        heard = _heard(data) if isinstance(data, dict) else None
+        data = object_of(line)
+        heard = _heard(data) if data else None
         return (heard,) if heard else ()
 
     def failure(self, exit_code: int, errors: str) -> Ended | None:

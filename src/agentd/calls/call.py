@@ -217,6 +217,8 @@ class _Call:
                 counted = self._open.finish(took, self._session)
         finally:  # whatever went wrong there, the guard looks
             watched = self._guard.after()
+            run.sign()  # again, as the agent may have removed it: until all is recorded the next run must find it
+            files.write(run.folder / STARTED, b"")
             trespassed(run, watched.put_back, self._ready.agent.name, self._names)
             self._guard.close()
         if counted:

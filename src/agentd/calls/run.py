@@ -57,6 +57,10 @@ class Run:
                 events.Warned(code="journal", message="the journal cannot be written, so agentd log will lack this run")
             )
 
+    def sign(self) -> None:
+        """Say whose folder this is, so that the next run of the change finds it if this one is killed."""
+        files.write(self.folder / _OWNER, json.dumps({"change_id": self.change.id, "run": self.change.run}).encode())
+
     def update(self, step: Callable[[State], State]) -> State:
         return self.change.update(step, self.token)
 
@@ -79,8 +83,8 @@ def begin(
             cut = _put_right(change, held.token)
             config = load()
             trust.ensure(there(change), config, os.environ)
-            files.write(folder / _OWNER, json.dumps({"change_id": change.id, "run": change.run}).encode())
             run = Run(change, config, held, folder, watch)
+            run.sign()
             for old, found in cut.items():
                 trespassed(run, found, "the agent of a run that was killed", {})
                 shutil.rmtree(old, ignore_errors=True)
