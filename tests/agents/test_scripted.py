@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from briefs import agent, brief
 
 from agentd.agents.causes import Cause
 from agentd.agents.playbook import BadPlaybook, Say, Turn, parse
 from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage, Used
 from agentd.agents.scripted import Scripted
 from agentd.tools.table import Stage
+from briefs import agent, brief
 from growth import assert_grows_linearly
 from stages import example_arguments, staged
 from support import AGENTD, Box

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from mortal import Tell, run_mortal
 
 from agentd import clock
 from agentd.agents.protocol import Usage
@@ -26,6 +25,7 @@ from agentd.config import Budget
 from agentd.errors import OverBudget
 from agentd.project import find_project
 from agentd.terms import StepStatus
+from mortal import Tell, run_mortal
 from support import Box
 
 
