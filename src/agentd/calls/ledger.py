@@ -6,11 +6,11 @@ A call belongs to the UTC day on which it began. Lines are only added; a call th
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agentd import files
-from agentd.change.state import Call
+from agentd.change.state import Call, read_call
 from agentd.errors import StateError
 from agentd.fields import Fields
 from agentd.project import Project
@@ -97,17 +97,5 @@ def _path(project: Project, day: str) -> Path:
 
 
 def _call(row: Fields) -> Call:
-    return Call(
-        step=row.text("step"),
-        agent=row.text_or_none("agent"),
-        role=row.text_or_none("role"),
-        model=row.text_or_none("model"),
-        tokens_in=row.count("tokens_in"),
-        tokens_out=row.count("tokens_out"),
-        tokens_cached=row.count("tokens_cached"),
-        duration_ms=row.count("duration_ms"),
-        cost=row.money("cost"),
-        timestamp=row.text("timestamp"),
-        session=row.text_or_none("session"),
-        extra=row.mapping("extra"),
-    )
+    extra = row.mapping("extra")
+    return replace(read_call(row), extra=extra)

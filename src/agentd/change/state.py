@@ -158,7 +158,7 @@ def parse(text: str) -> State:
         raise StateError(f"schema_version {schema} was written by a newer agentd", "update agentd")
     for total in ("total_cost", "total_tokens_in", "total_tokens_out"):
         fields.take(total)  # always the sums of the calls
-    calls = tuple(_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
+    calls = tuple(read_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
     created = fields.text("created_at", "")
     return State(
         change_id=fields.text("change_id"),
@@ -234,7 +234,7 @@ def _older_calls(fields: Fields) -> list[Fields]:
     return Fields({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
 
 
-def _call(row: Fields) -> Call:
+def read_call(row: Fields) -> Call:
     cost = row.money("cost")
     older = row.money("cost_usd")
     return Call(
