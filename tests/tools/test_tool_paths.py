@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from agentd.tools import walk
 from agentd.tools.paths import Entry, Ground
 from agentd.tools.refusal import Refused
+from support import Box
 
 CHANGE = "agentd/changes/add-oauth"
 SECRET = "the secret of another place\n"
@@ -972,3 +973,11 @@ def test_no_name_writes_anything_but_a_document(maze: Path, path: str, data: byt
         assert path.endswith(".md")
         assert ground.digest(path) == "sha256:" + hashlib.sha256(data).hexdigest()
     assert others() == before
+
+
+def test_a_project_s_own_file_for_agents_is_not_hidden_by_agentd_s(project: Box) -> None:
+    project.write("AGENTS.md", "of the project\n")
+    project.write("agentd/changes/add-oauth/AGENTS.md", "of agentd\n")
+    ground = Ground(str(project.root), "agentd/changes/add-oauth", True)
+    assert ground.read("AGENTS.md").data == b"of the project\n"
+    assert ground.read("agentd/changes/add-oauth/AGENTS.md").data == b"of agentd\n"

@@ -42,6 +42,9 @@ _SAID = {
 }
 
 
+_OF_THE_PROJECT = ("AGENTS.md", "GEMINI.md")  # by these names alone the project's own are meant, not agentd's
+
+
 class File(NamedTuple):
     path: str  # as asked for
     data: bytes  # UTF-8 without NUL
@@ -175,7 +178,8 @@ class Ground:
         parts = self._parts(path)
         shown = "/".join(parts) or "."
         own = self.folder.split("/") if self.folder else []
-        starts = [own, []] if own and parts and parts[: len(own)] != own else [[]]
+        is_short = own and parts and parts[: len(own)] != own and parts[0] not in _OF_THE_PROJECT
+        starts = [own, []] if is_short else [[]]
         misses = []
         with _told(shown, "read"):
             for asked_again in (False, True):  # what looks like it is only looked for when nothing was found

@@ -1,0 +1,71 @@
+"""What context may be made of: the change's own documents, and files of the project that git does not ignore."""
+
+import os
+
+from agentd import git
+from agentd.change.folder import Change
+from agentd.documents import spec
+from agentd.documents.prose import one_line
+from agentd.documents.text import BadDocument
+from agentd.terms import CHANGE_ID
+from agentd.tools.paths import File, Ground
+from agentd.tools.refusal import Refused
+
+_SPECS = "agentd/specs"
+_TITLE = 100  # characters
+
+
+class Reader:
+    """Reads as the tools do, so no link leads out, and neither secrets nor other changes are there."""
+
+    def __init__(self, change: Change) -> None:
+        self.folder = f"agentd/changes/{change.id}"
+        self._root = os.path.realpath(os.path.join(change.tree, change.project.prefix))
+        self._own = Ground(self._root, self.folder, others_hidden=True)
+        # No change's folder is looked into, where GEMINI.md and AGENTS.md are agentd's.
+        self._project = Ground(self._root, None, others_hidden=True)
+
+    def own(self, name: str) -> str | None:
+        """A document of the change. Behind a link may be anything, so that is not read."""
+        return self._plain(self._own, f"{self.folder}/{name}")
+
+    def of_project(self, path: str) -> File | None:
+        """A text file of the project; None if it is not there, or git ignores it or what it links to."""
+        try:
+            file = self._project.read(path)
+        except Refused:
+            return None
+        return file if all(map(self._is_kept, {file.path, file.place})) else None
+
+    def _is_kept(self, path: str) -> bool:
+        """Tracked, or new and not ignored."""
+        options = ("--cached", "--others", "--exclude-standard")
+        return bool(git.run(self._root, "ls-files", *options, "--", f":(literal){path}", failing=""))
+
+    def tracked(self) -> list[str]:
+        """What git tracks of the project, but for agentd's own folder."""
+        names = git.run(self._root, "ls-files", "-z", "--", ".", ":(exclude)agentd", failing="").split("\0")
+        return [name for name in names if name]
+
+    def spec_ids(self) -> list[str]:
+        try:
+            entries = self._project.entries(_SPECS).entries
+        except Refused:
+            return []
+        names = [one.name.removesuffix(".md") for one in entries if one.kind == "file" and one.name.endswith(".md")]
+        return [name for name in names if CHANGE_ID.fullmatch(name)]
+
+    def spec_title(self, id_: str) -> str:
+        name = f"{_SPECS}/{id_}.md"
+        text = self._plain(self._project, name)
+        try:
+            return one_line(spec.parse(text, name).title)[:_TITLE] if text else ""
+        except BadDocument:
+            return ""
+
+    def _plain(self, ground: Ground, path: str) -> str | None:
+        try:
+            file = ground.read(path)
+        except Refused:
+            return None
+        return file.data.decode() if file.place == path else None
