@@ -71,6 +71,12 @@ class StepFinished(InStep):
     status: str
     duration_ms: int
     outputs: Mapping[str, str]
+    message: str = ""  # what came of it
+
+    def data(self) -> dict[str, Any]:
+        """As every event; without the message where there is none."""
+        values = super().data()
+        return values if self.message else {name: value for name, value in values.items() if name != "message"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +153,15 @@ class DecisionMade(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Noted(MaybeInStep):
+    """Something worth telling that is no warning."""
+
+    type = "note"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Warned(MaybeInStep):
     type = "warning"
     code: str
@@ -178,6 +193,7 @@ KINDS: dict[str, type[Happened]] = {
         Transition,
         DecisionAsked,
         DecisionMade,
+        Noted,
         Warned,
         Failed,
     )

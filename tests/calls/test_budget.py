@@ -4,19 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd import config, events
+from agentd.agents.protocol import Usage
+from agentd.calls import attempts, spend
+from agentd.calls import run as runs
 from agentd.calls.budget import Over, check, check_price, over
-from agentd.calls.spend import Spent
-from agentd.config import Budget
+from agentd.calls.spend import OpenCall, Spent
+from agentd.change.folder import Change
+from agentd.config import Budget, Config
 from agentd.errors import OverBudget
+from agentd.terms import Workflow
+from support import Box
+from working import planning, play, propose, told, usage
 
 
 def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -> Budget:
     return Budget(per_change, per_day, "stop" if stop else "allow")
 
 
-def refused(budget: Budget, spent: Spent, in_flight: float | None = None) -> OverBudget:
+def refused(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> OverBudget:
     with pytest.raises(OverBudget) as caught:
-        check(budget, "add-oauth", spent, in_flight)
+        check(budget, "add-oauth", spent, in_flight, max_cost)
     assert caught.value.exit_code == 7
     return caught.value
 
@@ -101,3 +109,84 @@ def test_an_unknown_price_stops_where_the_config_says_so() -> None:
     with pytest.raises(OverBudget, match="which model codex uses") as caught:
         check_price(limits(stop=True), "codex", None, known=False)
     assert "[[agents.codex.models]]" in caught.value.hint and '[prices."<model>"]' in caught.value.hint
+
+
+def test_what_a_run_may_cost_is_a_limit_like_the_others() -> None:
+    assert over(limits(), Spent(5.0, 5.0, 0.49), max_cost=0.5) is None
+    assert over(limits(), Spent(5.0, 5.0, 0.5), max_cost=0.5) == Over("per_run", 0.5, 0.5)
+    assert over(limits(), Spent(5.0, 5.0, 0.2), 0.3, max_cost=0.5) is None
+    assert over(limits(0, 0), Spent(0, 0, 0.2), 0.300001, max_cost=0.5) == Over("per_run", 0.500001, 0.5)
+    assert over(limits(), Spent(5.0, 5.0, 9.0)) is None
+
+
+def test_a_run_that_has_cost_too_much_says_how_to_go_on() -> None:
+    error = refused(limits(), Spent(1.0, 1.0, 0.5), 0.02, max_cost=0.5)
+    assert error.message == "this run has cost 0.52 USD of the 0.50 USD it may (--max-cost)"
+    assert error.hint == "run again with a higher --max-cost, such as 1: it goes on where it stopped"
+
+
+def test_a_limit_that_stays_is_told_before_the_runs_own() -> None:
+    assert "of its 10.00 USD" in refused(limits(), Spent(10.0, 0, 1.0), max_cost=0.5).message
+
+
+def test_a_price_must_be_known_for_the_runs_limit_too() -> None:
+    assert check_price(limits(0, 0), "codex", "gpt-99", known=False, max_cost=0.5)
+    with pytest.raises(OverBudget):
+        check_price(limits(0, 0, stop=True), "codex", "gpt-99", known=False, max_cost=0.5)
+
+
+def perform(change: Change, max_cost: float, times: int = 1) -> None:
+    """So many calls in a run that may cost that much."""
+
+    def load() -> Config:
+        return config.load(change.project.config_file)
+
+    with runs.begin(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
+        first = len(change.read().steps) + 1
+        for number in range(first, first + times):
+            attempts.perform(run, planning(run, number=number))
+
+
+def test_a_run_stops_before_the_call_it_has_no_money_for(project: Box) -> None:
+    change = play(project, proposal_gen=[usage(0.25), propose()])
+    with pytest.raises(OverBudget, match=r"this run has cost 0\.50 USD of the 0\.50 USD it may \(--max-cost\)"):
+        perform(change, max_cost=0.5, times=3)
+    assert len(told(change, events.StepStarted)) == 2
+    assert told(change, events.RunFinished)[-1].exit_code == 7
+
+
+def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Box) -> None:
+    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 30}, propose()])
+    with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
+        perform(change, max_cost=0.5)
+    assert change.read().total_cost == pytest.approx(0.6)
+    assert told(change, events.Failed)[-1].code == "budget"
+
+
+def test_every_run_counts_from_its_own_start(project: Box) -> None:
+    change = play(project, proposal_gen=[usage(0.25), propose()])
+    perform(change, max_cost=0.5)
+    perform(change, max_cost=0.5)
+    perform(change, max_cost=0.5)
+    assert change.read().total_cost == pytest.approx(0.75)
+
+
+def test_what_a_killed_run_had_spent_is_not_this_runs(project: Box) -> None:
+    change = play(project, proposal_gen=[usage(0.25), propose()])
+    with change.running("agentd plan") as held:
+        call = OpenCall.begin(
+            change,
+            held.token,
+            step="proposal-gen",
+            round=1,
+            number=9,
+            attempt=1,
+            agent="play",
+            role="planner",
+            model=None,
+            session=None,
+        )
+        call.saw(Usage(tokens_in=100), 0.4)
+    assert spend.spent(change).change == 0.4
+    perform(change, max_cost=0.4)
+    assert change.read().total_cost == pytest.approx(0.65)

@@ -3,6 +3,7 @@
 import pytest
 
 from agentd import events
+from agentd.cli import happenings
 from support import EXAMPLE
 
 LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()
@@ -28,9 +29,36 @@ def test_the_names_are_those_of_the_contract() -> None:
         "transition",
         "decision.asked",
         "decision.made",
+        "note",
         "warning",
         "error",
     ]
+
+
+def _finished(message: str = "") -> events.StepFinished:
+    return events.StepFinished(
+        step="review", round=1, number=1, attempt=1, status="done", duration_ms=38000, outputs={}, message=message
+    )
+
+
+def test_what_came_of_a_step_is_read_and_written_back() -> None:
+    entry = events.Entry(seq=1, at="2026-01-01T00:00:00Z", change_id="a", run="r", event=_finished("Review 1: PASS"))
+    assert entry.data()["message"] == "Review 1: PASS"
+    assert events.parse(entry.line()) == entry
+
+
+def test_a_step_of_which_there_is_nothing_to_say_has_no_message() -> None:
+    assert "message" not in _finished().data()
+
+
+def test_what_came_of_a_step_and_a_note_in_words() -> None:
+    assert happenings.words_of(_finished()) == "done after 38 s"
+    assert happenings.words_of(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
+    assert happenings.words_of(events.Noted(code="no-specs", message="No specs required")) == "No specs required"
+
+
+def test_a_note_outside_a_step_has_no_step() -> None:
+    assert events.Noted(code="no-specs", message="none").data() == {"code": "no-specs", "message": "none"}
 
 
 def test_a_warning_outside_a_step_has_no_step() -> None:

@@ -13,34 +13,35 @@ from agentd.errors import OverBudget
 class Over:
     """A limit that is used up."""
 
-    limit: Literal["per_change", "per_day"]
+    limit: Literal["per_change", "per_day", "per_run"]
     spent: float
     allowed: float
 
 
-def over(budget: Budget, spent: Spent, in_flight: float | None = None) -> Over | None:
+def over(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> Over | None:
     """Before a call (`in_flight` None) a limit that is reached stops; during one, only a limit that is passed.
 
-    `spent` does not hold the call in flight.
+    `spent` does not hold the call in flight. `max_cost` is the run's limit and comes last, as a new run counts anew.
     """
     for over in (
         Over("per_change", round(spent.change + (in_flight or 0.0), 6), budget.per_change),
         Over("per_day", round(spent.today + (in_flight or 0.0), 6), budget.per_day),
+        Over("per_run", round(spent.run + (in_flight or 0.0), 6), max_cost),
     ):
         if over.allowed and (over.spent > over.allowed or (in_flight is None and over.spent == over.allowed)):
             return over
     return None
 
 
-def check(budget: Budget, change_id: str, spent: Spent, in_flight: float | None = None) -> None:
+def check(budget: Budget, change_id: str, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> None:
     """OverBudget if a limit is used up, with the figures and how to raise it."""
-    if found := over(budget, spent, in_flight):
+    if found := over(budget, spent, in_flight, max_cost):
         raise _error(found, change_id)
 
 
-def check_price(budget: Budget, agent: str, model: str | None, known: bool) -> str | None:
+def check_price(budget: Budget, agent: str, model: str | None, known: bool, max_cost: float = 0.0) -> str | None:
     """Before a call whose price may be unknown: a warning to give, None if all is well, or OverBudget."""
-    if known or not (budget.per_change or budget.per_day):
+    if known or not (budget.per_change or budget.per_day or max_cost):
         return None
     what = f"the price of {model}" if model else f"which model {agent} uses, and so its price,"
     problem = f"{what} is not known, so the budget cannot count what {agent} spends"
@@ -56,8 +57,13 @@ def check_price(budget: Budget, agent: str, model: str | None, known: bool) -> s
 
 
 def _error(found: Over, change_id: str) -> OverBudget:
-    key = f"budget.{found.limit}"
     spent, allowed = _figures(found.spent, found.allowed)
+    if found.limit == "per_run":
+        return OverBudget(
+            f"this run has cost {spent} USD of the {allowed} USD it may (--max-cost)",
+            f"run again with a higher --max-cost, such as {_enough(found)}: it goes on where it stopped",
+        )
+    key = f"budget.{found.limit}"
     if found.limit == "per_change":
         message = f"{change_id} has cost {spent} USD of its {allowed} USD"
         later = ""

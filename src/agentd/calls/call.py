@@ -91,7 +91,7 @@ class _Call:
 
     def made(self) -> Called:
         run, began = self._run, time.monotonic()
-        self._spent = spend.spent(run.change)  # now: during the call STATE.yaml could be the agent's
+        self._spent = run.spent()  # now: during the call STATE.yaml could be the agent's
         self._day = clock.now()[:10]
         self._guard.before()
         self._open = OpenCall.begin(
@@ -207,7 +207,8 @@ class _Call:
         if self._is_over or self._listener.ended:
             return  # it has done its work; the next call is what the budget can still stop
         today = spend.spent_on(run.change.project, self._day, but=self._open.id)
-        budget.check(run.config.budget, run.change.id, replace(self._spent, today=today), self._open.cost)
+        spent = replace(self._spent, today=today)
+        budget.check(run.config.budget, run.change.id, spent, self._open.cost, run.max_cost)
 
     def _count(self, took: int) -> tuple[str, ...]:
         """What it cost, and what it touched: the files that changed under a judge."""

@@ -92,6 +92,14 @@ def read(project: Project, day: str) -> dict[str, Slip]:
     return {slip.id: slip for line in lines if (slip := parse(line))}
 
 
+def size(project: Project, day: str) -> int:
+    """In bytes: as lines are only added, a ledger of the same size says the same."""
+    try:
+        return os.path.getsize(_path(project, day))
+    except OSError:
+        return 0  # reading it says what is wrong
+
+
 def _path(project: Project, day: str) -> Path:
     return Path(project.in_room("spend", f"{day}.jsonl"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd import clock, events, files, trust
-from agentd.calls import interrupts, spend
+from agentd.calls import drafts, interrupts, spend
 from agentd.change.folder import Change
 from agentd.change.locks import Held
 from agentd.change.state import State, Step
@@ -41,6 +41,8 @@ class Run:
     held: Held
     folder: Path  # in the local room: what this run's servers and calls write
     watch: Watcher
+    max_cost: float = 0.0  # USD that this run may spend; 0: no limit
+    cost_before: float = 0.0  # USD that the change had cost when this run began
     warned: set[str] = field(default_factory=set)  # what was said once is not said again
 
     @property
@@ -61,17 +63,27 @@ class Run:
         """Say whose folder this is, so that the next run of the change finds it if this one is killed."""
         files.write(self.folder / _OWNER, json.dumps({"change_id": self.change.id, "run": self.change.run}).encode())
 
+    def spent(self) -> spend.Spent:
+        found = spend.spent(self.change)
+        return replace(found, run=round(found.change - self.cost_before, 6))
+
     def update(self, step: Callable[[State], State]) -> State:
-        return self.change.update(step, self.token)
+        return self.change.update(step, self.token, self.emit)
 
 
 @contextlib.contextmanager
 def begin(
-    change: Change, load: Callable[[], Config], workflow: Workflow, command: str, watch: Watcher = lambda entry: None
+    change: Change,
+    load: Callable[[], Config],
+    workflow: Workflow,
+    command: str,
+    watch: Watcher = lambda entry: None,
+    max_cost: float = 0.0,
 ) -> Iterator[Run]:
     """Take the run lock, put right what a killed run left, and journal how it all ends.
 
     The configuration is read after that: the killed run's agent may have written in it.
+    `max_cost` is what this run may spend, in USD (0: no limit); what the killed one spent is not counted for it.
     """
     with interrupts.stoppable(), change.running(command) as held:
         change = replace(change, run=clock.run_id())
@@ -83,11 +95,11 @@ def begin(
             cut = _put_right(change, held.token)
             config = load()
             trust.ensure(there(change), config, os.environ)
-            run = Run(change, config, held, folder, watch)
+            run = Run(change, config, held, folder, watch, max_cost, change.read().total_cost)
             run.sign()
             for old, found in cut.items():
                 trespassed(run, found, "the agent of a run that was killed", {})
-                shutil.rmtree(old, ignore_errors=True)
+                _remove(old)
             yield run
             code = 0
         except KeyboardInterrupt:
@@ -100,7 +112,7 @@ def begin(
         finally:
             with interrupts.undisturbed():
                 if not _is_unfinished(change, folder):  # else the next run finishes the guard's look
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(folder)
                 watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
 
 
@@ -119,13 +131,34 @@ def _put_right(change: Change, token: str) -> dict[Path, tuple[Trespass, ...]]:
         found[folder] = ()
         if _is_unfinished(change, folder):
             found[folder] = Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
+        drafts.put_back(change, folder, token)
     spend.settle(change, token)
+    _sweep(change, token)
 
     def ended(old: State) -> State:
         return replace(old, steps=tuple(_not_running(step) for step in old.steps))
 
     change.update(ended, token)
     return found
+
+
+def _sweep(change: Change, token: str) -> None:
+    """Half-written files of a killed writer: the lock is ours, so nobody is at work on them."""
+    with change.writing(token):
+        for left in change.folder.rglob(".*-*.tmp"):
+            left.unlink(missing_ok=True)
+
+
+def _remove(folder: Path) -> None:
+    """Whose it is goes last: cut off half-way, the next run finds it again, and nothing in it to finish."""
+    with contextlib.suppress(OSError):
+        (folder / STARTED).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != _OWNER:
+                path.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_unfinished(change: Change, folder: Path) -> bool:

@@ -11,7 +11,7 @@ from agentd import events, files, prices, trust
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
 from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
-from agentd.calls import budget, sessions, spend
+from agentd.calls import budget, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.change.folder import Change
@@ -55,9 +55,9 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
 
 def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:
     limits = run.config.budget
-    budget.check(limits, run.change.id, spend.spent(run.change))
+    budget.check(limits, run.change.id, run.spent(), max_cost=run.max_cost)
     is_known = adapter.states_cost or prices.is_known(brief.model, run.config.prices)
-    warning = budget.check_price(limits, agent.name, brief.model, is_known)
+    warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
     if warning and warning not in run.warned:
         run.warned.add(warning)
         run.emit(events.Warned(**work.names(brief.attempt), code="price-unknown", message=warning))

@@ -25,10 +25,11 @@ _LONGEST = 200  # of a name that an agent gave
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """USD over all known costs: by one change so far, and by the whole project on this UTC day."""
+    """USD over all known costs: by one change so far, by the whole project on this UTC day, and by one run."""
 
     change: float
     today: float
+    run: float = 0.0
 
 
 class OpenCall:

@@ -23,8 +23,8 @@ def words_of(event: events.Happened) -> str:
             return f"ended with exit code {code}{f': {message}' if message else ''}"
         case events.StepStarted():
             return _started(event)
-        case events.StepFinished(status=status, duration_ms=took):
-            return f"{status} after {seconds(took)}"
+        case events.StepFinished(status=status, duration_ms=took, message=message):
+            return f"{status} after {seconds(took)}{f': {message}' if message else ''}"
         case events.AgentActivity(kind=kind, text=text, ok=ok):
             return text if kind == "text" else f"{_MARKS[ok]} {text}"
         case events.Usage():
@@ -40,6 +40,8 @@ def words_of(event: events.Happened) -> str:
             return f"asked: {question} ({', '.join(options)})"
         case events.DecisionMade(answer=answer, reason=reason, by=by):
             return f"{by} decided: {answer}{f' ({reason})' if reason else ''}"
+        case events.Noted(message=message):
+            return message
         case events.Warned(message=message):
             return f"warning: {message}"
         case events.Failed(message=message, retry_in_secs=wait):

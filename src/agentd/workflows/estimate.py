@@ -1,0 +1,101 @@
+"""What a planned call will cost: by the calls of its kind that ended here lately, else by typical figures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from statistics import median
+
+from agentd import clock, prices
+from agentd.agents.protocol import Usage
+from agentd.calls import ledger
+from agentd.change.state import Call
+from agentd.config import Agent, Config, Price
+from agentd.project import Project
+from agentd.terms import SPEC_STEPS
+
+_DAYS = 30
+_ENOUGH = 3  # calls; fewer say more about themselves than about the next one
+
+# Tokens in and out of one call, by kind of step. Typical figures, nothing measured here.
+_TYPICAL = {
+    "clarify": (15_000, 500),
+    "plan-gen": (25_000, 5_000),
+    "plan-review": (5_000, 700),
+    "proposal-gen": (15_000, 1_000),
+    "proposal-review": (8_000, 700),
+    "spec-gen": (12_000, 1_000),
+    "spec-review": (8_000, 450),
+    "tasks-gen": (18_000, 1_500),
+    "tasks-review": (8_000, 500),
+    "format-fix": (18_000, 2_000),
+    "challenge": (25_000, 2_000),
+    "reproposal": (20_000, 2_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One call; `cost` is in USD, None: the price is unknown. `measured` is how many earlier calls it rests on."""
+
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    measured: int
+
+
+def expected(project: Project, config: Config, step: str, agent: Agent, model: str | None) -> Estimate:
+    """`model` None: the CLI's own default. A step of which nothing is known gets no tokens and no cost."""
+    calls = [call for call in _recent(project) if call.agent == agent.name and _kind(call.step) == _kind(step)]
+    if len(calls) >= _ENOUGH:
+        return _measured(calls, model, config.prices)
+    return _typical(step, model, config.prices)
+
+
+def _measured(calls: list[Call], model: str | None, known: Mapping[str, Price]) -> Estimate:
+    costs = [cost for call in calls if (cost := _cost(call, model, known)) is not None]
+    return Estimate(
+        tokens_in=round(median(call.tokens_in for call in calls)),
+        tokens_out=round(median(call.tokens_out for call in calls)),
+        cost=round(median(costs), 6) if costs else None,
+        measured=len(calls),
+    )
+
+
+def _typical(step: str, model: str | None, known: Mapping[str, Price]) -> Estimate:
+    if _kind(step) not in _TYPICAL:
+        return Estimate(0, 0, None, 0)
+    tokens_in, tokens_out = _TYPICAL[_kind(step)]
+    usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out)
+    return Estimate(tokens_in, tokens_out, prices.cost_of(usage, model, known), 0)
+
+
+def _cost(call: Call, model: str | None, known: Mapping[str, Price]) -> float | None:
+    """What it did cost, or would have cost with another model.
+
+    A CLI may be asked for an alias ("sonnet") and tell a full name: an alias has no price, but the call has a cost.
+    """
+    if call.cost is not None and model in (None, call.model):
+        return call.cost
+    usage = Usage(tokens_in=call.tokens_in, tokens_out=call.tokens_out, tokens_cached=call.tokens_cached)
+    cost = prices.cost_of(usage, model or call.model, known)
+    is_alias = model is not None and model in (call.model or "")
+    return call.cost if cost is None and is_alias else cost
+
+
+def _recent(project: Project) -> list[Call]:
+    today = clock.moment()
+    days = [f"{today - timedelta(days=ago):%Y-%m-%d}" for ago in range(_DAYS)]
+    return [call for day in days for call in _of_day(project, day, ledger.size(project, day))]
+
+
+@lru_cache(maxsize=_DAYS)  # a plan is many steps, and each would read the whole month
+def _of_day(project: Project, day: str, _size: int) -> tuple[Call, ...]:
+    """Whole calls: one that was cut off tells only a part."""
+    calls = (slip.call for slip in ledger.read(project, day).values())
+    return tuple(call for call in calls if not call.extra.get("cut"))
+
+
+def _kind(step: str) -> str:
+    """The steps of all specs are one kind."""
+    return next((prefix.rstrip("-") for prefix in SPEC_STEPS if step.startswith(prefix)), step)
