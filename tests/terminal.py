@@ -9,10 +9,14 @@ import signal
 import struct
 import termios
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from display import Display
 from support import AGENTD, Box
+
+UP, DOWN, ESCAPE, ENTER, INTERRUPT = "\x1b[A", "\x1b[B", "\x1b", "\r", "\x03"
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ def on_terminal(box: Box, *arguments: str, width: int = 100, typed: str = "", cw
     if pid == 0:
         os.chdir(cwd or box.root)
         os.execve(AGENTD, ["agentd", *arguments], {**box.env, "TERM": "xterm-256color"})
-    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    _set_size(handle, width, 40)
     seen = b""
     left = typed.encode()
     end = time.monotonic() + 60
@@ -55,3 +59,76 @@ def on_terminal(box: Box, *arguments: str, width: int = 100, typed: str = "", cw
     _, status = os.waitpid(pid, 0)
     os.close(handle)
     return Seen(os.waitstatus_to_exitcode(status), seen.decode().replace("\r\n", "\n"))
+
+
+@dataclass
+class Person:
+    """Somebody before a terminal on which a program runs: sees what it draws, presses keys, drags the window."""
+
+    pid: int
+    handle: int
+    display: Display
+    raw: bytes = b""
+    _code: int | None = field(default=None)
+
+    def sees(self, what: str | Callable[[Display], bool]) -> None:
+        """Look until it is there."""
+        is_there = what if callable(what) else lambda display: what in display.text
+        end = time.monotonic() + 60
+        while not is_there(self.display):
+            assert self._look() and time.monotonic() < end, f"not seen: {what}\n{self.display.text}"
+
+    def press(self, keys: str) -> None:
+        os.write(self.handle, keys.encode())
+
+    def resize(self, width: int, height: int = 24) -> None:
+        self.display.resize(width, height)
+        _set_size(self.handle, width, height)
+
+    def waits(self) -> int:
+        """Until the program has ended; its exit code."""
+        while self._look():
+            pass
+        assert self._code is not None
+        return self._code
+
+    def _look(self) -> bool:
+        """What has come since; False when the program has gone."""
+        if self._code is not None:
+            return False
+        ready, _, _ = select.select([self.handle], [], [], 30)
+        chunk = b""
+        with contextlib.suppress(OSError):
+            chunk = os.read(self.handle, 65536) if ready else b""
+        if not chunk:
+            self._ends(kill=not ready)
+            return False
+        self.raw += chunk
+        self.display.feed(chunk.decode("utf-8", "replace"))
+        for _ in range(self.display.asked):
+            self.press(f"\x1b[{self.display.row - self.display.top + 1};{self.display.column + 1}R")
+        self.display.asked = 0
+        return True
+
+    def _ends(self, kill: bool) -> None:
+        if kill:
+            os.kill(self.pid, signal.SIGKILL)
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self.handle)
+        self._code = os.waitstatus_to_exitcode(status)
+
+
+def before_terminal(argv: Sequence[str], env: dict[str, str], width: int = 80, height: int = 24) -> Person:
+    """Start a program with a terminal as stdin, stdout and stderr."""
+    pid, handle = pty.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            time.sleep(0.05)  # until the window has its size
+            os.execve(argv[0], list(argv), {"TERM": "xterm-256color", **env})
+        os._exit(127)  # never two of the test
+    _set_size(handle, width, height)
+    return Person(pid, handle, Display(width, height))
+
+
+def _set_size(handle: int, width: int, height: int) -> None:
+    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))

@@ -1,7 +1,7 @@
 """Bytes of the first request to the model: as agentd starts each CLI for a step, beside that CLI's default invocation.
 
-Both ask the same with the same MCP server at hand, in the same project, against the scripted model. Ours may be at
-most half of the default one's.
+Both ask what the step asks, with the same MCP server at hand, in the same project, against the scripted model. Ours
+may be at most half of the default one's.
 """
 
 import contextlib
@@ -17,8 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from agentd.calls import attempts
 from agentd.change import entry
+from agentd.config.model import Kind
 from agentd.errors import AgentdError
 from agentd.project import find_project
+from asked import ask_case
 from loopback import clis
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY as CLAUDE_KEY
@@ -33,7 +35,7 @@ from support import AGENTD, Box
 from working import at_work, challenging, planning, settle
 
 LIMIT = 0.5
-PROMPT = "Write the proposal."
+STEPS = {"planning": "proposal-gen", "judging": "challenge"}  # whose prompt is sent
 SERVER = {"command": AGENTD, "args": ["mcp"]}  # as `agentd init` registers it for a person's own sessions
 ROLES = "".join(f'{role} = "{{name}}"\n' for role in ("planner", "challenger", "implementer", "reviewer"))
 SETTINGS = f"""schema_version = 1
@@ -55,7 +57,7 @@ complexity = ["low", "medium", "high", "critical"]
 class Cli:
     """`lay_out` makes the home; `default` is the argument list of a person's own headless run in the project."""
 
-    name: str
+    name: Kind
     model: str
     api: Api
     lay_out: Callable[[Path, Scenario], object]
@@ -99,16 +101,16 @@ def asked_first(scenario: Scenario) -> int:
     return scenario.asked[0].size
 
 
-def default(cli: Cli, model: Model, box: Box) -> int:
+def default(cli: Cli, model: Model, box: Box, prompt: str) -> int:
     scenario = model.scenario(cli.api, Turn(text="Done."))
     cli.lay_out(box.home, scenario)
     argv = [clis.need(cli.name), *cli.default]
     env = {**box.env, **dict(cli.env)}
-    subprocess.run(argv, cwd=box.root, env=env, input=PROMPT, capture_output=True, text=True, timeout=120, check=False)
+    subprocess.run(argv, cwd=box.root, env=env, input=prompt, capture_output=True, text=True, timeout=120, check=False)
     return asked_first(scenario)
 
 
-def ours(cli: Cli, model: Model, box: Box, step: str) -> int:
+def ours(cli: Cli, model: Model, box: Box, step: str, prompt: str) -> int:
     scenario = model.scenario(cli.api, Turn(text="Done."))
     cli.lay_out(box.home, scenario)
     names = json.dumps([name for name, _ in cli.env])
@@ -117,7 +119,7 @@ def ours(cli: Cli, model: Model, box: Box, step: str) -> int:
     change = entry.create(find_project(), f"a-{step}", "Let people sign in")
     with at_work(change) as run, contextlib.suppress(AgentdError):
         make = planning if step == "planning" else challenging
-        attempts.perform(run, make(run, prompt=PROMPT, effect=None))
+        attempts.perform(run, make(run, prompt=prompt, effect=None))
     return asked_first(scenario)
 
 
@@ -131,9 +133,10 @@ def main() -> int:
             box.commit()
             os.environ.update({**box.env, **dict(cli.env)})
             os.chdir(box.root)
-            usual = default(cli, model, box)
-            for step in ("planning", "judging"):
-                size = ours(cli, model, box, step)
+            for step, case in STEPS.items():
+                prompt = ask_case(case, cli.name)
+                usual = default(cli, model, box, prompt)
+                size = ours(cli, model, box, step, prompt)
                 worst = max(worst, size / usual)
                 print(f"{cli.name:7} {step:9} {size:7} of {usual:7} bytes: {size / usual:.2f} (at most {LIMIT})")
             os.chdir("/")

@@ -238,13 +238,15 @@ def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
     look_up = Turn(calls=(Elsewhere("look_up", {}, server="own"),))
     scenario = model.scenario(CodexApi(), look_up, PROPOSE, DONE)
     config = codex_home(project.home, scenario, own_server(mark))
+    config.with_name("AGENTS.md").write_text("The person likes short words.\n")
     project.write("AGENTS.md", "Notes are never deleted.\n")
     text = config.read_text()
     change = seat(project, monkeypatch)
     plan(change)
     assert mark.exists()
     assert "it ran" in seen(scenario.asked[1])
-    assert "Notes are never deleted." in seen(scenario.asked[0])
+    assert "The person likes short words." in seen(scenario.asked[0])
+    assert "Notes are never deleted." not in seen(scenario.asked[0])  # agentd's context file quotes the project
     assert config.read_text() == text
     assert project.git("status", "--porcelain", "--untracked-files=all", "--", ":!agentd") == ""
 

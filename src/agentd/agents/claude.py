@@ -41,6 +41,7 @@ class Claude:
     sessions: Sessions = "preset"
     final_event = True
     states_cost = True
+    brings: tuple[str, ...] = ()
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         config = brief.folder / MCP_CONFIG

@@ -66,6 +66,7 @@ class Codex:
     sessions: Sessions = "captured"
     final_event = True
     states_cost = False
+    brings: tuple[str, ...] = ()
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
@@ -76,6 +77,7 @@ class Codex:
         if brief.access == "read":  # a maker of code needs what Codex itself says about editing
             files = {brief.folder / INSTRUCTIONS: _READER}
             settings["model_instructions_file"] = str(brief.folder / INSTRUCTIONS)
+            settings["project_doc_max_bytes"] = 0  # the project's AGENTS.md comes in agentd's context file
         if brief.reasoning:
             settings["model_reasoning_effort"] = brief.reasoning
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={_toml(value)}")]

@@ -20,6 +20,7 @@ class AnyProgram:
     sessions: Sessions = "none"
     final_event = False
     states_cost = False
+    brings: tuple[str, ...] = ()
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}

@@ -38,6 +38,7 @@ class Gemini:
     sessions: Sessions = "preset"
     final_event = True
     states_cost = False
+    brings: tuple[str, ...] = ("GEMINI.md",)  # it has no setting against that
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         system = brief.folder / "system.md"
@@ -146,7 +147,7 @@ def _settings(brief: Brief, with_server: bool = True) -> str:
         "telemetry": {"enabled": False},
         "context": {
             "includeDirectories": [f"${_TREE}"],
-            "memoryBoundaryMarkers": [".gemini"],  # this folder's own: what lies above it is not the project
+            "memoryBoundaryMarkers": [],  # what lies above this folder and the project is neither
             "includeDirectoryTree": False,
         },
         "tools": {

@@ -120,6 +120,7 @@ class Adapter(Protocol):
     sessions: Sessions
     final_event: bool  # a run without one has failed, whatever its exit code
     states_cost: bool  # it reports its own figure, so a price is never unknown
+    brings: tuple[str, ...]  # files in the project's root that it gives a reader by itself
 
     def command(self, agent: Agent, brief: Brief) -> Command: ...
 

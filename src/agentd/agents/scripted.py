@@ -17,6 +17,7 @@ class Scripted:
     sessions: Sessions = "preset"
     final_event = True
     states_cost = False
+    brings: tuple[str, ...] = ()
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         call = {

@@ -1,13 +1,13 @@
 """A step's calls: tried again where that can help, reminded once of what is missing, never more than the cap."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agentd import clock, events
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Ended
-from agentd.calls import call, seat, sessions
+from agentd.calls import call, drafts, seat, sessions
 from agentd.calls.run import Run
 from agentd.calls.work import Done, Work
 from agentd.change.state import State, Step
@@ -24,10 +24,11 @@ def perform(run: Run, work: Work) -> Done:
     while True:
         attempt = _next_attempt(run, work)
         ready = seat.take(run, work, attempt, prompt)
+        drafts.keep(run.change, run.folder, work, attempt)
         _begin(run, work, ready)
         called = call.make(run, work, ready)
         ended = called.ended
-        if ended.cause is None and work.effect and not work.effect():
+        if ended.cause is None and work.effect and not work.effect() and not work.answer(called.text):
             ended = Ended(cause=Cause.DID_NOTHING, message="it ended well, but what was asked for is not there")
         if ended.cause is None and work.on_session and ready.adapter.sessions != "none" and not called.session:
             ended = Ended(cause=Cause.SESSION_LOST, message=sessions.NOT_CAPTURED)
@@ -47,18 +48,29 @@ def perform(run: Run, work: Work) -> Done:
         time.sleep(wait)
 
 
-def finish(run: Run, work: Work, done: Done, outputs: Mapping[str, str]) -> None:
-    """The step's result is on disk: say so in STATE.yaml."""
-    run.update(lambda old: old.with_step(_row(work, done.attempt, StepStatus.DONE, outputs)))
+def finish(
+    run: Run,
+    work: Work,
+    done: Done,
+    outputs: Mapping[str, str],
+    message: str = "",
+    also: Callable[[State], State] = lambda old: old,
+) -> None:
+    """The step's result is on disk: say so in STATE.yaml, and what follows from it as one with that."""
+    run.update(lambda old: also(old.with_step(_row(work, done.attempt, StepStatus.DONE, outputs))))
     names = work.names(done.attempt)
-    run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs))
+    ended = events.StepFinished(
+        **names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs, message=message
+    )
+    run.emit(ended)
 
 
 def error_of(ended: Ended, agent: str, work: Work, change_id: str) -> AgentdError:
     assert ended.cause
     if ended.cause is Cause.SESSION_LOST:
-        is_captured = ended.message != sessions.NOT_CAPTURED
-        return SessionLost(sessions.NOT_FOUND if is_captured else sessions.NOT_CAPTURED)
+        if ended.message != sessions.NOT_CAPTURED:
+            return sessions.lost(sessions.NOT_FOUND, change_id)
+        return SessionLost(ended.message, causes.hint(ended.cause, agent, work.role, change_id))
     if ended.cause is Cause.NOT_INSTALLED:
         return AgentMissing(f"{agent}: {ended.message}")
     hint = causes.hint(ended.cause, agent, work.role, change_id)
@@ -95,6 +107,7 @@ def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: 
     def failed(old: State) -> State:
         return old.with_step(_row(work, attempt, StepStatus.FAILED, {}))
 
+    drafts.put_back(run.change, run.folder, run.token)
     run.update(failed)
     names = work.names(attempt)
     message = f"{agent}: {ended.message or ended.cause}"

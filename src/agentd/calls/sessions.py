@@ -1,6 +1,7 @@
 """Where a session stands in a CLI's own list, for a CLI that resumes by that. Looked up just before: places move."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from agentd import files
 from agentd.agents import process
@@ -9,6 +10,7 @@ from agentd.agents.protocol import Brief, ListsSessions
 from agentd.agents.redact import Redactor
 from agentd.agents.streams import Stream
 from agentd.calls.run import Run
+from agentd.change.folder import Change
 from agentd.config import Agent
 from agentd.errors import SessionLost
 
@@ -19,6 +21,29 @@ _MOST = 4 * 1024 * 1024  # bytes
 _SHOWN = 2000  # characters
 
 
+def remember(change: Change, session: str) -> None:
+    """A CLI keeps its sessions on one machine: which ones were made here is known in the local room."""
+    path = _made_here(change)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(session + "\n")
+
+
+def is_from_here(change: Change, session: str) -> bool:
+    try:
+        return session in _made_here(change).read_text(encoding="utf-8").split("\n")
+    except OSError:
+        return False
+
+
+def _made_here(change: Change) -> Path:
+    return Path(change.project.in_room("sessions", change.id))
+
+
+def lost(message: str, change_id: str) -> SessionLost:
+    return SessionLost(message, f"agentd plan {change_id} --new-session")
+
+
 def place(
     run: Run, agent: Agent, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
 ) -> int:
@@ -27,15 +52,14 @@ def place(
     code, out, err = _listed(run, agent, adapter, brief, program, allowed)
     clean = Redactor(allowed).clean
     if code:
-        raise SessionLost(
-            f"{agent.name} could not list its sessions: {_shown(clean(err or out)) or f'exit code {code}'}"
-        )
+        words = f"{agent.name} could not list its sessions: {_shown(clean(err or out)) or f'exit code {code}'}"
+        raise lost(words, run.change.id)
     try:
         found = adapter.place_of(brief.resume, out)
     except ValueError:
-        raise SessionLost(f"Failed to parse session list\n{_shown(clean(out))}") from None
+        raise lost(f"Failed to parse session list\n{_shown(clean(out))}", run.change.id) from None
     if found is None:
-        raise SessionLost(NOT_FOUND)
+        raise lost(NOT_FOUND, run.change.id)
     return found
 
 

@@ -19,6 +19,7 @@ class Work:
     stage: Stage
     prompt: str
     effect: Callable[[], bool] | None
+    answer: Callable[[str], bool] = lambda text: False  # whether the agent's words alone are what was asked for
     reminder: str = ""  # added to the prompt when the agent ended well and did nothing
     complexity: Complexity = Complexity.MEDIUM
     resume: str | None = None  # the session to go on with

@@ -17,6 +17,7 @@ from agentd.project import Project
 
 if TYPE_CHECKING:
     from agentd.change.journal import Journal
+    from agentd.events import Happened
 
 STATE = "STATE.yaml"
 
@@ -32,10 +33,15 @@ class Change:
     def read(self) -> State:
         return read_state(self.folder)
 
-    def update(self, step: Callable[[State], State], token: str | None = None) -> State:
+    def update(
+        self,
+        step: Callable[[State], State],
+        token: str | None = None,
+        emit: "Callable[[Happened], object] | None" = None,
+    ) -> State:
         """Read, change and write STATE.yaml as one; nobody else writes in between.
 
-        While a run is active only its own token may write.
+        While a run is active only its own token may write. Transitions are told to `emit`, else to the journal.
         """
         with self.writing(token):
             old = self.read()
@@ -44,7 +50,7 @@ class Change:
                 return old
             new = replace(new, updated_at=clock.now())
             files.write(self.folder / STATE, as_bytes(new))
-        self._tell(old, new)
+        self._tell(old, new, emit)
         return new
 
     @contextlib.contextmanager
@@ -89,16 +95,14 @@ class Change:
     def _lock(self, kind: str) -> Path:
         return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
-    def _tell(self, old: State, new: State) -> None:
+    def _tell(self, old: State, new: State, emit: "Callable[[Happened], object] | None") -> None:
         if len(new.history) == len(old.history):
             return
         from agentd import events  # late: see above
 
-        journal = self.journal()
+        emit = emit or self.journal().append
         for moved in new.history[len(old.history) :]:
-            journal.append(
-                events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why)
-            )
+            emit(events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why))
 
 
 def as_bytes(new: State) -> bytes:
@@ -152,6 +156,14 @@ def plan_files(folder: Path) -> list[Path]:
     named = _named_specs(folder / "proposal.md")
     specs = sorted((folder / "specs").glob("*.md"), key=lambda p: (named.get(p.stem, len(named)), p.name))
     return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if path.is_file()]
+
+
+def documents(folder: Path) -> list[str]:
+    """What there is to read for a person, by short name and in the order of its making."""
+    plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
+    around = {name: (folder / name).is_file() for name in ("clarifications.md", "CHALLENGE.md", "REVIEW.md")}
+    first = ["clarifications.md"] if around.pop("clarifications.md") else []
+    return [*first, *plan, *(name for name, there in around.items() if there)]
 
 
 def _named_specs(path: Path) -> dict[str, int]:

@@ -36,11 +36,12 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A command under way, and the rounds it may still use."""
+    """A command under way, the rounds it may still use, and how many rows `steps` had when it began."""
 
     workflow: str
     started_at: str
     rounds_left: int = 0
+    steps_before: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -283,7 +284,8 @@ def _run(fields: Fields) -> Run | None:
     row = fields.inner("run")
     if row is None:
         return None
-    return Run(row.text("workflow"), row.text("started_at", ""), row.count("rounds_left"), row.rest())
+    left, before = row.count("rounds_left"), row.count("steps_before")
+    return Run(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
 
 
 def _place(row: Fields) -> Place:

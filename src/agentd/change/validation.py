@@ -103,6 +103,21 @@ class _Validator:
         return validate(plan, self._settings)
 
 
+def check(
+    change: Change, settings: Validation, texts: Mapping[str, bytes] | None = None, complete: bool = False
+) -> tuple[Finding, ...]:
+    """The rules on a plan that is being made, as it lies in the change's folder or as `texts` have it."""
+    root = change.project.changes_in(change.tree).parent.parent
+    plan = Plan(
+        texts=read_texts(str(change.folder)) if texts is None else texts,
+        main=MainSpecs(root / "agentd" / "specs", settings),
+        complete=complete,
+        folder=f"agentd/changes/{change.id}",
+        exists=lambda path: (root / path).exists(),
+    )
+    return validate(plan, settings)
+
+
 def read_texts(folder: str) -> dict[str, bytes]:
     """The documents that rules look at, by short name."""
     names = ["clarifications.md", "proposal.md", "tasks.md"]
@@ -144,9 +159,9 @@ def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes
     return after
 
 
-def write_mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes]]:
-    """Mend them on disk, unless somebody is at work on the change."""
-    with change.writing():
+def write_mended(change: Change, settings: Validation, token: str | None = None) -> dict[str, tuple[bytes, bytes]]:
+    """Mend them on disk, unless somebody else is at work on the change."""
+    with change.writing(token):
         done = mended(change, settings)
         for name, (_, new) in done.items():
             files.write(change.folder / name, new)

@@ -16,6 +16,7 @@ from agentd.errors import AgentdError, Bug, Interrupted, SetupError, UsageError
 # name: (module, what it does in a line)
 COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
+    "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
     "cost": ("cost", "Show what the changes have cost."),
@@ -30,34 +31,42 @@ COMMANDS = {
     "completion": ("completion", "Print the completion script for a shell."),
 }
 
+# one phase of a workflow each, for scripts
+PHASES = {
+    "proposal": ("proposal", "Write proposal, specs and tasks."),
+    "challenge": ("challenge", "Let the challenger judge the plan."),
+}
+_ALL = {**COMMANDS, **PHASES}
 
 # words of older versions, read but not listed
-ALIASES = {"validate-proposal": "validate"}
+ALIASES = {"validate-proposal": "validate", "plan-change": "plan"}
 
 
 class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(_ALL)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         cmd_name = ALIASES.get(cmd_name, cmd_name)
-        if cmd_name not in COMMANDS:
+        if cmd_name not in _ALL:
             return None
-        module = importlib.import_module(f"agentd.cli.{COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"agentd.cli.{_ALL[cmd_name][0]}")
         command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+        with formatter.section("Phases, for scripts"):
+            formatter.write_dl([(name, words) for name, (_, words) in PHASES.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in {*COMMANDS, *ALIASES} and not args[0].startswith("-"):
+        if args and args[0] not in {*_ALL, *ALIASES} and not args[0].startswith("-"):
             import difflib  # late: only after a typo
 
-            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            near = difflib.get_close_matches(args[0], _ALL, 1)
             hint = f"did you mean agentd {near[0]}?" if near else "agentd --help lists the commands"
             raise UsageError(f"there is no command '{args[0]}'", hint)
         return super().resolve_command(ctx, args)
@@ -96,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
         failure = SetupError(words, "check that it is what it should be and that you may read and write there")
     except Exception as error:
         failure = _bug(error)
-    return output.fail(failure, arguments, {*COMMANDS, *ALIASES})
+    return output.fail(failure, arguments, {*_ALL, *ALIASES})
 
 
 def _prepare_streams() -> None:

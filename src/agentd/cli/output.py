@@ -17,6 +17,9 @@ from agentd.errors import AgentdError
 SCHEMA = 1
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+events_option = click.option(
+    "--events", "as_events", is_flag=True, help="Print the journal's lines as they happen, then the result as one line."
+)
 yes_option = click.option("--yes", "-y", is_flag=True, help="Take the recommended answer to every question.")
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentd.config import Validation
 
 SERVED = "served"  # in a run's folder: the server of its call came up
+WRITTEN = "written.jsonl"  # in a run's folder: the documents that its agent wrote, each text by its hash
 
 
 @dataclass
@@ -81,6 +82,12 @@ class Binding:
         if self.token:
             with suppress(OSError):  # the run is over
                 self.run_file(SERVED).touch()
+
+    def will_write(self, name: str, digest: str) -> None:
+        """Leave word for the run, before the write: this text is the agent's, should its step be cut off."""
+        if self.token:
+            with open(self.run_file(WRITTEN), "a", encoding="utf-8") as file:
+                file.write(json.dumps([name, digest]) + "\n")
 
     def run_file(self, name: str) -> Path:
         """A file of the run's folder, where reports wait for the step."""

@@ -9,7 +9,7 @@ from agentd.change.folder import Change
 from agentd.change.places import Found
 from agentd.documents.blocks import NAME, proposal_body
 from agentd.documents.text import BadDocument, decode
-from agentd.rules import Finding, Plan, counts, is_valid, validate
+from agentd.rules import Finding, counts, is_valid
 from agentd.tools.binding import Binding
 from agentd.tools.paths import SIZE
 from agentd.tools.refusal import Refused
@@ -41,6 +41,7 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
     if len(data) > SIZE:
         raise Refused("too-large", f"{name} would have more than {SIZE // 1_000_000} MB", "split the document")
     binding.settings()  # whatever cannot be read is told before the write
+    binding.will_write(name, files.digest(data))
     ground.write(name, data)
     binding.seen[change.id, name] = files.digest(data)
     found = [one for one in check(binding, change) if one.file == name]
@@ -54,16 +55,7 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
 
 def check(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[Finding, ...]:
     """The rules on a plan that is being made."""
-    settings = binding.settings()
-    root = change.project.changes_in(change.tree).parent.parent
-    plan = Plan(
-        texts=validation.read_texts(str(change.folder)) if texts is None else texts,
-        main=validation.MainSpecs(root / "agentd" / "specs", settings),
-        complete=False,
-        folder=f"agentd/changes/{change.id}",
-        exists=lambda path: (root / path).exists(),
-    )
-    return validate(plan, settings)
+    return validation.check(change, binding.settings(), texts)
 
 
 def check_whole(binding: Binding, found: Found) -> tuple[Finding, ...]:

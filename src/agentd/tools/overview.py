@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.change import report
-from agentd.change.folder import plan_files, read_records
+from agentd.change.folder import documents, read_records
 from agentd.change.places import Found, Places
 from agentd.documents import tasks
 from agentd.documents.standing import standing
@@ -31,7 +31,7 @@ def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     folder = Path(found.folder or "")
     return {
         **{name: row[name] for name in (*_ROW, "description", "git")},
-        "files": [f"agentd/changes/{change.id}/{name}" for name in _documents(folder)],
+        "files": [f"agentd/changes/{change.id}/{name}" for name in documents(folder)],
         "findings": _findings(folder),
         "tasks": _tasks(folder),
     }
@@ -40,13 +40,6 @@ def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
 def _row(binding: Binding, found: Found) -> dict[str, Any]:
     row = report.row(binding.project, found)
     return {name: row[name] for name in _ROW}
-
-
-def _documents(folder: Path) -> list[str]:
-    plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
-    around = {name: (folder / name).is_file() for name in ("clarifications.md", "CHALLENGE.md", "REVIEW.md")}
-    first = ["clarifications.md"] if around.pop("clarifications.md") else []
-    return [*first, *plan, *(name for name, there in around.items() if there)]
 
 
 def _findings(folder: Path) -> list[dict[str, Any]]:

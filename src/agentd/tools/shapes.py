@@ -25,8 +25,9 @@ class Text(Shape):
         self.pattern = re.compile(pattern) if pattern else None
 
     def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "string", "minLength": self.least, "maxLength": self.most}
-        return {**schema, "pattern": f"^{self.pattern.pattern}$"} if self.pattern else schema
+        if self.pattern:  # which says how long it may be
+            return {"type": "string", "pattern": f"^{self.pattern.pattern}$"}
+        return {"type": "string", **_least("minLength", self.least), "maxLength": self.most}
 
     def check(self, value: Any, where: str) -> str:
         if not isinstance(value, str):
@@ -89,7 +90,8 @@ class ListOf(Shape):
         self.item, self.least, self.most = item, least, most
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": self.item.schema(), "minItems": self.least, "maxItems": self.most}
+        limits = {**_least("minItems", self.least), "maxItems": self.most}
+        return {"type": "array", "items": self.item.schema(), **limits}
 
     def check(self, value: Any, where: str) -> list[Any]:
         if not isinstance(value, list):
@@ -156,6 +158,11 @@ class Object(Shape):
             if value.get(name) is None:
                 raise Refused("bad-argument", f"the field {inside}{name} is missing", "send it")
         return {name: self.fields[name].check(one, f"{inside}{name}") for name, one in value.items() if one is not None}
+
+
+def _least(word: str, count: int) -> dict[str, int]:
+    """Every request to a model carries the schemas, so what goes without saying is left out."""
+    return {word: count} if count else {}
 
 
 def _wrong(where: str, value: Any, wanted: str) -> Refused:

@@ -1,0 +1,90 @@
+"""The plan's documents as they were before a call, for a step that is cut off.
+
+What its agent wrote then goes back to how it was; what a person wrote meanwhile stays. Kept in the run's folder.
+"""
+
+import base64
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentd import files
+from agentd.calls.work import Work
+from agentd.change.folder import Change, plan_files
+from agentd.guard import plan_rule
+from agentd.terms import StepStatus
+from agentd.tools.binding import WRITTEN
+from agentd.tools.table import Stage
+
+BEFORE = "before.json"
+
+
+def keep(change: Change, folder: Path, work: Work, attempt: int) -> None:
+    """Before each call of a planner."""
+    (folder / WRITTEN).unlink(missing_ok=True)
+    (folder / BEFORE).unlink(missing_ok=True)
+    if work.stage is Stage.PLAN:
+        texts = {name: base64.b64encode(data).decode() for name, data in _documents(change)}
+        files.write(folder / BEFORE, json.dumps({"step": [*work.key, attempt], "texts": texts}).encode())
+
+
+def put_back(change: Change, folder: Path, token: str) -> None:
+    """After a call that came to nothing, also one of a run that was killed."""
+    kept = _read(folder)
+    if kept is None:
+        return
+    key, before = kept
+    if any(step.key == key and step.status is StepStatus.DONE for step in change.read().steps):
+        return  # it was killed just after the step was finished
+    is_of_plan = plan_rule(change.id)
+    with change.writing(token):
+        for name, digest in written(folder):
+            path = change.folder / name
+            if not is_of_plan(f"agentd/changes/{change.id}/{name}") or not path.is_file():
+                continue
+            if files.digest(path.read_bytes()) != digest:
+                continue  # somebody wrote it anew
+            if name in before:
+                files.write(path, before[name])
+            else:
+                path.unlink()
+    (folder / BEFORE).unlink(missing_ok=True)
+
+
+def written(folder: Path) -> list[tuple[str, str]]:
+    """Name and hash of every text that the agent wrote through its tools in this call."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return [(str(name), digest) for name, digest in map(json.loads, (folder / WRITTEN).read_text().splitlines())]
+    return []
+
+
+def mine(folder: Path, name: str, data: bytes) -> None:
+    """A text that agentd made of the agent's counts as the agent's."""
+    with open(folder / WRITTEN, "a", encoding="utf-8") as file:
+        file.write(json.dumps([name, files.digest(data)]) + "\n")
+
+
+def changed(change: Change, folder: Path, name: str) -> bool:
+    """The document is there, and the agent wrote it or it is not what it was before the call."""
+    path = change.folder / name
+    if not path.is_file():
+        return False
+    kept = _read(folder)
+    is_written = any(name == one for one, _ in written(folder))
+    return is_written or kept is None or kept[1].get(name) != path.read_bytes()
+
+
+def _documents(change: Change) -> Iterator[tuple[str, bytes]]:
+    for path in plan_files(change.folder):
+        yield path.relative_to(change.folder).as_posix(), files.read(path)
+
+
+def _read(folder: Path) -> tuple[tuple[str, int, int, int], dict[str, bytes]] | None:
+    """The step's key and the texts before it; None if nothing is kept or an agent made havoc of it."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        data = json.loads((folder / BEFORE).read_bytes())
+        name, round_, number, attempt = data["step"]
+        texts = {name: base64.b64decode(text) for name, text in data["texts"].items()}
+        return (name, round_, number, attempt), texts
+    return None

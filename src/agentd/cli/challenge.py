@@ -1,0 +1,16 @@
+"""`agentd challenge`: the verdict on a plan that is there, for scripts."""
+
+from agentd.change import entry
+from agentd.cli import planning
+from agentd.cli.planning import Options
+from agentd.project import find_project
+from agentd.workflows import plan
+
+
+@planning.run_options("challenge")
+def command(change_id: str, options: Options) -> int:
+    """Let the challenger judge the plan of the change ID. Exit code 0 when it is APPROVED, 1 otherwise.
+
+    A plan that was judged as it is now is not judged again.
+    """
+    return planning.run(entry.open_change(find_project(), change_id), options, plan.judge)

@@ -1,0 +1,144 @@
+"""What a person reads when a workflow has ended: what came of it, what is open, what it cost, what to type next."""
+
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentd.cli import output, table
+from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+
+_COLOURS: Mapping[str, str] = {
+    ChallengeVerdict.APPROVED: "green",
+    ChallengeVerdict.NEEDS_REVISION: "yellow",
+    ChallengeVerdict.REJECTED: "red",
+    ReviewVerdict.NEEDS_CHANGES: "yellow",
+    ReviewVerdict.MAJOR_ISSUES: "red",
+}
+_PIPE = 100  # columns where there is no terminal
+_FINDINGS = 10  # shown; the rest is a count and a command
+_FILES = 12
+_TITLE = 24  # columns below which a finding's place stands under its title
+_NAME = 7  # columns of a fact's name
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The result as `--json` gives it, in words."""
+    width = output.width() or _PIPE
+    blocks = [
+        _outcome(result, width),
+        _findings(result, width),
+        [
+            *_files(result["files"], width),
+            *_fact("Where", _where(result["git"]), width),
+            *_fact("Cost", _cost(result), width),
+        ],
+        _next(result, width),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def _outcome(result: dict[str, Any], width: int) -> list[str]:
+    if error := result["error"]:
+        head, *more = _wrapped(f"Error: {error['message']}", width)
+        hint = _wrapped(error["hint"], width - 4) if error["hint"] else []
+        arrows = [f"  {'→' if number == 0 else ' '} {line}" for number, line in enumerate(hint)]
+        return [output.paint("Error:", fg="red", bold=True) + head.removeprefix("Error:"), *more, *arrows]
+    head, *more = _wrapped(result["message"], width) or [""]
+    verdict = result["verdict"] or ""
+    if verdict and head.startswith(verdict):
+        head = output.paint(verdict, fg=_COLOURS.get(verdict), bold=True) + head.removeprefix(verdict)
+    return [head, *more]
+
+
+def _findings(result: dict[str, Any], width: int) -> list[str]:
+    """The open ones, most severe first."""
+    ranks = list(Severity)
+    found = [one for one in result["findings"]["list"] if FindingState(one["state"]).is_open]
+    found.sort(key=lambda one: ranks.index(Severity(one["severity"])))
+    shown, left = found[:_FINDINGS], len(found) - _FINDINGS
+    rows = [(f"  {one['id']}", one["severity"], one["title"], one["where"] or "") for one in shown]
+    lines = _columns(rows, width) if rows else []
+    return [*lines, f"  … and {left} more: agentd status {result['change_id']}"] if left > 0 else lines
+
+
+def _columns(rows: Sequence[tuple[str, str, str, str]], width: int) -> list[str]:
+    """Id, severity, title and place; the place under the title where the terminal is narrow."""
+    rows = [(name, severity, table.clean(title), table.clean(where)) for name, severity, title, where in rows]
+    heads = [(name, severity) for name, severity, _, _ in rows]
+    places = max(table.columns(where) for *_, where in rows)
+    indent = table.total(heads) + 2
+    room = width - indent - places - 2
+    titles = max(table.columns(title) for _, _, title, _ in rows)
+    if room >= min(_TITLE, titles):
+        return _tinted(table.align([(*row[:2], table.shorten_end(row[2], room), row[3]) for row in rows]), rows)
+    heads_ = _tinted(table.align([(*row[:2], table.shorten_end(row[2], width - indent)) for row in rows]), rows)
+    places_ = [output.paint(" " * indent + table.shorten_end(row[3], width - indent), dim=True) for row in rows]
+    return [line for pair in zip(heads_, places_, strict=True) for line in pair if line.strip()]
+
+
+def _tinted(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
+    """High ones stand out."""
+    return [
+        line.replace(Severity.HIGH, output.paint(Severity.HIGH, fg="red"), 1) if row[1] == Severity.HIGH else line
+        for line, row in zip(lines, rows, strict=True)
+    ]
+
+
+def _files(files: Sequence[str], width: int) -> list[str]:
+    """The folder they share, then their names in it."""
+    if not files:
+        return []
+    folder = os.path.commonpath([os.path.dirname(name) for name in files])
+    names = [os.path.relpath(name, folder) if folder else name for name in files]
+    more = [f"and {len(names) - _FILES} more"] if len(names) > _FILES else []
+    listed = ", ".join([*names[:_FILES], *more])
+    return (
+        [*_fact("Files", f"{folder}/", width), *_fact("", listed, width)] if folder else _fact("Files", listed, width)
+    )
+
+
+def _where(git: dict[str, Any] | None) -> str:
+    """Only where that is another folder than the one we stand in."""
+    return f"work tree {git['tree']}" if git and git["setup"] == "worktree" else ""
+
+
+def _cost(result: dict[str, Any]) -> str:
+    cost, tokens, unknown = result["cost"], result["tokens"], result["cost"]["calls_without_price"]
+    if not (cost["change"] or unknown or tokens["in"]):
+        return "nothing"
+    words = [f"{_money(cost['run'])} this run", f"{_money(cost['change'])} for the change"]
+    if unknown:
+        words.append(f"{unknown} {'call' if unknown == 1 else 'calls'} without a known price")
+    return ", ".join(words)
+
+
+def _money(usd: float) -> str:
+    return output.money(usd) if usd else "0 USD"
+
+
+def _next(result: dict[str, Any], width: int) -> list[str]:
+    """The command to type, or the commands to choose from."""
+    options = (result["decision_needed"] or {}).get("options", ())
+    rows = [(one["command"], table.clean(one["label"]), one["recommended"]) for one in options if one["command"]]
+    if not rows:
+        return [f"{_name('Next')}{result['next']}"] if result["next"] else []
+    rows.sort(key=lambda row: not row[2])
+    told = [(command, f"{label} (recommended)" if best else label) for command, label, best in rows]
+    plain = [(command, label) for command, label, _ in rows]
+    bare = [(command, "") for command, _, _ in rows]
+    cells = next((cells for cells in (told, plain) if table.total(cells) + _NAME + 1 <= width), bare)
+    return [f"{_name('Next' if number == 0 else '')}{line}" for number, line in enumerate(table.align(cells))]
+
+
+def _fact(name: str, words: str, width: int) -> list[str]:
+    lines = _wrapped(words, width - _NAME - 1) if words else []
+    return [f"{_name(name if number == 0 else '')}{line}" for number, line in enumerate(lines)]
+
+
+def _name(name: str) -> str:
+    return output.paint(name.ljust(_NAME), dim=True) + " "
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(table.clean(text), max(width, 20), break_on_hyphens=False)

@@ -1,0 +1,79 @@
+"""`--dry-run`: the steps that would run, by whom, and about what they cost. Nothing is made or spent."""
+
+from typing import Any
+
+from agentd import clock, config
+from agentd.calls import run as runs
+from agentd.change.state import State
+from agentd.cli import output, table
+from agentd.cli.planning import Options
+from agentd.config import Config
+from agentd.project import Project
+from agentd.steps import facts
+from agentd.terms import Lane, Phase
+from agentd.workflows import opening
+from agentd.workflows.forecast import Forecast, forecast
+
+
+def show(project: Project, wanted: str, description: str | None, options: Options) -> int:
+    opened = opening.open_plan(project, wanted, description)
+    change = opened.change
+    there = runs.there(change) if change else project
+    in_force = config.load(there.config_file, flags=options.settings)
+    state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
+    found = facts.read(change) if change else None
+    round_ = 1 + sum(record.kind == "challenge" for record in change.records()) if change else 1
+    message = opening.settled(change) if change else None
+    steps = [] if message else forecast(there, in_force, state, found, round_)
+    data = {
+        "change_id": opened.id,
+        "phase": str(state.phase),
+        "message": message or "",
+        "steps": [_row(one) for one in steps],
+        "cost": round(sum(one.expected.cost or 0.0 for one in steps), 6),
+        "steps_without_price": sum(one.expected.cost is None for one in steps),
+        "specs_known": state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL,
+    }
+    return output.show(options.command, options.as_json, data, lambda: _text(data, steps))
+
+
+def _new(change_id: str, description: str, in_force: Config, light: bool) -> State:
+    lane = Lane.LIGHT if light else Lane.FULL if in_force.workflow.human_in_loop else Lane.AUTOMATED
+    return State(change_id, description, clock.now(), clock.now(), lane=lane)
+
+
+def _row(one: Forecast) -> dict[str, Any]:
+    return {
+        "step": one.ahead.step,
+        "round": one.ahead.round,
+        "number": one.ahead.number,
+        "role": str(one.role),
+        "agent": one.agent,
+        "model": one.model,
+        "tokens_in": one.expected.tokens_in,
+        "tokens_out": one.expected.tokens_out,
+        "cost": one.expected.cost,
+        "measured": one.expected.measured,
+    }
+
+
+def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
+    if not steps:
+        return data["message"] or "Nothing is left to do."
+    rows = [("Step", "Agent", "Model", "About")]
+    for one in steps:
+        cost = "unknown" if one.expected.cost is None else output.money(one.expected.cost)
+        rows.append((one.ahead.label, one.agent, one.model or "its default", cost))
+    unknown = data["steps_without_price"]
+    measured = sum(one.expected.measured > 0 for one in steps)
+    basis = f"{measured} of {len(steps)} steps estimated from earlier calls here" if measured else "typical figures"
+    lines = [
+        f"{data['change_id']}: {len(steps)} steps would run, for about {output.money(data['cost'])} ({basis}).",
+        "",
+        *table.align(rows),
+    ]
+    if not data["specs_known"]:
+        lines += ["", "Specs come between the proposal and the tasks; the proposal says which."]
+    if unknown:
+        lines += ["", f"The price of {unknown} steps is not known, so they are not in the sum."]
+    return "\n".join([*lines, "", "Nothing was run and nothing was spent."])

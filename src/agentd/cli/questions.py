@@ -1,0 +1,170 @@
+"""Questions on a terminal: arrow keys where the terminal knows them, numbers where it does not."""
+
+import contextlib
+import os
+import sys
+import termios
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentd.cli import output, table
+
+if TYPE_CHECKING:
+    from prompt_toolkit import Application
+
+_RECOMMENDED = "(recommended)"
+_KEYS = "(↑↓)"
+_STYLE = [
+    ("qmark", "fg:ansicyan bold"),
+    ("question", "bold"),
+    ("pointer", "fg:ansicyan bold"),
+    ("instruction", "fg:ansibrightblack"),
+    ("why", "fg:ansibrightblack"),
+    ("answer", ""),
+]
+_INDENT = 3  # columns of the pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    id: str
+    label: str
+    why: str = ""
+
+
+def ask(question: str, options: Sequence[Option], recommended: str | None) -> str:
+    """The id of the option chosen; Ctrl-C and Esc raise KeyboardInterrupt."""
+    question = table.clean(question)
+    labels = {one.id: _label(one, recommended) for one in options}
+    _forget_keys()
+    if _is_plain():
+        return _by_number(question, options, labels)
+    chosen = _by_arrows(question, options, labels, recommended)
+    _tell_answer(question, labels[chosen].removesuffix(_RECOMMENDED))
+    return chosen
+
+
+def ask_text(question: str) -> str:
+    """Some words on one line; nothing is no answer."""
+    question = table.clean(question)
+    _forget_keys()
+    while True:
+        answer = " ".join((_line(question) if _is_plain() else _typed(question)).split())
+        if answer:
+            return answer
+        output.tell("A few words are needed; Ctrl-C stops.")
+
+
+def confirm_when_ready(text: str) -> None:
+    """Wait for Enter."""
+    _forget_keys()
+    _line(table.clean(text))
+
+
+def _label(option: Option, recommended: str | None) -> str:
+    label = table.clean(option.label)
+    return f"{label} {_RECOMMENDED}" if option.id == recommended else label
+
+
+def _is_plain() -> bool:
+    return os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+
+
+def _forget_keys() -> None:
+    """What was typed before the question was there is no answer to it."""
+    with contextlib.suppress(termios.error, OSError):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _by_arrows(question: str, options: Sequence[Option], labels: dict[str, str], recommended: str | None) -> str:
+    import questionary  # late: heavy, and most commands ask nothing
+
+    choices = [questionary.Choice(_title(labels[one.id], one.why), one.id) for one in options]
+    asked = questionary.select(
+        _wrapped(f"{question} {_KEYS}", 2).removesuffix(_KEYS).rstrip(" "),
+        choices,
+        default=recommended if recommended in labels else None,
+        pointer="❯",
+        instruction=_KEYS,
+        style=questionary.Style(_STYLE),
+        erase_when_done=True,
+        **_terminal(),
+    )
+    return str(_answered(asked.application))
+
+
+def _title(label: str, why: str) -> list[tuple[str, str]]:
+    """Broken into lines that fit, as a list of choices is cut at the edge."""
+    parts = [("class:text", _wrapped(label, _INDENT))]
+    if why:
+        parts.append(("class:why", f"\n{' ' * _INDENT}{_wrapped(table.clean(why), _INDENT)}"))
+    return parts
+
+
+def _wrapped(text: str, indent: int) -> str:
+    """Lines as wide as the terminal, the first to stand where something of the indent's width stands already."""
+    from rich.console import Console  # late: knows how wide letters are, and is heavy
+    from rich.text import Text
+
+    width = max((os.get_terminal_size(sys.stderr.fileno()).columns or 80) - indent - 1, 10)
+    lines = Text(text).wrap(Console(file=sys.stderr), width)
+    return f"\n{' ' * indent}".join(line.plain.rstrip() for line in lines)
+
+
+def _tell_answer(question: str, answer: str) -> None:
+    """What was asked and answered stays; the choices do not."""
+    output.tell(f"{click.style('?', fg='cyan')} {_wrapped(f'{question} {answer}', 2)}")
+
+
+def _typed(question: str) -> str:
+    import questionary  # late: heavy, and most commands ask nothing
+
+    return str(
+        _answered(questionary.text(_wrapped(question, 2), style=questionary.Style(_STYLE), **_terminal()).application)
+    )
+
+
+def _terminal() -> dict[str, Any]:
+    """Drawn on stderr: stdout is for the result."""
+    from prompt_toolkit.output import create_output
+
+    return {"output": create_output(stdout=sys.stderr)}
+
+
+def _answered(application: "Application[Any]") -> Any:
+    from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+
+    leaving = KeyBindings()
+
+    @leaving.add("escape")
+    def leave(event: Any) -> None:
+        event.app.exit(exception=KeyboardInterrupt)
+
+    application.key_bindings = merge_key_bindings([application.key_bindings or KeyBindings(), leaving])
+    application.ttimeoutlen = application.timeoutlen = 0.1  # seconds, to know Esc from the beginning of another key
+    try:
+        return application.run()
+    except EOFError:
+        raise KeyboardInterrupt from None
+
+
+def _by_number(question: str, options: Sequence[Option], labels: dict[str, str]) -> str:
+    output.tell(question)
+    for number, one in enumerate(options, 1):
+        output.tell(f"  {number}  {labels[one.id]}{f': {table.clean(one.why)}' if one.why else ''}")
+    while True:
+        answer = _line(f"1 to {len(options)}:").strip()
+        if answer.isdecimal() and 1 <= int(answer) <= len(options):
+            return options[int(answer) - 1].id
+
+
+def _line(question: str) -> str:
+    """A line as the terminal gives it."""
+    click.echo(f"{question} ", err=True, nl=False)
+    answer = sys.stdin.readline()
+    if not answer:  # nobody is there any more
+        raise KeyboardInterrupt
+    return answer

@@ -1,0 +1,80 @@
+"""Views of a run that need no screen: nothing, the journal's own lines, plain lines."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from agentd import events
+from agentd.cli import happenings, output, table
+from agentd.cli.board import Board, Course, clean
+from agentd.terms import StepStatus
+
+LONGEST = 500  # columns of a line that stays
+_WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingMade, events.Transition)
+_TOLD = (*_WHAT_COMES, events.DecisionMade, events.Noted, events.Warned, events.Failed)
+
+
+class View:
+    """Is called with each entry of the journal, by any thread. This one shows nothing."""
+
+    def __call__(self, entry: events.Entry) -> None:
+        pass
+
+    def pause(self) -> AbstractContextManager[None]:
+        """The screen is free for a question."""
+        return contextlib.nullcontext()
+
+
+class Journal(View):
+    """The journal's lines on stdout."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self, entry: events.Entry) -> None:
+        with self._lock:
+            try:
+                sys.stdout.write(f"{entry.line()}\n")
+                sys.stdout.flush()
+            except OSError:
+                output.quiet()  # nobody reads on, or the disk is full: the run is worth more
+
+
+class Lines(View):
+    """A plain line on stderr for each event worth telling."""
+
+    def __init__(self, ahead: Course) -> None:
+        self._lock = threading.Lock()
+        self._board = Board(ahead)
+
+    def __call__(self, entry: events.Entry) -> None:
+        with self._lock:
+            self._board.hear(entry.event, time.monotonic())
+            if _is_told(entry.event):
+                parts = (_clock(entry.at), self._board.label_of(entry.event), clean(happenings.words_of(entry.event)))
+                _tell(table.shorten_end("  ".join(part for part in parts if part), LONGEST))
+
+
+def _is_told(event: events.Happened) -> bool:
+    if isinstance(event, events.StepFinished):
+        return event.status != StepStatus.FAILED  # the failure itself has just been told
+    return isinstance(event, _TOLD)
+
+
+def _tell(line: str) -> None:
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:  # as above; without this Python would try again at exit, and fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _clock(at: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(at).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""

@@ -1,0 +1,115 @@
+"""What a step works with: the run, the prompts, the names of things as the agent in a role knows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentd import files
+from agentd.agents.adapters import adapter_of
+from agentd.calls import drafts, sessions
+from agentd.calls.run import Run, there
+from agentd.change import validation
+from agentd.change.folder import Change, document_hash
+from agentd.config import Config
+from agentd.context import judge_context, planner_context
+from agentd.events import Noted
+from agentd.prompts import Prompts
+from agentd.terms import Role
+from agentd.tools.table import Stage, tools_of
+
+PLANNER, JUDGE = "GEMINI.md", "AGENTS.md"
+
+
+@dataclass(frozen=True)
+class Desk:
+    run: Run
+    environ: Mapping[str, str]
+
+    @property
+    def change(self) -> Change:
+        return self.run.change
+
+    @property
+    def config(self) -> Config:
+        return self.run.config
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        return Prompts(there(self.change), self.environ)
+
+    @property
+    def round(self) -> int:
+        """The maker's work and the verdict on it are one round: the one that comes after the last challenge."""
+        return 1 + sum(record.kind == "challenge" for record in self.change.records())
+
+    def path(self, name: str) -> str:
+        """A document of the change, from the project's root."""
+        return f"agentd/changes/{self.change.id}/{name}"
+
+    def main_spec(self, spec: str) -> str:
+        """The project's own spec of that id, from the project's root; "" if there is none."""
+        name = f"agentd/specs/{spec}.md"
+        return name if self.project_file(name).is_file() else ""
+
+    def project_file(self, name: str) -> Path:
+        return there(self.change).root / name
+
+    def prompt(self, name: str, role: Role, stage: Stage, **values: Any) -> str:
+        return self._prompts.render(
+            name,
+            change_id=self.change.id,
+            folder=f"agentd/changes/{self.change.id}",
+            context=self.path(JUDGE if role.is_judge else PLANNER),
+            tools=self.tools(role, stage),
+            **values,
+        )
+
+    def reminder(self, role: Role, stage: Stage, missing: str, tool: str) -> str:
+        return self.prompt("reminder", role, stage, missing=missing, tool=self.tools(role, stage)[tool])
+
+    def tools(self, role: Role, stage: Stage) -> dict[str, str]:
+        """What the agent in that role calls the tools of the stage."""
+        tool_name = adapter_of(self.config.agent_for(role).kind).tool_name
+        return {tool.name: tool_name(tool.name) for tool in tools_of(stage)}
+
+    def write_context(self, role: Role, stage: Stage) -> None:
+        """What the agent in that role is to know before it begins, as things are now."""
+        name, text = (JUDGE, judge_context) if role.is_judge else (PLANNER, planner_context)
+        brought = adapter_of(self.config.agent_for(role).kind).brings
+        data = text(self.change, tools=self.tools(role, stage), brought=brought).encode()
+        with self.change.writing(self.run.token):
+            files.write(self.change.folder / name, data)
+
+    def hashes(self, *names: str) -> dict[str, str]:
+        return {name: document_hash(self.change.folder / name) for name in names}
+
+    def mend(self) -> None:
+        """Mechanical faults in what the agent wrote are put right on the spot, without an agent."""
+        for name, (_, new) in validation.mended(self.change, self.config.validation).items():
+            drafts.mine(self.run.folder, name, new)
+        for name in validation.write_mended(self.change, self.config.validation, self.run.token):
+            self.run.emit(Noted(code="mended", message=f"agentd put the form of {name} right"))
+
+    # ---- the planner's own session
+
+    def is_planner_remembered(self) -> bool:
+        """The planner's CLI keeps sessions."""
+        return adapter_of(self.config.agent_for(Role.PLANNER).kind).sessions != "none"
+
+    def planner_session(self) -> str | None:
+        """To be resumed; None: there is none, or it was made on another machine."""
+        session = self.change.read().session_id
+        if session is None or not self.is_planner_remembered():
+            return None
+        if sessions.is_from_here(self.change, session):
+            return session
+        words = "the planner's session was made on another machine, so a new one goes on from the documents"
+        self.run.emit(Noted(code="session-elsewhere", message=words))
+        return None
+
+    def keep_session(self, session: str) -> None:
+        """The planner's own from now on."""
+        sessions.remember(self.change, session)
+        self.run.update(lambda old: replace(old, session_id=session))

@@ -1,0 +1,87 @@
+"""The form of a plan: what the rules find in it, and the planner mending that in its own session."""
+
+from collections.abc import Iterable
+
+from agentd import events
+from agentd.calls import attempts
+from agentd.calls.work import Work
+from agentd.change import validation
+from agentd.change.state import State, Step
+from agentd.guard import plan_rule
+from agentd.rules import Finding
+from agentd.steps import facts
+from agentd.steps.desk import Desk
+from agentd.terms import Phase, Role, Severity, StepStatus
+from agentd.tools.table import Stage
+
+STEP = "format-fix"
+
+
+def faults(desk: Desk) -> tuple[Finding, ...]:
+    """What is left to mend after agentd has put right what it can: findings of high severity."""
+    change = desk.change
+    complete = change.read().phase is not Phase.DRAFTING or (change.folder / "tasks.md").is_file()
+    desk.mend()
+    found = validation.check(change, desk.config.validation, complete=complete)
+    return tuple(one for one in found if one.severity is Severity.HIGH)
+
+
+def tell(desk: Desk, found: Iterable[Finding]) -> None:
+    for one in found:
+        made = events.FindingMade(
+            id="",
+            severity=one.severity,
+            title=one.message,
+            where=f"{one.file}:{one.line}",
+            verified=True,
+            by=f"rule:{one.rule}",
+            state="open",
+        )
+        desk.run.emit(made)
+
+
+def used(state: State) -> int:
+    """How often the planner has mended since the last other step, within this command."""
+    since = state.run.steps_before if state.run else 0
+    count = 0
+    for step in reversed(state.steps[since:]):
+        if step.name != STEP:
+            break
+        count += step.status is StepStatus.DONE
+    return count
+
+
+def fix(desk: Desk, found: Iterable[Finding]) -> None:
+    resume = desk.planner_session()
+    if resume is None:
+        desk.write_context(Role.PLANNER, Stage.PLAN)
+    findings = [
+        {"file": desk.path(one.file), "line": one.line, "rule": one.rule, "message": one.message, "hint": one.hint}
+        for one in found
+    ]
+    before = desk.change.hashes()
+    work = Work(
+        step=STEP,
+        round=desk.round,
+        number=_number(desk.change.read().steps, desk.round),
+        role=Role.PLANNER,
+        stage=Stage.PLAN,
+        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=findings, fresh=resume is None),
+        effect=None,  # what is left is validated again
+        complexity=facts.complexity(desk.change),
+        resume=resume,
+        on_session=None if resume else desk.keep_session,
+        may_edit=plan_rule(desk.change.id),
+    )
+    done = attempts.perform(desk.run, work)
+    desk.mend()
+    after = desk.change.hashes()
+    attempts.finish(desk.run, work, done, {name: one for name, one in after.items() if before.get(name) != one})
+
+
+def _number(steps: Iterable[Step], round_: int) -> int:
+    """The next one; one that was cut off is done again under its number."""
+    rows = [step for step in steps if (step.name, step.round) == (STEP, round_)]
+    last = max((step.number for step in rows), default=0)
+    is_done = any(step.number == last and step.status is StepStatus.DONE for step in rows)
+    return last + 1 if is_done or not rows else last

@@ -1,0 +1,108 @@
+"""A judge's verdict becomes the record of its round, and from that CHALLENGE.md, a block and a transition.
+
+The record is written first and once. What is made of it can be made again, so a run that was killed in between
+is finished by the next one.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from agentd import events, files, machine
+from agentd.change.state import State, Step
+from agentd.documents import blocks, records, review
+from agentd.documents.records import Finding, Record
+from agentd.documents.standing import open_counts, standing
+from agentd.documents.text import decode
+from agentd.steps.desk import Desk
+from agentd.terms import ChallengeVerdict, Role, StepStatus
+
+CHALLENGE = "CHALLENGE.md"
+STEP = "challenge"
+
+
+def keep(desk: Desk, record: Record) -> str:
+    """Its name in the change's folder."""
+    with desk.change.writing(desk.run.token):
+        files.write(desk.change.folder / _name(record), records.render(record).encode())
+    return _name(record)
+
+
+def left_over(desk: Desk) -> Record | None:
+    """The record of a round whose verdict has not moved the change: the run that wrote it was killed."""
+    challenges = [record for record in desk.change.records() if record.kind == STEP]
+    moved = sum(one.event.startswith(f"{STEP}-") for one in desk.change.read().history)
+    return challenges[-1] if len(challenges) > moved else None
+
+
+def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> None:
+    """All that follows from the record; doing it twice changes nothing."""
+    name = _name(record)
+    with desk.change.writing(desk.run.token):
+        page = review.render(record, same_vendor=_is_same_vendor(desk))
+        files.write(desk.change.folder / CHALLENGE, page.encode())
+        _append_block(desk, record)
+    for finding in record.findings:
+        desk.run.emit(_made(finding, record, attempt))
+    outputs = {one: files.digest(files.read(desk.change.folder / one)) for one in (name, CHALLENGE)}
+    row = Step(STEP, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
+    desk.run.update(partial(_moved, record, row, why(desk, record)))
+    desk.run.emit(
+        events.StepFinished(
+            step=STEP,
+            round=record.round,
+            number=1,
+            attempt=attempt,
+            status=StepStatus.DONE,
+            duration_ms=duration_ms,
+            outputs=outputs,
+            message=record.verdict,
+        )
+    )
+
+
+def why(desk: Desk, record: Record) -> str:
+    """How findings stand after the round, over all rounds."""
+    counts = open_counts(standing(desk.change.records()))
+    words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    return f"{words or 'nothing'} open ({_name(record)})"
+
+
+def _moved(record: Record, row: Step, words: str, old: State) -> State:
+    taken = {finding.id for finding in record.findings}
+    left = tuple(finding for finding in old.findings if finding.id not in taken)
+    new = replace(old.with_step(row), round=record.round, findings=left)
+    event = machine.event_of(ChallengeVerdict(record.verdict))
+    return new.moved(event, by=record.by, why=words, at=record.at, hashes=record.judged)
+
+
+def _append_block(desk: Desk, record: Record) -> None:
+    path = desk.change.folder / blocks.NAME
+    text = decode(files.read(path), blocks.NAME)
+    if not any(block.iteration == record.round for block in blocks.find(text)):
+        files.write(path, blocks.append(text, review.block_of(record)).encode())
+
+
+def _made(finding: Finding, record: Record, attempt: int) -> events.FindingMade:
+    return events.FindingMade(
+        step=STEP,
+        round=record.round,
+        number=1,
+        attempt=attempt,
+        id=finding.id,
+        severity=finding.severity,
+        title=finding.title,
+        where=finding.where,
+        verified=finding.verified,
+        by=finding.by,
+        state=finding.state,
+    )
+
+
+def _is_same_vendor(desk: Desk) -> bool:
+    maker, judge = (desk.config.agent_for(role) for role in (Role.PLANNER, Role.CHALLENGER))
+    is_vendor = maker.kind not in ("command", "scripted")  # of others only the name is known
+    return maker.name == judge.name or (is_vendor and maker.kind == judge.kind)
+
+
+def _name(record: Record) -> str:
+    return f"reviews/{record.kind}-{record.round}.yaml"

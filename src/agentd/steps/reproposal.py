@@ -1,0 +1,84 @@
+"""The planner answers the findings of a challenge: in its own session, each with an edit or a reason."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentd import events, files
+from agentd.calls import attempts, drafts
+from agentd.calls.work import Work
+from agentd.documents.records import Answer, Finding, Record
+from agentd.documents.standing import standing
+from agentd.guard import plan_rule
+from agentd.steps import facts, recording
+from agentd.steps.desk import Desk
+from agentd.terms import FindingState, Role
+from agentd.tools.answering import ANSWERS
+from agentd.tools.table import Stage
+
+STEP = "reproposal"
+
+
+def open_findings(desk: Desk) -> list[Finding]:
+    return [one for one in standing(desk.change.records()) if one.state.is_open]
+
+
+def repropose(desk: Desk, record: Record) -> None:
+    """`record` is the last challenge: the answers are kept in it."""
+    resume = desk.planner_session()
+    if resume is None:
+        desk.write_context(Role.PLANNER, Stage.PLAN)
+    left = open_findings(desk)
+    before = desk.change.hashes()
+    answers = desk.run.folder / ANSWERS
+    work = Work(
+        step=STEP,
+        round=desk.round,
+        role=Role.PLANNER,
+        stage=Stage.PLAN,
+        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=[_row(one) for one in left], fresh=resume is None),
+        effect=lambda: answers.is_file() or bool(drafts.written(desk.run.folder)),
+        reminder=desk.reminder(
+            Role.PLANNER, Stage.PLAN, "No finding is answered yet, and nothing was edited.", "answer_finding"
+        ),
+        complexity=facts.complexity(desk.change),
+        resume=resume,
+        on_session=None if resume else desk.keep_session,
+        may_edit=plan_rule(desk.change.id),
+    )
+    done = attempts.perform(desk.run, work)
+    desk.mend()
+    given = json.loads(answers.read_bytes()) if answers.is_file() else {}
+    _warn_of_unanswered(desk, work, done.attempt, left, given)
+    name = recording.keep(desk, replace(record, answers=_answers(desk, given)))
+    after = desk.change.hashes()
+    outputs = {one: digest for one, digest in after.items() if before.get(one) != digest}
+    outputs[name] = files.digest(files.read(desk.change.folder / name))
+    attempts.finish(desk.run, work, done, outputs, _said(given))
+
+
+def _row(one: Finding) -> dict[str, Any]:
+    names = ("id", "severity", "title", "what", "suggestion", "requirement", "where")
+    return {name: str(getattr(one, name) or "") for name in names}
+
+
+def _answers(desk: Desk, given: Mapping[str, Any]) -> tuple[Answer, ...]:
+    by = f"agent:{desk.config.agent_for(Role.PLANNER).name}"
+    return tuple(
+        Answer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
+        for one in given.values()
+    )
+
+
+def _warn_of_unanswered(desk: Desk, work: Work, attempt: int, left: list[Finding], given: Mapping[str, Any]) -> None:
+    silent = [one.id for one in left if one.id not in given]
+    if silent:
+        words = f"the planner did not answer {', '.join(silent)}"
+        desk.run.emit(events.Warned(**work.names(attempt), code="unanswered", message=words))
+
+
+def _said(given: Mapping[str, Any]) -> str:
+    """2 fixed, 1 disputed."""
+    words = [one["answer"] for one in given.values()]
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))

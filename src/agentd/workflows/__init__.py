@@ -1,0 +1,1 @@
+"""Workflows: which steps in which order, where to stop, what to ask. Running one is resuming it."""

@@ -1,0 +1,69 @@
+"""Which steps a plan takes, in which order, decided from STATE.yaml and what the proposal says (pure)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentd.change.state import State, Step
+from agentd.steps.facts import Facts
+from agentd.terms import Lane, Phase, StepStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A step, done or still to come, and what a person reads for it. `kind` is its name without the spec's id."""
+
+    step: str
+    round: int
+    number: int
+    label: str
+    kind: str = ""
+    spec: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return (self.step, self.round, self.number)
+
+
+def makers(state: State, looks: int, facts: Facts | None) -> list[Ahead]:
+    """The planner's steps until all documents are there; those of specs are known with the proposal."""
+    if state.lane is Lane.AUTOMATED:
+        return [_one("plan-gen", "Proposal, specs and tasks"), *_reviews("plan", "", looks)]
+    if state.lane is Lane.LIGHT:
+        first = [_one("proposal-gen", "Proposal")] if _has(state.steps, "proposal-gen") else []
+        return [*first, _one("plan-gen", "Specs and tasks" if first else "Proposal, specs and tasks")]
+    specs = facts.specs if facts else ()
+    found = [_one("proposal-gen", "Proposal"), *_reviews("proposal", "", looks)]
+    for number, spec in enumerate(specs, 1):
+        found.append(_one("spec-gen", f"Spec {number}/{len(specs)}: {spec}", spec))
+        found += _reviews("spec", spec, looks)
+    return [*found, _one("tasks-gen", "Tasks"), *_reviews("tasks", "", looks)]
+
+
+def next_maker(state: State, looks: int, facts: Facts | None) -> Ahead | None:
+    """The first that is not done. Makers are done by name and round, whatever became of their files."""
+    ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
+    return next((one for one in makers(state, looks, facts) if one.key not in ended), None)
+
+
+def ahead(state: State, looks: int, facts: Facts | None, round_: int) -> list[Ahead]:
+    """All of a plan's steps for somebody who looks on: what was done before this round is left out."""
+    drafting = [one for one in makers(state, looks, facts) if one.key not in _skipped(state.steps)]
+    first = drafting if state.phase is Phase.DRAFTING or round_ == 1 else []
+    return [*first, Ahead("challenge", round_, 1, "Challenge", "challenge")]
+
+
+def _one(kind: str, label: str, spec: str = "", number: int = 1) -> Ahead:
+    return Ahead(f"{kind}-{spec}" if spec else kind, 1, number, label, kind, spec)
+
+
+def _reviews(what: str, spec: str, looks: int) -> Sequence[Ahead]:
+    label = f"Review of {spec or {'plan': 'all of it', 'proposal': 'the proposal', 'tasks': 'the tasks'}[what]}"
+    return [_one(f"{what}-review", label, spec, number) for number in range(1, looks + 1)]
+
+
+def _has(steps: Iterable[Step], name: str) -> bool:
+    return any(step.name == name for step in steps)
+
+
+def _skipped(steps: Iterable[Step]) -> set[tuple[str, int, int]]:
+    return {step.key[:3] for step in steps if step.status is StepStatus.SKIPPED}

@@ -1,0 +1,147 @@
+"""What a command tells a program at its end: everything about the change, and what can be done next."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from agentd.change.folder import Change, documents
+from agentd.change.state import State
+from agentd.documents.records import Finding
+from agentd.documents.standing import open_counts, standing
+from agentd.errors import AgentdError
+from agentd.steps import facts
+from agentd.terms import Phase
+from agentd.workflows.plan import is_judged, last_challenge
+
+_FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
+
+
+def result(
+    change: Change, command: str, wanted: str, before: int, message: str = "", error: AgentdError | None = None
+) -> dict[str, Any]:
+    """`before` is how many calls STATE.yaml had when the command began. The forms are those of `--json`."""
+    state = change.read()
+    found = [one for one in (*standing(change.records()), *state.findings) if one.state.is_open]
+    question = None if error else _question(change, state, found)
+    code = error.exit_code if error else exit_code(command, state)
+    return {
+        "schema_version": 1,
+        "command": command,
+        "change_id": change.id,
+        "resolved_from": wanted,
+        "description": state.description,
+        "phase": str(state.phase),
+        "verdict": state.verdict,
+        "round": state.round,
+        "message": message or _message(change, state, found),
+        "findings": {
+            "open": {str(severity): count for severity, count in open_counts(found).items()},
+            "list": [{name: _plain(getattr(one, name)) for name in _FINDING} for one in found],
+        },
+        "files": _files(change),
+        "git": {name: _plain(getattr(state.git, name)) for name in ("setup", "branch", "tree", "target")},
+        **_spent(state, before),
+        "session_id": state.session_id,
+        "decision_needed": question,
+        "next": _next(change.id, state, question is not None),
+        "error": error and {"code": error.code, "message": error.message, "hint": error.hint},
+        "exit_code": code,
+    }
+
+
+def exit_code(command: str, state: State) -> int:
+    """Yes or no: a proposal is generated, a plan is approved."""
+    if command == "proposal":
+        return int(state.phase is Phase.DRAFTING)
+    return int(state.phase in (Phase.DRAFTING, Phase.PROPOSED, Phase.REJECTED))
+
+
+def verdict_line(verdict: str | None, found: list[Finding]) -> str:
+    if verdict == "APPROVED":
+        return "APPROVED - Ready for implementation!"
+    if verdict == "REJECTED":
+        return "REJECTED - Fundamental problems"
+    counts = open_counts(found)
+    words = ", ".join(f"{count} {severity.upper()}" for severity, count in counts.items() if count)
+    return f"NEEDS_REVISION - Found {words or 'no'} severity issues"
+
+
+def _message(change: Change, state: State, found: list[Finding]) -> str:
+    judged = [one for one in state.history if one.event.startswith("challenge-")]
+    if judged and (state.phase is not Phase.PROPOSED or is_judged(change)):
+        return verdict_line(state.verdict, found)
+    made = facts.read(change)
+    if state.phase is Phase.DRAFTING or made is None:
+        return "The plan is not complete yet"
+    return f"Generated: {state.history[-1].why.removesuffix(' generated and valid')}" if state.history else "Generated"
+
+
+def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:
+    """What a person should decide after a challenge that asks for changes."""
+    if state.phase is not Phase.PROPOSED or not found or not is_judged(change):
+        return None
+    record = last_challenge(change)
+    assert record
+    counts = [f"{count} {severity}" for severity, count in open_counts(found).items() if count]
+    what = " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]]))
+    start = f"agentd plan {change.id}"
+    rows = (
+        ("fix", "Fix and challenge again", "--rounds 1", f"{start} --rounds 1"),
+        ("view", "Look at it", None, f"agentd view {change.id}"),
+        ("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"'),
+        ("stop", "Stop here", "--rounds 0", None),
+    )
+    return {
+        "id": f"after-challenge-{record.round}",
+        "question": f"The challenge found {what}. What next?",
+        "options": [
+            {"id": id_, "label": label, "recommended": id_ == "fix", "flag": flag, "command": line}
+            for id_, label, flag, line in rows
+        ],
+    }
+
+
+def _next(change_id: str, state: State, is_asking: bool) -> str | None:
+    following = {
+        Phase.DRAFTING: "agentd plan %s",
+        Phase.PROPOSED: "agentd plan %s --rounds 1" if is_asking else "agentd plan %s",
+        Phase.CHALLENGED: "agentd impl %s",
+        Phase.REJECTED: "agentd plan %s --rechallenge",
+        Phase.IMPLEMENTING: "agentd impl %s",
+        Phase.COMPLETE: "agentd archive %s",
+    }.get(state.phase)
+    return following % change_id if following else None
+
+
+def _files(change: Change) -> list[str]:
+    """As a person finds them: from the project's root, also where the change is archived."""
+    names = documents(change.folder)
+    folder = change.folder.relative_to(change.project.changes_in(change.tree).parent.parent).as_posix()
+    reviews = [f"reviews/{path.name}" for path in (change.folder / "reviews").glob("*.yaml")]
+    return [f"{folder}/{name}" for name in (*names, *sorted(reviews, key=_natural))]
+
+
+def _natural(name: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(.*?)(\d+)", Path(name).stem)
+    return (match[1], int(match[2])) if match else (name, 0)
+
+
+def _spent(state: State, before: int) -> dict[str, Any]:
+    calls = state.llm_calls
+    return {
+        "cost": {
+            "run": round(sum(call.cost or 0.0 for call in calls[before:]), 6),
+            "change": state.total_cost,
+            "currency": "USD",
+            "calls_without_price": sum(call.cost is None for call in calls),
+        },
+        "tokens": {
+            "in": sum(call.tokens_in for call in calls),
+            "out": sum(call.tokens_out for call in calls),
+            "cached": sum(call.tokens_cached for call in calls),
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,133 @@
+"""Running is resuming: a plan whose command is killed anywhere becomes, run again, the plan it would have been."""
+
+import itertools
+import random
+
+import pytest
+
+from felling import (
+    COMMAND,
+    PATIENT,
+    STEPS,
+    at_work_in,
+    busy_plan,
+    called,
+    calls,
+    endless,
+    fell,
+    fell_at_write,
+    go_on,
+    journal,
+    kept,
+    nothing_again,
+    result,
+)
+from plays import DESCRIPTION, folder, stage
+from support import Box
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the plan comes to when nobody kills anything."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    box = Box(place / "notes-service", place / "home")
+    box.write("README.md", "notes\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(box.root)
+        for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+            patch.setenv(name, box.env[name])
+        stage(box, busy_plan(), PATIENT)
+    ran = box.agentd(*COMMAND)
+    assert ran.code == 0, ran.out
+    assert called(journal(box)) == list(STEPS)
+    return result(box)
+
+
+# ---- killed by what it tells
+
+
+@pytest.mark.parametrize("kind", ["step.started", "step.finished"])
+def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
+    kind: str, project: Box, undisturbed: list[str]
+) -> None:
+    stage(project, busy_plan(), PATIENT)
+    for name in STEPS:
+        with nothing_again(project):
+            fell(project, type=kind, step=name)
+    go_on(project)
+    assert result(project) == undisturbed
+
+
+def test_killed_inside_every_step_it_comes_to_the_same(project: Box, undisturbed: list[str]) -> None:
+    stage(project, endless(busy_plan(), *STEPS), PATIENT)
+    for name in STEPS:
+        with nothing_again(project):
+            fell(project, **at_work_in(name))
+    go_on(project)
+    assert result(project) == undisturbed
+    assert called(journal(project)) == [name for name in STEPS for _ in range(2)]
+
+
+def test_killed_around_a_transition_it_comes_to_the_same(project: Box, undisturbed: list[str]) -> None:
+    stage(project, busy_plan(), PATIENT)
+    fell(project, type="step.finished", step="tasks-review")
+    fell(project, type="transition", event="plan-generated")
+    with nothing_again(project):
+        fell(project, type="finding", step="challenge")
+    before = len(journal(project))
+    fell(project, type="transition", event="challenge-approved")
+    go_on(project)
+    assert called(journal(project)[before:]) == [], "the record of the verdict was there"
+    assert result(project) == undisturbed
+
+
+# ---- killed at a write
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
+    seed: int, project: Box, undisturbed: list[str]
+) -> None:
+    stage(project, busy_plan(), PATIENT)
+    dice = random.Random(seed)
+    for farthest in itertools.count(40, 4):
+        with nothing_again(project):
+            if not fell_at_write(project, dice.choice(("before", "after")), dice.randint(1, farthest), project.root):
+                break
+    go_on(project)
+    assert result(project) == undisturbed
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
+    moment: str, project: Box, undisturbed: list[str]
+) -> None:
+    stage(project, busy_plan(), PATIENT)
+    ran = project.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
+    assert ran.code == 0, ran.err
+    with kept(project) as put_back:
+        for number in itertools.count(4):  # when the judge has spoken: its call is counted
+            if not fell_at_write(project, moment, number, folder(project)):
+                break
+            go_on(project)
+            assert result(project) == undisturbed, f"{moment} write {number}"
+            put_back()
+    assert number == 10, "the record, CHALLENGE.md, the block and STATE.yaml were among them"
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_verdict_whose_record_is_written_is_never_asked_for_again(
+    moment: str, project: Box, undisturbed: list[str]
+) -> None:
+    stage(project, busy_plan(), PATIENT)
+    assert fell_at_write(project, "after", 1, folder(project) / "reviews")
+    told = len(journal(project))
+    with kept(project) as put_back:
+        for number in itertools.count(1):
+            if not fell_at_write(project, moment, number, folder(project)):
+                break
+            go_on(project)
+            assert calls(journal(project)[told:]) == []
+            assert result(project) == undisturbed, f"{moment} write {number}"
+            put_back()
+    assert number > 4, "CHALLENGE.md, the block and STATE.yaml were among them"

@@ -1,0 +1,65 @@
+"""A run as its events tell it, for drivers that show one: the words of a test, nothing of a run's own doing."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from agentd import clock, events
+from agentd.cli.live import watching  # noqa: F401
+from agentd.workflows.course import Ahead
+
+_numbers = count(1)
+
+COURSE = (
+    Ahead("proposal-gen", 1, 1, "Proposal"),
+    Ahead("proposal-review", 1, 1, "Review"),
+    Ahead("spec-gen-auth-flow", 1, 1, "Spec 1/2: auth-flow"),
+    Ahead("spec-gen-user-model", 1, 1, "Spec 2/2: user-model"),
+    Ahead("tasks-gen", 1, 1, "Tasks"),
+    Ahead("challenge", 1, 1, "Challenge"),
+)
+
+
+def entry(event: events.Happened) -> events.Entry:
+    return events.Entry(seq=next(_numbers), at=clock.now_ms(), change_id="add-oauth", run="r1", event=event)
+
+
+def at(step: str, round_: int = 1, attempt: int = 1) -> dict[str, Any]:
+    return {"step": step, "round": round_, "number": 1, "attempt": attempt}
+
+
+def started(step: str, round_: int = 1, attempt: int = 1, agent: str | None = "gemini") -> events.Entry:
+    who: dict[str, Any] = {"role": "planner", "agent": agent, "model": agent and "gemini-3-flash-preview"}
+    return entry(events.StepStarted(**at(step, round_, attempt), **who, session=None, resumed=False))
+
+
+def finished(step: str, round_: int = 1, message: str = "", status: str = "done", ms: int = 38_000) -> events.Entry:
+    return entry(events.StepFinished(**at(step, round_), status=status, duration_ms=ms, outputs={}, message=message))
+
+
+def did(step: str, text: str, kind: str = "tool", ok: bool | None = True) -> events.Entry:
+    return entry(events.AgentActivity(**at(step), kind=kind, text=text, ok=ok))
+
+
+def used(step: str, cost: float | None = 0.0125, total: float = 0.2) -> events.Entry:
+    tokens: dict[str, Any] = {"tokens_in": 152_367, "tokens_out": 9_686, "tokens_cached": 0}
+    return entry(events.Usage(**at(step), agent="gemini", model="m", **tokens, cost=cost, total_cost=total))
+
+
+def failed(step: str, message: str, again: float | None = None) -> events.Entry:
+    return entry(events.Failed(**at(step), code="crashed", message=message, retry_in_secs=again, final=again is None))
+
+
+def warned(message: str, step: str | None = None) -> events.Entry:
+    return entry(events.Warned(**(at(step) if step else {}), code="price-unknown", message=message))
+
+
+def course(labels: Sequence[str]) -> Callable[[], Sequence[Ahead]]:
+    """Steps that are called s0, s1, …"""
+    return lambda: [Ahead(f"s{number}", 1, 1, label) for number, label in enumerate(labels)]
+
+
+def look(seconds: float = 0.3) -> None:
+    """Let the view draw."""
+    time.sleep(seconds)
