@@ -35,6 +35,7 @@ COMMANDS = {
 PHASES = {
     "proposal": ("proposal", "Write proposal, specs and tasks."),
     "challenge": ("challenge", "Let the challenger judge the plan."),
+    "reproposal": ("reproposal", "Let the planner answer the findings."),
 }
 _ALL = {**COMMANDS, **PHASES}
 

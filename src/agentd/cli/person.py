@@ -1,9 +1,17 @@
 """The person at the terminal, asked while the live view steps aside."""
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 from agentd import git
-from agentd.cli import questions
-from agentd.cli.live import View
-from agentd.workflows.asking import Question
+from agentd.cli import output, questions, table
+from agentd.cli.view import View
+from agentd.workflows.asking import REASONED, Answer, Question
 
 
 class AtTerminal:
@@ -11,15 +19,32 @@ class AtTerminal:
         self._view = view
         self._tree = tree
 
-    @property
-    def name(self) -> str:
-        return git.user_name(self._tree)
-
-    def choose(self, question: Question) -> str:
+    def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
         options = [questions.Option(one.id, one.label) for one in question.options]
+        delivered: list[Answer] = []
+
+        def elsewhere() -> str | None:
+            if answer := otherwise():
+                delivered.append(answer)
+            return delivered[0].id if delivered else None
+
         with self._view.pause():
-            return questions.ask(question.text, options, question.recommended)
+            chosen = questions.ask(question.text, options, question.recommended, elsewhere)
+            if delivered:
+                output.tell(f"{delivered[0].by} decided: {chosen}")
+                return delivered[0]
+            reason = questions.ask_text("Why?") if chosen in REASONED else ""
+        return Answer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
 
     def wait(self, text: str) -> None:
         with self._view.pause():
             questions.confirm_when_ready(text)
+
+    def show(self, path: str) -> None:
+        """In the pager; on stderr, as stdout is for the result."""
+        pager = shlex.split(os.environ.get("PAGER") or "less")
+        with self._view.pause():
+            if pager and shutil.which(pager[0]):
+                subprocess.run([*pager, path], stdout=sys.stderr.fileno(), check=False)
+            else:
+                output.tell(table.harmless(Path(path).read_text(encoding="utf-8", errors="replace")))

@@ -2,7 +2,7 @@
 
 import click
 
-from agentd.cli import dry_run, planning
+from agentd.cli import deciding, dry_run, planning
 from agentd.cli.planning import Options
 from agentd.project import find_project
 from agentd.workflows import plan
@@ -12,12 +12,28 @@ from agentd.workflows import plan
 @click.argument("description", required=False)
 @click.option("--light", is_flag=True, help="For a small change: one session writes all, no self-review.")
 @click.option("--skip-clarify", is_flag=True, help="Ask no questions; plan from the description alone.")
+@click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Rounds of fixing at most; 0: only challenge.")
+@click.option("--rechallenge", is_flag=True, help="Challenge again, also a plan that was judged.")
+@click.option("--accept", metavar="REASON", help="Accept the plan in spite of its findings.")
+@click.option("--reject", metavar="REASON", help="Reject the plan.")
+@click.option("--send-back", metavar="REASON", help="Send the plan back; the reason is what the planner must answer.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
-def command(change_id: str, options: Options, description: str | None, skip_clarify: bool, dry: bool) -> int:
+def command(
+    change_id: str,
+    options: Options,
+    description: str | None,
+    skip_clarify: bool,
+    accept: str | None,
+    reject: str | None,
+    send_back: str | None,
+    dry: bool,
+) -> int:
     """Plan the change ID: proposal, specs and tasks by one agent, challenged by another.
 
     A new ID needs a DESCRIPTION, a sentence that says what should change. Run again, it goes on where it stopped.
     """
+    if decision := deciding.chosen({"accept": accept, "reject": reject, "send-back": send_back}):
+        return deciding.decide(change_id, options, *decision)
     if dry:
         return dry_run.show(find_project(), change_id, description, options)
     return planning.begin(change_id, description, skip_clarify, options, plan.plan)

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import click
@@ -26,7 +26,8 @@ from agentd.steps.desk import Desk
 from agentd.terms import Workflow
 from agentd.workflows import course, opening, result
 from agentd.workflows.course import Ahead
-from agentd.workflows.plan import Wishes
+from agentd.workflows.verdict import challenges, is_answering
+from agentd.workflows.wishes import Wishes
 
 Work = Callable[[Desk, Wishes], None]
 Mode = Literal["live", "lines", "events", "quiet"]
@@ -60,7 +61,7 @@ _RUN_OPTIONS = (
     output.json_option,
     output.events_option,
 )
-_SHARED = ("new_session", "max_cost", "trusting", "yes", "as_json", "as_events", "light")
+_SHARED = ("new_session", "max_cost", "trusting", "yes", "as_json", "as_events", "light", "rounds", "rechallenge")
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,18 @@ class Options:
     light: bool = False
     new_session: bool = False
     max_cost: float = 0.0
+    rounds: int | None = None
+    rechallenge: bool = False
+
+    @property
+    def wishes(self) -> Wishes:
+        return Wishes(
+            yes=self.yes,
+            light=self.light,
+            new_session=self.new_session,
+            rechallenge=self.rechallenge,
+            rounds=self.rounds,
+        )
 
     @property
     def can_ask(self) -> bool:
@@ -108,13 +121,16 @@ def begin(change_id: str, description: str | None, skip_clarify: bool, options: 
     if change is None:
         trust(project, options)  # before anything is made
         change = opening.begin(project, opened, description or "", skip_clarify, options.can_ask)
-    if message := opening.settled(change):
+    if message := opening.settled(change, options.rechallenge):
         return tell(change, options, len(change.read().llm_calls), message)
     return run(change, options, work)
 
 
-def run(change: Change, options: Options, work: Work) -> int:
-    """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result."""
+def run(change: Change, options: Options, work: Work, message: str = "", code: int | None = None) -> int:
+    """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result.
+
+    `message` and `code` are for work whose end is no verdict.
+    """
     there = runs.there(change)
     in_force = trust(there, options)
     before, failure = len(change.read().llm_calls), None
@@ -122,13 +138,13 @@ def run(change: Change, options: Options, work: Work) -> int:
 
     def steps() -> list[Ahead]:
         looks = in_force.workflow.self_review_iterations
-        round_ = 1 + sum(record.kind == "challenge" for record in change.records())
-        return course.ahead(change.read(), looks, facts.read(change), round_)
+        round_ = len(challenges(change)) + 1
+        return course.ahead(change.read(), looks, facts.read(change), round_, is_answering(change))
 
     try:
         with watching(f"agentd {options.command} {change.id}", steps, options.mode) as view:
             person = AtTerminal(view, change.tree) if options.can_ask else None
-            wishes = Wishes(person, options.yes, options.light, options.new_session)
+            wishes = replace(options.wishes, person=person)
             begun = runs.begin(
                 change,
                 lambda: config.load(there.config_file, flags=options.settings),
@@ -141,12 +157,22 @@ def run(change: Change, options: Options, work: Work) -> int:
                 work(Desk(at_work, os.environ), wishes)
     except AgentdError as error:
         failure = error
-    return tell(change, options, before, error=failure)
+    return tell(change, options, before, "" if failure else message, failure, code)
 
 
-def tell(change: Change, options: Options, before: int, message: str = "", error: AgentdError | None = None) -> int:
-    data = result.result(change, options.command, options.wanted, before, message, error)
+def tell(
+    change: Change,
+    options: Options,
+    before: int,
+    message: str = "",
+    error: AgentdError | None = None,
+    code: int | None = None,
+) -> int:
+    data = result.result(change, options.command, options.wanted, before, message, error, code)
     if options.as_events:
         output.stream([json.dumps(data, ensure_ascii=False)])
         return int(data["exit_code"])
+    if error and not options.as_json:
+        output.tell(closing.summary(data))
+        return error.exit_code
     return output.show(options.command, options.as_json, data, lambda: closing.summary(data), data["exit_code"], error)

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import select
 import sys
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,15 @@ _STYLE = [
 _INDENT = 3  # columns of the pointer
 
 
+_PAUSE = 0.2  # seconds between two looks for an answer from elsewhere
+
+Otherwise = Callable[[], str | None]
+
+
+def _nobody() -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     id: str
@@ -35,15 +45,15 @@ class Option:
     why: str = ""
 
 
-def ask(question: str, options: Sequence[Option], recommended: str | None) -> str:
-    """The id of the option chosen; Ctrl-C and Esc raise KeyboardInterrupt."""
+def ask(question: str, options: Sequence[Option], recommended: str | None, otherwise: Otherwise = _nobody) -> str:
+    """The id of the option chosen, or what `otherwise` brings first; Ctrl-C and Esc raise KeyboardInterrupt."""
     question = table.clean(question)
     labels = {one.id: _label(one, recommended) for one in options}
     _forget_keys()
     if _is_plain():
-        return _by_number(question, options, labels)
-    chosen = _by_arrows(question, options, labels, recommended)
-    _tell_answer(question, labels[chosen].removesuffix(_RECOMMENDED))
+        return _by_number(question, options, labels, otherwise)
+    chosen = _by_arrows(question, options, labels, recommended, otherwise)
+    _tell_answer(question, labels.get(chosen, chosen).removesuffix(_RECOMMENDED))
     return chosen
 
 
@@ -79,7 +89,9 @@ def _forget_keys() -> None:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def _by_arrows(question: str, options: Sequence[Option], labels: dict[str, str], recommended: str | None) -> str:
+def _by_arrows(
+    question: str, options: Sequence[Option], labels: dict[str, str], recommended: str | None, otherwise: Otherwise
+) -> str:
     import questionary  # late: heavy, and most commands ask nothing
 
     choices = [questionary.Choice(_title(labels[one.id], one.why), one.id) for one in options]
@@ -93,7 +105,7 @@ def _by_arrows(question: str, options: Sequence[Option], labels: dict[str, str],
         erase_when_done=True,
         **_terminal(),
     )
-    return str(_answered(asked.application))
+    return str(_answered(asked.application, otherwise))
 
 
 def _title(label: str, why: str) -> list[tuple[str, str]]:
@@ -134,7 +146,9 @@ def _terminal() -> dict[str, Any]:
     return {"output": create_output(stdout=sys.stderr)}
 
 
-def _answered(application: "Application[Any]") -> Any:
+def _answered(application: "Application[Any]", otherwise: Otherwise = _nobody) -> Any:
+    import asyncio
+
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 
     leaving = KeyBindings()
@@ -145,18 +159,33 @@ def _answered(application: "Application[Any]") -> Any:
 
     application.key_bindings = merge_key_bindings([application.key_bindings or KeyBindings(), leaving])
     application.ttimeoutlen = application.timeoutlen = 0.1  # seconds, to know Esc from the beginning of another key
+
+    async def look_elsewhere() -> None:
+        while (answer := otherwise()) is None:
+            await asyncio.sleep(_PAUSE)
+        application.exit(result=answer)
+
+    def begin() -> None:
+        if otherwise is not _nobody:
+            application.create_background_task(look_elsewhere())
+
     try:
-        return application.run()
+        return application.run(pre_run=begin)
     except EOFError:
         raise KeyboardInterrupt from None
 
 
-def _by_number(question: str, options: Sequence[Option], labels: dict[str, str]) -> str:
+def _by_number(question: str, options: Sequence[Option], labels: dict[str, str], otherwise: Otherwise) -> str:
     output.tell(question)
     for number, one in enumerate(options, 1):
         output.tell(f"  {number}  {labels[one.id]}{f': {table.clean(one.why)}' if one.why else ''}")
     while True:
-        answer = _line(f"1 to {len(options)}:").strip()
+        click.echo(f"1 to {len(options)}: ", err=True, nl=False)
+        while not select.select([sys.stdin], [], [], _PAUSE)[0]:
+            if delivered := otherwise():
+                output.tell("")
+                return delivered
+        answer = _read().strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(options):
             return options[int(answer) - 1].id
 
@@ -164,6 +193,10 @@ def _by_number(question: str, options: Sequence[Option], labels: dict[str, str])
 def _line(question: str) -> str:
     """A line as the terminal gives it."""
     click.echo(f"{question} ", err=True, nl=False)
+    return _read()
+
+
+def _read() -> str:
     answer = sys.stdin.readline()
     if not answer:  # nobody is there any more
         raise KeyboardInterrupt

@@ -31,6 +31,19 @@ def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
     return tuple(found.values())
 
 
+def closed_by_people(records: Iterable[Record]) -> set[str]:
+    """Findings whose last word is a person's, and is no: a judge does not open them again."""
+    closed: set[str] = set()
+    for record in records:
+        for word in record.previous:
+            if word.state.is_open:
+                closed.discard(word.id)
+        for edit in record.edits:
+            if edit.field == "state":
+                (closed.discard if FindingState(edit.to).is_open else closed.add)(edit.id)
+    return closed
+
+
 def open_counts(found: Iterable[Finding]) -> dict[Severity, int]:
     counts = dict.fromkeys(Severity, 0)
     for finding in found:

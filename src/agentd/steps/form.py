@@ -17,10 +17,16 @@ from agentd.tools.table import Stage
 STEP = "format-fix"
 
 
+def is_due(desk: Desk) -> bool:
+    """A planner has written something."""
+    return any(step.status is StepStatus.DONE for step in desk.change.read().steps)
+
+
 def faults(desk: Desk) -> tuple[Finding, ...]:
     """What is left to mend after agentd has put right what it can: findings of high severity."""
     change = desk.change
-    complete = change.read().phase is not Phase.DRAFTING or (change.folder / "tasks.md").is_file()
+    there = [(change.folder / name).is_file() for name in ("proposal.md", "tasks.md")]
+    complete = change.read().phase is not Phase.DRAFTING or there != [True, False]  # a proposal alone is a beginning
     desk.mend()
     found = validation.check(change, desk.config.validation, complete=complete)
     return tuple(one for one in found if one.severity is Severity.HIGH)

@@ -37,9 +37,8 @@ def left_over(desk: Desk) -> Record | None:
 def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> None:
     """All that follows from the record; doing it twice changes nothing."""
     name = _name(record)
+    render(desk, record)
     with desk.change.writing(desk.run.token):
-        page = review.render(record, same_vendor=_is_same_vendor(desk))
-        files.write(desk.change.folder / CHALLENGE, page.encode())
         _append_block(desk, record)
     for finding in record.findings:
         desk.run.emit(_made(finding, record, attempt))
@@ -58,6 +57,15 @@ def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> No
             message=record.verdict,
         )
     )
+
+
+def render(desk: Desk, record: Record) -> None:
+    with desk.change.writing(desk.run.token):
+        files.write(desk.change.folder / CHALLENGE, page(desk, record).encode())
+
+
+def page(desk: Desk, record: Record) -> str:
+    return review.render(record, same_vendor=_is_same_vendor(desk))
 
 
 def why(desk: Desk, record: Record) -> str:

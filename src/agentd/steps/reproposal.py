@@ -1,13 +1,14 @@
 """The planner answers the findings of a challenge: in its own session, each with an edit or a reason."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from agentd import events, files
 from agentd.calls import attempts, drafts
 from agentd.calls.work import Work
+from agentd.change.state import State
 from agentd.documents.records import Answer, Finding, Record
 from agentd.documents.standing import standing
 from agentd.guard import plan_rule
@@ -24,8 +25,8 @@ def open_findings(desk: Desk) -> list[Finding]:
     return [one for one in standing(desk.change.records()) if one.state.is_open]
 
 
-def repropose(desk: Desk, record: Record) -> None:
-    """`record` is the last challenge: the answers are kept in it."""
+def repropose(desk: Desk, record: Record, also: Callable[[State], State] = lambda old: old) -> None:
+    """`record` is the last challenge: the answers are kept in it. `also` is written as one with the step's end."""
     resume = desk.planner_session()
     if resume is None:
         desk.write_context(Role.PLANNER, Stage.PLAN)
@@ -37,7 +38,7 @@ def repropose(desk: Desk, record: Record) -> None:
         round=desk.round,
         role=Role.PLANNER,
         stage=Stage.PLAN,
-        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=[_row(one) for one in left], fresh=resume is None),
+        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=_rows(desk, left), fresh=resume is None),
         effect=lambda: answers.is_file() or bool(drafts.written(desk.run.folder)),
         reminder=desk.reminder(
             Role.PLANNER, Stage.PLAN, "No finding is answered yet, and nothing was edited.", "answer_finding"
@@ -55,12 +56,14 @@ def repropose(desk: Desk, record: Record) -> None:
     after = desk.change.hashes()
     outputs = {one: digest for one, digest in after.items() if before.get(one) != digest}
     outputs[name] = files.digest(files.read(desk.change.folder / name))
-    attempts.finish(desk.run, work, done, outputs, _said(given))
+    attempts.finish(desk.run, work, done, outputs, _said(given), also)
 
 
-def _row(one: Finding) -> dict[str, Any]:
+def _rows(desk: Desk, left: list[Finding]) -> list[dict[str, Any]]:
+    """As the prompt has them, each with what the judge last said about it."""
     names = ("id", "severity", "title", "what", "suggestion", "requirement", "where")
-    return {name: str(getattr(one, name) or "") for name in names}
+    notes = {word.id: word.note for record in desk.change.records() for word in record.previous}
+    return [{**{name: str(getattr(one, name) or "") for name in names}, "note": notes.get(one.id, "")} for one in left]
 
 
 def _answers(desk: Desk, given: Mapping[str, Any]) -> tuple[Answer, ...]:

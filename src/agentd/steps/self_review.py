@@ -39,7 +39,7 @@ def look(desk: Desk, kind: str, spec: str, number: int, most: int) -> None:
         number=number,
         role=Role.PLANNER,
         stage=Stage.PLAN,
-        prompt=desk.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(desk, kind, spec, names)),
+        prompt=desk.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(desk, kind, spec, names, resume is None)),
         effect=None,
         complexity=facts.complexity(desk.change),
         resume=resume,
@@ -66,10 +66,10 @@ def _names(desk: Desk, kind: str, spec: str) -> tuple[str, ...]:
     return {"proposal-review": (PROPOSAL,), "tasks-review": (TASKS,)}.get(kind) or tuple(desk.change.hashes())
 
 
-def _values(desk: Desk, kind: str, spec: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _values(desk: Desk, kind: str, spec: str, names: tuple[str, ...], fresh: bool) -> dict[str, Any]:
     """What the prompt of that kind asks for."""
     if kind == "plan-review":
-        return {"documents": [desk.path(name) for name in names]}
+        return {"documents": [desk.path(name) for name in names], "fresh": fresh}
     one = {"document": desk.path(names[0])}
     if kind == "spec-review":
         return one | spec_values(desk, spec)

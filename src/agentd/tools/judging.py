@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd import clock, files
 from agentd.documents.records import Finding
-from agentd.documents.standing import open_counts, standing
+from agentd.documents.standing import closed_by_people, open_counts, standing
 from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 from agentd.tools.binding import Binding
 from agentd.tools.evidence import reader, verify
@@ -25,7 +25,10 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
     records = change.records()
     earlier = {finding.id: finding for finding in standing(records)}
     words = _words(arguments.get("previous", ()), earlier)
-    new = _findings(binding, arguments["findings"], earlier)
+    rows, again = _told_apart(arguments["findings"], earlier)
+    settled = closed_by_people(records)
+    words = {id_: word for id_, word in {**words, **again}.items() if id_ not in settled}
+    new = _findings(binding, rows, earlier)
     left = [one for one in earlier.values() if _state(one, words).is_open]
     left_open = [*left, *new]
     _check(reported, left_open)
@@ -42,15 +45,15 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
     }
     with binding.writing(change):
         files.write(binding.run_file(REPORT), json.dumps(report, ensure_ascii=False, indent=2).encode())
-    rows = [{"id": one.id, "title": one.title, "where": one.where, "verified": one.verified} for one in new]
-    for row, one in zip(rows, new, strict=True):
+    given = [{"id": one.id, "title": one.title, "where": one.where, "verified": one.verified} for one in new]
+    for row, one in zip(given, new, strict=True):
         if one.unverified_because:
             row["unverified_because"] = one.unverified_because
     return {
         "verdict": verdict,
         "reported": reported,
         "overruled": overruled,
-        "findings": rows,
+        "findings": given,
         "open": {str(severity): count for severity, count in open_counts(left_open).items()},
     }
 
@@ -71,6 +74,25 @@ def _words(previous: Iterable[dict[str, Any]], earlier: dict[str, Finding]) -> d
             raise Refused("finding-unknown", f"there is no finding {one['id']}", f"these exist: {known}")
         words[one["id"]] = {"state": one["state"], "note": one["note"].strip()}
     return words
+
+
+def _told_apart(
+    rows: list[dict[str, Any]], earlier: dict[str, Finding]
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+    """New findings, and those that were found before under another id: they keep theirs and are open again."""
+    known = {_likeness(one.title, one.requirement): one.id for one in earlier.values()}
+    new, again = [], {}
+    for row in rows:
+        id_ = known.get(_likeness(row["title"], row.get("requirement")))
+        if id_:
+            again[id_] = {"state": str(FindingState.OPEN), "note": row["what"].strip()[:1000]}
+        else:
+            new.append(row)
+    return new, again
+
+
+def _likeness(title: str, requirement: str | None) -> tuple[str, str | None]:
+    return " ".join(re.findall(r"\w+", title.casefold())), requirement
 
 
 def _state(finding: Finding, words: dict[str, dict[str, str]]) -> FindingState:

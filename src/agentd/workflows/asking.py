@@ -1,10 +1,14 @@
-"""Where a person should decide: the question, who answers it, and the word about it in the journal."""
+"""Where a person should decide: the question, whoever answers it first, and the word about it in the journal."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentd import events
+from agentd import clock, events
 from agentd.calls.run import Run
+from agentd.change.inbox import Decision, Inbox
+
+REASONED = frozenset({"accept", "reject", "send-back"})  # answers that need a reason
 
 
 @dataclass(frozen=True)
@@ -23,32 +27,92 @@ class Question:
     text: str
     options: tuple[Option, ...]
     recommended: str
+    also: tuple[str, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return (*(option.id for option in self.options), *self.also)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`via`: terminal, flag or inbox."""
+
+    id: str
+    by: str
+    via: str
+    reason: str = ""
 
 
 class Person(Protocol):
     """Whoever sits at the terminal."""
 
-    @property
-    def name(self) -> str: ...
-
-    def choose(self, question: Question) -> str:
-        """The id of the option taken."""
+    def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
+        """The answer given here, or the one that `otherwise` brings in the meantime."""
         ...
 
     def wait(self, text: str) -> None:
         """Until the person has done what the text says."""
         ...
 
+    def show(self, path: str) -> None:
+        """A document, until the person has seen enough of it."""
+        ...
 
-def decide(run: Run, question: Question, person: Person | None, yes: bool = False) -> str | None:
+
+def decide(run: Run, question: Question, person: Person | None, yes: bool = False) -> Answer | None:
     """The person's answer; the recommended one if all questions were answered so before; else None."""
-    ids = tuple(option.id for option in question.options)
     if person is None and not yes:
         return None
-    run.emit(
-        events.DecisionAsked(id=question.id, question=question.text, options=ids, recommended=question.recommended)
+    options = tuple(option.id for option in question.options)
+    asked = events.DecisionAsked(
+        id=question.id, question=question.text, options=options, recommended=question.recommended
     )
-    answer, via = (person.choose(question), "terminal") if person else (question.recommended, "flag")
-    by = f"person:{person.name}" if person else "agentd"
-    run.emit(events.DecisionMade(id=question.id, answer=answer, reason=None, by=by, via=via))
+    run.emit(asked)
+    answer = _ask(run, question, person) if person else Answer(question.recommended, "agentd", "flag")
+    run.emit(
+        events.DecisionMade(
+            id=question.id, answer=answer.id, reason=answer.reason or None, by=answer.by, via=answer.via
+        )
+    )
     return answer
+
+
+def _ask(run: Run, question: Question, person: Person) -> Answer:
+    """At the terminal, and through the inbox at the same time."""
+    inbox = Inbox(run.change)
+    options = [{"id": one.id, "label": one.label} for one in question.options]
+    hashes = run.change.hashes()
+    inbox.open({"id": question.id, "question": question.text, "options": options, "hashes": hashes, "at": clock.now()})
+    why = "the question was withdrawn"
+    try:
+        answer = person.choose(question, lambda: _delivered(run, inbox, question))
+        why = f"{answer.by} decided first: {answer.id}"
+        return answer
+    finally:
+        inbox.close(why)
+
+
+def _delivered(run: Run, inbox: Inbox, question: Question) -> Answer | None:
+    """A decision from the inbox that can be taken; one that cannot is told why."""
+    found = inbox.take()
+    if found is None:
+        return None
+    name, decision = found
+    problem = refused(decision, question, run.change.hashes())
+    inbox.reply(name, problem is None, problem or "taken")
+    return Answer(decision.answer, decision.by, "inbox", decision.reason) if problem is None else None
+
+
+def refused(decision: Decision, question: Question, hashes: dict[str, str]) -> str | None:
+    """Why a decision does not count: stale, another question's, without its reason, or no person's."""
+    if decision.question != question.id:
+        return f"the question is {question.id} now"
+    if decision.answer not in question.answers:
+        return f"{decision.answer} is none of {', '.join(question.answers)}"
+    if decision.answer in REASONED and not decision.reason.strip():
+        return f"{decision.answer} needs a reason"
+    if not decision.by.startswith("person:"):
+        return "only a person decides"
+    changed = [name for name in {**hashes, **decision.hashes} if hashes.get(name) != decision.hashes.get(name)]
+    return f"{', '.join(changed)} changed since this was decided" if changed else None

@@ -45,11 +45,15 @@ def next_maker(state: State, looks: int, facts: Facts | None) -> Ahead | None:
     return next((one for one in makers(state, looks, facts) if one.key not in ended), None)
 
 
-def ahead(state: State, looks: int, facts: Facts | None, round_: int) -> list[Ahead]:
-    """All of a plan's steps for somebody who looks on: what was done before this round is left out."""
-    drafting = [one for one in makers(state, looks, facts) if one.key not in _skipped(state.steps)]
-    first = drafting if state.phase is Phase.DRAFTING or round_ == 1 else []
-    return [*first, Ahead("challenge", round_, 1, "Challenge", "challenge")]
+def ahead(state: State, looks: int, facts: Facts | None, round_: int, is_answering: bool = False) -> list[Ahead]:
+    """The steps of this round for somebody who looks on; `is_answering`: findings wait for the planner's answer."""
+    first: list[Ahead] = []
+    if state.phase is Phase.DRAFTING or round_ == 1:
+        first = [one for one in makers(state, looks, facts) if one.key not in _skipped(state.steps)]
+    elif is_answering:
+        first = [Ahead("reproposal", round_, 1, f"Answers to the findings, round {round_}", "reproposal")]
+    label = "Challenge" if round_ == 1 else f"Challenge, round {round_}"
+    return [*first, Ahead("challenge", round_, 1, label, "challenge")]
 
 
 def _one(kind: str, label: str, spec: str = "", number: int = 1) -> Ahead:

@@ -10,7 +10,7 @@ from agentd.change.places import Places
 from agentd.errors import Unanswered, WrongPhase
 from agentd.project import Project
 from agentd.terms import Phase, Workflow
-from agentd.workflows.plan import JUDGED, is_judged
+from agentd.workflows.verdict import JUDGED, is_judged
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ def begin(project: Project, opened: Opened, description: str, skip_clarify: bool
     return entry.create(project, opened.id, description)
 
 
-def settled(change: Change) -> str | None:
+def settled(change: Change, rechallenge: bool = False) -> str | None:
     """What to say when there is nothing to plan; None: there is. A rejected plan is a no."""
     state = change.read()
     phase, is_cut = state.phase, state.run is not None and state.run.workflow == Workflow.PLAN
-    if phase in (Phase.DRAFTING, Phase.PROPOSED) or (is_cut and phase in JUDGED):
+    if phase in (Phase.DRAFTING, Phase.PROPOSED) or ((is_cut or rechallenge) and phase in JUDGED):
         return None  # a run that was killed after its verdict is ended properly
     if phase is Phase.REJECTED:
         page = f"agentd/changes/{change.id}/CHALLENGE.md"
         what = f"read {page} and edit the plan" if is_judged(change) else f"the plan was edited since {page}"
-        raise WrongPhase(f"{change.id} was rejected", f"{what}; then: agentd challenge {change.id}")
+        raise WrongPhase(f"{change.id} was rejected", f"{what}; then: agentd plan {change.id} --rechallenge")
     if phase is not Phase.CHALLENGED:
         return f"{change.id} is {phase}, which is beyond planning"
     if change.records() and not is_judged(change):

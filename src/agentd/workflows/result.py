@@ -7,23 +7,30 @@ from typing import Any
 from agentd.change.folder import Change, documents
 from agentd.change.state import State
 from agentd.documents.records import Finding
-from agentd.documents.standing import open_counts, standing
+from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
 from agentd.steps import facts
 from agentd.terms import Phase
-from agentd.workflows.plan import is_judged, last_challenge
+from agentd.workflows.questions import after_challenge
+from agentd.workflows.verdict import is_judged, left_open
 
 _FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
 
 
 def result(
-    change: Change, command: str, wanted: str, before: int, message: str = "", error: AgentdError | None = None
+    change: Change,
+    command: str,
+    wanted: str,
+    before: int,
+    message: str = "",
+    error: AgentdError | None = None,
+    code: int | None = None,
 ) -> dict[str, Any]:
     """`before` is how many calls STATE.yaml had when the command began. The forms are those of `--json`."""
     state = change.read()
-    found = [one for one in (*standing(change.records()), *state.findings) if one.state.is_open]
+    found = left_open(change)
     question = None if error else _question(change, state, found)
-    code = error.exit_code if error else exit_code(command, state)
+    code = error.exit_code if error else exit_code(command, state) if code is None else code
     return {
         "schema_version": 1,
         "command": command,
@@ -50,8 +57,8 @@ def result(
 
 
 def exit_code(command: str, state: State) -> int:
-    """Yes or no: a proposal is generated, a plan is approved."""
-    if command == "proposal":
+    """Yes or no: a proposal is generated, its findings are answered, a plan is approved."""
+    if command in ("proposal", "reproposal"):
         return int(state.phase is Phase.DRAFTING)
     return int(state.phase in (Phase.DRAFTING, Phase.PROPOSED, Phase.REJECTED))
 
@@ -80,23 +87,19 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
     """What a person should decide after a challenge that asks for changes."""
     if state.phase is not Phase.PROPOSED or not found or not is_judged(change):
         return None
-    record = last_challenge(change)
-    assert record
-    counts = [f"{count} {severity}" for severity, count in open_counts(found).items() if count]
-    what = " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]]))
-    start = f"agentd plan {change.id}"
-    rows = (
-        ("fix", "Fix and challenge again", "--rounds 1", f"{start} --rounds 1"),
-        ("view", "Look at it", None, f"agentd view {change.id}"),
-        ("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"'),
-        ("stop", "Stop here", "--rounds 0", None),
-    )
+    question = after_challenge(change)
     return {
-        "id": f"after-challenge-{record.round}",
-        "question": f"The challenge found {what}. What next?",
+        "id": question.id,
+        "question": question.text,
         "options": [
-            {"id": id_, "label": label, "recommended": id_ == "fix", "flag": flag, "command": line}
-            for id_, label, flag, line in rows
+            {
+                "id": one.id,
+                "label": one.label,
+                "recommended": one.id == question.recommended,
+                "flag": one.flag,
+                "command": one.command,
+            }
+            for one in question.options
         ],
     }
 

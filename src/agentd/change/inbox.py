@@ -1,0 +1,109 @@
+"""Decisions for a run that waits for one, in the local room: whoever decides first is heard, the others are told.
+
+`asked.json` is the question while it is open. A decision is a file beside it; its answer lies next to that.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agentd import files
+from agentd.change.folder import Change
+
+_ASKED = "asked.json"
+_REPLY = ".reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer to a question. `hashes` are those of the plan as whoever decides has seen it."""
+
+    question: str
+    answer: str
+    reason: str
+    by: str
+    hashes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    taken: bool
+    why: str
+
+
+class Inbox:
+    def __init__(self, change: Change) -> None:
+        self._folder = Path(change.project.in_room("inbox", change.id))
+
+    # ---- the run that waits
+
+    def open(self, question: Mapping[str, Any]) -> None:
+        """Anything that lies there belongs to a question of the past."""
+        self._refuse("the question that this answers is over")
+        files.write(self._folder / _ASKED, json.dumps(question, ensure_ascii=False).encode())
+
+    def take(self) -> tuple[str, Decision] | None:
+        """The oldest decision that has no reply yet."""
+        for name in self._waiting():
+            if decision := self._read(name):
+                return name, decision
+            self.reply(name, False, "this is no decision")
+        return None
+
+    def reply(self, name: str, taken: bool, why: str) -> None:
+        files.write(self._folder / f"{name}{_REPLY}", json.dumps({"taken": taken, "why": why}).encode())
+
+    def close(self, why: str) -> None:
+        """The question is answered: who comes too late is told so."""
+        (self._folder / _ASKED).unlink(missing_ok=True)
+        self._refuse(why)
+
+    # ---- whoever decides
+
+    def asked(self) -> dict[str, Any] | None:
+        try:
+            data = json.loads((self._folder / _ASKED).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return data if isinstance(data, dict) else None
+
+    def post(self, decision: Decision) -> str:
+        """The name under which its reply will lie."""
+        name = f"{time.time_ns()}-{os.urandom(4).hex()}"
+        files.write(self._folder / f"{name}.json", json.dumps(asdict(decision), ensure_ascii=False).encode())
+        return name
+
+    def reply_to(self, name: str) -> Reply | None:
+        """None: not yet. One that was read is gone."""
+        path = self._folder / f"{name}{_REPLY}"
+        try:
+            data = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return None
+        for left in (path, self._folder / f"{name}.json"):
+            left.unlink(missing_ok=True)
+        return Reply(bool(data.get("taken")), str(data.get("why", "")))
+
+    def withdraw(self, name: str) -> None:
+        (self._folder / f"{name}.json").unlink(missing_ok=True)
+
+    def _waiting(self) -> list[str]:
+        names = set(os.listdir(self._folder)) if self._folder.is_dir() else set()
+        waiting = [name.removesuffix(".json") for name in names if name.endswith(".json") and name != _ASKED]
+        return sorted(name for name in waiting if f"{name}{_REPLY}" not in names and not name.startswith("."))
+
+    def _refuse(self, why: str) -> None:
+        for name in self._waiting():
+            self.reply(name, False, why)
+
+    def _read(self, name: str) -> Decision | None:
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            data = json.loads((self._folder / f"{name}.json").read_bytes())
+            words = {key: str(data[key]) for key in ("question", "answer", "reason", "by")}
+            return Decision(**words, hashes={str(key): str(one) for key, one in data["hashes"].items()})
+        return None

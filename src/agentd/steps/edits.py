@@ -1,0 +1,72 @@
+"""What a person changed in CHALLENGE.md goes into its record: findings closed, regraded or added.
+
+It moves no phase, and the verdict is the judge's: accepting is a decision of its own.
+"""
+
+from dataclasses import replace
+
+from agentd import clock, events, files, git
+from agentd.documents import review_edits
+from agentd.documents.records import Edit, Record
+from agentd.documents.standing import standing
+from agentd.documents.text import BadDocument, decode
+from agentd.steps import recording
+from agentd.steps.desk import Desk
+
+
+def take_up(desk: Desk, record: Record) -> Record:
+    """The record with what is new in the document; the document is rendered again from it."""
+    path = desk.change.folder / recording.CHALLENGE
+    if not path.is_file():
+        return record
+    try:
+        text = decode(files.read(path), recording.CHALLENGE)
+    except BadDocument as error:
+        _warn(desk, f"{recording.CHALLENGE} cannot be read, so nothing is taken from it: {error.message}")
+        return record
+    if text == recording.page(desk, record):
+        return record
+    found = review_edits.read(text, record, recording.CHALLENGE)
+    for fault in found.faults:
+        _warn(desk, f"{recording.CHALLENGE}:{fault.line}: {fault.message}")
+    if found.verdict:
+        words = f"the verdict in {recording.CHALLENGE} was edited, which decides nothing"
+        _warn(desk, f'{words}: agentd plan {desk.change.id} --accept "REASON" does')
+    by, at = f"person:{git.user_name(desk.change.tree)}", clock.now()
+    first = next_id(desk)
+    made = [one.edit(by, at) for one in found.changes]
+    made += [one.edit(f"P{number}", by, at) for number, one in enumerate(found.added, first)]
+    if not made:
+        return record
+    return write(desk, record, made)
+
+
+def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
+    """Into the record, then into the document that is made of it."""
+    new = replace(record, edits=(*record.edits, *made))
+    recording.keep(desk, new)
+    recording.render(desk, new)
+    touched = {edit.id for edit in made}
+    for one in standing(desk.change.records()):
+        if one.id in touched:
+            told = events.FindingMade(
+                id=one.id,
+                severity=one.severity,
+                title=one.title,
+                where=one.where,
+                verified=one.verified,
+                by=made[0].by,
+                state=one.state,
+            )
+            desk.run.emit(told)
+    return new
+
+
+def next_id(desk: Desk) -> int:
+    """Of the findings that people make."""
+    used = [one.id[1:] for one in standing(desk.change.records()) if one.id.startswith("P")]
+    return 1 + max((int(one) for one in used if one.isdigit()), default=0)
+
+
+def _warn(desk: Desk, message: str) -> None:
+    desk.run.emit(events.Warned(code="review-edit", message=message))

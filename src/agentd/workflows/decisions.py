@@ -1,0 +1,69 @@
+"""What a person decides about a plan: accept it in spite of findings, send it back, reject it."""
+
+from collections.abc import Callable
+from functools import partial
+
+from agentd import clock
+from agentd.change.state import State
+from agentd.documents.records import Edit
+from agentd.documents.standing import ADDED, standing
+from agentd.errors import FormatInvalid, WrongPhase
+from agentd.machine import Event
+from agentd.steps import edits, form
+from agentd.steps.desk import Desk
+from agentd.terms import FindingState, Phase, Severity
+from agentd.workflows.verdict import last_challenge
+
+_TITLE = 120  # characters of a reason that is a finding's title
+
+
+def accept(desk: Desk, reason: str, by: str) -> None:
+    """The open findings are accepted with it; a plan that does not keep to its form cannot be built."""
+    _check(desk, Event.ACCEPTED)
+    if faults := form.faults(desk):
+        first = faults[0]
+        raise FormatInvalid(
+            f"the plan cannot be accepted as it is: {first.file}:{first.line} {first.message}",
+            f"agentd validate {desk.change.id} lists what is wrong",
+        )
+    left = [one for one in standing(desk.change.records()) if one.state.is_open]
+    if left and (record := last_challenge(desk.change)):
+        at = clock.now()
+        edits.write(desk, record, [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left])
+    _move(desk, Event.ACCEPTED, reason, by)
+
+
+def reject(desk: Desk, reason: str, by: str) -> None:
+    _check(desk, Event.REJECTED)
+    _move(desk, Event.REJECTED, reason, by)
+
+
+def send_back(desk: Desk, reason: str, by: str) -> None:
+    """The reason is a finding that the planner must answer."""
+    _check(desk, Event.SENT_BACK)
+    record = last_challenge(desk.change)
+    if record is None:
+        raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
+    title = " ".join(reason.split())[:_TITLE]
+    told = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
+    edits.write(desk, record, [Edit(f"P{edits.next_id(desk)}", ADDED, told, by, clock.now())])
+    _move(desk, Event.SENT_BACK, reason, by)
+
+
+BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {"accept": accept, "reject": reject, "send-back": send_back}
+
+
+def _check(desk: Desk, event: Event) -> None:
+    """Before anything is written."""
+    phase = desk.change.read().phase
+    if phase not in (Phase.PROPOSED, Phase.CHALLENGED):
+        words = f"{desk.change.id} is {phase}, so its plan cannot be {event.replace('-', ' ')}"
+        raise WrongPhase(words, f"agentd status {desk.change.id}")
+
+
+def _move(desk: Desk, event: Event, reason: str, by: str) -> None:
+    desk.run.update(partial(_moved, event, reason, by, desk.change.hashes()))
+
+
+def _moved(event: Event, reason: str, by: str, hashes: dict[str, str], old: State) -> State:
+    return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

@@ -1,0 +1,54 @@
+"""The form of a plan is settled before anybody builds on it or judges it."""
+
+from collections.abc import Sequence
+
+from agentd.errors import FormatInvalid
+from agentd.rules import Finding
+from agentd.steps import form
+from agentd.steps.desk import Desk
+from agentd.workflows.asking import Option, Question, decide
+from agentd.workflows.wishes import Wishes
+
+_NAMED = 5  # faults named in an error; `agentd validate` lists them all
+
+
+def settle_form(desk: Desk, wishes: Wishes) -> None:
+    """Validation without an agent; what is left is mended by the planner or by the person."""
+    most = desk.config.workflow.format_iterations
+    while found := form.faults(desk):
+        form.tell(desk, found)
+        answered = decide(desk.run, _form_question(desk, found), wishes.person)
+        answer = answered.id if answered else "planner"
+        if answer == "stop":
+            raise _unformed(f"Stopped with {_faults(found)} left in the plan", desk.change.id, found)
+        if answer == "person" and wishes.person:
+            wishes.person.wait(f"Mend {_files(found)}, then go on")
+        elif wishes.person is None and form.used(desk.change.read()) >= most:
+            raise _unformed(f"Format validation still failing after {most} iterations", desk.change.id, found)
+        else:
+            form.fix(desk, found)
+
+
+def _form_question(desk: Desk, found: Sequence[Finding]) -> Question:
+    options = (
+        Option("planner", "The planner mends it"),
+        Option("person", "I mend it"),
+        Option("stop", "Stop here"),
+    )
+    number = form.used(desk.change.read()) + 1
+    return Question(f"format-{number}", f"The plan has {_faults(found)} in its form. What next?", options, "planner")
+
+
+def _unformed(message: str, change_id: str, found: Sequence[Finding]) -> FormatInvalid:
+    lines = [f"  {one.file}:{one.line} {one.rule}: {one.message}" for one in found[:_NAMED]]
+    more = [f"  and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
+    hint = f"mend them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
+    return FormatInvalid("\n".join([message, *lines, *more]), hint)
+
+
+def _faults(found: Sequence[Finding]) -> str:
+    return "1 fault" if len(found) == 1 else f"{len(found)} faults"
+
+
+def _files(found: Sequence[Finding]) -> str:
+    return ", ".join(dict.fromkeys(one.file for one in found))

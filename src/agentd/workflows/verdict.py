@@ -1,0 +1,55 @@
+"""How a plan stands with its judge: the last verdict, and whether it is on the plan as it is now."""
+
+from agentd.change.folder import Change
+from agentd.documents.records import Finding, Record
+from agentd.documents.standing import standing
+from agentd.terms import Phase, StepStatus
+
+CHALLENGE, REPROPOSAL = "challenge", "reproposal"
+JUDGED = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
+
+
+def challenges(change: Change) -> list[Record]:
+    return [record for record in change.records() if record.kind == CHALLENGE]
+
+
+def last_challenge(change: Change) -> Record | None:
+    found = challenges(change)
+    return found[-1] if found else None
+
+
+def is_judged(change: Change) -> bool:
+    """The last verdict is on the plan as it is now, and the planner has answered nothing since."""
+    found = challenges(change)
+    return bool(found) and dict(found[-1].judged) == change.hashes() and not is_answered(change, len(found) + 1)
+
+
+def is_answered(change: Change, round_: int) -> bool:
+    """The planner has done its part of the round."""
+    return any(
+        (step.name, step.round, step.status) == (REPROPOSAL, round_, StepStatus.DONE) for step in change.read().steps
+    )
+
+
+def is_answering(change: Change) -> bool:
+    """Findings on the plan as it is now wait for the planner, or have its answer and wait for the judge."""
+    found = challenges(change)
+    return bool(found) and (is_answered(change, len(found) + 1) or (is_judged(change) and bool(left_open(change))))
+
+
+def left_open(change: Change) -> list[Finding]:
+    """Agentd's own, which no record has taken up yet, among them."""
+    known = (*standing(change.records()), *change.read().findings)
+    return [one for one in known if one.state.is_open]
+
+
+def closed_nothing(change: Change) -> bool:
+    """The last round was this command's, the planner had its turn in it, and every finding is as open as before."""
+    found, state = challenges(change), change.read()
+    since = state.run.steps_before if state.run else 0
+    is_ours = any((step.name, step.round) == (CHALLENGE, len(found)) for step in state.steps[since:])
+    if len(found) < 2 or not is_ours or not is_answered(change, len(found)):
+        return False
+    before = {one.id for one in standing(found[:-1]) if one.state.is_open}
+    after = {one.id for one in standing(found) if one.state.is_open}
+    return before <= after
