@@ -54,7 +54,15 @@ def test_a_usual_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_every_width_shows_all_that_matters(tmp_path: Path, width: int) -> None:
     seen = text(tmp_path, usual(), width)
-    for word in ("C1", "C3", "specs/auth-flow.md:26", "tasks.md:106", "reviews/challenge-1.yaml", "0.09 USD this run"):
+    for word in (
+        "C1",
+        "C3",
+        "The callback accepts",
+        "specs/auth-flow.md:26",
+        "tasks.md:106",
+        "reviews/challenge-1.yaml",
+        "0.09 USD this run",
+    ):
         assert word in seen
     assert "agentd plan add-oauth --rounds 1" in seen
     assert len(seen.splitlines()) <= 25
@@ -70,6 +78,19 @@ def test_the_verdict_has_its_colour(tmp_path: Path, verdict: str, colour: int) -
     assert f"\x1b[{colour}m\x1b[1m{verdict}\x1b[0m - and more" in closing(tmp_path, result).raw.decode()
     plain = closing(tmp_path, result, NO_COLOR="1")
     assert b"\x1b" not in plain.raw and f"{verdict} - and more" in plain.display.text
+
+
+def test_what_is_recommended_comes_first(tmp_path: Path) -> None:
+    options = [
+        {"id": "view", "label": "Look at it", "recommended": False, "flag": None, "command": "agentd view add-oauth"},
+        {"id": "fix", "label": "Fix", "recommended": True, "flag": None, "command": "agentd plan add-oauth"},
+        {"id": "stop", "label": "Stop here", "recommended": False, "flag": None, "command": None},
+    ]
+    decision = {"id": "after-challenge-1", "question": "What next?", "options": options}
+    assert text(tmp_path, usual(decision_needed=decision)).splitlines()[-2:] == [
+        "Next    agentd plan add-oauth  Fix (recommended)",
+        "        agentd view add-oauth  Look at it",
+    ]
 
 
 def test_an_approved_plan_names_the_one_next_command(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ HOSTILE = {
 def test_nothing_an_agent_says_moves_the_cursor(text: str, mode: str) -> None:
     code = f"""
 said = {text}
-with watching(said, course([said, "Review"]), "{mode}") as view:
+with watching("The title " + said, course([said, "Review"]), "{mode}") as view:
     view(started("s0", agent=said))
     view(did("s0", said, "text"))
     view(warned(said))
@@ -267,6 +267,7 @@ with watching(said, course([said, "Review"]), "{mode}") as view:
     assert not person.display.strange
     assert not any(char in raw for char in "\x9b\x07\x85\u202e\u2066\u200f\u2028") and "\x1b[2J" not in raw
     assert person.display.text.count("Review") == 1
+    assert person.display.text.count("The title") == (mode == "live")
     assert len(person.display.lines) < 60
 
 
