@@ -21,6 +21,7 @@ COMMANDS = {
     "status": ("status", "Show where a change stands, or all of them."),
     "cost": ("cost", "Show what the changes have cost."),
     "validate": ("validate", "Check the documents of a change against the rules."),
+    "view": ("view_command", "Read the last verdict on a change, or its plan."),
     "log": ("log", "Show what happened to a change, and what its agents said."),
     "stop": ("stop", "End the run of a change."),
     "drop": ("drop", "Move a change to the archive as dropped."),

@@ -141,4 +141,12 @@ def _name(name: str) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(table.clean(text), max(width, 20), break_on_hyphens=False)
+    """Line by line, each with its own indent."""
+    found = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        words = table.clean(line.strip())
+        found += textwrap.wrap(
+            words, max(width, 20), break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent
+        )
+    return found

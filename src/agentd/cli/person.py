@@ -1,15 +1,11 @@
 """The person at the terminal, asked while the live view steps aside."""
 
-import os
-import shlex
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from agentd import git
-from agentd.cli import output, questions, table
+from agentd.cli import output, pager, questions
 from agentd.cli.view import View
 from agentd.workflows.asking import REASONED, Answer, Question
 
@@ -41,10 +37,6 @@ class AtTerminal:
             questions.confirm_when_ready(text)
 
     def show(self, path: str) -> None:
-        """In the pager; on stderr, as stdout is for the result."""
-        pager = shlex.split(os.environ.get("PAGER") or "less")
+        """On stderr, as stdout is for the result."""
         with self._view.pause():
-            if pager and shutil.which(pager[0]):
-                subprocess.run([*pager, path], stdout=sys.stderr.fileno(), check=False)
-            else:
-                output.tell(table.harmless(Path(path).read_text(encoding="utf-8", errors="replace")))
+            pager.show(Path(path), sys.stderr)

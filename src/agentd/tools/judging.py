@@ -25,7 +25,7 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
     records = change.records()
     earlier = {finding.id: finding for finding in standing(records)}
     words = _words(arguments.get("previous", ()), earlier)
-    rows, again = _told_apart(arguments["findings"], earlier)
+    rows, again = told_apart(arguments["findings"], earlier)
     settled = closed_by_people(records)
     words = {id_: word for id_, word in {**words, **again}.items() if id_ not in settled}
     new = _findings(binding, rows, earlier)
@@ -76,14 +76,15 @@ def _words(previous: Iterable[dict[str, Any]], earlier: dict[str, Finding]) -> d
     return words
 
 
-def _told_apart(
+def told_apart(
     rows: list[dict[str, Any]], earlier: dict[str, Finding]
 ) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
     """New findings, and those that were found before under another id: they keep theirs and are open again."""
     known = {_likeness(one.title, one.requirement): one.id for one in earlier.values()}
     new, again = [], {}
     for row in rows:
-        id_ = known.get(_likeness(row["title"], row.get("requirement")))
+        likeness = _likeness(row["title"], row.get("requirement"))
+        id_ = known.get(likeness) if likeness[0] else None
         if id_:
             again[id_] = {"state": str(FindingState.OPEN), "note": row["what"].strip()[:1000]}
         else:

@@ -1,0 +1,37 @@
+"""`agentd view`: the latest word on a change, in a pager or as it is."""
+
+from pathlib import Path
+
+from agentd.change import entry
+from agentd.project import find_project
+from support import Box
+from terminal import on_terminal
+
+
+def born(project: Box) -> Path:
+    return entry.create(find_project(), "add-oauth", "Let people sign in").folder
+
+
+def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Box) -> None:
+    folder = born(project)
+    (folder / "proposal.md").write_text("# Change: add-oauth\n")
+    assert project.agentd("view", "add-oauth").out == "# Change: add-oauth\n"
+    (folder / "CHALLENGE.md").write_text("**Verdict**: APPROVED\x1b[2J\n")
+    assert project.agentd("view", "add-oauth").out == "**Verdict**: APPROVED�[2J\n"
+
+
+def test_with_nothing_to_read_it_says_what_to_do(project: Box) -> None:
+    born(project)
+    ran = project.agentd("view", "add-oauth")
+    assert (ran.code, ran.out) == (1, "")
+    assert "nothing to read yet" in ran.err and "agentd plan add-oauth" in ran.err
+
+
+def test_on_a_terminal_it_opens_the_pager(project: Box, tmp_path: Path) -> None:
+    (born(project) / "proposal.md").write_text("# Change: add-oauth\n")
+    program = tmp_path / "my pager"
+    program.write_text('#!/bin/sh\necho "paged: $1"; head -1 "$2"\n')
+    program.chmod(0o755)
+    project.env["PAGER"] = f"'{program}' -R"
+    seen = on_terminal(project, "view", "add-oauth")
+    assert (seen.code, seen.lines) == (0, ["paged: -R", "# Change: add-oauth"])
