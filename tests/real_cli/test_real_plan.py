@@ -187,7 +187,7 @@ def _chats(box: Box) -> list[Path]:
 
 
 @pytest.mark.parametrize(("who", "guide"), [(("gemini", "claude"), "GEMINI.md"), (("claude", "codex"), "CLAUDE.md")])
-def test_each_can_sit_in_each_seat_and_hears_the_projects_words_once(
+def test_others_in_the_seats_hear_the_projects_words_once_too(
     project: Box, model: Model, who: tuple[str, str], guide: str
 ) -> None:
     steps = plans.without_specs()
@@ -368,7 +368,7 @@ def test_a_judge_without_a_report_is_reminded_once_and_never_a_pass(
     proposing, breaking, challenging = plans.without_specs()
     actions = [{"call": call.tool, "with": dict(call.arguments)} for call in (*proposing.calls, *breaking.calls)]
     project.write("playbook.json", json.dumps({"steps": {"plan-gen": actions}}))
-    silent = [replace(challenging.turns[0]), Turn(text=words)]
+    silent = [challenging.turns[0], Turn(text=words)]
     log = seat(project, model, [], [*silent, *silent], ("play", "codex"), f"human_in_loop = false\n{NO_LOOKS}", PLAY)
     ran = plan(project, "--json")
     assert ran.code == code, ran.out + ran.err
