@@ -60,6 +60,7 @@ _FINDINGS = [
 # Each case of each prompt, by the name of its snapshot.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "proposal-gen": ("proposal-gen", {}),
+    "proposal-gen-there": ("proposal-gen", {"there": PLAN[0]}),
     "proposal-review": ("proposal-review", {"document": PLAN[0]}),
     "spec-gen": ("spec-gen", _FIRST),
     "spec-gen-delta": ("spec-gen", _LAST),
@@ -94,7 +95,7 @@ def ask(prompt: str, cli: Kind = "gemini", **values: Any) -> str:
     """The prompt as the project that this process stands in has it."""
     context = f"{FOLDER}/{'AGENTS' if prompt == 'challenge' else 'GEMINI'}.md"
     tools = tool_names(prompt, cli)
-    common = {"change_id": "add-oauth", "folder": FOLDER, "context": context, "tools": tools}
+    common = {"change_id": "add-oauth", "folder": FOLDER, "context": context, "tools": tools, "there": ""}
     if "tool" in values:
         values["tool"] = tools[values["tool"]]
     return Prompts(find_project(), os.environ).render(prompt, **{**common, **values})

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -106,13 +106,15 @@ def fell(box: Box, **wanted: Any) -> None:
     _alone(box)
 
 
-def fell_at_write(box: Box, moment: str, number: int, below: Path) -> bool:
+def fell_at_write(
+    box: Box, moment: str, number: int, below: Path, command: Sequence[str] = COMMAND, code: int = 0
+) -> bool:
     """The same at the number-th write below a folder; False: it did not come to that, and ended by itself."""
-    argv = [sys.executable, AXE, moment, str(number), str(below), *COMMAND]
+    argv = [sys.executable, AXE, moment, str(number), str(below), *command]
     done = subprocess.run(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode in (0, -9), done.stdout + done.stderr
+    assert done.returncode in (code, -9), done.stdout + done.stderr
     _alone(box)
-    return done.returncode != 0
+    return done.returncode == -9
 
 
 def _alone(box: Box) -> None:
@@ -152,11 +154,11 @@ def nothing_again(box: Box) -> Iterator[None]:
     assert done <= finished(box)
 
 
-def go_on(box: Box) -> None:
+def go_on(box: Box, command: Sequence[str] = COMMAND, code: int = 0) -> None:
     """The same command, to its end."""
     with nothing_again(box):
-        ran = box.agentd(*COMMAND)
-    assert ran.code == 0, ran.out
+        ran = box.agentd(*command)
+    assert ran.code == code, ran.out
 
 
 def result(box: Box) -> list[str]:
@@ -169,7 +171,7 @@ def result(box: Box) -> list[str]:
     hashes[state.base.commit or ""] = "the base"
     lines = [f"{state.phase} {state.verdict} {state.round} {state.lane} {state.run} {state.git} {state.base}"]
     for step in state.steps:
-        if step.status in (StepStatus.DONE, StepStatus.SKIPPED):
+        if step.status is not StepStatus.FAILED:
             lines.append(f"{step.key[:3]} {step.status} {step.outputs}")
     for moved in state.history:
         lines.append(f"{moved.origin} {moved.to} {moved.event} {moved.by} {moved.why} {moved.hashes}")

@@ -62,6 +62,18 @@ def test_a_persons_edit_of_what_the_cut_agent_wrote_stays(project: Box) -> None:
     assert f"{WORDS} A user has identities;" in text
 
 
+def test_the_planner_is_told_of_a_document_that_a_person_has_worked_on_and_may_leave_it(project: Box) -> None:
+    told = [
+        {"expect": f"{SPEC}` is there already: a person has worked on it"},
+        usage(0.01),
+        say("It is right as it is."),
+    ]
+    cut_in(project, STEP, {f"{STEP}/1/2": told})
+    put(project, SPEC, "A user is one person.", WORDS)
+    go_on(project)
+    assert WORDS in (project.root / SPEC).read_text()
+
+
 def test_a_persons_edit_of_a_finished_document_stays_and_its_form_is_mended(project: Box) -> None:
     """No maker runs again."""
     name = "agentd/changes/add-oauth/proposal.md"

@@ -95,7 +95,7 @@ def test_one_that_does_not_render_names_its_line_and_the_value(project: Box, tex
     own(project, text)
     told, hint = problem()
     assert told.startswith(f"{FOLDER}/proposal-gen.md") and message in told
-    assert "it can use change_id, context, folder, tools" in hint
+    assert "it can use change_id, context, folder, there, tools" in hint
 
 
 def test_a_fault_in_a_part_is_told_of_the_part(project: Box) -> None:

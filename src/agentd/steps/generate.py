@@ -104,15 +104,16 @@ def _write(
     values: Mapping[str, Any] | None = None,
     on_session: Callable[[str], None] | None = None,
 ) -> None:
-    """One document, through one tool."""
+    """One document, through one tool. One that is there before is a person's, and may be right as it is."""
+    is_there = (desk.change.folder / name).is_file()
     work = _work(
         desk,
         step,
         prompt,
-        effect=lambda: drafts.changed(desk.change, desk.run.folder, name),
+        effect=lambda: is_there or drafts.changed(desk.change, desk.run.folder, name),
         missing=missing,
         tool=tool,
-        values=values or {},
+        values={**(values or {}), "there": desk.path(name) if is_there else ""},
         on_session=on_session,
     )
     _done(desk, work, lambda: (name,))
