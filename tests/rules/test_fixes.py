@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd import config
+from agentd.documents import blocks
 from agentd.rules import Plan, is_valid, validate
 from agentd.rules.fixes import mend
 from support import EXAMPLE
@@ -162,3 +163,14 @@ def test_no_document_raises_anything(texts: dict[str, bytes]) -> None:
     findings = validate(Plan(texts), SETTINGS)
     assert all(one.line >= 1 and one.message and one.hint for one in findings)
     assert is_valid(findings) == (not [one for one in findings if one.severity == "high"])
+
+
+def test_what_is_written_behind_a_review_block_becomes_part_of_the_proposal() -> None:
+    block = '<review status="approved" iteration="1" reviewer="codex">\n\nFine.\n\n</review>\n'
+    own = (EXAMPLE / "proposal.md").read_text().split("<review")[0].rstrip() + "\n"
+    text = f"{own}\n{block}\n## More\n\nA TODO.\n\n{block.replace('1', '2')}\nA last word.\n"
+    after = blocks.gathered(text)
+    assert after == f"{own}\n## More\n\nA TODO.\n\n\nA last word.\n\n{block}\n{block.replace('1', '2')}"
+    assert [one.iteration for one in blocks.find(after)] == [1, 2]
+    assert "A TODO." in blocks.proposal_body(after) and blocks.gathered(after) == after
+    assert blocks.gathered(f"{own}\n{block}\n\n") == f"{own}\n{block}\n\n"

@@ -46,7 +46,7 @@ def hint(cause: Cause, agent: str, role: str, change_id: str) -> str:
         Cause.TOO_MUCH_OUTPUT: f"raise limits.output_mb {limit}",
         Cause.GARBAGE: f"{said}; another version of it may speak another dialect",
         Cause.DID_NOTHING: f"{said}; run the command again, or put another agent in its role",
-        Cause.CHANGED_FILES: "judges only read: give it no rights to write, then run the command again",
+        Cause.CHANGED_FILES: "if that was you, run the command again; if not: a judge needs no rights to write",
         Cause.TOOLS_MISSING: "agentd doctor says why; then run the command again",
     }.get(cause, f"{said}; run the command again to go on")
 

@@ -6,6 +6,7 @@ What its agent wrote then goes back to how it was; what a person wrote meanwhile
 import base64
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,9 @@ def put_back(change: Change, folder: Path, token: str) -> None:
                 files.write(path, before[name])
             else:
                 path.unlink()
+        for name, data in before.items():
+            if is_of_plan(f"agentd/changes/{change.id}/{name}") and not os.path.lexists(change.folder / name):
+                files.write(change.folder / name, data)  # tools delete nothing: an agent did it by itself
     (folder / BEFORE).unlink(missing_ok=True)
 
 

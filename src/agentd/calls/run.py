@@ -44,6 +44,7 @@ class Run:
     max_cost: float = 0.0  # USD that this run may spend; 0: no limit
     cost_before: float = 0.0  # USD that the change had cost when this run began
     warned: set[str] = field(default_factory=set)  # what was said once is not said again
+    endings: list[tuple[int, str]] = field(default_factory=list)  # exit code and message, where the answer is no
 
     @property
     def token(self) -> str:
@@ -79,13 +80,16 @@ def begin(
     command: str,
     watch: Watcher = lambda entry: None,
     max_cost: float = 0.0,
+    again: str = "",
 ) -> Iterator[Run]:
     """Take the run lock, put right what a killed run left, and journal how it all ends.
 
     The configuration is read after that: the killed run's agent may have written in it.
     `max_cost` is what this run may spend, in USD (0: no limit); what the killed one spent is not counted for it.
+    `again` is what to type to go on, where that is not the command itself.
     """
-    with interrupts.stoppable(), change.running(command) as held:
+    again = again or command
+    with interrupts.stoppable(), change.running(again) as held:
         change = replace(change, run=clock.run_id())
         journal = change.journal()
         watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
@@ -101,9 +105,9 @@ def begin(
                 trespassed(run, found, "the agent of a run that was killed", {})
                 _remove(old)
             yield run
-            code = 0
+            code, message = run.endings[-1] if run.endings else (0, "")
         except KeyboardInterrupt:
-            error = Interrupted("interrupted", f"to go on: {command}")
+            error = Interrupted("interrupted", f"to go on: {again}")
             code, message = error.exit_code, error.message
             raise error from None
         except AgentdError as error:
@@ -111,9 +115,19 @@ def begin(
             raise
         finally:
             with interrupts.undisturbed():
-                if not _is_unfinished(change, folder):  # else the next run finishes the guard's look
+                # else the next run finishes the guard's look, and takes back what is the agent's
+                if not _is_unfinished(change, folder) and _took_back(change, folder, held.token):
                     _remove(folder)
                 watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
+
+
+def _took_back(change: Change, folder: Path, token: str) -> bool:
+    """What the agent of an unfinished step wrote, if the run ends between its call and the step's end."""
+    try:
+        drafts.put_back(change, folder, token)
+    except (AgentdError, OSError):
+        return False  # how the run ended is what is told
+    return True
 
 
 def there(change: Change) -> Project:

@@ -17,6 +17,8 @@ from agentd.errors import Busy, StateError
 
 _PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds longer is stuck
 _LARGEST_PID = 2**31 - 1
+_LONGEST = 64 * 1024  # bytes of the word in a lock
+_SHOWN = 1000  # characters of a command in it
 _held: dict[str, int] = {}  # this process's own run locks: token to handle
 _PROBE = 0.5  # a look at the run lock holds it for an instant; a taker waits that out
 
@@ -71,7 +73,8 @@ def run_lock(path: Path, command: str) -> Iterator[Held]:
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PROBE):
             raise Busy(f"{path.stem} is being worked on by {_holder(handle) or _UNKNOWN}")
-        holder = Holder(os.getpid(), command, clock.now(), os.urandom(16).hex())
+        shown = command if len(command) <= _SHOWN else command[: _SHOWN - 1] + "…"
+        holder = Holder(os.getpid(), shown, clock.now(), os.urandom(16).hex())
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(asdict(holder)).encode(), 0)
         _held[holder.token] = handle
@@ -146,7 +149,7 @@ def _lock(handle: int, kind: int, patience: float) -> bool:
 def _holder(handle: int) -> Holder | None:
     """None between lock and word, and for anything that we would not have written: an agent could have."""
     try:
-        word = json.loads(os.pread(handle, 4096, 0))
+        word = json.loads(os.pread(handle, _LONGEST, 0))
     except (ValueError, RecursionError, OSError):
         return None
     match word:

@@ -12,10 +12,14 @@ from agentd.cli import table
 
 def show(path: Path, stream: TextIO) -> None:
     """On that stream, until the person has seen enough of it."""
-    pager = shlex.split(os.environ.get("PAGER") or "less")
-    if stream.isatty() and pager and shutil.which(pager[0]):
+    try:
+        pager = shlex.split(os.environ.get("PAGER") or "less")
+    except ValueError:
+        pager = []  # a quote is not closed
+    if stream.isatty() and pager and shutil.which(pager[0]) and path.is_file():
         subprocess.run([*pager, str(path)], stdout=stream.fileno(), check=False)
         return
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]:
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else f"{path.name} is gone.\n"
+    for line in text.removesuffix("\n").split("\n"):
         stream.write(f"{table.harmless(line)}\n")
     stream.flush()

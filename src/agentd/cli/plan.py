@@ -4,6 +4,7 @@ import click
 
 from agentd.cli import deciding, dry_run, planning
 from agentd.cli.planning import Options
+from agentd.errors import UsageError
 from agentd.project import find_project
 from agentd.workflows import plan
 
@@ -32,7 +33,10 @@ def command(
 
     A new ID needs a DESCRIPTION, a sentence that says what should change. Run again, it goes on where it stopped.
     """
-    if decision := deciding.chosen({"accept": accept, "reject": reject, "send-back": send_back}):
+    decision = deciding.chosen({"accept": accept, "reject": reject, "send-back": send_back})
+    if decision and dry:
+        raise UsageError(f"--dry-run changes nothing, and --{decision[0]} is a decision", "give one of them")
+    if decision:
         return deciding.decide(change_id, options, *decision)
     if dry:
         return dry_run.show(find_project(), change_id, description, options)

@@ -1,6 +1,7 @@
 """What `plan`, `proposal` and `challenge` share: from the options to a run, and from the run to its end in words."""
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -33,6 +34,19 @@ Work = Callable[[Desk, Wishes], None]
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
+class _Money(click.ParamType[float]):
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = 0.0
+        if not 0 < amount < math.inf:
+            self.fail(f"{value} is no amount above 0; --dry-run spends nothing", param, ctx)
+        return amount
+
+
 def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
     """The options that all of them take; the function gets them as one."""
 
@@ -53,9 +67,7 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 
 _RUN_OPTIONS = (
     click.option("--new-session", is_flag=True, help="Give a fresh planner the documents and findings."),
-    click.option(
-        "--max-cost", type=click.FloatRange(min=0), metavar="USD", help="What this command may spend at most."
-    ),
+    click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
     trust_option,
     output.yes_option,
     output.json_option,
@@ -90,6 +102,13 @@ class Options:
             rechallenge=self.rechallenge,
             rounds=self.rounds,
         )
+
+    def again(self, change_id: str) -> str:
+        """What to type to go on: the description is in STATE.yaml, and the id may have become another."""
+        flags = [f"--rounds {self.rounds}"] if self.rounds is not None else []
+        flags += [f"--max-cost {self.max_cost:g}"] if self.max_cost else []
+        flags += [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
+        return " ".join(["agentd", self.command, change_id, *flags])
 
     @property
     def can_ask(self) -> bool:
@@ -134,7 +153,6 @@ def run(change: Change, options: Options, work: Work, message: str = "", code: i
     there = runs.there(change)
     in_force = trust(there, options)
     before, failure = len(change.read().llm_calls), None
-    line = f"agentd {shlex.join(sys.argv[1:])}"
 
     def steps() -> list[Ahead]:
         looks = in_force.workflow.self_review_iterations
@@ -149,12 +167,15 @@ def run(change: Change, options: Options, work: Work, message: str = "", code: i
                 change,
                 lambda: config.load(there.config_file, flags=options.settings),
                 Workflow.PLAN,
-                line,
+                f"agentd {shlex.join(sys.argv[1:])}",
                 view,
+                again=options.again(change.id),
                 max_cost=options.max_cost,
             )
             with begun as at_work:
                 work(Desk(at_work, os.environ), wishes)
+                ended = result.result(change, options.command, options.wanted, before, message, None, code)
+                at_work.endings.append((ended["exit_code"], ended["message"]))
     except AgentdError as error:
         failure = error
     return tell(change, options, before, "" if failure else message, failure, code)

@@ -73,6 +73,22 @@ def append(text: str, block: ReviewBlock, name: str = NAME) -> str:
     return before + document.native(render(block))
 
 
+def gathered(text: str, name: str = NAME) -> str:
+    """What somebody wrote behind or between the blocks stands before them, where it is part of the document."""
+    document = base.parse(text, name)
+    found, _ = _scan(document)
+    if not found:
+        return text
+    inside = {line for block in found for line in range(block.span.start, block.span.end + 1)}
+    stray = [line for line in range(found[0].line, len(document.lines) + 1) if line not in inside]
+    strayed = trim([document.content(line) for line in stray])
+    if not strayed:
+        return text
+    body = document.cut(Span(1, found[0].line - 1)).rstrip("\r\n")
+    blocks = [document.cut(block.span).rstrip("\r\n") for block in found]
+    return f"{document.newline}{document.newline}".join([body, document.native(strayed), *blocks]) + document.newline
+
+
 def render(block: ReviewBlock) -> str:
     text = _ESCAPE.sub(lambda match: _escaped(match[1]), block.text)
     contents = text.replace("\r\n", "\n").split("\n")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from agentd.documents import frontmatter, spec
+from agentd.documents import blocks, frontmatter, spec
 from agentd.documents import text as base
 from agentd.documents.text import BadDocument, Document, Heading, Span
 from agentd.rules.finding import Settings
@@ -26,6 +26,8 @@ def mend(name: str, data: bytes, change_id: str, base_version: int | None, setti
     try:
         text = base.decode(data, name)
         frontmatter.read(base.parse(text, name))
+        if name == blocks.NAME:
+            text = blocks.gathered(text)
         text = _headings(text, name, settings)
         if KINDS.get(name, "spec") == "spec":
             text = _requirements(text, name, settings)

@@ -48,6 +48,8 @@ def next_maker(state: State, looks: int, facts: Facts | None) -> Ahead | None:
 def ahead(state: State, looks: int, facts: Facts | None, round_: int, is_answering: bool = False) -> list[Ahead]:
     """The steps of this round for somebody who looks on; `is_answering`: findings wait for the planner's answer."""
     first: list[Ahead] = []
+    if state.phase not in (Phase.DRAFTING, Phase.PROPOSED):
+        return first  # it is settled
     if state.phase is Phase.DRAFTING or round_ == 1:
         first = [one for one in makers(state, looks, facts) if one.key not in _skipped(state.steps)]
     elif is_answering:
