@@ -128,9 +128,11 @@ def seat(box: Box, role: str, agent: str) -> None:
     settle(box, text.replace(f'{role} = "play"', f'{role} = "{agent}"'))
 
 
-def proposed(box: Box, challenge: list[Action], later: dict[str, list[Action]] | None = None, more: str = "") -> Change:
+def proposed(
+    box: Box, challenge: list[Action], later: dict[str, list[Action]] | None = None, more: str = "", rounds: int = 0
+) -> Change:
     """A staged project with a plan that is generated and not judged yet; `later` is played instead where it fits."""
-    stage(box, {"challenge": challenge, **(later or {})}, more, "planning_iterations = 0\n")
+    stage(box, {"challenge": challenge, **(later or {})}, more, f"planning_iterations = {rounds}\n")
     change = entry.create(find_project(), "add-oauth", DESCRIPTION)
     for name, text in TEXTS.items():
         box.write(f"agentd/changes/add-oauth/{name}", text)

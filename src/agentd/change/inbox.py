@@ -59,17 +59,14 @@ class Inbox:
         files.write(self._folder / f"{name}{_REPLY}", json.dumps({"taken": taken, "why": why}).encode())
 
     def close(self, why: str) -> None:
-        """The question is answered: who comes too late is told so."""
+        """No question is open: who comes too late is told so."""
         (self._folder / _ASKED).unlink(missing_ok=True)
         self._refuse(why)
 
     # ---- whoever decides
 
     def asked(self) -> dict[str, Any] | None:
-        try:
-            data = json.loads((self._folder / _ASKED).read_bytes())
-        except (OSError, ValueError):
-            return None
+        data = _load(self._folder / _ASKED)
         return data if isinstance(data, dict) else None
 
     def post(self, decision: Decision) -> str:
@@ -78,12 +75,14 @@ class Inbox:
         files.write(self._folder / f"{name}.json", json.dumps(asdict(decision), ensure_ascii=False).encode())
         return name
 
+    def has_reply(self, name: str) -> bool:
+        return (self._folder / f"{name}{_REPLY}").is_file()
+
     def reply_to(self, name: str) -> Reply | None:
         """None: not yet. One that was read is gone."""
         path = self._folder / f"{name}{_REPLY}"
-        try:
-            data = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+        data = _load(path)
+        if not isinstance(data, dict):
             return None
         for left in (path, self._folder / f"{name}.json"):
             left.unlink(missing_ok=True)
@@ -102,8 +101,15 @@ class Inbox:
             self.reply(name, False, why)
 
     def _read(self, name: str) -> Decision | None:
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            data = json.loads((self._folder / f"{name}.json").read_bytes())
+        data = _load(self._folder / f"{name}.json")
+        with contextlib.suppress(TypeError, KeyError, AttributeError):
             words = {key: str(data[key]) for key in ("question", "answer", "reason", "by")}
             return Decision(**words, hashes={str(key): str(one) for key, one in data["hashes"].items()})
         return None
+
+
+def _load(path: Path) -> Any:
+    """None for what is no JSON, or no file: opening a pipe would wait for ever."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        return json.loads(path.read_bytes()) if path.is_file() else None
+    return None

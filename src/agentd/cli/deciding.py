@@ -1,11 +1,12 @@
 """A person's decision by flag: `plan --accept`, `--reject` and `--send-back`, each with its reason."""
 
 import time
+from collections.abc import Callable
 
 from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.change.inbox import Decision, Inbox, Reply
+from agentd.change.inbox import Decision, Inbox
 from agentd.cli import planning
 from agentd.cli.planning import Options
 from agentd.errors import AnswerIsNo, UsageError
@@ -13,7 +14,6 @@ from agentd.project import find_project
 from agentd.workflows import plan
 
 _PATIENCE = 10.0  # seconds; a run that waits for a decision looks several times in one
-_SAID = {"accept": "Accepted", "reject": "Rejected", "send-back": "Sent back"}
 
 
 def chosen(decisions: dict[str, str | None]) -> tuple[str, str] | None:
@@ -32,23 +32,30 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
     change = entry.open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
-    message = f"{_SAID[answer]} by {by.removeprefix('person:')}: {reason}"
     if change.active_run() and (asked := Inbox(change).asked()):
         _hand_over(change, Decision(str(asked.get("id")), answer, reason, by, change.hashes()))
-        return planning.tell(change, options, len(change.read().llm_calls), message, code=0)
-    return planning.run(change, options, lambda desk, _: plan.decide(desk, answer, reason, by), message, 0)
+        return planning.tell(change, options, len(change.read().llm_calls), code=0)
+    return planning.run(change, options, lambda desk, _: plan.decide(desk, answer, reason, by), code=0)
 
 
 def _hand_over(change: Change, decision: Decision) -> None:
-    inbox = Inbox(change)
+    """Until what was decided is done: the run may find that it cannot be."""
+    inbox, before = Inbox(change), len(change.read().history)
     name = inbox.post(decision)
-    end = time.monotonic() + _PATIENCE
-    reply: Reply | None = None
-    while reply is None and time.monotonic() < end:
-        time.sleep(0.1)
-        reply = inbox.reply_to(name)
+    _wait(lambda: inbox.has_reply(name) or inbox.asked() is None)
+    reply = inbox.reply_to(name)
+    hint = f"agentd status {change.id}"
     if reply is None:
         inbox.withdraw(name)
-        raise AnswerIsNo(f"the run of {change.id} does not take decisions just now", f"agentd status {change.id}")
+        raise AnswerIsNo(f"the run of {change.id} does not take decisions just now", hint)
     if not reply.taken:
-        raise AnswerIsNo(f"the decision was not taken: {reply.why}", f"agentd status {change.id}")
+        raise AnswerIsNo(f"the decision was not taken: {reply.why}", hint)
+    _wait(lambda: len(change.read().history) > before or change.active_run() is None)
+    if len(change.read().history) == before:
+        raise AnswerIsNo("the decision was taken, but the run ended without it", f"agentd log {change.id}")
+
+
+def _wait(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.1)

@@ -9,13 +9,13 @@ from agentd.calls import attempts
 from agentd.calls.work import Done, Work
 from agentd.documents import review_edits, verdict
 from agentd.documents.records import Answer, Finding, Previous, Record, read_finding
-from agentd.documents.standing import standing
+from agentd.documents.standing import closed_by_people, standing
 from agentd.errors import AgentFailed, VerdictUnknown
 from agentd.fields import Fields
 from agentd.steps import facts, recording
 from agentd.steps.desk import Desk
 from agentd.terms import ChallengeVerdict, FindingState, Role, Severity
-from agentd.tools.judging import REPORT
+from agentd.tools.judging import REPORT, told_apart
 from agentd.tools.table import Stage
 
 STEP = "challenge"
@@ -132,14 +132,19 @@ def _previous(desk: Desk, words: list[dict[str, str]]) -> tuple[Previous, ...]:
 def _from_text(desk: Desk, text: str) -> dict[str, Any]:
     """The verdict and the findings that stand in a judge's answer, as a report would say them."""
     said = str(verdict.read(text, STEP).verdict)
-    found = [_finding(row, f"C{number}") for number, row in enumerate(_rows(desk, text), _next_number(desk))]
+    records = desk.change.records()
+    earlier = {one.id: one for one in standing(records)}
+    rows, again = told_apart(_rows(desk, text), earlier)
+    found = [_finding(row, f"C{number}") for number, row in enumerate(rows, _next_number(desk))]
+    words = [{"id": id_, **word} for id_, word in again.items() if id_ not in closed_by_people(records)]
     if said == ChallengeVerdict.APPROVED and any(row["severity"] == Severity.HIGH for row in found):
         raise _unreadable(desk)  # it says both
-    if said != ChallengeVerdict.APPROVED and not found:
+    is_open = words or any(one.state.is_open for one in earlier.values())
+    if said != ChallengeVerdict.APPROVED and not found and not is_open:
         whole = {"severity": Severity.HIGH, "title": "The judge's answer as a whole", "what": text.strip()[:_SHOWN]}
         found = [_finding(whole, f"C{_next_number(desk)}")]
     summary = "The judge answered in text, not through its tool."
-    return {"verdict": said, "reported": said, "summary": summary, "findings": found, "previous": []}
+    return {"verdict": said, "reported": said, "summary": summary, "findings": found, "previous": words}
 
 
 def _rows(desk: Desk, text: str) -> list[dict[str, Any]]:

@@ -36,15 +36,16 @@ def take_up(desk: Desk, record: Record) -> Record:
     first = next_id(desk)
     made = [one.edit(by, at) for one in found.changes]
     made += [one.edit(f"P{number}", by, at) for number, one in enumerate(found.added, first)]
-    if not made:
-        return record
-    return write(desk, record, made)
+    if made or found.verdict:
+        return write(desk, record, made)
+    return record  # other words may be edited freely
 
 
 def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
     """Into the record, then into the document that is made of it."""
     new = replace(record, edits=(*record.edits, *made))
-    recording.keep(desk, new)
+    if made:
+        recording.keep(desk, new)
     recording.render(desk, new)
     touched = {edit.id for edit in made}
     for one in standing(desk.change.records()):
@@ -69,4 +70,6 @@ def next_id(desk: Desk) -> int:
 
 
 def _warn(desk: Desk, message: str) -> None:
-    desk.run.emit(events.Warned(code="review-edit", message=message))
+    if message not in desk.run.warned:
+        desk.run.warned.add(message)
+        desk.run.emit(events.Warned(code="review-edit", message=message))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentd import events, files
-from agentd.calls import attempts, drafts
+from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State
 from agentd.documents.records import Answer, Finding, Record
@@ -39,7 +39,7 @@ def repropose(desk: Desk, record: Record, also: Callable[[State], State] = lambd
         role=Role.PLANNER,
         stage=Stage.PLAN,
         prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=_rows(desk, left), fresh=resume is None),
-        effect=lambda: answers.is_file() or bool(drafts.written(desk.run.folder)),
+        effect=lambda: answers.is_file() or desk.change.hashes() != before,
         reminder=desk.reminder(
             Role.PLANNER, Stage.PLAN, "No finding is answered yet, and nothing was edited.", "answer_finding"
         ),

@@ -25,9 +25,9 @@ def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any
         raise Refused("finding-unknown", f"there is no finding {arguments['id']}", f"these are open: {known}")
     if not finding.state.is_open:
         raise Refused("finding-closed", f"{finding.id} is {finding.state}", "answer only open findings")
-    changed = _changed_since(change, _last_judged(records, finding.id))
+    changed = _changed_since(change, _record_of(records, finding.id))
     if arguments["answer"] == "fixed" and not changed:
-        what = f"no file changed since {finding.id} was judged"
+        what = f"no file changed since {finding.id} was made"
         raise Refused("nothing-changed", what, "edit first, or send disputed")
     answer = {
         "id": finding.id,
@@ -47,11 +47,8 @@ def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _last_judged(records: tuple[Record, ...], id_: str) -> Record:
-    """The last round that made the finding or left it open: what was changed before is no answer any more."""
-    return next(
-        record for record in reversed(records) if any(one.id == id_ for one in (*findings(record), *record.previous))
-    )
+def _record_of(records: tuple[Record, ...], id_: str) -> Record:
+    return next(record for record in reversed(records) if any(one.id == id_ for one in findings(record)))
 
 
 def _changed_since(change: Change, record: Record) -> list[str]:

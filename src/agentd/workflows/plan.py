@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agentd import clock
+from agentd.change.inbox import Inbox
 from agentd.change.state import Run as Begun
 from agentd.change.state import State, Step
 from agentd.config import WorkflowSettings
@@ -14,6 +15,7 @@ from agentd.steps.desk import Desk
 from agentd.terms import Lane, Phase, StepStatus, Workflow
 from agentd.workflows import decisions, rounds
 from agentd.workflows.drafting import draft
+from agentd.workflows.verdict import rounds_used
 from agentd.workflows.wishes import Wishes
 
 
@@ -53,6 +55,7 @@ def decide(desk: Desk, answer: str, reason: str, by: str) -> None:
 @contextmanager
 def _under_way(desk: Desk, wishes: Wishes) -> Iterator[None]:
     """STATE.yaml says so while it runs, and still does after a failure: the next command resumes it."""
+    Inbox(desk.change).close("the run that asked was killed")
     if record := recording.left_over(desk):
         round_ = (challenge.STEP, record.round)
         rows = [step.attempt for step in desk.change.read().steps if (step.name, step.round) == round_]
@@ -67,15 +70,14 @@ def _under_way(desk: Desk, wishes: Wishes) -> Iterator[None]:
 
 
 def _begun(old: State, settings: WorkflowSettings, wishes: Wishes) -> State:
-    """A command that was interrupted goes on with the rounds it has left."""
+    """A command that was interrupted goes on: the rounds that it has used count."""
     lane = old.lane
     if old.phase is Phase.DRAFTING and not old.steps:
         lane = Lane.LIGHT if wishes.light else Lane.FULL if settings.human_in_loop else Lane.AUTOMATED
         old = old.with_step(Step("clarify", 1, 1, 1, StepStatus.SKIPPED, {}, clock.now()))
-    granted = 0 if lane is Lane.LIGHT else settings.planning_iterations
-    granted = granted if wishes.rounds is None else wishes.rounds
-    run = old.run or Begun(Workflow.PLAN, clock.now(), granted, len(old.steps))
-    run = replace(run, rounds_left=min(run.rounds_left, granted))
+    run = old.run or Begun(Workflow.PLAN, clock.now(), steps_before=len(old.steps))
+    left = wishes.granted(lane, settings.planning_iterations) - rounds_used(old)
+    run = replace(run, rounds_left=max(0, left))
     return replace(old, lane=lane, run=run, session_id=None if wishes.new_session else old.session_id)
 
 

@@ -9,11 +9,13 @@ from agentd.change.state import State
 from agentd.documents.records import Finding
 from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
+from agentd.machine import Event
 from agentd.steps import facts
 from agentd.terms import Phase
 from agentd.workflows.questions import after_challenge
 from agentd.workflows.verdict import is_judged, left_open
 
+_DECIDED = {Event.ACCEPTED: "Accepted", Event.REJECTED: "Rejected", Event.SENT_BACK: "Sent back"}
 _FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
 
 
@@ -50,7 +52,7 @@ def result(
         **_spent(state, before),
         "session_id": state.session_id,
         "decision_needed": question,
-        "next": _next(change.id, state, question is not None),
+        "next": _next(change, state, found),
         "error": error and {"code": error.code, "message": error.message, "hint": error.hint},
         "exit_code": code,
     }
@@ -70,17 +72,20 @@ def verdict_line(verdict: str | None, found: list[Finding]) -> str:
         return "REJECTED - Fundamental problems"
     counts = open_counts(found)
     words = ", ".join(f"{count} {severity.upper()}" for severity, count in counts.items() if count)
-    return f"NEEDS_REVISION - Found {words or 'no'} severity issues"
+    return f"NEEDS_REVISION - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
 
 
 def _message(change: Change, state: State, found: list[Finding]) -> str:
+    last = state.history[-1] if state.history else None
+    if last and last.event in _DECIDED:
+        return f"{_DECIDED[last.event]} by {last.by.removeprefix('person:')}: {last.why}"
     judged = [one for one in state.history if one.event.startswith("challenge-")]
     if judged and (state.phase is not Phase.PROPOSED or is_judged(change)):
         return verdict_line(state.verdict, found)
     made = facts.read(change)
     if state.phase is Phase.DRAFTING or made is None:
         return "The plan is not complete yet"
-    return f"Generated: {state.history[-1].why.removesuffix(' generated and valid')}" if state.history else "Generated"
+    return f"Generated: {last.why.removesuffix(' generated and valid')}" if last else "Generated"
 
 
 def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:
@@ -104,16 +109,17 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
     }
 
 
-def _next(change_id: str, state: State, is_asking: bool) -> str | None:
+def _next(change: Change, state: State, found: list[Finding]) -> str | None:
+    judged = " --rounds 1" if found else " --rechallenge"  # where nothing is open there is nothing to answer
     following = {
         Phase.DRAFTING: "agentd plan %s",
-        Phase.PROPOSED: "agentd plan %s --rounds 1" if is_asking else "agentd plan %s",
+        Phase.PROPOSED: f"agentd plan %s{judged if is_judged(change) else ''}",
         Phase.CHALLENGED: "agentd impl %s",
         Phase.REJECTED: "agentd plan %s --rechallenge",
         Phase.IMPLEMENTING: "agentd impl %s",
         Phase.COMPLETE: "agentd archive %s",
     }.get(state.phase)
-    return following % change_id if following else None
+    return following % change.id if following else None
 
 
 def _files(change: Change) -> list[str]:

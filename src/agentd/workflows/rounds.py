@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from agentd.change.state import State
 from agentd.errors import ChangeNotReady, WrongPhase
@@ -10,22 +11,31 @@ from agentd.steps import challenge, edits, reproposal
 from agentd.steps.desk import Desk
 from agentd.terms import Phase
 from agentd.workflows import decisions
-from agentd.workflows.asking import decide
+from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
 from agentd.workflows.questions import after_challenge
-from agentd.workflows.verdict import JUDGED, closed_nothing, is_answered, is_judged, last_challenge, left_open
+from agentd.workflows.verdict import (
+    JUDGED,
+    closed_nothing,
+    is_answered,
+    is_as_decided,
+    is_judged,
+    last_challenge,
+    left_open,
+)
 from agentd.workflows.wishes import Wishes
+
+Next = Literal["fix", "look again", "stop"]
 
 
 def judge(desk: Desk, wishes: Wishes) -> None:
     """One verdict on the plan as it is; one that was judged so already is not judged again, unless that is wished."""
     check_phase(desk, *JUDGED)
     take_up_edits(desk)
-    unchanged = is_judged(desk.change)
-    if unchanged and desk.change.read().phase is Phase.REJECTED:
+    if desk.change.read().phase is Phase.REJECTED and is_as_decided(desk.change):
         hint = f"read {desk.path('CHALLENGE.md')}, edit the plan, then: agentd plan {desk.change.id} --rechallenge"
         raise WrongPhase(f"{desk.change.id} was rejected, and its plan has not changed since", hint)
-    if not unchanged or wishes.rechallenge:
+    if wishes.rechallenge or not is_judged(desk.change):
         settle_form(desk, wishes)
         challenge.challenge(desk)
 
@@ -52,10 +62,12 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
             words = f"no finding is open any more; agentd plan {desk.change.id} --rechallenge, or --accept"
             desk.run.emit(Noted(code="nothing-open", message=words))
             return
-        if not _goes_on(desk, wishes):
-            return
-        repropose(desk, wishes, _one_round_less)
-        judge(desk, replace(wishes, rechallenge=False))
+        match _next(desk, wishes):
+            case "stop":
+                return
+            case "fix":
+                repropose(desk, wishes, _one_round_less)
+                judge(desk, replace(wishes, rechallenge=False))
 
 
 def take_up_edits(desk: Desk) -> None:
@@ -72,41 +84,40 @@ def check_phase(desk: Desk, *phases: Phase) -> None:
     raise WrongPhase(f"{desk.change.id} is {phase}", f"agentd status {desk.change.id}")
 
 
-def _goes_on(desk: Desk, wishes: Wishes) -> bool:
+def _next(desk: Desk, wishes: Wishes) -> Next:
     """Whether the planner is to answer and the challenger to judge again."""
     state = desk.change.read()
     assert state.run
     is_stuck = closed_nothing(desk.change)
     if is_stuck:
-        _warn(desk, "stuck", f"round {state.round} closed no finding")
-    if wishes.rounds != 0 and wishes.person and desk.config.workflow.human_in_loop:
-        return _decided(desk, wishes, is_stuck)
+        _warn_once(desk, "stuck", f"round {state.round} closed no finding")
+    if wishes.rounds is None and wishes.person and desk.config.workflow.human_in_loop:
+        return _decided(desk, wishes.person, is_stuck)
     if is_stuck:
-        return False
-    if state.run.rounds_left == 0 and wishes.rounds != 0:
-        most = desk.config.workflow.planning_iterations
-        words = f"all rounds of this command are used; agentd plan {desk.change.id} grants {most} more"
-        _warn(desk, "rounds-used", words)
-    return state.run.rounds_left > 0
+        return "stop"
+    granted = wishes.granted(state.lane, desk.config.workflow.planning_iterations)
+    if state.run.rounds_left == 0 and granted:
+        words = f"all rounds of this command are used; the same command grants {granted} more"
+        _warn_once(desk, "rounds-used", words)
+    return "fix" if state.run.rounds_left else "stop"
 
 
-def _decided(desk: Desk, wishes: Wishes, is_stuck: bool) -> bool:
+def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
     """What the person at the terminal, or in the viewer, says."""
-    while True:
-        seen = desk.change.hashes()
-        question = after_challenge(desk.change, "view" if is_stuck else "fix")
-        answer = decide(desk.run, question, wishes.person)
-        assert answer and wishes.person
-        if answer.id == "view":
-            wishes.person.show(str(desk.change.folder / "CHALLENGE.md"))
-        elif answer.id in decisions.BY_NAME and desk.change.hashes() != seen:
-            _warn(desk, "stale", "the plan changed while the question was open, so it is asked again")
-        else:
-            break
-        take_up_edits(desk)
-    if answer.id in decisions.BY_NAME:
-        decisions.BY_NAME[answer.id](desk, answer.reason, answer.by)
-    return answer.id in ("fix", "send-back")
+    seen = desk.change.hashes()
+    answer = decide(desk.run, after_challenge(desk.change, "view" if is_stuck else "fix"), person)
+    assert answer
+    if answer.id == "view":
+        person.show(str(desk.change.folder / "CHALLENGE.md"))
+        return "look again"
+    if answer.id not in decisions.BY_NAME:
+        return "fix" if answer.id == "fix" else "stop"
+    if answer.via == "terminal" and desk.change.hashes() != seen:
+        words = "the plan changed while the question was open, so it is asked again"
+        desk.run.emit(Warned(code="stale", message=words))
+        return "look again"
+    decisions.BY_NAME[answer.id](desk, answer.reason, answer.by)
+    return "fix" if answer.id == "send-back" else "stop"
 
 
 def _one_round_less(old: State) -> State:
@@ -114,5 +125,7 @@ def _one_round_less(old: State) -> State:
     return replace(old, run=replace(old.run, rounds_left=max(0, old.run.rounds_left - 1)))
 
 
-def _warn(desk: Desk, code: str, message: str) -> None:
-    desk.run.emit(Warned(code=code, message=message))
+def _warn_once(desk: Desk, code: str, message: str) -> None:
+    if message not in desk.run.warned:
+        desk.run.warned.add(message)
+        desk.run.emit(Warned(code=code, message=message))

@@ -1,6 +1,7 @@
 """How a plan stands with its judge: the last verdict, and whether it is on the plan as it is now."""
 
 from agentd.change.folder import Change
+from agentd.change.state import State
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
 from agentd.terms import Phase, StepStatus
@@ -24,11 +25,23 @@ def is_judged(change: Change) -> bool:
     return bool(found) and dict(found[-1].judged) == change.hashes() and not is_answered(change, len(found) + 1)
 
 
+def is_as_decided(change: Change) -> bool:
+    """The plan is what it was when a judge or a person brought the change to its phase."""
+    history = change.read().history
+    return bool(history) and dict(history[-1].hashes) == change.hashes()
+
+
 def is_answered(change: Change, round_: int) -> bool:
     """The planner has done its part of the round."""
     return any(
         (step.name, step.round, step.status) == (REPROPOSAL, round_, StepStatus.DONE) for step in change.read().steps
     )
+
+
+def rounds_used(state: State) -> int:
+    """By the command under way: the rounds in which its planner has answered."""
+    rows = state.steps[state.run.steps_before :] if state.run else ()
+    return sum((step.name, step.status) == (REPROPOSAL, StepStatus.DONE) for step in rows)
 
 
 def is_answering(change: Change) -> bool:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agentd.terms import Lane
 from agentd.workflows.asking import Person
 
 
@@ -13,3 +14,9 @@ class Wishes:
     new_session: bool = False
     rechallenge: bool = False
     rounds: int | None = None  # None: as many as the configuration says
+
+    def granted(self, lane: Lane, iterations: int) -> int:
+        """Rounds that the command may use by itself; the light lane has none."""
+        if self.rounds is not None:
+            return self.rounds
+        return 0 if lane is Lane.LIGHT else iterations

@@ -1,0 +1,119 @@
+"""The inbox of a change: one question, decisions from anywhere, and a reply to each."""
+
+import json
+import os
+
+import pytest
+
+from agentd.change import entry
+from agentd.change.inbox import Decision, Inbox
+from agentd.project import find_project
+from agentd.workflows.asking import Option, Question, refused
+from judged import names_in, room
+from support import Box
+
+HASHES = {"proposal.md": "sha256:1", "tasks.md": "sha256:2"}
+QUESTION = Question(
+    "after-challenge-1", "What next?", (Option("fix", "Fix"), Option("accept", "Accept")), "fix", ("reject",)
+)
+
+
+def decision(answer: str = "accept", question: str = "after-challenge-1", reason: str = "Good enough.") -> Decision:
+    return Decision(question, answer, reason, "person:ann", HASHES)
+
+
+@pytest.fixture
+def inbox(project: Box) -> Inbox:
+    return Inbox(entry.create(find_project(), "add-oauth", "Let people sign in"))
+
+
+def test_a_question_is_there_while_it_is_open(inbox: Inbox) -> None:
+    assert inbox.asked() is None and inbox.take() is None
+    inbox.open({"id": "after-challenge-1"})
+    assert inbox.asked() == {"id": "after-challenge-1"}
+    inbox.close("over")
+    assert inbox.asked() is None
+
+
+def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox, project: Box) -> None:
+    inbox.open({"id": "after-challenge-1"})
+    first, second = inbox.post(decision("fix")), inbox.post(decision())
+    assert inbox.take() == (first, decision("fix"))
+    assert inbox.reply_to(first) is None and not inbox.has_reply(first)
+    inbox.reply(first, True, "taken")
+    assert inbox.take() == (second, decision())
+    inbox.close("person:ann decided first: fix")
+    told = [inbox.reply_to(name) for name in (first, second)]
+    assert [(one.taken, one.why) for one in told if one] == [(True, "taken"), (False, "person:ann decided first: fix")]
+    assert names_in(room(project)) == [], "what was read is gone"
+
+
+def test_a_decision_on_a_question_of_the_past_is_told_so(inbox: Inbox) -> None:
+    name = inbox.post(decision())
+    inbox.open({"id": "after-challenge-2"})
+    assert inbox.take() is None
+    reply = inbox.reply_to(name)
+    assert reply and (reply.taken, reply.why) == (False, "the question that this answers is over")
+
+
+def test_a_decision_that_is_withdrawn_is_not_taken(inbox: Inbox) -> None:
+    inbox.open({"id": "after-challenge-1"})
+    inbox.withdraw(inbox.post(decision()))
+    assert inbox.take() is None
+
+
+GARBAGE = {
+    "half": b'{"question": "after-chal',
+    "nothing": b"",
+    "a list": b"[]",
+    "deep": b"[" * 100_000,
+    "not text": b"\xff\xfe\x00",
+    "without hashes": json.dumps({"question": "a", "answer": "accept", "reason": "r", "by": "person:ann"}).encode(),
+    "odd hashes": json.dumps(
+        {"question": "a", "answer": "accept", "reason": "r", "by": "person:ann", "hashes": [1]}
+    ).encode(),
+}
+
+
+def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, project: Box) -> None:
+    inbox.open({"id": "after-challenge-1"})
+    for name, data in GARBAGE.items():
+        (room(project) / f"0 {name}.json").write_bytes(data)  # before any other
+    (room(project) / "0 folder.json").mkdir()
+    os.mkfifo(room(project) / "0 pipe.json")
+    (room(project) / "note.txt").write_text("hello")
+    posted = inbox.post(decision())
+    assert inbox.take() == (posted, decision())
+    assert inbox.has_reply("0 folder") and inbox.has_reply("0 pipe")
+    told = [inbox.reply_to(f"0 {name}") for name in GARBAGE]
+    assert {(one.taken, one.why) for one in told if one} == {(False, "this is no decision")} and None not in told
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"[" * 100_000])
+def test_a_question_that_cannot_be_read_is_none(inbox: Inbox, project: Box, data: bytes) -> None:
+    inbox.open({"id": "after-challenge-1"})
+    (room(project) / "asked.json").write_bytes(data)
+    assert inbox.asked() is None
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (decision(), None),
+        (decision("reject"), None),
+        (decision("fix", reason=""), None),
+        (decision(question="after-challenge-2"), "the question is after-challenge-1 now"),
+        (decision("approve"), "approve is none of fix, accept, reject"),
+        (decision(reason=" \n"), "accept needs a reason"),
+        (decision("reject", reason=""), "reject needs a reason"),
+        (Decision("after-challenge-1", "accept", "r", "agent:codex", HASHES), "only a person decides"),
+        (Decision("after-challenge-1", "accept", "r", "person:ann", {**HASHES, "tasks.md": "sha256:3"}),
+         "tasks.md changed since this was decided"),
+        (Decision("after-challenge-1", "accept", "r", "person:ann", {}),
+         "proposal.md, tasks.md changed since this was decided"),
+        (Decision("after-challenge-1", "accept", "r", "person:ann", {**HASHES, "specs/a.md": "sha256:4"}),
+         "specs/a.md changed since this was decided"),
+    ],
+)  # fmt: skip
+def test_a_decision_counts_for_what_was_seen_and_asked(given: Decision, why: str | None) -> None:
+    assert refused(given, QUESTION, HASHES) == why

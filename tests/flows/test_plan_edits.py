@@ -1,0 +1,174 @@
+"""What a person writes into CHALLENGE.md: findings closed, regraded, added; never a verdict, never a phase."""
+
+from typing import Any
+
+import pytest
+
+from agentd.terms import Phase
+from judged import by_hand, edits, judged, page, previous, rewrite, said, states, warnings
+from planned import change_of, ran
+from plays import call, finding, verdict
+from support import Box, Ran
+from working import say
+
+FOUND = (("High", "It breaks"), ("Medium", "It is slow"), ("Low", "A comma"))
+ME = "person:dev"
+MINE = """### Name the cookie
+
+- **Severity**: High
+- **Description**: It has no name.
+
+"""
+
+
+def take_up(box: Box) -> Ran:
+    """The quickest command that reads what was edited."""
+    return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
+
+
+def section(title: str) -> str:
+    """A finding as the document has it."""
+    id_, severity = {"It breaks": ("C1", "High"), "It is slow": ("C2", "Medium"), "A comma": ("C3", "Low")}[title]
+    return (
+        f"### {id_}: {title}\n\n- **Severity**: {severity}\n- **Description**: So.\n- **Suggestion**: none\n"
+        "- **Spec Reference**: none\n- **Evidence**: none, verified\n- **Found by**: play\n- **State**: open\n"
+    )
+
+
+def edit(box: Box, title: str, old: str, new: str) -> None:
+    rewrite(page(box), section(title), section(title).replace(old, new))
+
+
+def test_findings_are_closed_regraded_added_and_taken_out(project: Box) -> None:
+    change = judged(project, *FOUND)
+    before = change.read()
+    edit(project, "It breaks", "State**: open", "State**: fixed")
+    edit(project, "It is slow", "Severity**: Medium", "Severity**: Low")
+    rewrite(page(project), section("A comma"), "")
+    rewrite(page(project), "## Earlier findings", f"{MINE}## Earlier findings")
+    told = take_up(project).json
+    (record,) = change.records()
+    cookie = {"severity": "high", "title": "Name the cookie", "what": "It has no name.", "suggestion": ""}
+    assert edits(record) == [
+        ("C1", "state", "fixed", ME),
+        ("C2", "severity", "low", ME),
+        ("C3", "state", "withdrawn", ME),
+        ("P1", "added", {**cookie, "requirement": None}, ME),
+    ]
+    assert [(one["id"], one["severity"], one["by"]) for one in told["findings"]["list"]] == [
+        ("C2", "low", "agent:play"),
+        ("P1", "high", ME),
+    ]
+    assert (told["phase"], told["verdict"], told["exit_code"]) == ("proposed", "NEEDS_REVISION", 1)
+    assert told["message"] == "NEEDS_REVISION - Found 1 HIGH, 1 LOW severity issues"
+    text = page(project).read_text()
+    assert "### P1: Name the cookie" in text and "### C3: A comma" in text and "**State**: withdrawn" in text
+    take_up(project)
+    assert (change.records(), page(project).read_text()) == ((record,), text), "nothing is taken twice"
+    after = change.read()
+    assert (after.phase, after.history, after.steps, ran(project)) == (before.phase, before.history, before.steps, [])
+    assert warnings(project) == []
+
+
+def test_a_verdict_edited_to_approved_moves_nothing_is_told_once_and_put_right(project: Box) -> None:
+    change = judged(project, *FOUND, reproposal=[by_hand(), say("So.")], challenge_2=said("APPROVED"))
+    before = page(project).read_text()
+    rewrite(page(project), "**Verdict**: NEEDS_REVISION", "**Verdict**: APPROVED")
+    assert take_up(project).json["phase"] == "proposed"
+    words = (
+        'the verdict in CHALLENGE.md was edited, which decides nothing: agentd plan add-oauth --accept "REASON" does'
+    )
+    assert warnings(project) == [("review-edit", words)]
+    assert page(project).read_text() == before
+    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+
+
+def test_a_broken_edit_is_told_with_its_line_and_left_to_be_mended(project: Box) -> None:
+    change = judged(project, *FOUND)
+    edit(project, "It is slow", "State**: open", "State**: gone")
+    text = page(project).read_text()
+    line = text.splitlines().index("- **State**: gone") + 1
+    take_up(project)
+    known = "open, fixed, disputed, withdrawn, accepted"
+    assert warnings(project) == [("review-edit", f"CHALLENGE.md:{line}: the state 'gone' is none of {known}")]
+    assert page(project).read_text() == text and states(project)["C2"] == "open"
+    rewrite(page(project), "State**: gone", "State**: withdrawn")
+    take_up(project)
+    assert (states(project)["C2"], len(warnings(project))) == ("withdrawn", 1)
+    assert [one.id for one in change.records()[0].edits] == ["C2"]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b""], ids=["no text", "empty"])
+def test_a_document_that_is_gone_or_no_text_withdraws_nothing(project: Box, data: bytes) -> None:
+    judged(project, *FOUND)
+    page(project).write_bytes(data)
+    assert take_up(project).code == 1
+    assert set(states(project).values()) == {"open"} and len(warnings(project)) == 1
+    page(project).unlink()
+    assert take_up(project).code == 1
+    assert set(states(project).values()) == {"open"}
+
+
+def test_other_words_are_the_persons_own(project: Box) -> None:
+    judged(project, *FOUND)
+    rewrite(page(project), "Looked at.", "Looked at, and I agree.")
+    text = page(project).read_text()
+    take_up(project)
+    assert (page(project).read_text(), warnings(project)) == (text, [])
+
+
+def refused(*found: dict[str, Any], **states: str) -> dict[str, Any]:
+    report = {"verdict": "NEEDS_REVISION", "summary": "So.", "findings": list(found), "previous": previous(**states)}
+    return call("append_review", **report) | {"refused": True}
+
+
+def test_what_a_person_closed_stays_closed_though_the_judge_finds_it_again(project: Box) -> None:
+    insists = [
+        refused(finding(title="It breaks")),
+        refused(C1="open"),
+        *verdict("APPROVED", finding(title="It breaks")),
+    ]
+    judged(project, FOUND[0], challenge_2=insists)
+    edit(project, "It breaks", "State**: open", "State**: accepted")
+    assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
+    record = change_of(project).records()[-1]
+    assert (record.findings, record.previous, states(project)) == ((), (), {"C1": "accepted"})
+
+
+def test_a_judge_in_text_does_not_open_it_either(project: Box) -> None:
+    judged(project, *FOUND[:2], challenge_2=said("NEEDS_REVISION", ("High", "It breaks"), ("Medium", "It is slow")))
+    edit(project, "It breaks", "State**: open", "State**: accepted")
+    assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
+    record = change_of(project).records()[-1]
+    assert (record.findings, [one.id for one in record.previous]) == ((), ["C2"])
+    assert states(project) == {"C1": "accepted", "C2": "open"}
+
+
+def test_a_finding_that_a_person_graded_low_hinders_no_approval(project: Box) -> None:
+    judged(project, FOUND[0], challenge_2=said("APPROVED"))
+    edit(project, "It breaks", "Severity**: High", "Severity**: Low")
+    assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
+    assert (change_of(project).read().phase, states(project)) == (Phase.CHALLENGED, {"C1": "open"})
+
+
+def test_the_planner_answers_what_a_person_added(project: Box) -> None:
+    answers = [{"expect": "P1 (high): Name the cookie"}, {"expect": "It has no name."}, by_hand(), say("So.")]
+    judged(project, FOUND[2], reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
+    rewrite(page(project), "## Earlier findings", f"{MINE}## Earlier findings")
+    assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
+    assert ran(project) == ["reproposal", "challenge"]
+    assert states(project) == {"C1": "open", "P1": "fixed"}
+
+
+def test_where_all_is_closed_there_is_nothing_to_answer_and_it_says_what_to_do(project: Box) -> None:
+    judged(project, FOUND[0], challenge_2=said("APPROVED"))
+    edit(project, "It breaks", "State**: open", "State**: withdrawn")
+    ended = project.agentd("plan", "add-oauth", "--rounds", "2")
+    assert ended.code == 1
+    assert "no finding is open any more; agentd plan add-oauth --rechallenge, or --accept" in ended.err
+    told = take_up(project).json
+    assert told["message"] == "NEEDS_REVISION - No finding is open any more"
+    assert (told["decision_needed"], told["next"]) == (None, "agentd plan add-oauth --rechallenge")
+    assert ran(project) == []
+    assert project.agentd(*told["next"].split()[1:]).code == 0
+    assert ran(project) == ["challenge"]

@@ -1,0 +1,85 @@
+"""A finding keeps its id over rounds: one that is found again is the old one, what a person closed stays closed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentd import files
+from agentd.documents import records
+from agentd.documents.records import Edit
+from agentd.tools.call import call
+from agentd.tools.refusal import Refused
+from agentd.tools.table import Stage
+from plays import finding
+from stages import Staged, staged
+from support import Box
+
+TITLE, PLACE = "The callback accepts any `state`", "auth-flow:R2"  # of C1 in the example
+
+
+@pytest.fixture
+def judge(project: Box) -> Iterator[Staged]:
+    with staged(project, Stage.CHALLENGE) as on:
+        yield on
+
+
+def report(on: Staged, *found: dict[str, Any], verdict: str = "NEEDS_REVISION", **previous: str) -> dict[str, Any]:
+    """What is kept of it."""
+    words = [{"id": id_, "state": state, "note": "Seen."} for id_, state in previous.items()]
+    arguments = {"verdict": verdict, "summary": "So.", "findings": list(found), "previous": words}
+    call(on.binding(), "append_review", arguments)
+    return dict(on.run_json("report.json"))
+
+
+def again(title: str = TITLE, requirement: str = PLACE, **more: Any) -> dict[str, Any]:
+    return finding(title=title, requirement=requirement, **more)
+
+
+@pytest.mark.parametrize("title", [TITLE, TITLE.upper(), "the callback  accepts any state."])
+def test_what_is_found_again_keeps_its_id(judge: Staged, title: str) -> None:
+    kept = report(judge, again(title), finding("low", "Another one"))
+    assert [one["id"] for one in kept["findings"]] == ["C4"]
+    assert kept["previous"] == [{"id": "C1", "state": "open", "note": "So it does."}]
+
+
+@pytest.mark.parametrize("other", [again(requirement="user-model:R1"), finding(title=TITLE), again("The callback")])
+def test_what_is_about_something_else_is_new(judge: Staged, other: dict[str, Any]) -> None:
+    kept = report(judge, other)
+    assert ([one["id"] for one in kept["findings"]], kept["previous"]) == (["C4"], [])
+
+
+def test_what_is_called_fixed_and_found_again_is_open(judge: Staged) -> None:
+    kept = report(judge, again(), C1="fixed", C2="fixed")
+    assert {one["id"]: one["state"] for one in kept["previous"]} == {"C1": "open", "C2": "fixed"}
+    with pytest.raises(Refused, match="APPROVED while C1 is high and open"):
+        report(judge, again(), verdict="APPROVED", C1="fixed")
+
+
+def test_titles_without_a_letter_are_not_alike(judge: Staged) -> None:
+    write(judge, Edit("P1", "added", {"severity": "low", "title": "???", "what": "Why?"}, "person:ann", ""))
+    kept = report(judge, finding("low", "!!!"))
+    assert [one["title"] for one in kept["findings"]] == ["!!!"]
+
+
+def test_what_a_person_closed_stays_closed(judge: Staged) -> None:
+    closed = [Edit(id_, "state", "accepted", "person:ann", "") for id_ in ("C1", "C2", "C3")]
+    write(judge, *closed)
+    with pytest.raises(Refused, match="NEEDS_REVISION without an open finding"):
+        report(judge, again(), C2="open")
+    kept = report(judge, again(), verdict="APPROVED", C2="open")
+    assert (kept["findings"], kept["previous"]) == ([], [])
+
+
+def test_what_a_person_opened_again_a_judge_may_close(judge: Staged) -> None:
+    write(judge, *(Edit("C1", "state", word, "person:ann", "") for word in ("accepted", "open")))
+    kept = report(judge, verdict="APPROVED", C1="fixed")
+    assert [one["id"] for one in kept["previous"]] == ["C1"]
+
+
+def write(on: Staged, *made: Edit) -> None:
+    """A person's edits, in the record of the last round."""
+    (record,) = on.change.records()
+    path = on.change.folder / "reviews/challenge-1.yaml"
+    files.write(path, records.render(replace(record, edits=made)).encode())
