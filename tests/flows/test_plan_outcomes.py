@@ -211,7 +211,7 @@ def test_a_form_that_stays_wrong_ends_the_command_and_a_new_one_grants_two_more(
     # Another machine goes on: what the local room knew of the session is not there.
     (project.root / ".git/agentd/sessions/add-oauth").unlink()
     planned = plan(project)
-    assert planned.code == 1 and "Format validation still failing after 2 iterations" in planned.out
+    assert planned.code == 1 and "Format validation still failing after 2 iterations" in planned.err
     assert "made on another machine" in planned.err
     third, fourth = journal(project, events.StepStarted)[-2:]
     assert (third.number, third.resumed, fourth.number, fourth.resumed) == (3, False, 4, True)
@@ -314,7 +314,7 @@ def test_a_rejected_plan_is_judged_again_only_after_an_edit(project: Box) -> Non
     again = plan(project)
     assert again.code == 1 and "add-oauth was rejected" in again.err and "CHALLENGE.md" in again.err
     refused = project.agentd("challenge", "add-oauth")
-    assert refused.code == 1 and "its plan has not changed since" in refused.out
+    assert refused.code == 1 and "its plan has not changed since" in refused.err
     assert ran(project) == ["challenge"]
     with (folder(project) / "tasks.md").open("a") as tasks:
         tasks.write("\nUsers come first.\n")

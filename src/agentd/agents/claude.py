@@ -42,6 +42,7 @@ class Claude:
     final_event = True
     states_cost = True
     brings: tuple[str, ...] = ()
+    cannot_write = True
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         config = brief.folder / MCP_CONFIG

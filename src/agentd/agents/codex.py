@@ -67,6 +67,7 @@ class Codex:
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ()
+    cannot_write = True
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write

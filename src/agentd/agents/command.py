@@ -21,6 +21,7 @@ class AnyProgram:
     final_event = False
     states_cost = False
     brings: tuple[str, ...] = ()
+    cannot_write = False
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}

@@ -39,6 +39,7 @@ class Gemini:
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ("GEMINI.md",)  # it has no setting against that
+    cannot_write = True
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         system = brief.folder / "system.md"

@@ -121,6 +121,7 @@ class Adapter(Protocol):
     final_event: bool  # a run without one has failed, whatever its exit code
     states_cost: bool  # it reports its own figure, so a price is never unknown
     brings: tuple[str, ...]  # files in the project's root that it gives a reader by itself
+    cannot_write: bool  # where it is to read only, its own sandbox or list of tools sees to that
 
     def command(self, agent: Agent, brief: Brief) -> Command: ...
 

@@ -18,6 +18,7 @@ class Scripted:
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ()
+    cannot_write = False
 
     def command(self, agent: Agent, brief: Brief) -> Command:
         call = {

@@ -24,7 +24,7 @@ from agentd.calls.work import Work
 from agentd.change.folder import STATE
 from agentd.change.state import Call
 from agentd.errors import OverBudget, StateError
-from agentd.guard import Guard
+from agentd.guard import Guard, Trespass
 from agentd.tools.binding import SERVED
 
 _ERRORS = 16 * 1024  # of stderr, the end tells why a program failed
@@ -81,6 +81,7 @@ class _Call:
         self._names = work.names(ready.brief.attempt)
         self._session = ready.brief.resume or ready.brief.session
         self._is_over = False
+        self._put_back: set[str] = set()
         self._errors: deque[bytes] = deque()
         self._errors_size = 0
         self._redactor = Redactor(ready.env)
@@ -125,6 +126,8 @@ class _Call:
             ended, stopped = _INTERRUPTED, error
         if failure:
             raise failure
+        if changed and self._ready.adapter.cannot_write:
+            changed = self._others(changed)
         if ended.cause is None and changed:
             words = f"it may only read, but while it worked {_some(changed)} changed"
             ended = Ended(cause=Cause.CHANGED_FILES, message=words)
@@ -132,6 +135,14 @@ class _Call:
             words = "agentd's MCP server did not come up in it"
             ended = Ended(cause=Cause.TOOLS_MISSING, message=words)
         return Called(ended, self._listener.text, self._session, took, stopped)
+
+    def _others(self, changed: tuple[str, ...]) -> tuple[str, ...]:
+        """A person may work in the same tree: what is not guarded is taken for theirs. What was put back counts."""
+        guarded = tuple(name for name in changed if name in self._put_back)
+        if free := tuple(name for name in changed if name not in guarded):
+            words = f"{_some(free)} changed meanwhile; {self._ready.agent.name} cannot write, so that was somebody else"
+            self._run.emit(events.Noted(**self._names, code="others-work", message=words))
+        return guarded
 
     def _ran(self) -> Ended:
         run, brief, command = self._run, self._ready.brief, self._ready.command
@@ -210,6 +221,15 @@ class _Call:
         spent = replace(self._spent, today=today)
         budget.check(run.config.budget, run.change.id, spent, self._open.cost, run.max_cost)
 
+    def _tell_kept(self, put_back: tuple[Trespass, ...]) -> None:
+        """It may have been a person's: say where it is."""
+        for one in put_back[:5]:
+            if one.kept:
+                words = (
+                    f"{one.path} was {one.what} while {self._ready.agent.name} worked, and put back; a copy: {one.kept}"
+                )
+                self._run.emit(events.Warned(**self._names, code="put-back", message=words))
+
     def _count(self, took: int) -> tuple[str, ...]:
         """What it cost, and what it touched: the files that changed under a judge."""
         run = self._run
@@ -221,6 +241,8 @@ class _Call:
             run.sign()  # again, as the agent may have removed it: until all is recorded the next run must find it
             files.write(run.folder / STARTED, b"")
             trespassed(run, watched.put_back, self._ready.agent.name, self._names)
+            self._put_back = {one.path for one in watched.put_back}
+            self._tell_kept(watched.put_back)
             self._guard.close()
         if counted:
             run.emit(_usage(self._names, counted, run.change.read().total_cost))

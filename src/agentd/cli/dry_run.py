@@ -1,5 +1,6 @@
 """`--dry-run`: the steps that would run, by whom, and about what they cost. Nothing is made or spent."""
 
+from dataclasses import replace
 from typing import Any
 
 from agentd import clock, config
@@ -13,6 +14,7 @@ from agentd.steps import facts
 from agentd.terms import Lane, Phase
 from agentd.workflows import opening
 from agentd.workflows.forecast import Forecast, forecast
+from agentd.workflows.verdict import challenges, is_answering
 
 
 def show(project: Project, wanted: str, description: str | None, options: Options) -> int:
@@ -22,9 +24,12 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     in_force = config.load(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
     found = facts.read(change) if change else None
-    round_ = 1 + sum(record.kind == "challenge" for record in change.records()) if change else 1
-    message = opening.settled(change) if change else None
-    steps = [] if message else forecast(there, in_force, state, found, round_)
+    round_ = len(challenges(change)) + 1 if change else 1
+    message = opening.settled(change, options.rechallenge) if change else None
+    asked = change is not None and is_answering(change) and not options.rechallenge
+    if options.rechallenge and not message:
+        state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
+    steps = [] if message else forecast(there, in_force, state, found, round_, asked)
     data = {
         "change_id": opened.id,
         "phase": str(state.phase),
@@ -40,6 +45,10 @@ def show(project: Project, wanted: str, description: str | None, options: Option
 def _new(change_id: str, description: str, in_force: Config, light: bool) -> State:
     lane = Lane.LIGHT if light else Lane.FULL if in_force.workflow.human_in_loop else Lane.AUTOMATED
     return State(change_id, description, clock.now(), clock.now(), lane=lane)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def _row(one: Forecast) -> dict[str, Any]:
@@ -66,14 +75,14 @@ def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
         rows.append((one.ahead.label, one.agent, one.model or "its default", cost))
     unknown = data["steps_without_price"]
     measured = sum(one.expected.measured > 0 for one in steps)
-    basis = f"{measured} of {len(steps)} steps estimated from earlier calls here" if measured else "typical figures"
+    basis = f"{measured} of {len(steps)} estimated from earlier calls here" if measured else "typical figures"
     lines = [
-        f"{data['change_id']}: {len(steps)} steps would run, for about {output.money(data['cost'])} ({basis}).",
+        f"{data['change_id']}: {_steps(len(steps))} would run, for about {output.money(data['cost'])} ({basis}).",
         "",
         *table.align(rows),
     ]
     if not data["specs_known"]:
         lines += ["", "Specs come between the proposal and the tasks; the proposal says which."]
     if unknown:
-        lines += ["", f"The price of {unknown} steps is not known, so they are not in the sum."]
+        lines += ["", f"Not in the sum, because its price is not known: {_steps(unknown)}."]
     return "\n".join([*lines, "", "Nothing was run and nothing was spent."])

@@ -1,11 +1,11 @@
 """The person at the terminal, asked while the live view steps aside."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentd import git
-from agentd.cli import output, pager, questions
+from agentd.cli import output, pager, questions, table
 from agentd.cli.view import View
 from agentd.workflows.asking import REASONED, Answer, Question
 
@@ -31,6 +31,11 @@ class AtTerminal:
                 return delivered[0]
             reason = questions.ask_text("Why?") if chosen in REASONED else ""
         return Answer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
+
+    def tell(self, lines: Sequence[str]) -> None:
+        with self._view.pause():
+            for line in lines:
+                output.tell(table.harmless(line))
 
     def wait(self, text: str) -> None:
         with self._view.pause():

@@ -34,9 +34,10 @@ class ReviewBlock:
 def proposal_body(text: str, name: str = NAME) -> str:
     """The text before the first block, with exactly one newline at its end: what a hash covers.
 
-    A fence left open is closed here as `append` closes it, so that a new block does not change the hash.
+    A fence left open is closed here as `append` closes it, so that a new block does not change the hash. What somebody
+    wrote behind a block counts as if it stood before.
     """
-    return split(text, name)[0]
+    return split(gathered(text, name), name)[0]
 
 
 def own_part(text: str, name: str = NAME) -> str:

@@ -3,6 +3,7 @@
 It moves no phase, and the verdict is the judge's: accepting is a decision of its own.
 """
 
+import re
 from dataclasses import replace
 
 from agentd import clock, events, files, git
@@ -24,7 +25,8 @@ def take_up(desk: Desk, record: Record) -> Record:
     except BadDocument as error:
         _warn(desk, f"{recording.CHALLENGE} cannot be read, so nothing is taken from it: {error.message}")
         return record
-    if text == recording.page(desk, record):
+    of = shown(desk)
+    if text == recording.page(desk, record) or (of and of.round != record.round):
         return record
     found = review_edits.read(text, record, recording.CHALLENGE)
     for fault in found.faults:
@@ -39,6 +41,17 @@ def take_up(desk: Desk, record: Record) -> Record:
     if made or found.verdict:
         return write(desk, record, made)
     return record  # other words may be edited freely
+
+
+def shown(desk: Desk) -> Record | None:
+    """The record that CHALLENGE.md was rendered from, by its own word."""
+    try:
+        text = files.read(desk.change.folder / recording.CHALLENGE).decode("utf-8", "replace")
+    except (OSError, files.CannotRead):
+        return None
+    named = re.search(r"^record: reviews/challenge-(\d{1,9})\.yaml$", text[:2000], re.MULTILINE)
+    number = int(named[1]) if named else 0
+    return next((one for one in desk.change.records() if (one.kind, one.round) == ("challenge", number)), None)
 
 
 def write(desk: Desk, record: Record, made: list[Edit]) -> Record:

@@ -1,6 +1,6 @@
 """Where a person should decide: the question, whoever answers it first, and the word about it in the journal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +49,10 @@ class Person(Protocol):
 
     def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
         """The answer given here, or the one that `otherwise` brings in the meantime."""
+        ...
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """What the next question is about."""
         ...
 
     def wait(self, text: str) -> None:

@@ -1,11 +1,13 @@
 """What a person decides about a plan: accept it in spite of findings, send it back, reject it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from agentd import clock
 from agentd.change.state import State
-from agentd.documents.records import Edit
+from agentd.documents.records import Edit, Finding
 from agentd.documents.standing import ADDED, standing
 from agentd.errors import FormatInvalid, WrongPhase
 from agentd.machine import Event
@@ -26,10 +28,14 @@ def accept(desk: Desk, reason: str, by: str) -> None:
             f"the plan cannot be accepted as it is: {first.file}:{first.line} {first.message}",
             f"agentd validate {desk.change.id} lists what is wrong",
         )
+    at, waiting = clock.now(), desk.change.read().findings
     left = [one for one in standing(desk.change.records()) if one.state.is_open]
-    if left and (record := last_challenge(desk.change)):
-        at = clock.now()
-        edits.write(desk, record, [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left])
+    if record := last_challenge(desk.change):
+        made = [Edit(one.id, ADDED, _told(one), one.by, at) for one in waiting]
+        made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
+        if made:
+            edits.write(desk, record, made)
+    desk.run.update(lambda old: replace(old, findings=()))
     _move(desk, Event.ACCEPTED, reason, by)
 
 
@@ -45,12 +51,21 @@ def send_back(desk: Desk, reason: str, by: str) -> None:
     if record is None:
         raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
     title = " ".join(reason.split())[:_TITLE]
+    if any((one.title, one.by, one.state) == (title, by, FindingState.OPEN) for one in standing([record])):
+        _move(desk, Event.SENT_BACK, reason, by)  # it was cut off between the finding and this
+        return
     told = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
     edits.write(desk, record, [Edit(f"P{edits.next_id(desk)}", ADDED, told, by, clock.now())])
     _move(desk, Event.SENT_BACK, reason, by)
 
 
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {"accept": accept, "reject": reject, "send-back": send_back}
+
+
+def _told(one: Finding) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("title", "what", "suggestion", "requirement")} | {
+        "severity": str(one.severity)
+    }
 
 
 def _check(desk: Desk, event: Event) -> None:

@@ -20,6 +20,9 @@ from agentd.workflows.wishes import Wishes
 
 def draft(desk: Desk, wishes: Wishes) -> None:
     looks = desk.config.workflow.self_review_iterations
+    if wishes.light and desk.change.read().lane is not Lane.LIGHT:
+        words = f"{desk.change.id} was begun in the {desk.change.read().lane} lane and stays in it"
+        desk.run.emit(Noted(code="lane", message=words))
     while desk.change.read().phase is Phase.DRAFTING:
         if form.is_due(desk):
             generate.keep_bases(desk)
@@ -71,4 +74,9 @@ def _offer_light(desk: Desk, wishes: Wishes) -> None:
     question = Question("lane", f"The planner calls this a patch {size}. Which way?", options, "light")
     answer = decide(desk.run, question, wishes.person, wishes.yes)
     if answer and answer.id == "light":
-        desk.run.update(lambda old: replace(old, lane=Lane.LIGHT))
+        left = wishes.granted(Lane.LIGHT, desk.config.workflow.planning_iterations)
+        desk.run.update(lambda old: _light(old, left))
+
+
+def _light(old: State, rounds_left: int) -> State:
+    return replace(old, lane=Lane.LIGHT, run=old.run and replace(old.run, rounds_left=rounds_left))

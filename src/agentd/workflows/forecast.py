@@ -21,14 +21,17 @@ class Forecast:
     expected: Estimate
 
 
-def forecast(project: Project, config: Config, state: State, facts: Facts | None, round_: int) -> list[Forecast]:
-    """Steps of specs that no proposal names yet are not among them."""
+def forecast(
+    project: Project, config: Config, state: State, facts: Facts | None, round_: int, is_answering: bool
+) -> list[Forecast]:
+    """Steps of specs that no proposal names yet are not among them; of rounds to come, the next one is."""
     looks = config.workflow.self_review_iterations
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
     complexity = facts.complexity if facts else Complexity.MEDIUM
     found = []
-    for one in course.ahead(state, looks, facts, round_):
-        if one.key in ended or (one.kind != "challenge" and state.phase is not Phase.DRAFTING):
+    for one in course.ahead(state, looks, facts, round_, is_answering):
+        is_draft = one.kind not in ("challenge", "reproposal")
+        if one.key in ended or (is_draft and state.phase is not Phase.DRAFTING):
             continue
         role = Role.CHALLENGER if one.kind == "challenge" else Role.PLANNER
         agent = config.agent_for(role)

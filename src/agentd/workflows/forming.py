@@ -17,12 +17,14 @@ def settle_form(desk: Desk, wishes: Wishes) -> None:
     most = desk.config.workflow.format_iterations
     while found := form.faults(desk):
         form.tell(desk, found)
+        if wishes.person:
+            wishes.person.tell(_lines(found))
         answered = decide(desk.run, _form_question(desk, found), wishes.person)
         answer = answered.id if answered else "planner"
         if answer == "stop":
             raise _unformed(f"Stopped with {_faults(found)} left in the plan", desk.change.id, found)
         if answer == "person" and wishes.person:
-            wishes.person.wait(f"Mend {_files(found)}, then go on")
+            wishes.person.wait(f"Mend {_files(found)}, then press Enter")
         elif wishes.person is None and form.used(desk.change.read()) >= most:
             raise _unformed(f"Format validation still failing after {most} iterations", desk.change.id, found)
         else:
@@ -40,10 +42,13 @@ def _form_question(desk: Desk, found: Sequence[Finding]) -> Question:
 
 
 def _unformed(message: str, change_id: str, found: Sequence[Finding]) -> FormatInvalid:
-    lines = [f"  {one.file}:{one.line} {one.rule}: {one.message}" for one in found[:_NAMED]]
-    more = [f"  and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
     hint = f"mend them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
-    return FormatInvalid("\n".join([message, *lines, *more]), hint)
+    return FormatInvalid("\n".join([message, *_lines(found)]), hint)
+
+
+def _lines(found: Sequence[Finding]) -> list[str]:
+    lines = [f"  {one.file}:{one.line} {one.rule}: {one.message}" for one in found[:_NAMED]]
+    return [*lines, f"  and {len(found) - _NAMED} more"] if len(found) > _NAMED else lines
 
 
 def _faults(found: Sequence[Finding]) -> str:

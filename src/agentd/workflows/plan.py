@@ -10,7 +10,7 @@ from agentd.change.state import Run as Begun
 from agentd.change.state import State, Step
 from agentd.config import WorkflowSettings
 from agentd.errors import AnswerIsNo
-from agentd.steps import challenge, recording
+from agentd.steps import challenge, edits, recording
 from agentd.steps.desk import Desk
 from agentd.terms import Lane, Phase, StepStatus, Workflow
 from agentd.workflows import decisions, rounds
@@ -57,6 +57,9 @@ def _under_way(desk: Desk, wishes: Wishes) -> Iterator[None]:
     """STATE.yaml says so while it runs, and still does after a failure: the next command resumes it."""
     Inbox(desk.change).close("the run that asked was killed")
     if record := recording.left_over(desk):
+        if of := edits.shown(desk):
+            edits.take_up(desk, of)  # before it is rendered anew
+        record = recording.left_over(desk) or record
         round_ = (challenge.STEP, record.round)
         rows = [step.attempt for step in desk.change.read().steps if (step.name, step.round) == round_]
         recording.finish(desk, record, max(rows, default=1))

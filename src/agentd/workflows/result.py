@@ -10,10 +10,9 @@ from agentd.documents.records import Finding
 from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
 from agentd.machine import Event
-from agentd.steps import facts
 from agentd.terms import Phase
 from agentd.workflows.questions import after_challenge
-from agentd.workflows.verdict import is_judged, left_open
+from agentd.workflows.verdict import is_as_decided, is_judged, left_open
 
 _DECIDED = {Event.ACCEPTED: "Accepted", Event.REJECTED: "Rejected", Event.SENT_BACK: "Sent back"}
 _FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
@@ -79,13 +78,13 @@ def _message(change: Change, state: State, found: list[Finding]) -> str:
     last = state.history[-1] if state.history else None
     if last and last.event in _DECIDED:
         return f"{_DECIDED[last.event]} by {last.by.removeprefix('person:')}: {last.why}"
-    judged = [one for one in state.history if one.event.startswith("challenge-")]
-    if judged and (state.phase is not Phase.PROPOSED or is_judged(change)):
-        return verdict_line(state.verdict, found)
-    made = facts.read(change)
-    if state.phase is Phase.DRAFTING or made is None:
+    if state.phase is Phase.DRAFTING or last is None:
         return "The plan is not complete yet"
-    return f"Generated: {last.why.removesuffix(' generated and valid')}" if last else "Generated"
+    if last.event is Event.PLAN_GENERATED:
+        return f"Generated: {last.why.removesuffix(' generated and valid')}"
+    if state.phase is Phase.PROPOSED and not is_judged(change):
+        return "The plan has changed since its last challenge"
+    return verdict_line(state.verdict, found)
 
 
 def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:
@@ -111,11 +110,12 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
 
 def _next(change: Change, state: State, found: list[Finding]) -> str | None:
     judged = " --rounds 1" if found else " --rechallenge"  # where nothing is open there is nothing to answer
+    is_same = is_as_decided(change)
     following = {
         Phase.DRAFTING: "agentd plan %s",
         Phase.PROPOSED: f"agentd plan %s{judged if is_judged(change) else ''}",
-        Phase.CHALLENGED: "agentd impl %s",
-        Phase.REJECTED: "agentd plan %s --rechallenge",
+        Phase.CHALLENGED: "agentd impl %s" if is_same else "agentd plan %s --rechallenge",
+        Phase.REJECTED: "agentd view %s" if is_same else "agentd plan %s --rechallenge",
         Phase.IMPLEMENTING: "agentd impl %s",
         Phase.COMPLETE: "agentd archive %s",
     }.get(state.phase)

@@ -17,6 +17,7 @@ from agentd.workflows.questions import after_challenge
 from agentd.workflows.verdict import (
     JUDGED,
     closed_nothing,
+    has_judged,
     is_answered,
     is_as_decided,
     is_judged,
@@ -35,7 +36,8 @@ def judge(desk: Desk, wishes: Wishes) -> None:
     if desk.change.read().phase is Phase.REJECTED and is_as_decided(desk.change):
         hint = f"read {desk.path('CHALLENGE.md')}, edit the plan, then: agentd plan {desk.change.id} --rechallenge"
         raise WrongPhase(f"{desk.change.id} was rejected, and its plan has not changed since", hint)
-    if wishes.rechallenge or not is_judged(desk.change):
+    is_wished = wishes.rechallenge and not has_judged(desk.change.read())  # a resumed command has it already
+    if is_wished or not is_judged(desk.change):
         settle_form(desk, wishes)
         challenge.challenge(desk)
 

@@ -44,10 +44,17 @@ def rounds_used(state: State) -> int:
     return sum((step.name, step.status) == (REPROPOSAL, StepStatus.DONE) for step in rows)
 
 
+def has_judged(state: State) -> bool:
+    """The command under way has come to a verdict."""
+    rows = state.steps[state.run.steps_before :] if state.run else ()
+    return any((step.name, step.status) == (CHALLENGE, StepStatus.DONE) for step in rows)
+
+
 def is_answering(change: Change) -> bool:
-    """Findings on the plan as it is now wait for the planner, or have its answer and wait for the judge."""
+    """Findings wait for the planner, it is at work on them, or its answers wait for the judge."""
     found = challenges(change)
-    return bool(found) and (is_answered(change, len(found) + 1) or (is_judged(change) and bool(left_open(change))))
+    begun = any((step.name, step.round) == (REPROPOSAL, len(found) + 1) for step in change.read().steps)
+    return bool(found) and (begun or (is_judged(change) and bool(left_open(change))))
 
 
 def left_open(change: Change) -> list[Finding]:
