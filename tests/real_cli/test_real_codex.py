@@ -1,6 +1,8 @@
 """Codex itself at work for agentd, with a scripted model instead of OpenAI's."""
 
 import json
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,30 @@ def test_a_judge_reports_and_cannot_write(project: Box, model: Model, monkeypatc
     recording.keep("codex", "judge", change, project)
     assert not (project.root / "made.txt").exists()
     assert "made.txt: Read-only file system" in seen(scenario.asked[1])
+
+
+def test_what_a_person_does_while_it_judges_is_not_its_fault(
+    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("src/app.py", "one = 1\n")
+    scenario = model.scenario(CodexApi(), APPROVE, DONE)
+    codex_home(project.home, scenario)
+    change = seat(project, monkeypatch)
+
+    def work_on() -> None:
+        while not scenario.asked:
+            time.sleep(0.01)
+        project.write("src/app.py", "one = 2\n")
+        project.commit("meanwhile")
+
+    person = threading.Thread(target=work_on)
+    person.start()
+    with at_work(change) as run:
+        attempts.perform(run, challenging(run))
+    person.join()
+    [note] = told(change, events.Noted)
+    assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so that was somebody else")
+    assert (project.root / "src/app.py").read_text() == "one = 2\n"
 
 
 def test_a_maker_of_code_writes(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
