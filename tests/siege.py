@@ -20,7 +20,7 @@ from mcp import Client
 
 from agentd.documents import blocks, clarifications, proposal, spec, tasks
 from agentd.project import find_project
-from agentd.tools.binding import run_folder
+from agentd.tools.binding import WRITTEN, run_folder
 from agentd.tools.table import Stage
 from stages import Staged, connected, staged, text_of
 from support import EXAMPLE, Box
@@ -226,7 +226,9 @@ def _hash(path: str, _inode: int, _changed: int) -> str:
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    """But for the server's own note of what it is about to write."""
+    paths = {path for path in before.keys() | after.keys() if not path.endswith(f"/{WRITTEN}")}
+    return sorted(path for path in paths if before.get(path) != after.get(path))
 
 
 def _remove(path: Path) -> None:
