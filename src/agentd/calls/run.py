@@ -93,7 +93,7 @@ def begin(
         change = replace(change, run=clock.run_id())
         journal = change.journal()
         watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
-        code, message = Bug.exit_code, ""
+        code, message, is_whole = Bug.exit_code, "", False
         folder = run_folder(change.project, held.token)
         try:
             cut = _put_right(change, held.token)
@@ -105,7 +105,7 @@ def begin(
                 trespassed(run, found, "the agent of a run that was killed", {})
                 _remove(old)
             yield run
-            code, message = run.endings[-1] if run.endings else (0, "")
+            (code, message), is_whole = run.endings[-1] if run.endings else (0, ""), True
         except KeyboardInterrupt:
             error = Interrupted("interrupted", f"to go on: {again}")
             code, message = error.exit_code, error.message
@@ -116,7 +116,7 @@ def begin(
         finally:
             with interrupts.undisturbed():
                 # else the next run finishes the guard's look, and takes back what is the agent's
-                if not _is_unfinished(change, folder) and _took_back(change, folder, held.token):
+                if not _is_unfinished(change, folder) and (is_whole or _took_back(change, folder, held.token)):
                     _remove(folder)
                 watch(journal.append(events.RunFinished(workflow=workflow, exit_code=code, message=message)))
 
