@@ -10,7 +10,7 @@ from working import PLAY, QUICK, ROLES, Action, say, settle, usage
 
 DESCRIPTION = "Let people sign in with Google or GitHub"
 SPECS = ("user-model", "auth-flow", "api-endpoints")
-PASS = "<review>PASS</review>"  # noqa: S105
+PASS = "<review>PASS</review>"
 APPROVE = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
 
 

@@ -109,7 +109,7 @@ def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Box, edited
     ended = decide(project, "--reject", "Another time.")
     told = ended.json
     assert (ended.code, told["phase"], told["message"]) == (0, "rejected", "Rejected by dev: Another time.")
-    assert (told["next"], told["decision_needed"]) == ("agentd plan add-oauth --rechallenge", None)
+    assert (told["next"], told["decision_needed"]) == ("agentd view add-oauth", None)
     assert len(told["findings"]["list"]) == 2, "they are as open as before"
     assert change.read().history[-1].by == ME
     for flags in ([], ["--rechallenge"]):
@@ -302,7 +302,7 @@ def test_faults_in_what_the_planner_answered_are_put_to_the_person(project: Box,
     person.sees("❯ The planner mends it")
     person.press(DOWN + ENTER if mends else DOWN * 2 + ENTER)
     if mends:
-        person.sees("Mend proposal.md, then go on")
+        person.sees("Mend proposal.md, then press Enter")
         (change_of(project).folder / "proposal.md").write_text(PROPOSAL_TEXT)
         person.press(ENTER)
     assert person.waits() == (0 if mends else 1)

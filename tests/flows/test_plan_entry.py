@@ -200,4 +200,4 @@ def test_a_dry_run_half_way_shows_what_is_left(project: Box) -> None:
     specs = [f"spec-{what}-{one}" for one in ("user-model", "auth-flow", "api-endpoints") for what in ("gen", "review")]
     assert left == [*specs, "tasks-gen", "tasks-review", "challenge"]
     shown = project.agentd("plan", "add-oauth", "--dry-run")
-    assert "Spec 1/3: user-model" in shown.out and "The price of 9 steps is not known" in shown.out
+    assert "Spec 1/3: user-model" in shown.out and "9 steps would run, for a price that is not known." in shown.out

@@ -138,7 +138,7 @@ def test_faults_in_the_form_are_put_to_a_person_who_may_mend_them(project: Box) 
     person.press(ENTER)  # the planner mends it: it does not
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(DOWN + ENTER)
-    person.sees("Mend proposal.md, then go on")
+    person.sees("Mend proposal.md, then press Enter")
     (folder(project) / "proposal.md").write_text(PROPOSAL_TEXT)
     person.press(ENTER)
     assert person.waits() == 0

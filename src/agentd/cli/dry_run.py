@@ -76,13 +76,14 @@ def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
     unknown = data["steps_without_price"]
     measured = sum(one.expected.measured > 0 for one in steps)
     basis = f"{measured} of {len(steps)} estimated from earlier calls here" if measured else "typical figures"
+    cost = f"for about {output.money(data['cost'])} ({basis})" if data["cost"] else "for a price that is not known"
     lines = [
-        f"{data['change_id']}: {_steps(len(steps))} would run, for about {output.money(data['cost'])} ({basis}).",
+        f"{data['change_id']}: {_steps(len(steps))} would run, {cost}.",
         "",
         *table.align(rows),
     ]
     if not data["specs_known"]:
         lines += ["", "Specs come between the proposal and the tasks; the proposal says which."]
-    if unknown:
+    if unknown and data["cost"]:
         lines += ["", f"Not in the sum, because its price is not known: {_steps(unknown)}."]
     return "\n".join([*lines, "", "Nothing was run and nothing was spent."])

@@ -10,7 +10,7 @@ from agentd.change.places import Places
 from agentd.errors import Unanswered, WrongPhase
 from agentd.project import Project
 from agentd.terms import Phase, Workflow
-from agentd.workflows.verdict import JUDGED, is_as_decided
+from agentd.workflows.verdict import JUDGED, is_edited
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ def settled(change: Change, rechallenge: bool = False) -> str | None:
         return None  # a run that was killed after its verdict is ended properly
     if phase is Phase.REJECTED:
         page = f"agentd/changes/{change.id}/CHALLENGE.md"
-        what = f"read {page} and edit the plan" if is_as_decided(change) else f"the plan was edited since {page}"
+        what = f"the plan was edited since {page}" if is_edited(change) else f"read {page} and edit the plan"
         raise WrongPhase(f"{change.id} was rejected", f"{what}; then: agentd plan {change.id} --rechallenge")
     if phase is not Phase.CHALLENGED:
         return f"{change.id} is {phase}, which is beyond planning"
-    if state.history[-1:] and state.history[-1].hashes and not is_as_decided(change):
+    if is_edited(change):
         return f"Planning of {change.id} is complete, but the plan was edited since it was approved"
     return f"Planning of {change.id} is complete"

@@ -12,7 +12,7 @@ from agentd.errors import AgentdError
 from agentd.machine import Event
 from agentd.terms import Phase
 from agentd.workflows.questions import after_challenge
-from agentd.workflows.verdict import is_as_decided, is_judged, left_open
+from agentd.workflows.verdict import is_edited, is_judged, left_open
 
 _DECIDED = {Event.ACCEPTED: "Accepted", Event.REJECTED: "Rejected", Event.SENT_BACK: "Sent back"}
 _FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
@@ -110,12 +110,12 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
 
 def _next(change: Change, state: State, found: list[Finding]) -> str | None:
     judged = " --rounds 1" if found else " --rechallenge"  # where nothing is open there is nothing to answer
-    is_same = is_as_decided(change)
+    again = is_edited(change)
     following = {
         Phase.DRAFTING: "agentd plan %s",
         Phase.PROPOSED: f"agentd plan %s{judged if is_judged(change) else ''}",
-        Phase.CHALLENGED: "agentd impl %s" if is_same else "agentd plan %s --rechallenge",
-        Phase.REJECTED: "agentd view %s" if is_same else "agentd plan %s --rechallenge",
+        Phase.CHALLENGED: "agentd plan %s --rechallenge" if again else "agentd impl %s",
+        Phase.REJECTED: "agentd plan %s --rechallenge" if again else "agentd view %s",
         Phase.IMPLEMENTING: "agentd impl %s",
         Phase.COMPLETE: "agentd archive %s",
     }.get(state.phase)

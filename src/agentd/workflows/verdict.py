@@ -31,6 +31,12 @@ def is_as_decided(change: Change) -> bool:
     return bool(history) and dict(history[-1].hashes) == change.hashes()
 
 
+def is_edited(change: Change) -> bool:
+    """The plan is known not to be that any more; older files do not say what it was."""
+    history = change.read().history
+    return bool(history) and bool(history[-1].hashes) and not is_as_decided(change)
+
+
 def is_answered(change: Change, round_: int) -> bool:
     """The planner has done its part of the round."""
     return any(
