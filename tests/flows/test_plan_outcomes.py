@@ -78,7 +78,7 @@ def test_a_change_without_affected_specs_needs_none(project: Box) -> None:
 def test_what_comes_of_a_self_review(
     said: SelfReview, changed: bool, number: int, words: str, warned: list[str]
 ) -> None:
-    message, warnings = outcome(said, changed, Look("tasks-review", ("tasks.md",), number, 2))
+    message, warnings = outcome(said, changed, Look(("tasks.md",), number, 2))
     assert (message, [code for code, _ in warnings]) == (words, warned)
 
 

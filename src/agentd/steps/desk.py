@@ -1,6 +1,6 @@
 """What a step works with: the run, the prompts, the names of things as the agent in a role knows them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +10,15 @@ from agentd import files
 from agentd.agents.adapters import adapter_of
 from agentd.calls import drafts, sessions
 from agentd.calls.run import Run, there
+from agentd.calls.work import Work
 from agentd.change import validation
 from agentd.change.folder import Change, document_hash
 from agentd.config import Config
 from agentd.context import judge_context, planner_context
 from agentd.events import Noted
+from agentd.guard import plan_rule
 from agentd.prompts import Prompts
+from agentd.steps import facts
 from agentd.terms import Role
 from agentd.tools.table import Stage, tools_of
 
@@ -81,6 +84,33 @@ class Desk:
         data = text(self.change, tools=self.tools(role, stage), brought=brought).encode()
         with self.change.writing(self.run.token):
             files.write(self.change.folder / name, data)
+
+    def planner_work(
+        self,
+        step: str,
+        prompt: str,
+        *,
+        effect: Callable[[], bool] | None,
+        number: int = 1,
+        reminder: str = "",
+        resume: str | None = None,
+        on_session: Callable[[str], None] | None = None,
+    ) -> Work:
+        """A call of the planner in this round; it may write the documents of its own change."""
+        return Work(
+            step=step,
+            round=self.round,
+            number=number,
+            role=Role.PLANNER,
+            stage=Stage.PLAN,
+            prompt=prompt,
+            effect=effect,
+            reminder=reminder,
+            complexity=facts.complexity(self.change),
+            resume=resume,
+            on_session=on_session,
+            may_edit=plan_rule(self.change.id),
+        )
 
     def hashes(self, *names: str) -> dict[str, str]:
         return {name: document_hash(self.change.folder / name) for name in names}

@@ -4,12 +4,9 @@ from collections.abc import Iterable
 
 from agentd import events
 from agentd.calls import attempts
-from agentd.calls.work import Work
 from agentd.change import validation
 from agentd.change.state import State, Step
-from agentd.guard import plan_rule
 from agentd.rules import Finding
-from agentd.steps import facts
 from agentd.steps.desk import Desk
 from agentd.terms import Phase, Role, Severity, StepStatus
 from agentd.tools.table import Stage
@@ -66,18 +63,13 @@ def fix(desk: Desk, found: Iterable[Finding]) -> None:
         for one in found
     ]
     before = desk.change.hashes()
-    work = Work(
-        step=STEP,
-        round=desk.round,
+    work = desk.planner_work(
+        STEP,
+        desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=findings, fresh=resume is None),
         number=_number(desk.change.read().steps, desk.round),
-        role=Role.PLANNER,
-        stage=Stage.PLAN,
-        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=findings, fresh=resume is None),
         effect=None,  # what is left is validated again
-        complexity=facts.complexity(desk.change),
         resume=resume,
         on_session=None if resume else desk.keep_session,
-        may_edit=plan_rule(desk.change.id),
     )
     done = attempts.perform(desk.run, work)
     desk.mend()

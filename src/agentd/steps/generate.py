@@ -9,7 +9,6 @@ from agentd import files
 from agentd.calls import attempts, drafts
 from agentd.calls.work import Work
 from agentd.change.state import State
-from agentd.guard import plan_rule
 from agentd.steps import facts
 from agentd.steps.desk import Desk
 from agentd.terms import Role
@@ -132,18 +131,13 @@ def _work(
     on_session: Callable[[str], None] | None = None,
 ) -> Work:
     desk.write_context(Role.PLANNER, Stage.PLAN)
-    return Work(
-        step=step,
-        round=desk.round,
-        role=Role.PLANNER,
-        stage=Stage.PLAN,
-        prompt=desk.prompt(prompt, Role.PLANNER, Stage.PLAN, **values),
+    return desk.planner_work(
+        step,
+        desk.prompt(prompt, Role.PLANNER, Stage.PLAN, **values),
         effect=effect,
         reminder=desk.reminder(Role.PLANNER, Stage.PLAN, missing, tool),
-        complexity=facts.complexity(desk.change),
         resume=resume,
         on_session=on_session,
-        may_edit=plan_rule(desk.change.id),
     )
 
 

@@ -11,8 +11,7 @@ from agentd.calls.work import Work
 from agentd.change.state import State
 from agentd.documents.records import Answer, Finding, Record
 from agentd.documents.standing import standing
-from agentd.guard import plan_rule
-from agentd.steps import facts, recording
+from agentd.steps import recording
 from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Role
 from agentd.tools.answering import ANSWERS
@@ -22,6 +21,7 @@ STEP = "reproposal"
 
 
 def open_findings(desk: Desk) -> list[Finding]:
+    """What the planner is to answer; agentd's own wait for the record of the next challenge."""
     return [one for one in standing(desk.change.records()) if one.state.is_open]
 
 
@@ -33,20 +33,15 @@ def repropose(desk: Desk, record: Record, also: Callable[[State], State] = lambd
     left = open_findings(desk)
     before = desk.change.hashes()
     answers = desk.run.folder / ANSWERS
-    work = Work(
-        step=STEP,
-        round=desk.round,
-        role=Role.PLANNER,
-        stage=Stage.PLAN,
-        prompt=desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=_rows(desk, left), fresh=resume is None),
+    work = desk.planner_work(
+        STEP,
+        desk.prompt(STEP, Role.PLANNER, Stage.PLAN, findings=_rows(desk, left), fresh=resume is None),
         effect=lambda: answers.is_file() or desk.change.hashes() != before,
         reminder=desk.reminder(
             Role.PLANNER, Stage.PLAN, "No finding is answered yet, and nothing was edited.", "answer_finding"
         ),
-        complexity=facts.complexity(desk.change),
         resume=resume,
         on_session=None if resume else desk.keep_session,
-        may_edit=plan_rule(desk.change.id),
     )
     done = attempts.perform(desk.run, work)
     desk.mend()

@@ -8,8 +8,6 @@ from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State, Step
 from agentd.documents.self_review import SelfReview, self_review
-from agentd.guard import plan_rule
-from agentd.steps import facts
 from agentd.steps.desk import Desk
 from agentd.steps.generate import PROPOSAL, TASKS, spec_values, tasks_values
 from agentd.terms import Role, StepStatus
@@ -20,7 +18,6 @@ from agentd.tools.table import Stage
 class Look:
     """One look at some documents, the `number`-th of at most `most`."""
 
-    step: str
     names: tuple[str, ...]
     number: int
     most: int
@@ -30,20 +27,15 @@ def look(desk: Desk, kind: str, spec: str, number: int, most: int) -> None:
     """In a fresh session; in automated mode in the one that wrote them all."""
     step = f"{kind}-{spec}" if spec else kind
     names = _names(desk, kind, spec)
-    wanted = Look(step, names, number, most)
+    wanted = Look(names, number, most)
     desk.write_context(Role.PLANNER, Stage.PLAN)
     resume = desk.planner_session() if kind == "plan-review" else None
-    work = Work(
-        step=step,
-        round=desk.round,
+    work = desk.planner_work(
+        step,
+        desk.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(desk, kind, spec, names, resume is None)),
         number=number,
-        role=Role.PLANNER,
-        stage=Stage.PLAN,
-        prompt=desk.prompt(kind, Role.PLANNER, Stage.PLAN, **_values(desk, kind, spec, names, resume is None)),
         effect=None,
-        complexity=facts.complexity(desk.change),
         resume=resume,
-        may_edit=plan_rule(desk.change.id),
     )
     before = desk.change.hashes()
     done = attempts.perform(desk.run, work)

@@ -22,7 +22,6 @@ from agentd.workflows.verdict import (
     is_as_decided,
     is_judged,
     last_challenge,
-    left_open,
 )
 from agentd.workflows.wishes import Wishes
 
@@ -46,7 +45,7 @@ def repropose(desk: Desk, wishes: Wishes, also: Callable[[State], State] = lambd
     """The planner's part of a round; `also` is written as one with its end."""
     check_phase(desk, Phase.PROPOSED)
     take_up_edits(desk)
-    record, left = last_challenge(desk.change), left_open(desk.change)
+    record, left = last_challenge(desk.change), reproposal.open_findings(desk)
     if record is None or not left:
         what = "was never challenged" if record is None else "has no open finding"
         raise ChangeNotReady(f"{desk.change.id} {what}", f"agentd challenge {desk.change.id}")
@@ -60,7 +59,7 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
     judge(desk, wishes)
     while desk.change.read().phase is Phase.PROPOSED:
         take_up_edits(desk)
-        if not left_open(desk.change):
+        if not reproposal.open_findings(desk):
             words = f"no finding is open any more; agentd plan {desk.change.id} --rechallenge, or --accept"
             desk.run.emit(Noted(code="nothing-open", message=words))
             return
