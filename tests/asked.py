@@ -59,6 +59,7 @@ _FINDINGS = [
 
 # Each case of each prompt, by the name of its snapshot.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "clarify": ("clarify", {}),
     "proposal-gen": ("proposal-gen", {}),
     "proposal-gen-there": ("proposal-gen", {"there": PLAN[0]}),
     "proposal-review": ("proposal-review", {"document": PLAN[0]}),
@@ -84,7 +85,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def stage_of(prompt: str) -> Stage:
-    return Stage.CHALLENGE if prompt == "challenge" else Stage.PLAN
+    stages = {"challenge": Stage.CHALLENGE, "clarify": Stage.CLARIFY}
+    return stages.get(prompt, Stage.PLAN)
 
 
 def tool_names(prompt: str, cli: Kind) -> dict[str, str]:

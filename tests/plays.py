@@ -8,6 +8,7 @@ from stages import example_arguments
 from support import EXAMPLE, Box, Ran
 from working import PLAY, QUICK, ROLES, Action, say, settle, usage
 
+IN_PLACE = '[git]\nsetup = "in-place"\n'  # nobody is asked where a change should live
 DESCRIPTION = "Let people sign in with Google or GitHub"
 SPECS = ("user-model", "auth-flow", "api-endpoints")
 PASS = "<review>PASS</review>"
@@ -69,7 +70,7 @@ def stage(box: Box, steps: dict[str, list[Action]], more: str = "", workflow: st
     box.write("playbook.json", json.dumps({"steps": steps}))
     box.write("agentd/specs/api-endpoints.md", (EXAMPLE / "base" / "api-endpoints.md").read_text())
     box.write("agentd/.gitignore", "/changes/*/GEMINI.md\n/changes/*/AGENTS.md\n.*.tmp\n")
-    settle(box, f"schema_version = 1\n{QUICK}{workflow}{ROLES}{PLAY}{more}")
+    settle(box, f"schema_version = 1\n{QUICK}{workflow}{IN_PLACE}{ROLES}{PLAY}{more}")
 
 
 def plan(box: Box, *flags: str) -> Ran:

@@ -13,9 +13,8 @@ from judged import names_in, room
 from support import Box
 
 HASHES = {"proposal.md": "sha256:1", "tasks.md": "sha256:2"}
-QUESTION = Question(
-    "after-challenge-1", "What next?", (Option("fix", "Fix"), Option("accept", "Accept")), "fix", ("reject",)
-)
+OFFERED = (Option("fix", "Fix"), Option("accept", "Accept", asks="Why?"))
+QUESTION = Question("after-challenge-1", "What next?", OFFERED, "fix", (Option("reject", "Reject", asks="Why?"),))
 
 
 def decision(answer: str = "accept", question: str = "after-challenge-1", reason: str = "Good enough.") -> Decision:

@@ -178,14 +178,14 @@ def test_a_dry_run_shows_the_steps_of_a_new_change(project: Box) -> None:
     levels = '["low", "medium", "high", "critical"]'
     model = f'[[agents.play.models]]\nid = "only"\nmodel = "gpt-5.2-codex"\ncomplexity = {levels}\n'
     stage(project, quick_plan(), model)
-    steps, cost = dry(project)
+    steps, cost = dry(project, "--skip-clarify")
     assert steps == ["proposal-gen", "proposal-review", "tasks-gen", "tasks-review", "challenge"]
     assert cost > 0
-    light, less = dry(project, "--light")
+    light, less = dry(project, "--light", "--skip-clarify")
     assert light == ["plan-gen", "challenge"] and 0 < less < cost
     assert not (project.root / "agentd/changes").exists()
     shown = project.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run")
-    assert "5 steps would run" in shown.out and "gpt-5.2-codex" in shown.out
+    assert "6 steps would run" in shown.out and "Questions" in shown.out and "gpt-5.2-codex" in shown.out
     assert "Specs come between the proposal and the tasks; the proposal says which." in shown.out
     assert "Nothing was run and nothing was spent." in shown.out
     assert project.agentd("plan", "add-oauth", "--dry-run").code == 2

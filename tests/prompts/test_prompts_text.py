@@ -15,6 +15,7 @@ from asked import CASES, CLIS, ask_case, stage_of
 from support import Box
 
 MUST = {
+    "clarify": {"ask_questions"},
     "proposal-gen": {"create_proposal"},
     "proposal-review": {"edit_file"},
     "spec-gen": {"create_spec", "write_spec"},

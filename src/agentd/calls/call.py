@@ -88,7 +88,7 @@ class _Call:
         read, clean = ready.adapter.read, self._redactor.clean
         before = spend.counted(run.change, ready.brief.resume)
         self._listener = Listener(read, self._did, self._in_session, self._used, clean, before)
-        self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.role.is_judge, work.may_edit)
+        self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.only_reads, work.may_edit)
 
     def made(self) -> Called:
         run, began = self._run, time.monotonic()

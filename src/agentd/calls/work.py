@@ -28,6 +28,10 @@ class Work:
     commands: tuple[str, ...] = ()  # shell commands that the agent may run
 
     @property
+    def only_reads(self) -> bool:
+        return self.role.is_judge or self.stage is Stage.CLARIFY
+
+    @property
     def key(self) -> tuple[str, int, int]:
         return (self.step, self.round, self.number)
 

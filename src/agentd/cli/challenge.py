@@ -2,12 +2,12 @@
 
 from agentd.change import entry
 from agentd.cli import planning
-from agentd.cli.planning import Options
+from agentd.cli.options import Options, run_options
 from agentd.project import find_project
 from agentd.workflows import plan
 
 
-@planning.run_options("challenge")
+@run_options("challenge")
 def command(change_id: str, options: Options) -> int:
     """Let the challenger judge the plan of the change ID. Exit code 0 when it is APPROVED, 1 otherwise.
 

@@ -8,7 +8,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox
 from agentd.cli import planning
-from agentd.cli.planning import Options
+from agentd.cli.options import Options
 from agentd.errors import AnswerIsNo, UsageError
 from agentd.project import find_project
 from agentd.workflows import plan

@@ -5,14 +5,15 @@ from typing import Any
 
 from agentd import clock, config
 from agentd.calls import run as runs
-from agentd.change.state import State
+from agentd.change.state import State, Step
 from agentd.cli import output, table
-from agentd.cli.planning import Options
+from agentd.cli.options import Options
 from agentd.config import Config
 from agentd.project import Project
 from agentd.steps import facts
-from agentd.terms import Lane, Phase
+from agentd.terms import Lane, Phase, StepStatus
 from agentd.workflows import opening
+from agentd.workflows.clarifying import is_clear
 from agentd.workflows.forecast import Forecast, forecast
 from agentd.workflows.verdict import challenges, is_answering
 
@@ -23,6 +24,8 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     there = runs.there(change) if change else project
     in_force = config.load(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
+    if change is None and not is_clear(options.wishes, in_force, project.changes_in(project.tree) / opened.id):
+        state = state.with_step(Step("clarify", 1, 1, 1, StepStatus.RUNNING, {}, clock.now()))  # as while it asks
     found = facts.read(change) if change else None
     round_ = len(challenges(change)) + 1 if change else 1
     message = opening.settled(change, options.rechallenge) if change else None

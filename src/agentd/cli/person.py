@@ -7,7 +7,7 @@ from pathlib import Path
 from agentd import git
 from agentd.cli import output, pager, questions, table
 from agentd.cli.view import View
-from agentd.workflows.asking import REASONED, Answer, Question
+from agentd.workflows.asking import Answer, Question
 
 
 class AtTerminal:
@@ -25,11 +25,14 @@ class AtTerminal:
             return delivered[0].id if delivered else None
 
         with self._view.pause():
+            if question.why:
+                output.tell(output.paint(table.clean(question.why), dim=True))
             chosen = questions.ask(question.text, options, question.recommended, elsewhere)
             if delivered:
                 output.tell(f"{delivered[0].by} decided: {chosen}")
                 return delivered[0]
-            reason = questions.ask_text("Why?") if chosen in REASONED else ""
+            asks = question.answers[chosen].asks
+            reason = questions.ask_text(asks) if asks else ""
         return Answer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
 
     def tell(self, lines: Sequence[str]) -> None:

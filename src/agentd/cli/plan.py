@@ -3,16 +3,15 @@
 import click
 
 from agentd.cli import deciding, dry_run, planning
-from agentd.cli.planning import Options
+from agentd.cli.options import Options, new_options, run_options
 from agentd.errors import UsageError
 from agentd.project import find_project
 from agentd.workflows import plan
 
 
-@planning.run_options("plan")
+@run_options("plan")
 @click.argument("description", required=False)
-@click.option("--light", is_flag=True, help="For a small change: one session writes all, no self-review.")
-@click.option("--skip-clarify", is_flag=True, help="Ask no questions; plan from the description alone.")
+@new_options
 @click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Rounds of fixing at most; 0: only challenge.")
 @click.option("--rechallenge", is_flag=True, help="Challenge again, also a plan that was judged.")
 @click.option("--accept", metavar="REASON", help="Accept the plan in spite of its findings.")
@@ -23,7 +22,6 @@ def command(
     change_id: str,
     options: Options,
     description: str | None,
-    skip_clarify: bool,
     accept: str | None,
     reject: str | None,
     send_back: str | None,
@@ -40,4 +38,4 @@ def command(
         return deciding.decide(change_id, options, *decision)
     if dry:
         return dry_run.show(find_project(), change_id, description, options)
-    return planning.begin(change_id, description, skip_clarify, options, plan.plan)
+    return planning.begin(change_id, description, options, plan.plan)

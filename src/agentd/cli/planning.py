@@ -1,24 +1,20 @@
 """What `plan`, `proposal` and `challenge` share: from the options to a run, and from the run to its end in words."""
 
 import json
-import math
 import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-import click
+from dataclasses import replace
 
 from agentd import config
 from agentd.calls import run as runs
 from agentd.change.folder import Change
-from agentd.cli import closing, output
-from agentd.cli.common import change_argument
+from agentd.cli import closing, output, place
 from agentd.cli.live import watching
+from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
-from agentd.cli.trust import ensure_trust, trust_option
+from agentd.cli.trust import ensure_trust
 from agentd.config import Config
 from agentd.errors import AgentdError
 from agentd.project import Project, find_project
@@ -26,101 +22,13 @@ from agentd.steps import facts
 from agentd.steps.desk import Desk
 from agentd.terms import Workflow
 from agentd.workflows import course, opening, result
+from agentd.workflows.clarifying import is_clear, nobody_to_ask
 from agentd.workflows.course import Ahead
+from agentd.workflows.opening import Opened
 from agentd.workflows.verdict import challenges, is_answering
 from agentd.workflows.wishes import Wishes
 
 Work = Callable[[Desk, Wishes], None]
-Mode = Literal["live", "lines", "events", "quiet"]
-
-
-class _Money(click.ParamType[float]):
-    name = "usd"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            amount = float(value)
-        except ValueError:
-            amount = 0.0
-        if not 0 < amount < math.inf:
-            self.fail(f"{value} is no amount above 0; --dry-run spends nothing", param, ctx)
-        return amount
-
-
-def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
-    """The options that all of them take; the function gets them as one."""
-
-    def decorate(function: Callable[..., int]) -> click.Command:
-        def called(change_id: str, **values: Any) -> int:
-            known = {name: values.pop(name) for name in _SHARED if name in values}
-            known["max_cost"] = known["max_cost"] or 0.0
-            settings = click.get_current_context().find_root().obj or ()
-            return function(change_id, Options(command=command, wanted=change_id, settings=settings, **known), **values)
-
-        for option in reversed(_RUN_OPTIONS):
-            option(called)
-        called.__click_params__ += getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-        return click.command(command, help=function.__doc__)(change_argument()(called))
-
-    return decorate
-
-
-_RUN_OPTIONS = (
-    click.option("--new-session", is_flag=True, help="Give a fresh planner the documents and findings."),
-    click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
-    trust_option,
-    output.yes_option,
-    output.json_option,
-    output.events_option,
-)
-_SHARED = ("new_session", "max_cost", "trusting", "yes", "as_json", "as_events", "light", "rounds", "rechallenge")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How the command speaks, and what it was told."""
-
-    command: str
-    wanted: str
-    settings: tuple[str, ...]
-    as_json: bool = False
-    as_events: bool = False
-    yes: bool = False
-    trusting: bool = False
-    light: bool = False
-    new_session: bool = False
-    max_cost: float = 0.0
-    rounds: int | None = None
-    rechallenge: bool = False
-
-    @property
-    def wishes(self) -> Wishes:
-        return Wishes(
-            yes=self.yes,
-            light=self.light,
-            new_session=self.new_session,
-            rechallenge=self.rechallenge,
-            rounds=self.rounds,
-        )
-
-    def again(self, change_id: str) -> str:
-        """What to type to go on: the description is in STATE.yaml, and the id may have become another."""
-        flags = [f"--rounds {self.rounds}"] if self.rounds is not None else []
-        flags += [f"--max-cost {self.max_cost:g}"] if self.max_cost else []
-        flags += [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
-        return " ".join(["agentd", self.command, change_id, *flags])
-
-    @property
-    def can_ask(self) -> bool:
-        return output.interactive(self.as_json or self.as_events, self.yes)
-
-    @property
-    def mode(self) -> Mode:
-        if self.as_events:
-            return "events"
-        if self.as_json:
-            return "quiet"
-        return "live" if sys.stderr.isatty() else "lines"
 
 
 def trust(project: Project, options: Options) -> Config:
@@ -130,7 +38,7 @@ def trust(project: Project, options: Options) -> Config:
     return in_force
 
 
-def begin(change_id: str, description: str | None, skip_clarify: bool, options: Options, work: Work) -> int:
+def begin(change_id: str, description: str | None, options: Options, work: Work) -> int:
     """Plan a change that may be new."""
     project = find_project()
     opened = opening.open_plan(project, change_id, description)
@@ -138,11 +46,23 @@ def begin(change_id: str, description: str | None, skip_clarify: bool, options: 
         output.tell(note)
     change = opened.change
     if change is None:
-        trust(project, options)  # before anything is made
-        change = opening.begin(project, opened, description or "", skip_clarify, options.can_ask)
+        in_force = trust(project, options)
+        change = _new(project, opened, description or "", in_force, options)
     if message := opening.settled(change, options.rechallenge):
         return tell(change, options, len(change.read().llm_calls), message)
     return run(change, options, work)
+
+
+def _new(project: Project, opened: Opened, description: str, in_force: Config, options: Options) -> Change:
+    born = project.changes_in(project.tree) / opened.id
+    can_answer = options.yes or options.can_ask
+    if not can_answer and not is_clear(options.wishes, in_force, born):
+        raise nobody_to_ask(opened.id)  # before anything is made
+    setup = place.chosen(project, opened.id, options.git_setup, in_force, options.can_ask)
+    prepare = place.preparing(in_force.git.worktree_setup)
+    change = opening.begin(project, opened.id, description, setup, prepare, options.allow_dirty)
+    output.tell(place.told(change))
+    return change
 
 
 def run(change: Change, options: Options, work: Work, message: str = "", code: int | None = None) -> int:

@@ -2,12 +2,12 @@
 
 from agentd.change import entry
 from agentd.cli import planning
-from agentd.cli.planning import Options
+from agentd.cli.options import Options, run_options
 from agentd.project import find_project
 from agentd.workflows import plan
 
 
-@planning.run_options("reproposal")
+@run_options("reproposal")
 def command(change_id: str, options: Options) -> int:
     """Let the planner answer the open findings of the change ID. Exit code 0 when that is done."""
     change = entry.open_change(find_project(), change_id)

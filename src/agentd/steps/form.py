@@ -7,6 +7,7 @@ from agentd.calls import attempts
 from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.rules import Finding
+from agentd.steps import clarify
 from agentd.steps.desk import Desk
 from agentd.terms import Phase, Role, Severity, StepStatus
 from agentd.tools.table import Stage
@@ -16,7 +17,8 @@ STEP = "format-fix"
 
 def is_due(desk: Desk) -> bool:
     """A planner has written something."""
-    return any(step.status is StepStatus.DONE for step in desk.change.read().steps)
+    rows = desk.change.read().steps
+    return any(step.status is StepStatus.DONE and step.name != clarify.STEP for step in rows)
 
 
 def faults(desk: Desk) -> tuple[Finding, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,7 @@ def ask_questions(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
 def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = _unborn(binding, arguments["change_id"])
     name = clarifications.NAME
-    questions = tuple(
-        Question(one["topic"].strip(), one["question"].strip(), one["answer"].strip(), one.get("rationale", "").strip())
-        for one in arguments["questions"]
-    )
-    text = clarifications.render(Clarifications(change.id, clock.now()[:10], questions))
+    text = clarifications.render(Clarifications(change.id, clock.now()[:10], answered(arguments["questions"])))
     with binding.writing(change):
         if (change.folder / "proposal.md").exists():
             raise _too_late(change.id)
@@ -47,6 +44,13 @@ def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[s
         old = current_text(binding, change, name) if change.folder.is_dir() else None
         _make_folder(change)
         return store(binding, change, name, text, old is not None)
+
+
+def answered(rows: Sequence[dict[str, Any]]) -> tuple[Question, ...]:
+    return tuple(
+        Question(one["topic"].strip(), one["question"].strip(), one["answer"].strip(), one.get("rationale", "").strip())
+        for one in rows
+    )
 
 
 def _make_folder(change: Change) -> None:

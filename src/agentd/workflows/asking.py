@@ -8,17 +8,16 @@ from agentd import clock, events
 from agentd.calls.run import Run
 from agentd.change.inbox import Decision, Inbox
 
-REASONED = frozenset({"accept", "reject", "send-back"})  # answers that need a reason
-
 
 @dataclass(frozen=True)
 class Option:
-    """One answer. `flag` gives it without a terminal, `command` is the whole line to type."""
+    """One answer. `flag` gives it without a terminal, `command` is the whole line; `asks`: words that it needs."""
 
     id: str
     label: str
     flag: str | None = None
     command: str | None = None
+    asks: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,16 +26,17 @@ class Question:
     text: str
     options: tuple[Option, ...]
     recommended: str
-    also: tuple[str, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
+    also: tuple[Option, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
+    why: str = ""
 
     @property
-    def answers(self) -> tuple[str, ...]:
-        return (*(option.id for option in self.options), *self.also)
+    def answers(self) -> dict[str, Option]:
+        return {option.id: option for option in (*self.options, *self.also)}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`via`: terminal, flag or inbox."""
+    """`via`: terminal, flag or inbox. `reason`: the words that the option asks for."""
 
     id: str
     by: str
@@ -112,9 +112,10 @@ def refused(decision: Decision, question: Question, hashes: dict[str, str]) -> s
     """Why a decision does not count: stale, another question's, without its reason, or no person's."""
     if decision.question != question.id:
         return f"the question is {question.id} now"
-    if decision.answer not in question.answers:
+    option = question.answers.get(decision.answer)
+    if option is None:
         return f"{decision.answer} is none of {', '.join(question.answers)}"
-    if decision.answer in REASONED and not decision.reason.strip():
+    if option.asks and not decision.reason.strip():
         return f"{decision.answer} needs a reason"
     if not decision.by.startswith("person:"):
         return "only a person decides"

@@ -51,7 +51,9 @@ def ahead(state: State, looks: int, facts: Facts | None, round_: int, is_answeri
     if state.phase not in (Phase.DRAFTING, Phase.PROPOSED):
         return first  # it is settled
     if state.phase is Phase.DRAFTING or round_ == 1:
-        first = [one for one in makers(state, looks, facts) if one.key not in _skipped(state.steps)]
+        questions = [_one("clarify", "Questions")] if _has(state.steps, "clarify") else []
+        steps = [*questions, *makers(state, looks, facts)]
+        first = [one for one in steps if one.key not in _skipped(state.steps)]
     elif is_answering:
         first = [Ahead("reproposal", round_, 1, f"Answers to the findings, round {round_}", "reproposal")]
     label = "Challenge" if round_ == 1 else f"Challenge, round {round_}"

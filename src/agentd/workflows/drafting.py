@@ -7,12 +7,13 @@ from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.events import Noted
 from agentd.machine import Event
-from agentd.steps import facts, form, generate, self_review
+from agentd.steps import clarify, facts, form, generate, self_review
 from agentd.steps.desk import Desk
 from agentd.steps.facts import Facts
 from agentd.terms import Lane, Phase
 from agentd.workflows import course
 from agentd.workflows.asking import Option, Question, decide
+from agentd.workflows.clarifying import clarify_first
 from agentd.workflows.course import Ahead
 from agentd.workflows.forming import settle_form
 from agentd.workflows.wishes import Wishes
@@ -23,6 +24,7 @@ def draft(desk: Desk, wishes: Wishes) -> None:
     if wishes.light and desk.change.read().lane is not Lane.LIGHT:
         words = f"{desk.change.id} was begun in the {desk.change.read().lane} lane and stays in it"
         desk.run.emit(Noted(code="lane", message=words))
+    clarify_first(desk, wishes)
     while desk.change.read().phase is Phase.DRAFTING:
         if form.is_due(desk):
             generate.keep_bases(desk)
@@ -63,7 +65,7 @@ def _generated(old: State, change: Change) -> State:
 def _offer_light(desk: Desk, wishes: Wishes) -> None:
     """Only between the proposal and what follows it: a small change needs no long process."""
     state, found = desk.change.read(), facts.read(desk.change)
-    done = [step.name for step in state.steps if step.name not in ("clarify", form.STEP)]
+    done = [step.name for step in state.steps if step.name not in (clarify.STEP, form.STEP)]
     if state.lane is not Lane.FULL or set(done) != {"proposal-gen"} or not found or not found.is_small:
         return
     size = "without a spec" if not found.specs else "with 1 spec"

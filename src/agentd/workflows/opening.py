@@ -1,5 +1,6 @@
 """Which change a planning command means, and whether there is anything left to plan."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,9 +8,10 @@ from agentd.change import entry
 from agentd.change.entry import Standing
 from agentd.change.folder import Change
 from agentd.change.places import Places
-from agentd.errors import Unanswered, WrongPhase
+from agentd.errors import WrongPhase
 from agentd.project import Project
-from agentd.terms import Phase, Workflow
+from agentd.terms import GitSetup, Phase, Workflow
+from agentd.workflows import placing
 from agentd.workflows.verdict import JUDGED, is_edited
 
 
@@ -34,15 +36,25 @@ def open_plan(project: Project, wanted: str, description: str | None) -> Opened:
     return Opened(wanted, found.id, change, ignored)
 
 
-def begin(project: Project, opened: Opened, description: str, skip_clarify: bool, can_ask: bool) -> Change:
-    """The folder and its first STATE.yaml. Questions come first: nothing is made while one is unanswered."""
-    folder = project.changes_in(project.tree) / opened.id
-    if not (skip_clarify or can_ask or (folder / "clarifications.md").is_file()):
-        raise Unanswered(
-            f"{opened.id} is new, and nobody is here to answer questions about it",
-            "add --skip-clarify to plan it from the description alone",
-        )
-    return entry.create(project, opened.id, description)
+def begin(
+    project: Project,
+    change_id: str,
+    description: str,
+    setup: GitSetup,
+    prepare: Callable[[str], None],
+    allow_dirty: bool = False,
+) -> Change:
+    """The branch or work tree, the folder and its first STATE.yaml. Nothing is made while something stands against it.
+
+    `prepare` makes a work tree ready to work in. STATE.yaml comes last: cut off, the same command does it again.
+    """
+    ground = placing.look(project, change_id)
+    placing.refuse(ground, change_id, setup, allow_dirty)
+    place = placing.make(project, change_id, setup, ground)
+    if setup is GitSetup.WORKTREE:
+        prepare(ground.tree)
+    placing.take_along(project, change_id, place)
+    return entry.create(project, change_id, description, place)
 
 
 def settled(change: Change, rechallenge: bool = False) -> str | None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from agentd import clock
 from agentd.change.inbox import Inbox
 from agentd.change.state import Run as Begun
-from agentd.change.state import State, Step
+from agentd.change.state import State
 from agentd.config import WorkflowSettings
 from agentd.errors import AnswerIsNo
 from agentd.steps import challenge, edits, recording
 from agentd.steps.desk import Desk
-from agentd.terms import Lane, Phase, StepStatus, Workflow
+from agentd.terms import Lane, Phase, Workflow
 from agentd.workflows import decisions, rounds
+from agentd.workflows.clarifying import is_only_asked
 from agentd.workflows.drafting import draft
 from agentd.workflows.verdict import rounds_used
 from agentd.workflows.wishes import Wishes
@@ -75,9 +76,8 @@ def _under_way(desk: Desk, wishes: Wishes) -> Iterator[None]:
 def _begun(old: State, settings: WorkflowSettings, wishes: Wishes) -> State:
     """A command that was interrupted goes on: the rounds that it has used count."""
     lane = old.lane
-    if old.phase is Phase.DRAFTING and not old.steps:
+    if old.phase is Phase.DRAFTING and (not old.steps or (wishes.light and is_only_asked(old))):
         lane = Lane.LIGHT if wishes.light else Lane.FULL if settings.human_in_loop else Lane.AUTOMATED
-        old = old.with_step(Step("clarify", 1, 1, 1, StepStatus.SKIPPED, {}, clock.now()))
     run = old.run or Begun(Workflow.PLAN, clock.now(), steps_before=len(old.steps))
     left = wishes.granted(lane, settings.planning_iterations) - rounds_used(old)
     run = replace(run, rounds_left=max(0, left))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agentd.documents.clarifications import Question as Answered
 from agentd.terms import Lane
 from agentd.workflows.asking import Person
 
@@ -11,6 +12,8 @@ class Wishes:
     person: Person | None = None
     yes: bool = False
     light: bool = False
+    skip_clarify: bool = False
+    clarifications: tuple[Answered, ...] = ()  # questions with their answers, from a file
     new_session: bool = False
     rechallenge: bool = False
     rounds: int | None = None  # None: as many as the configuration says

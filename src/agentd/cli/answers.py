@@ -1,0 +1,28 @@
+"""Clarifications from a file: questions with their answers, as the MCP tool takes them."""
+
+import json
+from typing import Any
+
+from agentd.documents.clarifications import Question
+from agentd.errors import UsageError
+from agentd.tools.asking import answered
+from agentd.tools.refusal import Refused
+from agentd.tools.table import TOOLS
+
+_HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
+
+
+def read(path: str) -> tuple[Question, ...]:
+    """A list of questions, or an object that has one."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            data: Any = json.load(file)
+    except (ValueError, UnicodeError) as error:
+        raise UsageError(f"{path} is no JSON: {error}", _HINT) from None
+    rows = data.get("questions") if isinstance(data, dict) else data
+    shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").fields["questions"]
+    try:
+        checked = shape.check(rows, "questions")
+    except Refused as error:
+        raise UsageError(f"{path}: {error.what}; {error.instead}", _HINT) from None
+    return answered(checked)

@@ -1,0 +1,137 @@
+"""The options of a planning command, and what they say about it."""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import click
+
+from agentd.cli import answers, output
+from agentd.cli.common import change_argument
+from agentd.cli.trust import trust_option
+from agentd.terms import GitSetup
+from agentd.workflows.wishes import Wishes
+
+Mode = Literal["live", "lines", "events", "quiet"]
+
+
+class _Money(click.ParamType[float]):
+    name = "usd"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = 0.0
+        if not 0 < amount < math.inf:
+            self.fail(f"{value} is no amount above 0; --dry-run spends nothing", param, ctx)
+        return amount
+
+
+def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
+    """The options that all of them take; the function gets them as one."""
+
+    def decorate(function: Callable[..., int]) -> click.Command:
+        def called(change_id: str, **values: Any) -> int:
+            known = {one.name: values.pop(one.name) for one in fields(Options) if one.name in values}
+            known["max_cost"] = known["max_cost"] or 0.0
+            settings = click.get_current_context().find_root().obj or ()
+            return function(change_id, Options(command=command, wanted=change_id, settings=settings, **known), **values)
+
+        for option in reversed(_RUN_OPTIONS):
+            option(called)
+        called.__click_params__ += getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
+        return click.command(command, help=function.__doc__)(change_argument()(called))
+
+    return decorate
+
+
+_RUN_OPTIONS = (
+    click.option("--new-session", is_flag=True, help="Give a fresh planner the documents and findings."),
+    click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
+    trust_option,
+    output.yes_option,
+    output.json_option,
+    output.events_option,
+)
+
+
+def new_options(function: Callable[..., int]) -> Callable[..., int]:
+    """What matters only for a change that is new."""
+    for option in reversed(_NEW_OPTIONS):
+        function = option(function)
+    return function
+
+
+_NEW_OPTIONS = (
+    click.option("--light", is_flag=True, help="For a small change: one session writes all, no self-review."),
+    click.option("--skip-clarify", is_flag=True, help="Ask no questions; plan from the description alone."),
+    click.option(
+        "--clarifications",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE.json",
+        help="Questions with their answers, instead of being asked.",
+    ),
+    click.option(
+        "--git",
+        "git_setup",
+        type=click.Choice([str(one) for one in GitSetup]),
+        help="Where a new change lives: on a branch, in a work tree of its own, or in place.",
+    ),
+    click.option("--allow-dirty", is_flag=True, help="A work tree may leave uncommitted files behind."),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the command speaks, and what it was told."""
+
+    command: str
+    wanted: str
+    settings: tuple[str, ...]
+    as_json: bool = False
+    as_events: bool = False
+    yes: bool = False
+    trusting: bool = False
+    light: bool = False
+    new_session: bool = False
+    max_cost: float = 0.0
+    rounds: int | None = None
+    rechallenge: bool = False
+    skip_clarify: bool = False
+    clarifications: str | None = None
+    git_setup: str | None = None
+    allow_dirty: bool = False
+
+    @property
+    def wishes(self) -> Wishes:
+        return Wishes(
+            yes=self.yes,
+            light=self.light,
+            skip_clarify=self.skip_clarify,
+            clarifications=answers.read(self.clarifications) if self.clarifications else (),
+            new_session=self.new_session,
+            rechallenge=self.rechallenge,
+            rounds=self.rounds,
+        )
+
+    def again(self, change_id: str) -> str:
+        """What to type to go on: the description is in STATE.yaml, and the id may have become another."""
+        flags = [f"--rounds {self.rounds}"] if self.rounds is not None else []
+        flags += [f"--max-cost {self.max_cost:g}"] if self.max_cost else []
+        flags += [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
+        return " ".join(["agentd", self.command, change_id, *flags])
+
+    @property
+    def can_ask(self) -> bool:
+        return output.interactive(self.as_json or self.as_events, self.yes)
+
+    @property
+    def mode(self) -> Mode:
+        if self.as_events:
+            return "events"
+        if self.as_json:
+            return "quiet"
+        return "live" if sys.stderr.isatty() else "lines"

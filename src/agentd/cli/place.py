@@ -1,0 +1,83 @@
+"""Where a new change lives, asked on a terminal where neither a flag nor the configuration says it."""
+
+import os
+import subprocess
+from collections.abc import Callable
+
+from agentd import git, setup
+from agentd.change.folder import Change
+from agentd.cli import output, questions
+from agentd.cli.questions import Option
+from agentd.config import Config
+from agentd.errors import SetupError
+from agentd.project import Project
+from agentd.terms import GitSetup
+from agentd.workflows import placing
+
+_WAYS = (
+    Option(GitSetup.BRANCH, "On a branch of its own", "in this folder; what is not committed comes along"),
+    Option(GitSetup.WORKTREE, "In a work tree of its own", "beside this folder, so that you can go on working here"),
+    Option(GitSetup.IN_PLACE, "In place", "here, on the branch that is checked out"),
+)
+_TAIL = 20  # lines of a set-up command that failed
+
+
+def chosen(project: Project, change_id: str, flag: str | None, in_force: Config, can_ask: bool) -> GitSetup:
+    """Asked for, configured, answered; else in place."""
+    if flag:
+        way = GitSetup(flag)
+    elif in_force.git.setup:
+        way = in_force.git.setup
+    elif can_ask:
+        way = GitSetup(questions.ask(f"Where should {change_id} live?", _WAYS, GitSetup.BRANCH))
+    else:
+        way = GitSetup.IN_PLACE
+    if way is not GitSetup.IN_PLACE and can_ask:
+        _offer_commit(project, change_id, way)
+    return way
+
+
+def _offer_commit(project: Project, change_id: str, way: GitSetup) -> None:
+    ground = placing.look(project, change_id)
+    if not ground.uncommitted:
+        return
+    options = (Option("commit", "Commit it"), Option("stop", "Stop here"))
+    question = f"A {way} needs agentd/ committed, and git lacks {placing.some(ground.uncommitted)}. Commit it now?"
+    if questions.ask(question, options, "commit") == "commit":
+        setup.commit(project.repo, ground.uncommitted)
+
+
+def preparing(command: str) -> Callable[[str], None]:
+    """Run the project's set-up command in a fresh work tree."""
+
+    def prepare(tree: str) -> None:
+        if not command:
+            return
+        output.tell(f"Setting up the work tree: {command}")
+        done = subprocess.run(  # noqa: S602 - a command of the project, trusted like a check
+            command,
+            shell=True,
+            cwd=tree,
+            env=git.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if done.returncode:
+            tail = done.stdout.decode("utf-8", "replace").splitlines()[-_TAIL:]
+            words = [f"worktree_setup ended with exit code {done.returncode}: {command}", *(f"  {one}" for one in tail)]
+            hint = f"put that right ({os.path.relpath(tree)} stays as it is), then run the command again"
+            raise SetupError("\n".join(words), hint)
+
+    return prepare
+
+
+def told(change: Change) -> str:
+    place = change.read().git
+    source = f", which begins from {place.target}" if place.target else ""
+    if place.setup is GitSetup.WORKTREE:
+        return f"{change.id} lives in {os.path.relpath(change.tree)}, on the branch {place.branch}{source}"
+    if place.setup is GitSetup.BRANCH:
+        return f"{change.id} lives on the branch {place.branch}{source}"
+    return f"{change.id} lives here{f', on {place.target}' if place.target else ''}"

@@ -1,0 +1,86 @@
+"""The planner asks, once and read-only, what it must know; what a person answers becomes clarifications.md."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agentd import clock, files
+from agentd.calls import attempts
+from agentd.calls.work import Work
+from agentd.change.folder import Change
+from agentd.change.state import Step
+from agentd.documents import clarifications
+from agentd.documents.clarifications import Clarifications, Question
+from agentd.steps.desk import Desk
+from agentd.terms import Role, StepStatus
+from agentd.tools.asking import QUESTIONS
+from agentd.tools.table import Stage
+
+STEP = "clarify"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the planner wants to know (topic, question, why, options, recommended), and the answers so far."""
+
+    questions: Sequence[Mapping[str, Any]]
+    answers: tuple[Question, ...] = ()
+
+
+def ask(desk: Desk) -> Asked:
+    """Kept until all is answered: a run that is cut off meanwhile neither pays nor asks again."""
+    desk.write_context(Role.PLANNER, Stage.CLARIFY)
+    report = desk.run.folder / QUESTIONS
+    work = Work(
+        step=STEP,
+        role=Role.PLANNER,
+        stage=Stage.CLARIFY,
+        prompt=desk.prompt(STEP, Role.PLANNER, Stage.CLARIFY),
+        effect=report.is_file,
+        reminder=desk.reminder(Role.PLANNER, Stage.CLARIFY, "No questions were sent, not even none.", "ask_questions"),
+    )
+    done = attempts.perform(desk.run, work)
+    asked = Asked(json.loads(report.read_bytes()))
+    if asked.questions:
+        keep(desk.change, asked)
+    count = len(asked.questions)
+    attempts.finish(desk.run, work, done, {}, f"{count or 'no'} question{'' if count == 1 else 's'}")
+    return asked
+
+
+def kept(change: Change) -> Asked | None:
+    try:
+        data = json.loads(_file(change).read_bytes())
+        if data["created_at"] != change.read().created_at:
+            return None  # an earlier change had this id
+        return Asked(data["questions"], tuple(Question(**one) for one in data["answers"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # then it is asked anew
+
+
+def keep(change: Change, asked: Asked) -> None:
+    answers = [{name: text for name, text in asdict(one).items() if name != "span"} for one in asked.answers]
+    data = {"created_at": change.read().created_at, "questions": list(asked.questions), "answers": answers}
+    files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
+
+
+def close(desk: Desk, answered: Sequence[Question]) -> None:
+    """No answers leave no file."""
+    if answered:
+        text = clarifications.render(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
+        with desk.change.writing(desk.run.token):
+            files.write(desk.change.folder / clarifications.NAME, text.encode())
+    is_there = (desk.change.folder / clarifications.NAME).is_file()
+    outputs = desk.hashes(clarifications.NAME) if is_there else {}
+    rows = [step for step in desk.change.read().steps if step.name == STEP]
+    asked = any(step.status is StepStatus.DONE for step in rows) or kept(desk.change) is not None
+    status = StepStatus.DONE if asked else StepStatus.SKIPPED
+    row = Step(STEP, 1, 1, max((step.attempt for step in rows), default=1), status, outputs, clock.now())
+    desk.run.update(lambda old: old.with_step(row))
+    _file(desk.change).unlink(missing_ok=True)
+
+
+def _file(change: Change) -> Path:
+    return Path(change.project.in_room("questions", f"{change.id}.json"))

@@ -1,0 +1,185 @@
+"""Where a new change is to live: in place, on a branch of its own, or in a work tree of its own."""
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import files, git
+from agentd.change.entry import here
+from agentd.change.folder import Change
+from agentd.change.places import Places
+from agentd.change.state import Place
+from agentd.documents import clarifications
+from agentd.errors import Busy, SetupError
+from agentd.project import CONFIG, Project
+from agentd.terms import GitSetup
+
+_BLOCK = "agentd"
+_NAMED = 5  # files named in an error
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What git says before anything is done."""
+
+    target: str | None  # the branch the change begins from; None: HEAD is detached
+    here: str  # the tree we stand in
+    tree: str  # where a work tree of its own would be
+    dirty: tuple[str, ...]  # agentd's own files never count
+    uncommitted: tuple[str, ...]  # what git lacks of agentd/, and a new branch needs
+    is_ignored: bool  # git is told to leave agentd/ out
+    has_work: bool  # the branch is there already, with commits of its own
+    held_by: str | None  # the work tree that has it checked out
+    is_blocked: bool  # a branch has the name of the folder that git would make for it
+    at_work: tuple[str, ...]  # changes in this tree that something is running for
+    lives_here: str | None  # the change whose own work tree this is
+
+
+def look(project: Project, change_id: str) -> Ground:
+    branch, tree = branch_of(change_id), _tree(project, change_id)
+    branches = git.branches(project.repo)
+    changed = _changed(project.tree)
+    own = os.path.join(project.prefix, "agentd") + "/"
+    uncommitted = tuple(name for name in changed if _is_needed(name, own))
+    here_ = [found for found in Places(project).open() if found.tree == project.tree and found.folder]
+    running = (Change(project, one.id, project.tree, Path(one.folder or "")) for one in here_)
+    return Ground(
+        target=_target(project, branch),
+        here=project.tree,
+        tree=tree,
+        dirty=tuple(name for name in changed if not name.startswith(own)),
+        uncommitted=uncommitted,
+        is_ignored=not uncommitted and not _is_committed(project),
+        has_work=branch in branches and branch not in git.merged_branches(project.tree),
+        held_by=next((one.path for one in git.trees(project.repo) if one.branch == branch), None),
+        is_blocked=_BLOCK in branches,
+        at_work=tuple(change.id for change in running if change.active_run()),
+        lives_here=next((one.id for one in here_ if one.summary.setup == GitSetup.WORKTREE), None),
+    )
+
+
+def refuse(ground: Ground, change_id: str, setup: GitSetup, allow_dirty: bool) -> None:
+    """Why it cannot be done, before anything is."""
+    if setup is GitSetup.IN_PLACE:
+        return
+    if ground.is_ignored:
+        words = f"a {setup} needs agentd/ committed, and a .gitignore hides it from git"
+        raise SetupError(words, "take that line out and commit agentd/, or add --git in-place")
+    if ground.uncommitted:
+        raise SetupError(
+            f"a {setup} needs agentd/ committed, and git lacks {some(ground.uncommitted)}",
+            f"{commit_command(ground)}, then run the command again (or add --git in-place)",
+        )
+    _refuse_branch(ground, branch_of(change_id))
+    if setup is GitSetup.BRANCH:
+        _refuse_switch(ground, branch_of(change_id))
+    else:
+        _refuse_tree(ground, branch_of(change_id), allow_dirty)
+
+
+def _refuse_branch(ground: Ground, branch: str) -> None:
+    if ground.has_work:
+        words = f"the branch {branch} is there already and has commits of its own"
+        raise SetupError(words, f"plan this under another id; what is there shows: git log {branch}")
+    if ground.is_blocked:
+        words = f"a branch is called {_BLOCK}, so git can make none called {branch}"
+        raise SetupError(words, f"git branch -m {_BLOCK} another-name, then run the command again")
+
+
+def _refuse_tree(ground: Ground, branch: str, allow_dirty: bool) -> None:
+    if ground.held_by not in (None, ground.tree):
+        raise SetupError(f"{branch} is checked out in {ground.held_by}", "add --git branch to go on there")
+    if os.path.exists(ground.tree) and ground.held_by is None:
+        raise SetupError(f"{ground.tree} is there already, and is no work tree of {branch}", "move it out of the way")
+    if ground.dirty and not allow_dirty:
+        raise SetupError(
+            f"a work tree begins from the last commit, without {some(ground.dirty)}",
+            "commit or stash that first; --allow-dirty leaves it here; --git branch takes it along",
+        )
+
+
+def _refuse_switch(ground: Ground, branch: str) -> None:
+    """A tree that something else relies on stays on its branch."""
+    if ground.held_by not in (None, ground.here):
+        raise SetupError(f"{branch} is checked out in {ground.held_by}", "add --git worktree to go on there")
+    if ground.at_work:
+        one = ground.at_work[0]
+        words = f"{one} is being worked on in this tree, so its branch cannot be switched"
+        raise Busy(words, f"agentd wait {one}, or add --git worktree")
+    if ground.lives_here:
+        words = f"this is the work tree of {ground.lives_here}, and another branch here would take its place"
+        raise SetupError(words, "run the command in the main work tree, or add --git worktree")
+
+
+def commit_command(ground: Ground) -> str:
+    names = " ".join(shlex.quote(f":/{name}") for name in ground.uncommitted)  # from wherever it is typed
+    return f'git add -- {names} && git commit -m "Set up agentd" -- {names}'
+
+
+def make(project: Project, change_id: str, setup: GitSetup, ground: Ground) -> Place:
+    """Doing it again after it was cut off takes up what is there."""
+    branch = branch_of(change_id)
+    if setup is GitSetup.IN_PLACE:
+        return here(project)
+    if setup is GitSetup.BRANCH:
+        if _current(project) != branch:
+            git.run(project.tree, "switch", "--quiet", "-C", branch)
+        return Place(setup, branch, project.tree_name(project.tree), ground.target)
+    if not os.path.exists(ground.tree):
+        # -B: one that is there has nothing of its own; -f: a tree that was deleted by hand is still in git's books
+        git.run(project.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
+    return Place(setup, branch, project.tree_name(ground.tree), ground.target)
+
+
+def take_along(project: Project, change_id: str, place: Place) -> None:
+    """A change being born has its clarifications in the tree where they were written."""
+    old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
+    source = old / clarifications.NAME
+    if old != new and source.is_file():
+        files.write(new / clarifications.NAME, files.read(source))
+        source.unlink()
+        if not any(old.iterdir()):
+            old.rmdir()
+
+
+def branch_of(change_id: str) -> str:
+    return f"agentd/{change_id}"
+
+
+def _target(project: Project, branch: str) -> str | None:
+    """The branch that is current; after a switch that was cut off, the one before."""
+    current = _current(project)
+    if current != branch:
+        return current
+    return git.run(project.tree, "rev-parse", "--abbrev-ref", "@{-1}", failing="") or None
+
+
+def _tree(project: Project, change_id: str) -> str:
+    main = Path(project.repo.main)
+    return os.path.realpath(main.parent / f"{main.name}-agentd" / change_id)
+
+
+def _current(project: Project) -> str | None:
+    return next((one.branch for one in git.trees(project.repo) if one.path == project.tree), None)
+
+
+def _is_committed(project: Project) -> bool:
+    name = os.path.join(project.prefix, CONFIG)
+    return bool(git.run(project.tree, "ls-tree", "--name-only", "HEAD", "--", name, failing=""))
+
+
+def _changed(tree: str) -> list[str]:
+    """Tracked files that differ from the last commit, and untracked ones, from the top of the tree."""
+    rows = git.run(tree, "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z").split("\0")
+    return [row[3:] for row in rows if row]
+
+
+def _is_needed(name: str, own: str) -> bool:
+    inside = name.removeprefix(own)
+    return name.startswith(own) and not inside.startswith(("changes/", "archive/"))
+
+
+def some(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
