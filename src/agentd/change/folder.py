@@ -77,6 +77,10 @@ class Change:
     def active_run(self) -> locks.Holder | None:
         return locks.active_run(self._lock("run"))
 
+    def cut_off(self) -> locks.Holder | None:
+        """Whose run was killed, if the last one was."""
+        return locks.cut_off(self._lock("run"))
+
     def journal(self) -> "Journal":
         from agentd.change.journal import Journal  # late: events cost more than reading a change
 

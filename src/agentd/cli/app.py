@@ -23,6 +23,7 @@ COMMANDS = {
     "validate": ("validate", "Check the documents of a change against the rules."),
     "view": ("view_command", "Read the last verdict on a change, or its plan."),
     "log": ("log", "Show what happened to a change, and what its agents said."),
+    "wait": ("wait", "Wait for the run of a change to end, or to need a decision."),
     "stop": ("stop", "End the run of a change."),
     "drop": ("drop", "Move a change to the archive as dropped."),
     "trust": ("trust", "Show and trust the commands this repository wants to run."),

@@ -34,7 +34,7 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     by = f"person:{git.user_name(change.tree)}"
     if change.active_run() and (asked := Inbox(change).asked()):
         _hand_over(change, Decision(str(asked.get("id")), answer, reason, by, change.hashes()))
-        return planning.tell(change, options, len(change.read().llm_calls), code=0)
+        return planning.tell(change, options, code=0)
     return planning.run(change, options, lambda desk, _: plan.decide(desk, answer, reason, by), code=0)
 
 

@@ -65,6 +65,8 @@ def new_options(function: Callable[..., int]) -> Callable[..., int]:
     return function
 
 
+detach_option = click.option("--detach", is_flag=True, help="Go on in the background; agentd wait ID waits for it.")
+
 _NEW_OPTIONS = (
     click.option("--light", is_flag=True, help="For a small change: one session writes all, no self-review."),
     click.option("--skip-clarify", is_flag=True, help="Ask no questions; plan from the description alone."),
@@ -104,6 +106,7 @@ class Options:
     clarifications: str | None = None
     git_setup: str | None = None
     allow_dirty: bool = False
+    detach: bool = False
 
     @property
     def wishes(self) -> Wishes:
@@ -119,10 +122,29 @@ class Options:
 
     def again(self, change_id: str) -> str:
         """What to type to go on: the description is in STATE.yaml, and the id may have become another."""
-        flags = [f"--rounds {self.rounds}"] if self.rounds is not None else []
-        flags += [f"--max-cost {self.max_cost:g}"] if self.max_cost else []
-        flags += [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
-        return " ".join(["agentd", self.command, change_id, *flags])
+        flags = [flag for flag, is_set in (("--yes", self.yes), ("--json", self.as_json)) if is_set]
+        return " ".join(["agentd", self.command, change_id, *self._limits, *flags])
+
+    def arguments(self, change_id: str) -> list[str]:
+        """The same command on the change as it is now made, for another process."""
+        settings = [word for one in self.settings for word in ("--set", one)]
+        flags = {
+            "--light": self.light,
+            "--skip-clarify": self.skip_clarify,
+            "--new-session": self.new_session,
+            "--rechallenge": self.rechallenge,
+            "--trust": self.trusting,
+            "--yes": self.yes,
+            "--json": self.as_json,
+        }
+        answered = ["--clarifications", self.clarifications] if self.clarifications else []
+        chosen = [flag for flag, is_set in flags.items() if is_set]
+        return [*settings, self.command, change_id, *self._limits, *answered, *chosen]
+
+    @property
+    def _limits(self) -> list[str]:
+        rounds = ["--rounds", str(self.rounds)] if self.rounds is not None else []
+        return [*rounds, *(["--max-cost", f"{self.max_cost:.10g}"] if self.max_cost else [])]
 
     @property
     def can_ask(self) -> bool:

@@ -6,17 +6,19 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from agentd import config
 from agentd.calls import run as runs
+from agentd.change import outcome
 from agentd.change.folder import Change
-from agentd.cli import closing, output, place
+from agentd.cli import closing, detaching, output, place
 from agentd.cli.live import watching
 from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
 from agentd.config import Config
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, Busy
 from agentd.project import Project, find_project
 from agentd.steps import facts
 from agentd.steps.desk import Desk
@@ -49,13 +51,13 @@ def begin(change_id: str, description: str | None, options: Options, work: Work)
         in_force = trust(project, options)
         change = _new(project, opened, description or "", in_force, options)
     if message := opening.settled(change, options.rechallenge):
-        return tell(change, options, len(change.read().llm_calls), message)
-    return run(change, options, work)
+        return tell(change, options, message)
+    return detaching.start(change, options) if options.detach else run(change, options, work)
 
 
 def _new(project: Project, opened: Opened, description: str, in_force: Config, options: Options) -> Change:
     born = project.changes_in(project.tree) / opened.id
-    can_answer = options.yes or options.can_ask
+    can_answer = options.yes or (options.can_ask and not options.detach)
     if not can_answer and not is_clear(options.wishes, in_force, born):
         raise nobody_to_ask(opened.id)  # before anything is made
     setup = place.chosen(project, opened.id, options.git_setup, in_force, options.can_ask)
@@ -98,18 +100,19 @@ def run(change: Change, options: Options, work: Work, message: str = "", code: i
                 at_work.endings.append((ended["exit_code"], ended["message"]))
     except AgentdError as error:
         failure = error
-    return tell(change, options, before, "" if failure else message, failure, code)
+    data = result.result(change, options.command, options.wanted, before, "" if failure else message, failure, code)
+    if not isinstance(failure, Busy):
+        outcome.keep(change, os.getpid(), data)
+    return show(options, data, failure)
 
 
-def tell(
-    change: Change,
-    options: Options,
-    before: int,
-    message: str = "",
-    error: AgentdError | None = None,
-    code: int | None = None,
-) -> int:
-    data = result.result(change, options.command, options.wanted, before, message, error, code)
+def tell(change: Change, options: Options, message: str = "", code: int | None = None) -> int:
+    """How the change stands, where nothing had to run."""
+    before = len(change.read().llm_calls)
+    return show(options, result.result(change, options.command, options.wanted, before, message, None, code))
+
+
+def show(options: Options, data: dict[str, Any], error: AgentdError | None = None) -> int:
     if options.as_events:
         output.stream([json.dumps(data, ensure_ascii=False)])
         return int(data["exit_code"])

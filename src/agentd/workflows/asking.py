@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from agentd import clock, events
 from agentd.calls.run import Run
@@ -85,9 +85,8 @@ def decide(run: Run, question: Question, person: Person | None, yes: bool = Fals
 def _ask(run: Run, question: Question, person: Person) -> Answer:
     """At the terminal, and through the inbox at the same time."""
     inbox = Inbox(run.change)
-    options = [{"id": one.id, "label": one.label} for one in question.options]
-    hashes = run.change.hashes()
-    inbox.open({"id": question.id, "question": question.text, "options": options, "hashes": hashes, "at": clock.now()})
+    asked = {"id": question.id, "question": question.text, "options": _offered_now(question)}
+    inbox.open({**asked, "hashes": run.change.hashes(), "at": clock.now()})
     why = "the question was withdrawn"
     try:
         answer = person.choose(question, lambda: _delivered(run, inbox, question))
@@ -95,6 +94,26 @@ def _ask(run: Run, question: Question, person: Person) -> Answer:
         return answer
     finally:
         inbox.close(why)
+
+
+def offered(question: Question) -> list[dict[str, Any]]:
+    """As every face shows them."""
+    return [
+        {
+            "id": one.id,
+            "label": one.label,
+            "recommended": one.id == question.recommended,
+            "flag": one.flag,
+            "command": one.command,
+        }
+        for one in question.options
+    ]
+
+
+def _offered_now(question: Question) -> list[dict[str, Any]]:
+    """While the run waits, a command that would start another one is no answer to it."""
+    is_answer = {one.id: bool(one.asks) or one.flag is None for one in question.options}
+    return [{**row, "command": row["command"] if is_answer[row["id"]] else None} for row in offered(question)]
 
 
 def _delivered(run: Run, inbox: Inbox, question: Question) -> Answer | None:

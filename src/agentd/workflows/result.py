@@ -11,6 +11,7 @@ from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
 from agentd.machine import Event
 from agentd.terms import Phase
+from agentd.workflows.asking import offered
 from agentd.workflows.questions import after_challenge
 from agentd.workflows.verdict import is_edited, is_judged, left_open
 
@@ -92,20 +93,7 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
     if state.phase is not Phase.PROPOSED or not found or not is_judged(change):
         return None
     question = after_challenge(change)
-    return {
-        "id": question.id,
-        "question": question.text,
-        "options": [
-            {
-                "id": one.id,
-                "label": one.label,
-                "recommended": one.id == question.recommended,
-                "flag": one.flag,
-                "command": one.command,
-            }
-            for one in question.options
-        ],
-    }
+    return {"id": question.id, "question": question.text, "options": offered(question)}
 
 
 def _next(change: Change, state: State, found: list[Finding]) -> str | None:

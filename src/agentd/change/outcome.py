@@ -1,0 +1,38 @@
+"""How the last run of a change ended: its result, kept in the local room for whoever asks later."""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentd import files
+from agentd.change.folder import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`pid` is the process that ran; `updated_at` is STATE.yaml's, to tell whether anything happened since."""
+
+    pid: int
+    updated_at: str
+    result: dict[str, Any]
+
+
+def keep(change: Change, pid: int, result: dict[str, Any]) -> None:
+    """Told to the person already: where it cannot be kept, nothing is lost."""
+    data = {"pid": pid, "updated_at": change.read().updated_at, "result": result}
+    with suppress(OSError):
+        files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
+
+
+def last(change: Change) -> Outcome | None:
+    try:
+        data = json.loads(_file(change).read_bytes())
+        return Outcome(int(data["pid"]), str(data["updated_at"]), dict(data["result"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _file(change: Change) -> Path:
+    return Path(change.project.in_room("outcomes", f"{change.id}.json"))

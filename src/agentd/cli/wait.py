@@ -1,0 +1,94 @@
+"""`agentd wait`: until the run of a change has ended, or a person has to decide, or the time is up."""
+
+import time
+from typing import Any
+
+import click
+
+from agentd.change import entry, outcome
+from agentd.change.folder import Change
+from agentd.change.inbox import Inbox
+from agentd.change.locks import Holder
+from agentd.cli import closing, output
+from agentd.cli.common import change_argument
+from agentd.errors import Interrupted
+from agentd.project import find_project
+from agentd.workflows import result
+
+_PAUSE = 0.2  # seconds between two looks
+_PATIENCE = 30.0  # seconds from the end of a run until its result is there
+
+
+@click.command("wait")
+@change_argument()
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="How long; else as long as it takes.")
+@output.json_option
+def command(change_id: str, timeout: float | None, as_json: bool) -> int:
+    """Wait for the run of the change ID.
+
+    It returns when the run has ended, with its exit code; with exit code 1 when a person has to decide
+    something, or when the time is up and the run goes on. "state" says which: ended, decision, running.
+    """
+    change = entry.open_change(find_project(), change_id)
+    end = None if timeout is None else time.monotonic() + timeout
+    last: Holder | None = None
+    while holder := change.active_run():
+        last = holder if holder.is_known else last
+        if asked := _asked(change, holder):
+            return _show(change, as_json, "decision", holder, _open_question(asked), None)
+        if end is not None and time.monotonic() >= end:
+            return _show(change, as_json, "running", holder, None, None)
+        time.sleep(_PAUSE)
+    came = _result(change, last)
+    decision = came["decision_needed"]
+    return _show(change, as_json, "decision" if decision else "ended", None, decision, came)
+
+
+def _asked(change: Change, holder: Holder) -> dict[str, Any] | None:
+    """One that a killed run has left is not open."""
+    asked = Inbox(change).asked()
+    return asked if asked and str(asked.get("at", "")) >= holder.since else None
+
+
+def _open_question(asked: dict[str, Any]) -> dict[str, Any]:
+    return {name: asked.get(name) for name in ("id", "question", "options")}
+
+
+def _result(change: Change, last: Holder | None) -> dict[str, Any]:
+    """What the run has told; where it could not, or nothing ran lately, how the change stands."""
+    end = time.monotonic() + _PATIENCE
+    while not (cut := change.cut_off()):
+        kept = outcome.last(change)
+        if kept and (kept.pid == last.pid if last else kept.updated_at == change.read().updated_at):
+            return kept.result
+        if not last or time.monotonic() > end:
+            break
+        time.sleep(_PAUSE)
+    error = Interrupted("the run was killed before its end", f"to go on: {cut.command}") if cut else None
+    return result.result(change, "plan", change.id, len(change.read().llm_calls), error=error)
+
+
+def _show(
+    change: Change,
+    as_json: bool,
+    state: str,
+    holder: Holder | None,
+    decision: dict[str, Any] | None,
+    came: dict[str, Any] | None,
+) -> int:
+    data = {
+        "change_id": change.id,
+        "state": state,
+        "run": holder and {"pid": holder.pid, "command": holder.command, "since": holder.since},
+        "decision": decision,
+        "result": came,
+    }
+
+    def text() -> str:
+        if came:
+            return closing.summary(came)
+        if decision:
+            return f"{change.id} waits for a decision: {decision['question']}\nAnswer it where it runs: {holder}"
+        return f"{change.id} is still being worked on: {holder}\nNext: agentd wait {change.id}"
+
+    return output.show("wait", as_json, data, text, int(came["exit_code"]) if came else 1)
