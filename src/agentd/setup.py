@@ -1,10 +1,10 @@
 """What `init` lays down in a repository. A file that is there is never touched unless asked to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import clock, files, git
+from agentd import clock, files, git, skills
 from agentd.config import Check, render_template
 from agentd.terms import Role
 
@@ -20,14 +20,24 @@ FOLDERS = ("specs", "changes", "archive")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The files by their path from the repository's top: written, kept, or replaced (with a copy kept)."""
+    """The files by their path from the repository's top: written, kept, or replaced (with a copy kept).
+
+    `skills` are the commands for a person's own sessions: written, refreshed, kept, or left alone and why.
+    """
 
     files: Mapping[str, str]
     copy: Path | None = None
+    skills: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def changed(self) -> bool:
-        return any(word != "kept" for word in self.files.values())
+        ours = (word for word in self.skills.values() if word in skills.OURS)
+        return any(word != "kept" for word in (*self.files.values(), *ours))
+
+    @property
+    def to_keep(self) -> tuple[str, ...]:
+        """What belongs into git; a skill that is another's is left to them."""
+        return (*self.files, *(name for name, word in self.skills.items() if word in skills.OURS))
 
     @property
     def wrote_config(self) -> bool:
@@ -61,14 +71,15 @@ def lay_down(
 
 def uncommitted(repo: git.Repo, outcome: Outcome) -> list[str]:
     """Of these files, what git does not have yet; a change somebody is working on is none of our business."""
-    rows = git.run(repo.top, "status", "--porcelain", "--untracked-files=all", "-z", "--", *outcome.files).split("\0")
+    rows = git.run(repo.top, "status", "--porcelain", "--untracked-files=all", "-z", "--", *outcome.to_keep).split("\0")
     return [row[3:] for row in rows if row]
 
 
-def is_ignored(repo: git.Repo, root: Path) -> bool:
-    """git will not keep agentd/, because a .gitignore says so."""
-    name = (root / "agentd" / "config.toml").relative_to(repo.top).as_posix()
-    return bool(git.run(repo.top, "check-ignore", "--", name, failing=""))
+def ignored(repo: git.Repo, outcome: Outcome) -> list[str]:
+    """What git will not keep of it, because a .gitignore says so."""
+    only = ("--others", "--ignored", "--exclude-standard")
+    names = git.run(repo.top, "ls-files", "-z", *only, "--", *outcome.to_keep)
+    return [name for name in names.split("\0") if name]
 
 
 def commit(repo: git.Repo, names: Sequence[str]) -> None:

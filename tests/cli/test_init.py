@@ -110,10 +110,10 @@ def test_it_offers_to_commit_on_a_terminal(fresh: Box) -> None:
     fresh.write("staged.txt", "mine")
     fresh.git("add", "staged.txt")
     seen = on_terminal(fresh, "init", typed="\n")
-    assert seen.code == 0 and "agentd/ is committed." in seen.screen
+    assert seen.code == 0 and "It is committed." in seen.screen
     assert fresh.git("log", "-1", "--format=%s") == "Set up agentd"
     changed = fresh.git("show", "--name-only", "--format=", "HEAD").splitlines()
-    assert all(name.startswith("agentd/") for name in changed)
+    assert all(name.startswith(("agentd/", ".claude/", ".agents/")) for name in changed)
     assert fresh.git("status", "--porcelain") == "A  staged.txt", "what was staged stays staged"
     seen = on_terminal(fresh, "init")
     assert seen.code == 0 and "nothing changed" in seen.screen

@@ -38,7 +38,7 @@ def put(box: Box, content: dict[str, bytes]) -> None:
 
 
 def words(box: Box, *arguments: str, code: int = 0) -> dict[str, str]:
-    ran = box.agentd("init", *arguments, "--json")
+    ran = box.agentd("init", *arguments, "--no-skills", "--json")
     assert ran.code == code, ran
     registered: dict[str, str] = ran.json["registered"]
     return registered
@@ -171,12 +171,12 @@ def test_a_file_that_cannot_take_it_is_refused_and_the_others_are_done(
     box: Box, name: str, text: str, why: str
 ) -> None:
     box.write(name, text)
-    ran = box.agentd("init", "--register")
+    ran = box.agentd("init", "--register", "--no-skills")
     assert ran.code == 1 and why in ran.out and not ran.err
     assert f"{name} is as it was. To add the entry yourself:" in ran.out
     assert ('  args = ["mcp"]' if name == CODEX else '"args": ["mcp"]') in ran.out
     assert (box.root / name).read_text() == text
-    data = box.agentd("init", "--register", "--json").json
+    data = box.agentd("init", "--register", "--no-skills", "--json").json
     assert data["registered"] == all_of("kept") | {name: "refused"} and data["exit_code"] == 1
     assert why in data["refused"][name]["why"] and "mcp" in data["refused"][name]["entry"]
     mentions = "agentd" in text
@@ -235,7 +235,7 @@ def test_each_work_tree_and_sub_folder_has_its_own_record(box: Box) -> None:
     (inner / CLAUDE).write_bytes(b"")
     places = {box.root: b"{ }", other: b"{\n}", inner: b""}
     for place in places:
-        ran = box.agentd("init", "--here", "--register", "--json", cwd=place)
+        ran = box.agentd("init", "--here", "--register", "--no-skills", "--json", cwd=place)
         assert ran.json["registered"] == all_of("written")
     for place, data in places.items():
         assert box.agentd("init", "--here", "--unregister", cwd=place).code == 0

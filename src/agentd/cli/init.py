@@ -2,17 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from agentd import config, detect, git, register, setup, trust
+from agentd import config, detect, git, register, setup, skills, trust
 from agentd.cli import output, table
 from agentd.errors import AgentdError, NoProject, Unanswered, UsageError
 from agentd.project import current_folder, find_project
 
 _Answers = dict[str, register.Answer]
+_COMMANDS = "the commands for your own sessions"
 _NEXT = 'agentd plan <id> "what should change"'
 
 
@@ -22,13 +24,19 @@ _NEXT = 'agentd plan <id> "what should change"'
 @click.option("--commit/--no-commit", default=None, help="Commit agentd/, or do not; else you are asked.")
 @click.option("--register", "add", is_flag=True, help="Let your own Claude Code, Gemini CLI and Codex use agentd here.")
 @click.option("--unregister", "take_back", is_flag=True, help="Take back what --register wrote, and do nothing else.")
+@click.option(
+    "--skills/--no-skills", "offer", default=True, help="Write commands like /agentd:plan for your own agents."
+)
 @output.yes_option
 @output.json_option
-def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: bool, yes: bool, as_json: bool) -> int:
+def command(
+    here: bool, force: bool, commit: bool | None, add: bool, take_back: bool, offer: bool, yes: bool, as_json: bool
+) -> int:
     """Set up agentd in this repository.
 
     Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
-    agents found on this machine. Run again, it changes nothing.
+    agents found on this machine, and commands for your own sessions with them. Run again, it brings
+    those commands up to date and changes nothing else; one that you have edited stays as it is.
     """
     repo = git.find_repo(current_folder())
     root = _root(repo, here)
@@ -37,23 +45,25 @@ def command(here: bool, force: bool, commit: bool | None, add: bool, take_back: 
             raise UsageError("--unregister does nothing else, so it stands alone", "agentd init --unregister")
         return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
-    replace = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
+    overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
     agents = detect.find_agents(os.environ, Path(os.path.expanduser("~")))
     roles, checks = detect.map_roles(agents), detect.propose_checks(root)
-    outcome = setup.lay_down(repo, root, roles, checks, replace)
+    outcome = setup.lay_down(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
     in_force = config.load(root / "agentd" / "config.toml")
     answers = register.add(repo, root) if add else {}
+    outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
     committed = _commit(repo, outcome, commit, asked, yes)
     data: dict[str, Any] = {
         "project": str(root),
         "files": dict(outcome.files),
+        "skills": dict(outcome.skills),
         "copy": str(outcome.copy) if outcome.copy else None,
         "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
         "roles": {str(role): name for role, name in in_force.roles.items()},
-        "notes": [*_ignored(repo, root), *untrusted, *detect.notes(agents, in_force.roles)],
+        "notes": [*_ignored(repo, outcome), *untrusted, *detect.notes(agents, in_force.roles)],
         "committed": committed,
-        "to_commit": None if committed or not setup.uncommitted(repo, outcome) else _git_commands(root),
+        "to_commit": None if committed else _git_commands(repo, root, outcome),
         **_report(answers),
         "next": _NEXT,
     }
@@ -71,6 +81,11 @@ def _root(repo: git.Repo, here: bool) -> Path:
         return find_project().root
     except NoProject:
         return Path(repo.top)
+
+
+def _offer(repo: git.Repo, root: Path, agents: Sequence[detect.FoundAgent]) -> dict[str, str]:
+    """After registering: that may have made the folder by which we know that a CLI is used here."""
+    return skills.lay_down(repo, root, skills.wanted(root, [agent.name for agent in agents if agent.installed]))
 
 
 def _unregister(repo: git.Repo, root: Path, as_json: bool) -> int:
@@ -101,7 +116,7 @@ def _commit(repo: git.Repo, outcome: setup.Outcome, commit: bool | None, asked: 
     if not names:
         return False
     if commit is None and asked:
-        commit = click.confirm("Commit agentd/ now?", default=True, err=True)
+        commit = click.confirm(f"Commit {_what(names, outcome)} now?", default=True, err=True)
     if commit or (commit is None and yes):
         setup.commit(repo, names)
         return True
@@ -117,15 +132,29 @@ def _trust(root: Path, checks: Sequence[config.Check]) -> list[str]:
         return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
 
 
-def _ignored(repo: git.Repo, root: Path) -> list[str]:
-    if not setup.is_ignored(repo, root):
-        return []
-    return ["A .gitignore hides agentd/, so git keeps none of it; take that line out to keep your specs and reviews."]
+def _ignored(repo: git.Repo, outcome: setup.Outcome) -> list[str]:
+    names = setup.ignored(repo, outcome)
+    notes = []
+    if any(name.endswith("agentd/config.toml") for name in names):
+        words = "A .gitignore hides agentd/, so git keeps none of it"
+        notes.append(f"{words}; take that line out to keep your specs and reviews.")
+    if offered := sorted({os.path.dirname(name) for name in names if name in outcome.skills}):
+        notes.append(f"A .gitignore hides {', '.join(offered)}, so the commands there stay on this machine.")
+    return notes
 
 
-def _git_commands(root: Path) -> str:
-    home = os.path.relpath(root / "agentd")
-    return f'git add {home} && git commit -m "Set up agentd" -- {home}'
+def _what(names: Sequence[str], outcome: setup.Outcome) -> str:
+    """What is to be committed, in words."""
+    parts = {_COMMANDS if name in outcome.skills else "agentd/" for name in names}
+    return " and ".join(sorted(parts))
+
+
+def _git_commands(repo: git.Repo, root: Path, outcome: setup.Outcome) -> str | None:
+    names = setup.uncommitted(repo, outcome)
+    homes = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
+    own = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []
+    typed = " ".join(os.path.relpath(home) for home in [*own, *sorted(homes)])
+    return f'git add {typed} && git commit -m "Set up agentd" -- {typed}' if names else None
 
 
 def _answer_lines(answers: _Answers) -> list[str]:
@@ -140,16 +169,22 @@ def _answer_lines(answers: _Answers) -> list[str]:
     return lines
 
 
+def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
+    return ["", *([title] if title else []), *table.align(rows)] if rows else []
+
+
 def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _Answers) -> str:
     lines = []
     if outcome.changed:
-        lines += [f"agentd is set up in {output.paint(root.name, bold=True)}.", ""]
+        lines += [f"agentd is set up in {output.paint(root.name, bold=True)}."]
         files = [(f"  {name}", word) for name, word in data["files"].items() if not name.endswith(".gitkeep")]
-        lines += table.align([row for row in files if row[1] != "kept"])
+        lines += _section("", [row for row in files if row[1] != "kept"])
     else:
         lines += [f"agentd was set up in {output.paint(root.name, bold=True)} already; nothing changed."]
     if outcome.copy:
         lines += [f"  the old config.toml is in {outcome.copy}"]
+    offered = [(f"  {name}", word) for name, word in data["skills"].items() if word != skills.KEPT]
+    lines += _section("Commands for your own sessions", offered)
     lines += ["", "Checks"]
     lines += table.align([(f"  {check['name']}", check["command"]) for check in data["checks"]])
     if not data["checks"]:
@@ -162,7 +197,7 @@ def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _
         lines += ["", *(f"Note: {note}" for note in data["notes"])]
     lines.append("")
     if data["committed"]:
-        lines.append("agentd/ is committed.")
+        lines.append("It is committed.")
     elif data["to_commit"]:
         lines.append(f"To commit it: {data['to_commit']}")
     return "\n".join([*lines, f"Next: {data['next']}"])

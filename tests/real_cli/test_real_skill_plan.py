@@ -1,0 +1,146 @@
+"""`/agentd:plan` in the real Claude Code, headless: a model that goes by the objects it reads gets a change planned."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopback import claude_home, clis
+from loopback.claude_api import ClaudeApi
+from loopback.model import Call, Model, Request, Turn
+from planned import NO_LOOKS, change_of, quick_plan
+from plays import DESCRIPTION, IN_PLACE, finding, stage, verdict
+from support import AGENTD, Box
+from working import Action
+
+START = f'/agentd:plan add-oauth "{DESCRIPTION}"'
+
+
+class Reader(ClaudeApi):
+    """A model that does what the command says; what it needs to know it takes from the objects that agentd prints."""
+
+    def answer(self, request: Request, turn: Turn) -> tuple[str, list[bytes]]:
+        return super().answer(request, follow(objects(request)))
+
+
+def objects(request: Request) -> list[dict[str, Any]]:
+    """What agentd has printed since the person last said something."""
+    found: list[dict[str, Any]] = []
+    for message in request.body["messages"]:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        results = [str(block["content"]) for block in blocks if block["type"] == "tool_result"]
+        found += [json.loads(words[words.index("{") :]) for words in results if "{" in words]
+    return found
+
+
+def follow(seen: list[dict[str, Any]]) -> Turn:
+    last: dict[str, Any] = seen[-1] if seen else {}
+    match last:
+        case {"error": {"message": words}}:
+            return Turn(text=f"It went wrong: {words}")
+        case {"command": "list", "changes": changes}:
+            known = "add-oauth" in [one["change_id"] for one in changes]
+            return start("") if known else bash("agentd config git.setup --json")
+        case {"command": "config", "values": {"git.setup": {"value": value}}}:
+            where = " --git branch" if value == "ask" else ""
+            return start(f" {shlex.quote(DESCRIPTION)}{where} --skip-clarify")
+        case {"command": "plan", "state": "running", "change_id": resolved} | {
+            "command": "wait",
+            "state": "running",
+            "change_id": resolved,
+        }:
+            return bash(f"agentd wait {resolved} --timeout 540 --json", timeout=600000)
+        case {"command": "wait", "state": "decision", "decision": decision}:
+            labels = [f"{one['label']}: {one['command']}" for one in decision["options"]]
+            return Turn(text="\n".join([decision["question"], *labels]))
+        case {"command": "wait", "state": "ended", "result": {"message": message, "phase": "challenged"}}:
+            return Turn(text=f"{message} Implement it now?")
+    return bash("agentd list --json")
+
+
+def start(more: str) -> Turn:
+    return bash(f"agentd plan add-oauth{more} --rounds 0 --detach --json")
+
+
+def bash(command: str, **more: int) -> Turn:
+    return Turn(calls=(Call("Bash", {"command": command, **more}),))
+
+
+@pytest.fixture
+def session(project: Box, model: Model) -> Any:
+    """Somebody in a session of Claude Code, in a project whose agents play these steps."""
+
+    def begin(steps: dict[str, list[Action]], words: str = START, ask: bool = False) -> tuple[str, list[str]]:
+        clis.need("claude")
+        if not (project.root / "playbook.json").exists():
+            stage(project, steps, workflow=NO_LOOKS)
+            if ask:
+                config = project.root / "agentd/config.toml"
+                project.write("agentd/config.toml", config.read_text().replace(IN_PLACE, ""))
+                project.commit("where a change lives is asked")
+            project.env["PATH"] = f"{clis.FOLDER}:{Path(AGENTD).parent}:{os.environ['PATH']}"
+            assert project.agentd("init", "--commit").code == 0
+        scenario = model.scenario(Reader(), Turn())
+        claude_home.claude_home(project.home, scenario)
+        env = {claude_home.KEY: "dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        done = subprocess.run(
+            ["claude", "-p", "--output-format", "stream-json", "--verbose"],
+            input=words,
+            cwd=project.root,
+            env={**project.env, **env},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert done.returncode == 0 and not lines[-1]["permission_denials"], done
+        ran = [
+            block["input"]["command"]
+            for line in lines
+            if line["type"] == "assistant"
+            for block in line["message"]["content"]
+            if block["type"] == "tool_use"
+        ]
+        return lines[-1]["result"], ran
+
+    return begin
+
+
+def names(commands: list[str]) -> list[str]:
+    return [command.split()[1] for command in commands]
+
+
+def test_the_commands_are_run_in_order_and_the_end_is_understood(project: Box, session: Any) -> None:
+    told, ran = session(quick_plan(), ask=True)
+    assert names(ran) == ["list", "config", "plan", "wait"]
+    assert told == "APPROVED - Ready for implementation! Implement it now?"
+    change = change_of(project)
+    assert change.read().git.branch == "agentd/add-oauth" == project.git("branch", "--show-current")
+    assert change.read().description == DESCRIPTION
+    assert all((change.folder / name).is_file() for name in ("proposal.md", "tasks.md", "CHALLENGE.md"))
+
+
+def test_where_findings_are_open_the_decision_is_the_persons(project: Box, session: Any) -> None:
+    told, ran = session(quick_plan(challenge=verdict("NEEDS_REVISION", finding())))
+    assert names(ran) == ["list", "config", "plan", "wait"] and "--git" not in ran[2]
+    question, *options = told.splitlines()
+    assert question == "The challenge found 1 high. What next?"
+    assert [re.sub(r":.*", "", option) for option in options] == [
+        "Fix and challenge again",
+        "Look at it",
+        "Accept with a reason",
+        "Stop here",
+    ]
+    assert str(change_of(project).read().phase) == "proposed"
+
+
+def test_a_change_that_is_there_goes_on_without_questions(project: Box, session: Any) -> None:
+    session(quick_plan(challenge=verdict("NEEDS_REVISION", finding())))
+    told, ran = session({}, words="/agentd:plan add-oauth")
+    assert names(ran) == ["list", "plan", "wait"]
+    assert DESCRIPTION not in ran[1] and told.startswith("The challenge found 1 high.")

@@ -1,0 +1,253 @@
+"""The commands that `init` writes for a person's own sessions: theirs once edited, brought up to date until then."""
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentd.skills import seal
+from support import AGENTD, Box, Ran
+from terminal import on_terminal
+
+CLAUDE = {f".claude/commands/agentd/{name}.md" for name in ("plan", "impl", "archive")}
+GEMINI = {f".gemini/commands/agentd/{name}.toml" for name in ("plan", "impl", "archive")}
+CODEX = {f".agents/skills/agentd-{name}/SKILL.md" for name in ("plan", "impl", "archive")}
+PLAN = ".claude/commands/agentd/plan.md"
+EDITED, FOREIGN = "kept: edited", "kept: not agentd's"
+
+
+@pytest.fixture
+def bare(box: Box) -> Box:
+    """A repository on a machine with git and no agent."""
+    box.write("README.md", "notes\n")
+    box.commit("start")
+    (box.home / "bin").mkdir()
+    found = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
+    (box.home / "bin" / "git").symlink_to(found)
+    box.env["PATH"] = str(box.home / "bin")
+    return box
+
+
+def install(box: Box, name: str) -> None:
+    program = box.home / "bin" / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+
+def words(box: Box, *arguments: str, cwd: Path | None = None) -> dict[str, str]:
+    ran = box.agentd("init", *arguments, "--json", cwd=cwd)
+    assert ran.code == 0, ran
+    found: dict[str, str] = ran.json["skills"]
+    return found
+
+
+def there(box: Box) -> set[str]:
+    found = {path.relative_to(box.root).as_posix() for path in box.root.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith((".git/", "agentd/")) and name != "README.md"}
+
+
+def older(path: Path) -> str:
+    """The file as an earlier version of agentd would have written it: other words, and a mark that fits them."""
+    head, mark, rest = path.read_text().partition("# ")
+    after = rest.partition("\n")[2].replace("Plan a change of this project", "Make a plan")
+    path.write_text(seal.sealed(head, after))
+    assert mark and "Make a plan" in after
+    return path.read_text()
+
+
+def test_claude_code_always_gets_them(bare: Box) -> None:
+    ran = bare.agentd("init")
+    assert ran.code == 0 and there(bare) == CLAUDE
+    assert "Commands for your own sessions" in ran.out
+    assert all(f"  {name}" in ran.out for name in CLAUDE)
+
+
+@pytest.mark.parametrize(
+    ("program", "folder", "files"),
+    [("gemini", ".gemini", GEMINI), ("codex", ".codex", CODEX), ("codex", ".agents", CODEX)],
+)
+def test_another_cli_gets_them_where_it_is_installed_or_used(
+    bare: Box, program: str, folder: str, files: set[str]
+) -> None:
+    (bare.root / folder).mkdir()
+    assert words(bare).keys() == CLAUDE | files
+    (bare.root / folder).rename(bare.home / "away")
+    install(bare, program)
+    assert words(bare).keys() == CLAUDE | files
+
+
+def test_the_folders_that_registering_makes_count_at_once(bare: Box) -> None:
+    assert words(bare, "--register").keys() == CLAUDE | GEMINI | CODEX
+    ran = bare.agentd("init", "--register")
+    assert "nothing changed" in ran.out and "Commands for" not in ran.out
+
+
+def test_without_the_wish_none_is_written_and_none_removed(bare: Box) -> None:
+    assert words(bare, "--no-skills") == {} and there(bare) == set()
+    words(bare)
+    assert words(bare, "--no-skills") == {} and there(bare) == CLAUDE
+
+
+def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Box) -> None:
+    assert set(words(bare).values()) == {"written"}
+    before = (bare.root / PLAN).read_bytes()
+    assert set(words(bare).values()) == {"kept"}
+    (bare.root / PLAN).unlink()
+    found = words(bare)
+    assert found.pop(PLAN) == "written" and set(found.values()) == {"kept"}
+    assert (bare.root / PLAN).read_bytes() == before
+
+
+def test_one_of_an_older_version_is_brought_up_to_date(bare: Box) -> None:
+    words(bare)
+    path = bare.root / PLAN
+    new = path.read_text()
+    assert older(path) != new
+    ran = bare.agentd("init")
+    assert path.read_text() == new
+    assert "nothing changed" not in ran.out
+    assert f"  {PLAN}  refreshed" in ran.out
+
+
+def test_one_that_a_person_edited_is_kept_and_said_so(bare: Box) -> None:
+    words(bare)
+    path = bare.root / PLAN
+    edited = path.read_text().replace("at most 5 questions", "at most 2 questions")
+    path.write_text(edited)
+    ran = bare.agentd("init")
+    assert ran.code == 0 and f"  {PLAN}  {EDITED}" in ran.out and "nothing changed" in ran.out
+    assert path.read_text() == edited
+    older(path)
+    path.write_text(path.read_text() + "Be polite.\n")
+    assert words(bare)[PLAN] == EDITED and path.read_text().endswith("Be polite.\n")
+
+
+def test_one_of_somebody_else_is_never_touched(bare: Box) -> None:
+    path = bare.write(PLAN, "my own plan\n")
+    assert words(bare)[PLAN] == FOREIGN
+    assert path.read_text() == "my own plan\n"
+    path.write_bytes(b"\xff\xfe not text")
+    assert words(bare)[PLAN] == FOREIGN
+
+
+def test_line_endings_that_git_made_are_no_edit(bare: Box) -> None:
+    words(bare)
+    path = bare.root / PLAN
+    data = path.read_bytes().replace(b"\n", b"\r\n")
+    path.write_bytes(data)
+    assert words(bare)[PLAN] == "kept" and path.read_bytes() == data
+
+
+def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Box) -> None:
+    inner = bare.root / "my packages" / "the api"
+    inner.mkdir(parents=True)
+    ran = bare.agentd("init", "--here", "--json", cwd=inner)
+    assert ran.json["skills"].keys() == {f"my packages/the api/{name}" for name in CLAUDE}
+    assert (inner / PLAN).exists() and not (bare.root / ".claude").exists()
+    typed = bare.agentd("init", cwd=bare.root / "my packages" / "the api" / "agentd").out
+    (line,) = [line for line in typed.splitlines() if line.startswith("To commit it: ")]
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.removeprefix("To commit it: ")], cwd=inner / "agentd", env=bare.env, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert bare.git("status", "--porcelain") == ""
+
+
+def test_they_are_committed_together_with_agentd(bare: Box) -> None:
+    bare.write("mine.txt", "not yours")
+    seen = on_terminal(bare, "init", typed="\n")
+    assert "Commit agentd/ and the commands for your own sessions now?" in seen.screen
+    names = set(bare.git("show", "--name-only", "--format=", "HEAD").splitlines())
+    assert names > CLAUDE and all(name.startswith(("agentd/", ".claude/")) for name in names)
+    assert bare.git("status", "--porcelain") == "?? mine.txt"
+
+
+def test_edited_and_foreign_ones_are_left_to_the_person_to_commit(bare: Box) -> None:
+    bare.write(PLAN, "my own plan\n")
+    assert bare.agentd("init", "--commit").code == 0
+    assert bare.git("status", "--porcelain", "-uall") == f"?? {PLAN}"
+
+
+def test_only_refreshed_ones_are_offered_where_agentd_is_committed(bare: Box) -> None:
+    assert bare.agentd("init", "--commit").code == 0
+    older(bare.root / PLAN)
+    bare.commit("an older version")
+    ran = bare.agentd("init", "--json")
+    home = ".claude/commands/agentd"
+    assert ran.json["to_commit"] == f'git add {home} && git commit -m "Set up agentd" -- {home}'
+    seen = on_terminal(bare, "init", typed="\n")
+    assert "Commit the commands for your own sessions now?" in seen.screen
+    assert bare.git("status", "--porcelain") == ""
+
+
+def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Box) -> None:
+    bare.write(".gitignore", "/.claude/\n")
+    bare.commit("ignored")
+    ran = bare.agentd("init", "--commit")
+    assert ran.code == 0 and there(bare) - {".gitignore"} == CLAUDE
+    assert "A .gitignore hides .claude/commands/agentd, so the commands there stay on this machine." in ran.out
+    assert "A .gitignore hides agentd/" not in ran.out
+    assert not bare.git("ls-files", ".claude") and bare.git("ls-files", "agentd")
+
+
+@pytest.mark.parametrize("link", [".claude", ".claude/commands", ".claude/commands/agentd", PLAN])
+def test_nothing_is_written_through_a_link(bare: Box, tmp_path: Path, link: str) -> None:
+    outside = tmp_path / "outside"
+    path = bare.root / link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if link == PLAN:
+        outside.write_text("theirs\n")
+    else:
+        outside.mkdir()
+    path.symlink_to(outside)
+    ran = bare.agentd("init", "--commit", "--json")
+    assert ran.code == 0
+    words = ran.json["skills"][PLAN]
+    assert words == f"not written: {link} is a symbolic link, and agentd does not write through one"
+    assert path.is_symlink()
+    assert outside.read_text() == "theirs\n" if link == PLAN else not any(outside.iterdir())
+    assert (bare.root / "agentd/config.toml").exists()
+
+
+def test_a_file_where_a_folder_should_be_and_the_other_way_round_are_told(bare: Box) -> None:
+    (bare.root / PLAN).mkdir(parents=True)
+    assert words(bare)[PLAN] == f"not written: {PLAN} is not a file"
+    bare.write(".gemini", "a note\n")
+    install(bare, "gemini")
+    found = words(bare)
+    assert {found[name] for name in GEMINI} == {"not written: .gemini is not a folder"}
+
+
+def drop_the_right_to_overrule() -> None:
+    """What makes root write where the modes say no."""
+    if os.geteuid() == 0:
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def as_anybody(box: Box, *arguments: str) -> Ran:
+    done = subprocess.run(
+        [AGENTD, *arguments],
+        cwd=box.root,
+        env=box.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        preexec_fn=drop_the_right_to_overrule,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_the_rest_is_done(bare: Box) -> None:
+    folder = bare.root / ".claude"
+    folder.mkdir(mode=0o555)
+    (bare.root / ".gemini").mkdir()
+    ran = as_anybody(bare, "init", "--commit", "--json")
+    assert ran.code == 0, ran
+    found = ran.json["skills"]
+    assert all(found[name].startswith("not written: cannot write ") for name in CLAUDE)
+    assert all("Permission denied" in found[name] for name in CLAUDE)
+    assert {found[name] for name in GEMINI} == {"written"}
+    assert (bare.root / "agentd/config.toml").exists() and not any(folder.iterdir())

@@ -1,0 +1,110 @@
+"""What the commands say: each in its CLI's own format, short, and naming only what agentd has."""
+
+import re
+import shlex
+import tomllib
+
+import click
+import pytest
+import yaml
+
+from agentd.cli.app import app
+from agentd.skills import CLIS, WORKFLOWS, Cli, Workflow, render
+from agentd.tools.table import TOOLS, Stage
+
+# Commands that are being built; take out what has landed.
+COMING = {"impl", "archive"}
+
+EACH = [pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}") for cli in CLIS for workflow in WORKFLOWS]
+MARKDOWN = [one for one in EACH if str(one.id).startswith(("claude", "codex"))]
+each = pytest.mark.parametrize(("cli", "workflow"), EACH)
+
+
+def commands(text: str) -> list[list[str]]:
+    """Every command line of agentd's that stands in the text."""
+    return [shlex.split(line) for line in re.findall(r"`(agentd [^`]+)`", text)]
+
+
+def options(command: click.Command) -> set[str]:
+    return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+
+
+@each
+def test_every_command_it_names_is_there(cli: Cli, workflow: Workflow) -> None:
+    text = render(cli, workflow)
+    found = commands(text)
+    assert found
+    with click.Context(app) as context:
+        for _, name, *rest in found:
+            if name in COMING:
+                continue
+            command = app.get_command(context, name)
+            assert command, name
+            wished = {word for word in rest if word.startswith("-")}
+            assert wished <= options(command) | COMING, (name, wished)
+    # options that are named by themselves belong to plan
+    command = app.get_command(click.Context(app), "plan")
+    assert command
+    alone = {line.split()[0] for line in re.findall(r"`(--[^`]+)`", text)}
+    assert alone <= options(command) | COMING | {"--json"}
+
+
+@each
+def test_it_is_short_and_no_blank_is_left(cli: Cli, workflow: Workflow) -> None:
+    text = render(cli, workflow)
+    assert text.count("\n") <= 60
+    left = set(re.findall(r"\$\w+", text)) - {"$ARGUMENTS", "$agentd"}
+    assert not left
+    assert text.endswith("\n") and not re.search(r"\n\n\n| \n", text)
+
+
+@each
+def test_no_cli_finds_something_to_run_or_to_read_in_it(cli: Cli, workflow: Workflow) -> None:
+    """By these signs Claude Code and Gemini CLI put in a command's output, a file or one of the arguments."""
+    assert not re.search(r"!\{|@\{|!`|@\w|\$\d", render(cli, workflow))
+
+
+@pytest.mark.parametrize(("cli", "workflow"), MARKDOWN)
+def test_the_frontmatter_is_what_the_cli_reads(cli: Cli, workflow: Workflow) -> None:
+    start, head, body = render(cli, workflow).split("---\n", 2)
+    assert start == "" and body.startswith(("Plan ", "Implement ", "Archive "))
+    found = yaml.safe_load(head)
+    assert found["description"].startswith(workflow.description)
+    if cli.name == "codex":
+        assert found.keys() == {"name", "description"}
+        assert f"/{found['name']}/SKILL.md" in cli.path(workflow), "a skill bears the name of its folder"
+        assert "$ARGUMENTS" not in body, "Codex puts nothing in its place"
+    else:
+        assert found["argument-hint"] == workflow.hint and "\nArguments: $ARGUMENTS\n" in body
+
+
+def test_geminis_are_toml() -> None:
+    (gemini,) = [cli for cli in CLIS if cli.name == "gemini"]
+    for workflow in WORKFLOWS:
+        found = tomllib.loads(render(gemini, workflow))
+        assert found.keys() == {"description", "prompt"}
+        assert found["description"] == workflow.description and "\nArguments: {{args}}\n" in found["prompt"]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda one: str(one.name))
+def test_claude_may_run_without_asking_what_the_command_names_and_no_more(workflow: Workflow) -> None:
+    """Not `trust`, `init` or `drop`: a text in the repository may talk the model into it."""
+    (claude,) = [cli for cli in CLIS if cli.name == "claude"]
+    head, body = render(claude, workflow).split("---\n", 2)[1:]
+    tools = yaml.safe_load(head)["allowed-tools"].split(", ")
+    named = {name for _, name, *_ in commands(body)}
+    runs = {found[1] for tool in tools if (found := re.fullmatch(r"Bash\(agentd (\w+):\*\)", tool))}
+    assert runs == named == set(workflow.runs)
+    assert runs.isdisjoint({"trust", "init", "drop", "mcp"})
+    others = {tool for tool in tools if not tool.startswith("Bash")}
+    kept = {"mcp__agentd__create_clarifications", "Read", "Glob", "Grep"}
+    assert others == (kept if workflow.name == "plan" else set())
+
+
+def test_the_answers_go_to_a_tool_that_a_persons_session_has() -> None:
+    (tool,) = [tool for tool in TOOLS if tool.name == "create_clarifications"]
+    assert Stage.UNBOUND in tool.stages
+    for cli in CLIS:
+        text = render(cli, WORKFLOWS[0])
+        assert "create_clarifications" in text
+        assert all(f"`{name}`" in text for name in ("topic", "question", "answer", "rationale", "change_id"))
