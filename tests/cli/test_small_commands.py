@@ -76,7 +76,7 @@ def test_drop_in_a_work_tree_says_how_to_remove_it(project: Box) -> None:
     entry.create(find_project(), "x", "words", Place(GitSetup.WORKTREE, "agentd/x", tree, "main"))
     ran = project.agentd("drop", "x", "--yes")
     assert ran.code == 0
-    assert f"git worktree remove {tree}" in ran.out and "git branch -D agentd/x" in ran.out
+    assert f"git worktree remove --force {tree}" in ran.out and "git branch -D agentd/x" in ran.out
     assert list((project.root / tree / "agentd/archive").iterdir())
 
 

@@ -43,25 +43,39 @@ def resolve(places: Places, wanted: str, description: str | None) -> Entry:
     """An open id goes on. One that is finished, archived or somebody else's folder gets a suffix,
     if there is a description to begin with."""
     ids.check(wanted)
+    taken = _taken(places, wanted) if description else set()  # before the look, which finds what is begun meanwhile
     try:
         found = places.find(wanted)
     except ChangeNotFound:
-        return _not_open(places, wanted, description)
+        return _not_open(places, wanted, description, taken)
     if found.summary.phase is Phase.COMPLETE and description:
-        return Entry(wanted, ids.free(wanted, places.taken()), Standing.NEW, None)
+        return Entry(wanted, ids.free(wanted, taken | {wanted}), Standing.NEW, None)
     return Entry(wanted, wanted, Standing.OPEN if found.summary.phase.is_open else Standing.ENDED, found)
 
 
-def _not_open(places: Places, wanted: str, description: str | None) -> Entry:
+def _taken(places: Places, wanted: str) -> set[str]:
+    """Every id that is somebody's; not the one wanted while that is being born."""
+    born = birthplace(places.project, wanted)
+    return places.taken() - ({wanted} if born else set())
+
+
+def _not_open(places: Places, wanted: str, description: str | None, taken: set[str]) -> Entry:
     if not description:
         if found := places.ended(wanted):
             return Entry(wanted, wanted, Standing.ENDED, found)
         raise MissingDescription(
             f"{wanted} is a new change and needs a description", f'agentd plan {wanted} "what should change"'
         )
-    born = is_being_born(places.project.changes_in(places.project.tree) / wanted)
-    taken = places.taken() - ({wanted} if born else set())
     return Entry(wanted, ids.free(wanted, taken), Standing.NEW, None)
+
+
+def birthplace(project: Project, change_id: str) -> Path | None:
+    """The folder of a change being born: here, or in the work tree that a set-up made before it was cut off."""
+    trees = dict.fromkeys((project.tree, *(tree.path for tree in git.trees(project.repo))))
+    folders = [folder for tree in trees if (folder := project.changes_in(tree) / change_id).exists()]
+    if not folders or not is_being_born(folders[0]):
+        return None
+    return max(filter(is_being_born, folders), key=lambda folder: len(os.listdir(folder)))  # the first with words in it
 
 
 def is_being_born(folder: Path) -> bool:
@@ -72,7 +86,9 @@ def is_being_born(folder: Path) -> bool:
     return names in ([], ["clarifications.md"])
 
 
-def create(project: Project, change_id: str, description: str, place: Place | None = None) -> Change:
+def create(
+    project: Project, change_id: str, description: str, place: Place | None = None, token: str | None = None
+) -> Change:
     """Make the folder and its first STATE.yaml, in the tree that `place` names."""
     ids.check(change_id)
     if not description.strip():
@@ -81,7 +97,7 @@ def create(project: Project, change_id: str, description: str, place: Place | No
     tree = project.tree_path(place.tree)
     folder = project.changes_in(tree) / change_id
     change = Change(project, change_id, tree, folder)
-    with change.writing():
+    with change.writing(token):
         if folder.exists() and not is_being_born(folder):
             raise AnswerIsNo(f"{folder} is there already", f"agentd status {change_id}")
         now = clock.now()

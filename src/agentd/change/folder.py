@@ -86,8 +86,9 @@ class Change:
 
         return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
 
-    def records(self) -> tuple[records.Record, ...]:
-        return read_records(self.folder)
+    def records(self, kind: str = "") -> tuple[records.Record, ...]:
+        """All of them, or those of one kind: challenge, review."""
+        return tuple(one for one in read_records(self.folder) if kind in ("", one.kind))
 
     def hashes(self) -> dict[str, str]:
         """The plan as a judge judges it: proposal, specs and tasks by short name."""

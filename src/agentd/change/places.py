@@ -189,7 +189,8 @@ class Places:
     def _why_not(self, found: Found) -> str:
         summary = found.summary
         if summary.setup == GitSetup.WORKTREE and not os.path.exists(self.project.tree_path(summary.tree)):
-            return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch})"
+            lost = "" if self._committed(summary.branch or "", found.id) else ", and nothing of it was committed"
+            return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch}){lost}"
         return f"{found.id} is on the branch {summary.branch or summary.target}, which is not checked out"
 
     def _absent(self, seen: Collection[str], only: str | None = None) -> dict[str, Summary]:

@@ -1,6 +1,7 @@
 """Clarifications from a file: questions with their answers, as the MCP tool takes them."""
 
 import json
+from functools import cache
 from typing import Any
 
 from agentd.documents.clarifications import Question
@@ -12,12 +13,15 @@ from agentd.tools.table import TOOLS
 _HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 
 
+@cache  # a pipe can be read once, and a command looks at the answers more often
 def read(path: str) -> tuple[Question, ...]:
     """A list of questions, or an object that has one."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             data: Any = json.load(file)
-    except (ValueError, UnicodeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", _HINT) from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}", _HINT) from None
     rows = data.get("questions") if isinstance(data, dict) else data
     shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").fields["questions"]

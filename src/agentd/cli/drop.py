@@ -43,10 +43,9 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
 
     def text() -> str:
         lines = [f"{change_id} is dropped. Its documents are in {shown}."]
-        if place.branch:
-            lines.append(
-                f"They and the code are on {place.branch}; commit and merge there what you want to keep. To remove it:"
-            )
+        if left:
+            lines.append(f"Its branch {place.branch} stays: commit and merge there what you want to keep.")
+            lines.append("To remove it, with all that is not merged:")
         return "\n".join([*lines, *(f"  {line}" for line in left)])
 
     return output.show("drop", as_json, data, text)
@@ -54,11 +53,24 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
 
 def _to_remove(change: Change, place: Place) -> list[str]:
     """What to type, from here, to be rid of the branch and its work tree."""
-    if not place.branch:
+    repo = change.project.repo
+    if not place.branch or place.branch not in git.branches(repo):
         return []
-    branch = shlex.quote(place.branch)
-    if place.setup is GitSetup.WORKTREE:
-        tree = shlex.quote(os.path.relpath(change.tree))
-        return [f"git worktree remove {tree}", f"git branch -D {branch}"]
-    away = [f"git switch {shlex.quote(place.target)}"] if place.target else []
-    return [*away, f"git branch -D {branch}"]
+    delete = f"git branch -D {shlex.quote(place.branch)}"
+    trees = {tree.path: tree.branch for tree in git.trees(repo)}
+    holder = next((path for path, branch in trees.items() if branch == place.branch), None)
+    if holder is None:
+        return [delete]
+    if place.setup is GitSetup.WORKTREE and holder != repo.main:
+        others = (path for path in (*trees, repo.common) if path != holder)
+        return [*_without(holder, repo.top, next(others)), delete]
+    to = place.target if place.target in git.branches(repo) - set(trees.values()) else None
+    at = "" if holder == repo.top else f" -C {shlex.quote(os.path.relpath(holder))}"
+    return [f"git{at} switch {shlex.quote(to) if to else '--detach'}", delete]
+
+
+def _without(tree: str, here: str, other: str) -> list[str]:
+    """A tree is not removed by somebody who stands in it; what is not committed there goes too."""
+    away = [f"cd {shlex.quote(os.path.relpath(other))}"] if here == tree else []
+    start = other if away else None
+    return [*away, f"git worktree remove --force {shlex.quote(os.path.relpath(tree, start))}"]

@@ -1,6 +1,8 @@
 """The person at the terminal, asked while the live view steps aside."""
 
+import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -26,7 +28,7 @@ class AtTerminal:
 
         with self._view.pause():
             if question.why:
-                output.tell(output.paint(table.clean(question.why), dim=True))
+                output.tell(output.paint(_wrapped(table.clean(question.why)), dim=True))
             chosen = questions.ask(question.text, options, question.recommended, elsewhere)
             if delivered:
                 output.tell(f"{delivered[0].by} decided: {chosen}")
@@ -48,3 +50,9 @@ class AtTerminal:
         """On stderr, as stdout is for the result."""
         with self._view.pause():
             pager.show(Path(path), sys.stderr)
+
+
+def _wrapped(text: str) -> str:
+    """Lines that fit the terminal, so that it breaks no word."""
+    width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    return textwrap.fill(text, max(width - 1, 20))

@@ -2,9 +2,11 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
+from typing import IO
 
-from agentd import git, setup
+from agentd import git
 from agentd.change.folder import Change
 from agentd.cli import output, questions
 from agentd.cli.questions import Option
@@ -20,6 +22,7 @@ _WAYS = (
     Option(GitSetup.IN_PLACE, "In place", "here, on the branch that is checked out"),
 )
 _TAIL = 20  # lines of a set-up command that failed
+_TAIL_BYTES = 20_000
 
 
 def chosen(project: Project, change_id: str, flag: str | None, in_force: Config, can_ask: bool) -> GitSetup:
@@ -44,7 +47,7 @@ def _offer_commit(project: Project, change_id: str, way: GitSetup) -> None:
     options = (Option("commit", "Commit it"), Option("stop", "Stop here"))
     question = f"A {way} needs agentd/ committed, and git lacks {placing.some(ground.uncommitted)}. Commit it now?"
     if questions.ask(question, options, "commit") == "commit":
-        setup.commit(project.repo, ground.uncommitted)
+        placing.commit(ground)
 
 
 def preparing(command: str) -> Callable[[str], None]:
@@ -54,23 +57,32 @@ def preparing(command: str) -> Callable[[str], None]:
         if not command:
             return
         output.tell(f"Setting up the work tree: {command}")
-        done = subprocess.run(  # noqa: S602 - a command of the project, trusted like a check
-            command,
-            shell=True,
-            cwd=tree,
-            env=git.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        if done.returncode:
-            tail = done.stdout.decode("utf-8", "replace").splitlines()[-_TAIL:]
-            words = [f"worktree_setup ended with exit code {done.returncode}: {command}", *(f"  {one}" for one in tail)]
-            hint = f"put that right ({os.path.relpath(tree)} stays as it is), then run the command again"
-            raise SetupError("\n".join(words), hint)
+        with tempfile.TemporaryFile() as said:  # a pipe would wait for whatever the command leaves running
+            done = subprocess.run(  # noqa: S602 - a command of the project, trusted like a check
+                command,
+                shell=True,
+                cwd=tree,
+                env={**git.environment(), "LC_ALL": os.environ.get("LC_ALL", "")},  # its words are the person's
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            if done.returncode:
+                raise _failed(command, done.returncode, tree, _tail(said))
 
     return prepare
+
+
+def _tail(said: IO[bytes]) -> list[str]:
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    return said.read().decode("utf-8", "replace").splitlines()[-_TAIL:]
+
+
+def _failed(command: str, code: int, tree: str, tail: list[str]) -> SetupError:
+    words = [f"worktree_setup ended with exit code {code}: {command}", *(f"  {one}" for one in tail)]
+    hint = f"put that right ({os.path.relpath(tree)} stays as it is), then run the command again"
+    return SetupError("\n".join(words), hint)
 
 
 def told(change: Change) -> str:

@@ -23,14 +23,27 @@ QUESTIONS = "questions.json"
 
 def ask_questions(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
-    for number, one in enumerate(arguments["questions"]):
-        if one["recommended"] not in one["options"]:
-            what = f"questions[{number}].recommended is none of its options"
-            raise Refused("bad-argument", what, f"send one of {', '.join(one['options'])}")
+    questions = [_plain(one) for one in arguments["questions"]]
+    for number, one in enumerate(questions):
+        _check_options(one["options"], one["recommended"], f"questions[{number}]")
     with binding.writing(change):
-        data = json.dumps(arguments["questions"], ensure_ascii=False, indent=2)
+        data = json.dumps(questions, ensure_ascii=False, indent=2)
         files.write(binding.run_file(QUESTIONS), data.encode())
-    return {"accepted": len(arguments["questions"])}
+    return {"accepted": len(questions)}
+
+
+def _plain(question: dict[str, Any]) -> dict[str, Any]:
+    """Without white space around any of its texts."""
+    options = [text.strip() for text in question["options"]]
+    return {name: text.strip() for name, text in question.items() if name != "options"} | {"options": options}
+
+
+def _check_options(options: Sequence[str], recommended: str, where: str) -> None:
+    if twice := next((text for text in options if options.count(text) > 1), None):
+        raise Refused("bad-argument", f"{where}.options has {twice!r} twice", "send each option once")
+    if recommended not in options:
+        what = f"{where}.recommended is none of its options"
+        raise Refused("bad-argument", what, f"send one of {', '.join(options)}")
 
 
 def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ OWN = "Something else"
 def clarify_first(desk: Desk, wishes: Wishes) -> None:
     """Once, before anything is written. Cut off, it goes on with the question that was open."""
     state = desk.change.read()
-    if not _is_due(state, is_open=clarify.kept(desk.change) is not None):
+    if not is_due(state, is_open=clarify.kept(desk.change) is not None):
         if wishes.clarifications:
             words = f"{desk.change.id} is past its questions, so the answers of the file are ignored"
             desk.run.emit(Noted(code="clarifications", message=words))
@@ -52,14 +52,15 @@ def nobody_to_ask(change_id: str) -> Unanswered:
     )
 
 
+def is_due(state: State, is_open: bool = False) -> bool:
+    """`is_open`: questions were asked, and not all of them are answered."""
+    ended = any(step.status in (StepStatus.DONE, StepStatus.SKIPPED) for step in state.steps)
+    return state.phase is Phase.DRAFTING and is_only_asked(state) and (is_open or not ended)
+
+
 def is_only_asked(state: State) -> bool:
     """Nothing is written yet."""
     return all(step.name == clarify.STEP for step in state.steps)
-
-
-def _is_due(state: State, is_open: bool) -> bool:
-    ended = any(step.status in (StepStatus.DONE, StepStatus.SKIPPED) for step in state.steps)
-    return state.phase is Phase.DRAFTING and is_only_asked(state) and (is_open or not ended)
 
 
 def _answered_so_far(desk: Desk) -> tuple[Answered, ...]:

@@ -1,6 +1,7 @@
 """Which change a planning command means, and whether there is anything left to plan."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,15 +26,24 @@ class Opened:
     notes: tuple[str, ...] = ()
 
 
-def open_plan(project: Project, wanted: str, description: str | None) -> Opened:
+def open_plan(project: Project, wanted: str, description: str | None, wish: GitSetup | None = None) -> Opened:
     found = entry.resolve(Places(project), wanted, description)
     if found.standing is Standing.NEW:
         taken = (f"{wanted} is taken, so this is {found.id}",) if found.id != wanted else ()
         return Opened(wanted, found.id, None, taken)
     assert found.found
     change = Change(project, found.id, found.found.tree or "", Path(found.found.folder or ""))
-    ignored = (f"{found.id} goes on; the new description is ignored",) if description else ()
-    return Opened(wanted, found.id, change, ignored)
+    return Opened(wanted, found.id, change, tuple(_ignored(change, description, wish)))
+
+
+def _ignored(change: Change, description: str | None, wish: GitSetup | None) -> Iterator[str]:
+    """What was said only for a new change."""
+    if description:
+        yield f"{change.id} goes on; the new description is ignored"
+    place = change.read().git
+    if wish and wish is not place.setup:
+        where = f"on the branch {place.branch}" if place.branch else "in place"
+        yield f"{change.id} goes on where it lives, {where}; --git {wish} is ignored"
 
 
 def begin(
@@ -48,13 +58,15 @@ def begin(
 
     `prepare` makes a work tree ready to work in. STATE.yaml comes last: cut off, the same command does it again.
     """
-    ground = placing.look(project, change_id)
-    placing.refuse(ground, change_id, setup, allow_dirty)
-    place = placing.make(project, change_id, setup, ground)
-    if setup is GitSetup.WORKTREE:
-        prepare(ground.tree)
-    placing.take_along(project, change_id, place)
-    return entry.create(project, change_id, description, place)
+    to_be = Change(project, change_id, project.tree, project.changes_in(project.tree) / change_id)
+    with to_be.running(f"agentd plan {change_id}") as held:  # nobody else begins it meanwhile
+        ground = placing.look(project, change_id)
+        placing.refuse(ground, change_id, setup, allow_dirty)
+        place = placing.make(project, change_id, setup, ground)
+        if setup is GitSetup.WORKTREE:
+            prepare(os.path.join(ground.tree, project.prefix))
+        placing.take_along(project, change_id, place)
+        return entry.create(project, change_id, description, place, held.token)
 
 
 def settled(change: Change, rechallenge: bool = False) -> str | None:

@@ -13,10 +13,12 @@ from agentd.change.state import Place
 from agentd.documents import clarifications
 from agentd.errors import Busy, SetupError
 from agentd.project import CONFIG, Project
+from agentd.skills import CLIS, WORKFLOWS
 from agentd.terms import GitSetup
 
 _BLOCK = "agentd"
 _NAMED = 5  # files named in an error
+_MESSAGE = "Set up agentd"
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Ground:
     tree: str  # where a work tree of its own would be
     dirty: tuple[str, ...]  # agentd's own files never count
     uncommitted: tuple[str, ...]  # what git lacks of agentd/, and a new branch needs
+    untracked: tuple[str, ...]  # of these, what git has never seen
     is_ignored: bool  # git is told to leave agentd/ out
     has_work: bool  # the branch is there already, with commits of its own
     held_by: str | None  # the work tree that has it checked out
@@ -48,11 +51,12 @@ def look(project: Project, change_id: str) -> Ground:
         target=_target(project, branch),
         here=project.tree,
         tree=tree,
-        dirty=tuple(name for name in changed if not name.startswith(own)),
+        dirty=tuple(name for name in changed if not name.startswith(own) and name not in _skills(project)),
         uncommitted=uncommitted,
+        untracked=tuple(name for name in uncommitted if changed[name]),
         is_ignored=not uncommitted and not _is_committed(project),
         has_work=branch in branches and branch not in git.merged_branches(project.tree),
-        held_by=next((one.path for one in git.trees(project.repo) if one.branch == branch), None),
+        held_by=_held_by(project, branch),
         is_blocked=_BLOCK in branches,
         at_work=tuple(change.id for change in running if change.active_run()),
         lives_here=next((one.id for one in here_ if one.summary.setup == GitSetup.WORKTREE), None),
@@ -89,7 +93,7 @@ def _refuse_branch(ground: Ground, branch: str) -> None:
 
 def _refuse_tree(ground: Ground, branch: str, allow_dirty: bool) -> None:
     if ground.held_by not in (None, ground.tree):
-        raise SetupError(f"{branch} is checked out in {ground.held_by}", "add --git branch to go on there")
+        raise _is_held(ground, branch)
     if os.path.exists(ground.tree) and ground.held_by is None:
         raise SetupError(f"{ground.tree} is there already, and is no work tree of {branch}", "move it out of the way")
     if ground.dirty and not allow_dirty:
@@ -102,7 +106,7 @@ def _refuse_tree(ground: Ground, branch: str, allow_dirty: bool) -> None:
 def _refuse_switch(ground: Ground, branch: str) -> None:
     """A tree that something else relies on stays on its branch."""
     if ground.held_by not in (None, ground.here):
-        raise SetupError(f"{branch} is checked out in {ground.held_by}", "add --git worktree to go on there")
+        raise _is_held(ground, branch)
     if ground.at_work:
         one = ground.at_work[0]
         words = f"{one} is being worked on in this tree, so its branch cannot be switched"
@@ -112,9 +116,28 @@ def _refuse_switch(ground: Ground, branch: str) -> None:
         raise SetupError(words, "run the command in the main work tree, or add --git worktree")
 
 
+def _is_held(ground: Ground, branch: str) -> SetupError:
+    other = f"run the command in {ground.held_by} with --git branch"
+    hint = "add --git worktree to go on there" if ground.held_by == ground.tree else other
+    return SetupError(f"{branch} is checked out in {ground.held_by}", hint)
+
+
 def commit_command(ground: Ground) -> str:
-    names = " ".join(shlex.quote(f":/{name}") for name in ground.uncommitted)  # from wherever it is typed
-    return f'git add -- {names} && git commit -m "Set up agentd" -- {names}'
+    """What to type, from wherever that is."""
+    add = f"git add -- {_typed(ground.untracked)} && " if ground.untracked else ""
+    return f'{add}git commit -m "{_MESSAGE}" -- {_typed(ground.uncommitted)}'
+
+
+def commit(ground: Ground) -> None:
+    """The same, done: what is staged besides stays staged."""
+    if ground.untracked:
+        git.run(ground.here, "--literal-pathspecs", "add", "--", *ground.untracked)
+    git.run(ground.here, "--literal-pathspecs", "commit", "--quiet", "-m", _MESSAGE, "--", *ground.uncommitted)
+
+
+def _typed(names: tuple[str, ...]) -> str:
+    magic = [":(top,literal)" if any(one in name for one in "*?[\\") else ":/" for name in names]
+    return " ".join(shlex.quote(f"{how}{name}") for how, name in zip(magic, names, strict=True))
 
 
 def make(project: Project, change_id: str, setup: GitSetup, ground: Ground) -> Place:
@@ -123,24 +146,43 @@ def make(project: Project, change_id: str, setup: GitSetup, ground: Ground) -> P
     if setup is GitSetup.IN_PLACE:
         return here(project)
     if setup is GitSetup.BRANCH:
-        if _current(project) != branch:
-            git.run(project.tree, "switch", "--quiet", "-C", branch)
+        if _held_by(project, branch) != project.tree:
+            _run(project, branch, project.tree, "switch", "--quiet", "-C", branch)
         return Place(setup, branch, project.tree_name(project.tree), ground.target)
+    if os.path.exists(ground.tree) and _is_half_made(ground.tree):
+        git.run(project.tree, "worktree", "remove", "-f", "-f", ground.tree)  # twice: it is locked
     if not os.path.exists(ground.tree):
         # -B: one that is there has nothing of its own; -f: a tree that was deleted by hand is still in git's books
-        git.run(project.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
+        _run(project, branch, ground.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
     return Place(setup, branch, project.tree_name(ground.tree), ground.target)
+
+
+def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
+    """A hook that fails after git has done it takes nothing back."""
+    try:
+        git.run(project.tree, *arguments)
+    except git.GitFailed:
+        if _held_by(project, branch) != tree:
+            raise
+
+
+def _is_half_made(tree: str) -> bool:
+    """git was killed while it filled the work tree, which it keeps locked until that is done."""
+    lock = Path(git.run(tree, "rev-parse", "--absolute-git-dir"), "locked")
+    return lock.is_file() and lock.read_text().startswith("initializing")
 
 
 def take_along(project: Project, change_id: str, place: Place) -> None:
     """A change being born has its clarifications in the tree where they were written."""
     old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
     source = old / clarifications.NAME
-    if old != new and source.is_file():
+    if old == new:
+        return
+    if source.is_file():
         files.write(new / clarifications.NAME, files.read(source))
         source.unlink()
-        if not any(old.iterdir()):
-            old.rmdir()
+    if old.is_dir() and not any(old.iterdir()):
+        old.rmdir()
 
 
 def branch_of(change_id: str) -> str:
@@ -156,12 +198,20 @@ def _target(project: Project, branch: str) -> str | None:
 
 
 def _tree(project: Project, change_id: str) -> str:
-    main = Path(project.repo.main)
-    return os.path.realpath(main.parent / f"{main.name}-agentd" / change_id)
+    """Beside the main work tree; beside the repository where that is bare and called `notes.git`."""
+    main, common = Path(project.repo.main), Path(project.repo.common)
+    is_bare = all(one.path != project.repo.main for one in git.trees(project.repo))
+    beside = common.with_suffix("") if is_bare and common.suffix == ".git" else main
+    return os.path.realpath(beside.parent / f"{beside.name}-agentd" / change_id)
 
 
 def _current(project: Project) -> str | None:
     return next((one.branch for one in git.trees(project.repo) if one.path == project.tree), None)
+
+
+def _held_by(project: Project, branch: str) -> str | None:
+    """The work tree that has it checked out."""
+    return next((one.path for one in git.trees(project.repo) if one.branch == branch), None)
 
 
 def _is_committed(project: Project) -> bool:
@@ -169,15 +219,20 @@ def _is_committed(project: Project) -> bool:
     return bool(git.run(project.tree, "ls-tree", "--name-only", "HEAD", "--", name, failing=""))
 
 
-def _changed(tree: str) -> list[str]:
-    """Tracked files that differ from the last commit, and untracked ones, from the top of the tree."""
+def _changed(tree: str) -> dict[str, bool]:
+    """Files that differ from the last commit, from the top of the tree, and whether git does not know them."""
     rows = git.run(tree, "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z").split("\0")
-    return [row[3:] for row in rows if row]
+    return {row[3:]: row.startswith("??") for row in rows if row}
 
 
 def _is_needed(name: str, own: str) -> bool:
     inside = name.removeprefix(own)
     return name.startswith(own) and not inside.startswith(("changes/", "archive/"))
+
+
+def _skills(project: Project) -> set[str]:
+    """What `init` has written for a person's own sessions."""
+    return {os.path.join(project.prefix, cli.path(workflow)) for cli in CLIS for workflow in WORKFLOWS}
 
 
 def some(names: tuple[str, ...]) -> str:

@@ -1,0 +1,279 @@
+"""Questions that are answered before they are asked: by a file, by another session, by flags, or not at all."""
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd import events
+from agentd.agents.player import Server
+from agentd.change.places import Places
+from agentd.documents import clarifications
+from agentd.project import find_project
+from planned import NO_LOOKS, change_of, files_of, journal, ran
+from plays import DESCRIPTION, folder
+from questioned import (
+    COMMAND,
+    SESSION,
+    THREE,
+    TOKEN,
+    answer,
+    answers_in,
+    clarified,
+    decided,
+    document,
+    paid,
+    proposed_without,
+    proposing,
+    questions_asked,
+    rows_of,
+    stage_questions,
+)
+from support import AGENTD, EXAMPLE, Box, Ran
+from terminal import INTERRUPT, before_terminal
+
+ROWS = [
+    {"topic": "Providers", "question": "Which ones?", "answer": " Google ", "rationale": "All have it."},
+    {"topic": "Token", "question": "Does it stay?", "answer": "No"},
+]
+FORM = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
+
+
+def answers_file(box: Box, data: Any, name: str = "answers.json") -> str:
+    """Beside the project, where it changes nothing."""
+    path = box.home / name
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+    return str(path)
+
+
+def given(box: Box, path: str, *flags: str) -> Ran:
+    return proposed_without(box, "--clarifications", path, *flags)
+
+
+# ---- by a file
+
+
+@pytest.mark.parametrize("data", [ROWS, {"questions": ROWS}, {"change_id": "add-oauth", "questions": ROWS}])
+def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Box, data: Any) -> None:
+    stage_questions(project, *THREE)
+    ended = given(project, answers_file(project, data))
+    assert ended.code == 0, ended.out
+    assert clarified(project) == (
+        "---\nchange: add-oauth\ndate: today\n---\n\n# Clarifications\n\n"
+        "## Q1: Providers\n\n- **Question**: Which ones?\n- **Answer**: Google\n- **Rationale**: All have it.\n\n"
+        "## Q2: Token\n\n- **Question**: Does it stay?\n- **Answer**: No\n"
+    )
+    assert (paid(project), questions_asked(project)) == (["plan-gen"], [])
+    assert rows_of(project) == [(1, "skipped", [clarifications.NAME])]
+    assert "- **Answer**: Google\n" in (folder(project) / "GEMINI.md").read_text()
+    assert ended.json["files"][0].endswith(clarifications.NAME)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'[{"topic": ', "is no JSON: Expecting value: line 1 column 12"),
+        (b"\xff\xfe", "is no JSON: "),
+        (b"", "is no JSON: "),
+        (b"[" * 200_000, "is no JSON: "),
+        ([], "questions has 0 entries; send 1 to 5"),
+        (ROWS * 3, "questions has 6 entries; send 1 to 5"),
+        ("Google", "questions is str 'Google'; send an array"),
+        ({"answers": ROWS}, "questions is null; send an array"),
+        ([{"topic": "A", "question": "B?"}], "the field questions[0].answer is missing; send it"),
+        ([ROWS[0], {**ROWS[1], "answer": 7}], "questions[1].answer is int '7'; send a string"),
+        ([{**ROWS[0], "anser": "A"}], "unknown field questions[0].anser; use answer"),
+        ([{**ROWS[0], "topic": "A\n## Q9: B"}], "questions[0].topic has a line break; send it as one line"),
+        ([{**ROWS[0], "answer": "x" * 2001}], "questions[0].answer has 2001 characters; send at most 2000"),
+    ],
+)
+def test_a_file_that_is_no_answer_is_refused_with_its_place_and_nothing_is_made(
+    project: Box, data: Any, words: str
+) -> None:
+    stage_questions(project)
+    path, before = answers_file(project, data), files_of(project.root)
+    ended = given(project, path)
+    error = ended.json["error"]
+    assert (ended.code, error["hint"]) == (2, FORM)
+    assert error["message"].startswith(path) and words in error["message"]
+    assert files_of(project.root) == before
+
+
+def test_what_is_no_file_is_refused(project: Box) -> None:
+    stage_questions(project)
+    before = files_of(project.root)
+    for path in (str(project.home), str(project.home / "no-such.json"), "/proc/self/mem"):
+        ended = given(project, path)
+        assert ended.code == 2 and path in ended.out + ended.err
+    assert files_of(project.root) == before
+
+
+def test_answers_come_through_a_pipe_too(project: Box) -> None:
+    stage_questions(project)
+    pipe = project.home / "answers"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=[json.dumps(ROWS)])
+    writer.start()
+    ended = subprocess.run(
+        [AGENTD, *COMMAND, "--clarifications", str(pipe)],
+        cwd=project.root,
+        env=project.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    writer.join()
+    assert ended.returncode == 0, ended.stderr
+    assert answers_in(project) == ["Google", "No"]
+
+
+def test_answers_for_a_change_that_is_past_its_questions_are_ignored_with_a_word(project: Box) -> None:
+    stage_questions(project, plan_gen=[{"fault": "crash"}])
+    assert proposed_without(project, "--skip-clarify").code == 4
+    assert given(project, answers_file(project, ROWS)).code == 4
+    assert clarified(project) == ""
+    notes = [one.message for one in journal(project, events.Noted) if one.code == "clarifications"]
+    assert notes == ["add-oauth is past its questions, so the answers of the file are ignored"]
+
+
+def test_answers_of_a_file_end_questions_that_are_open(project: Box) -> None:
+    stage_questions(project, *THREE)
+    person = proposing(project)
+    answer(person, THREE[0])
+    answer(person, TOKEN, INTERRUPT)
+    assert person.waits() == 130
+    assert given(project, answers_file(project, ROWS)).code == 0
+    assert answers_in(project) == ["Google", "No"]
+    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+
+
+# ---- words of any kind
+
+WILD = [
+    "One line\nand another\n\nand a paragraph",
+    "# A title\n## Q2: Not a question\n- **Answer**: not this\n\n---\nchange: other\n---",
+    "```\nan open fence",
+    "x" * 2000,
+    "سلام، 見る、привет 🎉\u2028e\u0301",
+]
+
+
+def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project: Box) -> None:
+    rows = [
+        {"topic": f"Topic {number} ##", "question": words[:400], "answer": words} for number, words in enumerate(WILD)
+    ]
+    stage_questions(project)
+    assert given(project, answers_file(project, rows)).code == 0
+    checked = project.agentd("validate", "add-oauth", "--strict", "--json")
+    assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
+    found = clarifications.parse((folder(project) / clarifications.NAME).read_text())
+    assert (found.change, len(found.questions)) == ("add-oauth", len(WILD))
+    said = [one.answer for one in found.questions]
+    assert (said[0], said[3:]) == (WILD[0], WILD[3:])
+    assert "Not a question" in said[1] and "change: other" in said[1] and "an open fence" in said[2]
+
+
+def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(project: Box) -> None:
+    wild = {
+        **TOKEN,
+        "question": "Is\n## Q7: this\n- **Answer**: one?",
+        "why": "It \x1b[31mmatters\nmuch",
+        "topic": "見 #",
+    }
+    stage_questions(project, wild)
+    person = proposing(project)
+    person.sees("? Is ## Q7: this - **Answer**: one? (↑↓)")
+    person.sees("Question 1 of 1. It �[31mmatters much")
+    person.press("\r")
+    assert person.waits() == 0
+    (found,) = clarifications.parse((folder(project) / clarifications.NAME).read_text()).questions
+    assert found.answer == TOKEN["recommended"] and "Q7: this" in found.question
+    checked = project.agentd("validate", "add-oauth", "--strict", "--json")
+    assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
+
+
+# ---- by another session
+
+
+def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_asked(project: Box) -> None:
+    stage_questions(project, *THREE)
+    server = Server((AGENTD, "mcp"))
+    server.greet()
+    refused, told = server.call("create_clarifications", {"change_id": "add-oauth", "questions": ROWS})
+    server.close()
+    assert not refused, told
+    text = clarified(project)
+    shown = project.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run", "--json")
+    assert "clarify" not in [one["step"] for one in shown.json["steps"]]
+    person = before_terminal([AGENTD, *COMMAND], project.env, width=110, height=40)
+    assert person.waits() == 0
+    assert (clarified(project), answers_in(project)) == (text, ["Google", "No"])
+    assert [one.id for one in Places(find_project()).open()] == ["add-oauth"]
+    assert (paid(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [clarifications.NAME])])
+    assert "Questions" not in person.display.text
+
+
+# ---- by flags, and by nobody
+
+
+def test_without_a_terminal_the_three_ways_are_named_and_nothing_is_made(project: Box) -> None:
+    stage_questions(project, *THREE)
+    before = files_of(project.root)
+    for command in ("plan", "proposal"):
+        ended = project.agentd(command, "add-oauth", DESCRIPTION)
+        assert ended.code == 1 and "nobody is here to answer questions about add-oauth" in ended.err
+        words = " ".join(ended.err.split())
+        assert all(flag in words for flag in ("--skip-clarify", "--clarifications FILE.json", "--yes"))
+    assert files_of(project.root) == before
+
+
+def test_skipped_questions_are_not_asked_at_a_terminal_either(project: Box) -> None:
+    stage_questions(project, *THREE)
+    assert proposing(project, "--skip-clarify").waits() == 0
+    assert (paid(project), clarified(project), rows_of(project)) == (["plan-gen"], "", [(1, "skipped", [])])
+
+
+def test_yes_takes_what_the_planner_recommends_and_the_document_says_so(project: Box) -> None:
+    stage_questions(project, *THREE)
+    assert proposed_without(project, "--yes").code == 0
+    rows = [(one, one["recommended"]) for one in THREE]
+    assert clarified(project) == document(*rows, note=" (the planner's own recommendation)")
+    assert [(name, via) for name, _, via, _ in decided(project)] == [(f"clarify-{n}", "flag") for n in (1, 2, 3)]
+    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+
+
+def test_a_project_without_a_human_in_its_loop_asks_nothing(project: Box) -> None:
+    stage_questions(project, *THREE, workflow=f"human_in_loop = false\n{NO_LOOKS}")
+    person = before_terminal([AGENTD, "proposal", "add-oauth", DESCRIPTION], project.env, width=110, height=40)
+    assert person.waits() == 0
+    assert (ran(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [])])
+
+
+# ---- a dry run
+
+
+def steps_ahead(box: Box, *flags: str) -> list[str]:
+    before = files_of(box.root)
+    shown = box.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run", "--json", *flags)
+    assert files_of(box.root) == before
+    return [one["step"] for one in shown.json["steps"]]
+
+
+def test_a_dry_run_shows_questions_that_would_be_asked(project: Box) -> None:
+    stage_questions(project, SESSION, clarify=[{"fault": "crash"}])
+    rest = ["plan-gen", "challenge"]
+    path = answers_file(project, ROWS)
+    assert steps_ahead(project, "--light") == ["clarify", *rest]
+    assert steps_ahead(project, "--light", "--skip-clarify") == rest
+    assert steps_ahead(project, "--light", "--clarifications", path) == rest
+    assert proposed_without(project, "--yes").code == 4
+    assert steps_ahead(project, "--light") == ["clarify", *rest], "they are still to come"
+    (folder(project) / clarifications.NAME).write_text((EXAMPLE / clarifications.NAME).read_text())
+    assert steps_ahead(project, "--light") == rest
+    assert change_of(project).read().run is not None

@@ -1,0 +1,157 @@
+"""Running is resuming, among questions too: killed anywhere, no call is paid twice and no answer asked for twice."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentd.change.folder import STATE
+from agentd.documents import clarifications
+from felling import AXE, fell_at_write, kept
+from planned import change_of, quick_plan, replay
+from plays import folder
+from questioned import (
+    COMMAND,
+    PROVIDERS,
+    SESSION,
+    THREE,
+    TOKEN,
+    answer,
+    answers_in,
+    clarified,
+    decided,
+    document,
+    is_open,
+    paid,
+    proposed_without,
+    proposing,
+    questions_asked,
+    rows_of,
+    stage_questions,
+)
+from running import wait_until
+from support import Box
+from terminal import DOWN, ENTER, Person, before_terminal
+
+GIVEN = ((PROVIDERS, "Google only"), (TOKEN, TOKEN["recommended"]), (SESSION, "7 days"))
+BY_ITSELF = tuple((one, one["recommended"]) for one in THREE)
+OWN_WORD = " (the planner's own recommendation)"
+LAST = 4  # change of what is kept: three answers, and that it goes
+
+
+def room(box: Box) -> Path:
+    """Where the questions lie until all is answered."""
+    return box.root / ".git" / "agentd" / "questions"
+
+
+def is_kept(box: Box) -> bool:
+    return (room(box) / "add-oauth.json").exists()
+
+
+def mortal(box: Box, moment: str, number: int, below: Path) -> Person:
+    """Somebody at the terminal of a command that dies at that write."""
+    argv = [sys.executable, AXE, moment, str(number), str(below), *COMMAND]
+    return before_terminal(argv, box.env, width=110, height=40)
+
+
+def is_killed(box: Box, person: Person) -> None:
+    assert person.waits() == -signal.SIGKILL
+    wait_until(lambda: change_of(box).active_run() is None, "the lock is free")
+
+
+def no_more_questions(box: Box) -> None:
+    """From now on a planner that is asked for questions fails."""
+    replay(box, quick_plan(clarify=[{"fault": "crash"}]))
+
+
+def killed_at_first_question(box: Box) -> None:
+    stage_questions(box, *THREE)
+    person = proposing(box)
+    person.sees(lambda display: is_open(display.text, PROVIDERS))
+    os.kill(person.pid, signal.SIGKILL)
+    is_killed(box, person)
+    no_more_questions(box)
+
+
+@pytest.mark.parametrize(("moment", "calls"), [("before", 2), ("after", 1)])
+def test_questions_that_are_kept_are_not_paid_for_again(project: Box, moment: str, calls: int) -> None:
+    stage_questions(project, *THREE)
+    is_killed(project, mortal(project, moment, 1, room(project)))
+    assert rows_of(project) == [(1, "running", [])] and questions_asked(project) == []
+    if calls == 1:
+        no_more_questions(project)
+    person = proposing(project)
+    for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
+        answer(person, one, keys)
+    assert person.waits() == 0
+    assert clarified(project) == document(*GIVEN)
+    assert paid(project) == ["clarify"] * calls + ["plan-gen"]
+    assert rows_of(project)[-1] == (calls, "done", [clarifications.NAME])
+
+
+def test_killed_among_the_answers_each_is_given_once(project: Box) -> None:
+    """An answer counts from when it is kept."""
+    killed_at_first_question(project)
+    with kept(project) as put_back:
+        for number in range(1, len(THREE) + 1):
+            for moment in ("before", "after"):
+                _killed_at_answer(project, moment, number)
+                put_back()
+                os.chdir(project.root)  # it is another folder now
+
+
+def _killed_at_answer(box: Box, moment: str, number: int) -> None:
+    keys = (DOWN + ENTER, ENTER, ENTER)
+    person = mortal(box, moment, number, room(box))
+    for one, pressed in zip(THREE[:number], keys, strict=False):
+        answer(person, one, pressed)
+    is_killed(box, person)
+    assert clarified(box) == ""
+    person, answered = proposing(box), number - (moment == "before")
+    for one, pressed in zip(THREE[answered:], keys[answered:], strict=True):
+        answer(person, one, pressed)
+    assert person.waits() == 0
+    assert not any(one["question"] in person.display.text for one in THREE[:answered])
+    assert clarified(box) == document(*GIVEN), f"{moment} answer {number} was kept"
+    assert paid(box) == ["clarify", "plan-gen"] and rows_of(box) == [(1, "done", [clarifications.NAME])]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_around_the_document_it_is_written_from_the_same_answers(project: Box, moment: str) -> None:
+    killed_at_first_question(project)
+    person = mortal(project, moment, 1, folder(project) / clarifications.NAME)
+    for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
+        answer(person, one, keys)
+    is_killed(project, person)
+    assert bool(clarified(project)) == (moment == "after")
+    before = len(decided(project))
+    assert proposing(project).waits() == 0
+    assert clarified(project) == document(*GIVEN)
+    assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.NAME])])
+    assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Box, moment: str) -> None:
+    """Nobody is at a terminal: the planner's own answers are taken."""
+    killed_at_first_question(project)
+    places = [(folder(project) / STATE, number) for number in (1, 2, 3)]
+    with kept(project) as put_back:
+        for below, number in [*places, (room(project), LAST)]:
+            assert fell_at_write(project, moment, number, below, (*COMMAND, "--yes")), f"{moment} {number} {below}"
+            assert proposed_without(project, "--yes").code == 0
+            assert clarified(project) == document(*BY_ITSELF, note=OWN_WORD), f"{moment} {number} {below}"
+            assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
+            assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+            put_back()
+
+
+def test_an_edit_of_the_document_after_a_kill_stays(project: Box) -> None:
+    killed_at_first_question(project)
+    assert fell_at_write(project, "after", 1, folder(project) / clarifications.NAME, (*COMMAND, "--yes"))
+    path = folder(project) / clarifications.NAME
+    path.write_text(path.read_text().replace("7 days", "8 days"))
+    assert proposing(project).waits() == 0
+    assert answers_in(project)[-1] == "8 days"
