@@ -13,13 +13,17 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from agentd.calls import attempts
+from agentd.calls.run import Run
+from agentd.calls.work import Work
 from agentd.change import entry
 from agentd.config.model import Kind
 from agentd.errors import AgentdError
 from agentd.project import find_project
+from agentd.tools.table import Stage
 from asked import ask_case
 from loopback import clis
 from loopback.claude_api import ClaudeApi
@@ -35,7 +39,7 @@ from support import AGENTD, Box
 from working import at_work, challenging, planning, settle
 
 LIMIT = 0.5
-STEPS = {"planning": "proposal-gen", "judging": "challenge"}  # whose prompt is sent
+STEPS = {"asking": "clarify", "planning": "proposal-gen", "judging": "challenge"}  # whose prompt is sent
 SERVER = {"command": AGENTD, "args": ["mcp"]}  # as `agentd init` registers it for a person's own sessions
 ROLES = "".join(f'{role} = "{{name}}"\n' for role in ("planner", "challenger", "implementer", "reviewer"))
 SETTINGS = f"""schema_version = 1
@@ -96,6 +100,11 @@ CLIS = (
 )
 
 
+def asking(run: Run, **other: Any) -> Work:
+    """The planner is to ask what it must know."""
+    return planning(run, step="clarify", stage=Stage.CLARIFY, may_edit=lambda path: False, **other)
+
+
 def asked_first(scenario: Scenario) -> int:
     assert scenario.asked, "it asked the model nothing"
     return scenario.asked[0].size
@@ -118,7 +127,7 @@ def ours(cli: Cli, model: Model, box: Box, step: str, prompt: str) -> int:
     settle(box, SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
     change = entry.create(find_project(), f"a-{step}", "Let people sign in")
     with at_work(change) as run, contextlib.suppress(AgentdError):
-        make = planning if step == "planning" else challenging
+        make = {"asking": asking, "planning": planning, "judging": challenging}[step]
         attempts.perform(run, make(run, prompt=prompt, effect=None))
     return asked_first(scenario)
 

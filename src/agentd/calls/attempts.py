@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from agentd import clock, events
 from agentd.agents import causes
@@ -55,9 +57,14 @@ def finish(
     outputs: Mapping[str, str],
     message: str = "",
     also: Callable[[State], State] = lambda old: old,
+    **more: Any,
 ) -> None:
-    """The step's result is on disk: say so in STATE.yaml, and what follows from it as one with that."""
-    run.update(lambda old: also(old.with_step(_row(work, done.attempt, StepStatus.DONE, outputs))))
+    """The step's result is on disk: say so in STATE.yaml, and what follows from it as one with that.
+
+    `more` stands in the step's row beside what every row has.
+    """
+    row = replace(_row(work, done.attempt, StepStatus.DONE, outputs), extra=more)
+    run.update(lambda old: also(old.with_step(row)))
     names = work.names(done.attempt)
     ended = events.StepFinished(
         **names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs, message=message

@@ -17,10 +17,12 @@ from agentd.errors import AgentdError, Bug, Interrupted, SetupError, UsageError
 COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
     "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
+    "impl": ("impl", "Implement a planned change: code, proved by checks, reviewed by another agent."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
     "cost": ("cost", "Show what the changes have cost."),
     "validate": ("validate", "Check the documents of a change against the rules."),
+    "trace": ("trace", "Show which task, file and test carries each requirement."),
     "view": ("view_command", "Read the last verdict on a change, or its plan."),
     "log": ("log", "Show what happened to a change, and what its agents said."),
     "wait": ("wait", "Wait for the run of a change to end, or to need a decision."),
@@ -38,11 +40,14 @@ PHASES = {
     "proposal": ("proposal", "Write proposal, specs and tasks."),
     "challenge": ("challenge", "Let the challenger judge the plan."),
     "reproposal": ("reproposal", "Let the planner answer the findings."),
+    "implement": ("implement", "Write the code."),
+    "review": ("review", "Run the checks and let the reviewer judge the code."),
+    "resolve-reviews": ("resolve_reviews", "Let the implementer answer the findings."),
 }
 _ALL = {**COMMANDS, **PHASES}
 
 # words of older versions, read but not listed
-ALIASES = {"validate-proposal": "validate", "plan-change": "plan"}
+ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change": "impl"}
 
 
 class LazyGroup(click.Group):

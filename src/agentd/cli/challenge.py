@@ -1,8 +1,8 @@
 """`agentd challenge`: the verdict on a plan that is there, for scripts."""
 
 from agentd.change import entry
-from agentd.cli import planning
 from agentd.cli.options import Options, run_options
+from agentd.cli.running import run
 from agentd.project import find_project
 from agentd.workflows import plan
 
@@ -13,4 +13,4 @@ def command(change_id: str, options: Options) -> int:
 
     A plan that was judged as it is now is not judged again.
     """
-    return planning.run(entry.open_change(find_project(), change_id), options, plan.judge)
+    return run(entry.open_change(find_project(), change_id), options, plan.judge)

@@ -1,4 +1,4 @@
-"""A person's decision by flag: `plan --accept`, `--reject` and `--send-back`, each with its reason."""
+"""A person's decision by flag: `--accept`, `--send-back` and their kind, each with its reason."""
 
 import time
 from collections.abc import Callable
@@ -7,11 +7,12 @@ from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox
-from agentd.cli import planning
+from agentd.cli import running
 from agentd.cli.options import Options
 from agentd.errors import AnswerIsNo, UsageError
 from agentd.project import find_project
-from agentd.workflows import plan
+from agentd.terms import Workflow
+from agentd.workflows import impl, plan
 
 _PATIENCE = 10.0  # seconds; a run that waits for a decision looks several times in one
 
@@ -34,8 +35,12 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     by = f"person:{git.user_name(change.tree)}"
     if change.active_run() and (asked := Inbox(change).asked()):
         _hand_over(change, Decision(str(asked.get("id")), answer, reason, by, change.hashes()))
-        return planning.tell(change, options, code=0)
-    return planning.run(change, options, lambda desk, _: plan.decide(desk, answer, reason, by), code=0)
+        return running.tell(change, options, code=0)
+    workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
+    decided = plan.decide if workflow is Workflow.PLAN else impl.decide
+    return running.run(
+        change, options, lambda desk, _: decided(desk, answer, reason, by), workflow, told=lambda: ("", 0)
+    )
 
 
 def _hand_over(change: Change, decision: Decision) -> None:

@@ -13,8 +13,8 @@ from agentd.project import Project
 from agentd.steps import facts
 from agentd.terms import Lane, Phase, StepStatus
 from agentd.workflows import opening
-from agentd.workflows.clarifying import is_clear
-from agentd.workflows.forecast import Forecast, forecast
+from agentd.workflows.clarifying import is_clear, is_due
+from agentd.workflows.forecast import Forecast, of_plan
 from agentd.workflows.verdict import challenges, is_answering
 
 
@@ -24,23 +24,32 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     there = runs.there(change) if change else project
     in_force = config.load(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
-    if change is None and not is_clear(options.wishes, in_force, project.changes_in(project.tree) / opened.id):
-        state = state.with_step(Step("clarify", 1, 1, 1, StepStatus.RUNNING, {}, clock.now()))  # as while it asks
+    if is_due(state):  # as while it asks, or after it need not
+        folder = change.folder if change else project.changes_in(project.tree) / opened.id
+        status = StepStatus.SKIPPED if is_clear(options.wishes, in_force, folder) else StepStatus.RUNNING
+        state = state.with_step(Step("clarify", 1, 1, 1, status, {}, clock.now()))
     found = facts.read(change) if change else None
     round_ = len(challenges(change)) + 1 if change else 1
     message = opening.settled(change, options.rechallenge) if change else None
     asked = change is not None and is_answering(change) and not options.rechallenge
     if options.rechallenge and not message:
         state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
-    steps = [] if message else forecast(there, in_force, state, found, round_, asked)
+    steps = [] if message else of_plan(there, in_force, state, found, round_, asked)
+    is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
+    return tell(options, opened.id, state, steps, message or "", is_known)
+
+
+def tell(
+    options: Options, change_id: str, state: State, steps: list[Forecast], message: str = "", specs_known: bool = True
+) -> int:
     data = {
-        "change_id": opened.id,
+        "change_id": change_id,
         "phase": str(state.phase),
-        "message": message or "",
+        "message": message,
         "steps": [_row(one) for one in steps],
         "cost": round(sum(one.expected.cost or 0.0 for one in steps), 6),
         "steps_without_price": sum(one.expected.cost is None for one in steps),
-        "specs_known": state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL,
+        "specs_known": specs_known,
     }
     return output.show(options.command, options.as_json, data, lambda: _text(data, steps))
 

@@ -107,6 +107,9 @@ class Options:
     git_setup: str | None = None
     allow_dirty: bool = False
     detach: bool = False
+    tasks: str = ""
+    review: bool = False
+    known_failures: str = ""
 
     @property
     def wishes(self) -> Wishes:
@@ -118,6 +121,9 @@ class Options:
             new_session=self.new_session,
             rechallenge=self.rechallenge,
             rounds=self.rounds,
+            tasks=tuple(self.tasks.split(",")) if self.tasks else (),
+            review=self.review,
+            known_failures=self.known_failures,
         )
 
     def again(self, change_id: str) -> str:
@@ -133,13 +139,19 @@ class Options:
             "--skip-clarify": self.skip_clarify,
             "--new-session": self.new_session,
             "--rechallenge": self.rechallenge,
+            "--review": self.review,
             "--trust": self.trusting,
             "--yes": self.yes,
             "--json": self.as_json,
         }
-        answered = ["--clarifications", self.clarifications] if self.clarifications else []
+        values = {
+            "--clarifications": self.clarifications,
+            "--tasks": self.tasks,
+            "--known-failures": self.known_failures,
+        }
+        given = [word for flag, value in values.items() if value for word in (flag, value)]
         chosen = [flag for flag, is_set in flags.items() if is_set]
-        return [*settings, self.command, change_id, *self._limits, *answered, *chosen]
+        return [*settings, self.command, change_id, *self._limits, *given, *chosen]
 
     @property
     def _limits(self) -> list[str]:

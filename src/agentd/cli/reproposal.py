@@ -1,8 +1,8 @@
 """`agentd reproposal`: the planner's answers to the findings, for scripts."""
 
 from agentd.change import entry
-from agentd.cli import planning
 from agentd.cli.options import Options, run_options
+from agentd.cli.running import run
 from agentd.project import find_project
 from agentd.workflows import plan
 
@@ -12,4 +12,4 @@ def command(change_id: str, options: Options) -> int:
     """Let the planner answer the open findings of the change ID. Exit code 0 when that is done."""
     change = entry.open_change(find_project(), change_id)
     message = f"The findings are answered; agentd challenge {change_id} judges the answers"
-    return planning.run(change, options, plan.repropose, message)
+    return run(change, options, plan.repropose, told=lambda: (message, None))

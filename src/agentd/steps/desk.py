@@ -45,7 +45,7 @@ class Desk:
     @property
     def round(self) -> int:
         """The maker's work and the verdict on it are one round: the one that comes after the last challenge."""
-        return 1 + sum(record.kind == "challenge" for record in self.change.records())
+        return 1 + len(self.change.records("challenge"))
 
     def path(self, name: str) -> str:
         """A document of the change, from the project's root."""

@@ -1,4 +1,4 @@
-"""What a person changed in CHALLENGE.md goes into its record: findings closed, regraded or added.
+"""What a person changed in CHALLENGE.md or REVIEW.md goes into its record: findings closed, regraded or added.
 
 It moves no phase, and the verdict is the judge's: accepting is a decision of its own.
 """
@@ -12,28 +12,30 @@ from agentd.documents.records import Edit, Record
 from agentd.documents.standing import standing
 from agentd.documents.text import BadDocument, decode
 from agentd.steps import recording
+from agentd.steps.bench import BY_KIND, Bench
 from agentd.steps.desk import Desk
 
 
 def take_up(desk: Desk, record: Record) -> Record:
     """The record with what is new in the document; the document is rendered again from it."""
-    path = desk.change.folder / recording.CHALLENGE
+    bench = BY_KIND[record.kind]
+    path = desk.change.folder / bench.page
     if not path.is_file():
         return record
     try:
-        text = decode(files.read(path), recording.CHALLENGE)
+        text = decode(files.read(path), bench.page)
     except BadDocument as error:
-        _warn(desk, f"{recording.CHALLENGE} cannot be read, so nothing is taken from it: {error.message}")
+        _warn(desk, f"{bench.page} cannot be read, so nothing is taken from it: {error.message}")
         return record
-    of = shown(desk)
+    of = shown(desk, bench)
     if text == recording.page(desk, record) or (of and of.round != record.round):
         return record
-    found = review_edits.read(text, record, recording.CHALLENGE)
+    found = review_edits.read(text, record, bench.page)
     for fault in found.faults:
-        _warn(desk, f"{recording.CHALLENGE}:{fault.line}: {fault.message}")
+        _warn(desk, f"{bench.page}:{fault.line}: {fault.message}")
     if found.verdict:
-        words = f"the verdict in {recording.CHALLENGE} was edited, which decides nothing"
-        _warn(desk, f'{words}: agentd plan {desk.change.id} --accept "REASON" does')
+        words = f"the verdict in {bench.page} was edited, which decides nothing"
+        _warn(desk, f'{words}: agentd {bench.command} {desk.change.id} --accept "REASON" does')
     by, at = f"person:{git.user_name(desk.change.tree)}", clock.now()
     first = next_id(desk)
     made = [one.edit(by, at) for one in found.changes]
@@ -43,15 +45,15 @@ def take_up(desk: Desk, record: Record) -> Record:
     return record  # other words may be edited freely
 
 
-def shown(desk: Desk) -> Record | None:
-    """The record that CHALLENGE.md was rendered from, by its own word."""
+def shown(desk: Desk, bench: Bench) -> Record | None:
+    """The record that the document was rendered from, by its own word."""
     try:
-        text = files.read(desk.change.folder / recording.CHALLENGE).decode("utf-8", "replace")
+        text = files.read(desk.change.folder / bench.page).decode("utf-8", "replace")
     except (OSError, files.CannotRead):
         return None
-    named = re.search(r"^record: reviews/challenge-(\d{1,9})\.yaml$", text[:2000], re.MULTILINE)
+    named = re.search(rf"^record: reviews/{bench.kind}-(\d{{1,9}})\.yaml$", text[:2000], re.MULTILINE)
     number = int(named[1]) if named else 0
-    return next((one for one in desk.change.records() if (one.kind, one.round) == ("challenge", number)), None)
+    return next((one for one in desk.change.records(bench.kind) if one.round == number), None)
 
 
 def write(desk: Desk, record: Record, made: list[Edit]) -> Record:

@@ -1,4 +1,4 @@
-"""A judge's verdict becomes the record of its round, and from that CHALLENGE.md, a block and a transition.
+"""A judge's verdict becomes the record of its round, and from that CHALLENGE.md or REVIEW.md and a transition.
 
 The record is written first and once. What is made of it can be made again, so a run that was killed in between
 is finished by the next one.
@@ -13,11 +13,10 @@ from agentd.documents import blocks, records, review
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import open_counts, standing
 from agentd.documents.text import decode
+from agentd.steps import ticking
+from agentd.steps.bench import BY_KIND, PLAN, Bench
 from agentd.steps.desk import Desk
-from agentd.terms import ChallengeVerdict, Role, StepStatus
-
-CHALLENGE = "CHALLENGE.md"
-STEP = "challenge"
+from agentd.terms import ReviewVerdict, StepStatus
 
 
 def keep(desk: Desk, record: Record) -> str:
@@ -29,25 +28,29 @@ def keep(desk: Desk, record: Record) -> str:
 
 def left_over(desk: Desk) -> Record | None:
     """The record of a round whose verdict has not moved the change: the run that wrote it was killed."""
-    challenges = [record for record in desk.change.records() if record.kind == STEP]
-    moved = sum(one.event.startswith(f"{STEP}-") for one in desk.change.read().history)
-    return challenges[-1] if len(challenges) > moved else None
+    for bench in BY_KIND.values():
+        found = desk.change.records(bench.kind)
+        if len(found) > sum(one.event.startswith(f"{bench.kind}-") for one in desk.change.read().history):
+            return found[-1]
+    return None
 
 
 def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> None:
     """All that follows from the record; doing it twice changes nothing."""
-    name = _name(record)
+    name, step = _name(record), record.kind
     render(desk, record)
-    with desk.change.writing(desk.run.token):
+    if step == PLAN.kind:
         _append_block(desk, record)
+    elif record.verdict == ReviewVerdict.APPROVED:
+        ticking.tick(desk, record.judged["base"], record.judged["tree"])
     for finding in record.findings:
         desk.run.emit(_made(finding, record, attempt))
-    outputs = {one: files.digest(files.read(desk.change.folder / one)) for one in (name, CHALLENGE)}
-    row = Step(STEP, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
+    outputs = {one: files.digest(files.read(desk.change.folder / one)) for one in (name, BY_KIND[step].page)}
+    row = Step(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
     desk.run.update(partial(_moved, record, row, why(desk, record)))
     desk.run.emit(
         events.StepFinished(
-            step=STEP,
+            step=step,
             round=record.round,
             number=1,
             attempt=attempt,
@@ -61,16 +64,16 @@ def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> No
 
 def render(desk: Desk, record: Record) -> None:
     with desk.change.writing(desk.run.token):
-        files.write(desk.change.folder / CHALLENGE, page(desk, record).encode())
+        files.write(desk.change.folder / BY_KIND[record.kind].page, page(desk, record).encode())
 
 
 def page(desk: Desk, record: Record) -> str:
-    return review.render(record, same_vendor=_is_same_vendor(desk))
+    return review.render(record, same_vendor=_is_same_vendor(desk, BY_KIND[record.kind]))
 
 
 def why(desk: Desk, record: Record) -> str:
     """How findings stand after the round, over all rounds."""
-    counts = open_counts(standing(desk.change.records()))
+    counts = open_counts(standing(desk.change.records(record.kind)))
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
     return f"{words or 'nothing'} open ({_name(record)})"
 
@@ -79,20 +82,21 @@ def _moved(record: Record, row: Step, words: str, old: State) -> State:
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
-    event = machine.event_of(ChallengeVerdict(record.verdict))
+    event = machine.event_of(BY_KIND[record.kind].verdicts(record.verdict))
     return new.moved(event, by=record.by, why=words, at=record.at, hashes=record.judged)
 
 
 def _append_block(desk: Desk, record: Record) -> None:
     path = desk.change.folder / blocks.NAME
-    text = decode(files.read(path), blocks.NAME)
-    if not any(block.iteration == record.round for block in blocks.find(text)):
-        files.write(path, blocks.append(text, review.block_of(record)).encode())
+    with desk.change.writing(desk.run.token):
+        text = decode(files.read(path), blocks.NAME)
+        if not any(block.iteration == record.round for block in blocks.find(text)):
+            files.write(path, blocks.append(text, review.block_of(record)).encode())
 
 
 def _made(finding: Finding, record: Record, attempt: int) -> events.FindingMade:
     return events.FindingMade(
-        step=STEP,
+        step=record.kind,
         round=record.round,
         number=1,
         attempt=attempt,
@@ -106,8 +110,8 @@ def _made(finding: Finding, record: Record, attempt: int) -> events.FindingMade:
     )
 
 
-def _is_same_vendor(desk: Desk) -> bool:
-    maker, judge = (desk.config.agent_for(role) for role in (Role.PLANNER, Role.CHALLENGER))
+def _is_same_vendor(desk: Desk, bench: Bench) -> bool:
+    maker, judge = (desk.config.agent_for(role) for role in (bench.maker, bench.judge))
     is_vendor = maker.kind not in ("command", "scripted")  # of others only the name is known
     return maker.name == judge.name or (is_vendor and maker.kind == judge.kind)
 

@@ -10,13 +10,14 @@ from agentd.documents.records import Record
 from agentd.documents.standing import findings, standing
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused
+from agentd.tools.table import Stage
 
 ANSWERS = "answers.json"
 
 
 def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
-    records = change.records()
+    records = change.records("review" if binding.stage is Stage.IMPLEMENT else "challenge")
     all_findings = {one.id: one for one in standing(records)}
     open_ids = [id_ for id_, one in all_findings.items() if one.state.is_open]
     finding = all_findings.get(arguments["id"])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,13 +16,14 @@ from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage
 
 REPORT = "report.json"
+RUN = "run.json"  # what the step knows: base and tree, failed checks, the last id that is taken
 _PREFIX = {Stage.CHALLENGE: "C", Stage.REVIEW: "V"}
 
 
 def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     reported = _verdict(binding.stage, arguments["verdict"])
-    records = change.records()
+    records = change.records(binding.stage)
     earlier = {finding.id: finding for finding in standing(records)}
     words = _words(arguments.get("previous", ()), earlier)
     rows, again = told_apart(arguments["findings"], earlier)
@@ -103,6 +104,7 @@ def _state(finding: Finding, words: dict[str, dict[str, str]]) -> FindingState:
 def _findings(binding: Binding, rows: list[dict[str, Any]], earlier: Iterable[str]) -> list[Finding]:
     prefix = _PREFIX[binding.stage]
     used = [int(match[1]) for one in earlier if (match := re.fullmatch(rf"{prefix}(\d{{1,9}})", one))]
+    used.append(int((binding.run_data(RUN) or {}).get("last_id") or 0))  # agentd's own findings of this round
     read = reader(binding)
     found = []
     for number, row in enumerate(rows, max(used, default=0) + 1):
@@ -140,9 +142,10 @@ def _overruled(binding: Binding, reported: str) -> str | None:
     """What the run knows about failed checks, if the report would approve over it."""
     if binding.stage is not Stage.REVIEW or reported != "APPROVED":
         return None
-    failed = (binding.run_data("run.json") or {}).get("failed_checks") or []
-    if not failed:
-        return None
-    names = " and ".join(failed)
+    failed = (binding.run_data(RUN) or {}).get("failed_checks") or []
+    return overruled_by(failed) if failed else None
+
+
+def overruled_by(failed: Sequence[str]) -> str:
     word = "check" if len(failed) == 1 else "checks"
-    return f"The required {word} {names} failed, so the verdict is NEEDS_CHANGES."
+    return f"The required {word} {' and '.join(failed)} failed, so the verdict is NEEDS_CHANGES."

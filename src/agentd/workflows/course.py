@@ -1,11 +1,15 @@
-"""Which steps a plan takes, in which order, decided from STATE.yaml and what the proposal says (pure)."""
+"""Which steps a plan takes, in which order, decided from STATE.yaml and what the proposal says."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from agentd.change.folder import Change
 from agentd.change.state import State, Step
+from agentd.config import WorkflowSettings
+from agentd.steps import facts as facts_of
 from agentd.steps.facts import Facts
 from agentd.terms import Lane, Phase, StepStatus
+from agentd.workflows.verdict import challenges, is_answering
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,12 @@ def next_maker(state: State, looks: int, facts: Facts | None) -> Ahead | None:
     """The first that is not done. Makers are done by name and round, whatever became of their files."""
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
     return next((one for one in makers(state, looks, facts) if one.key not in ended), None)
+
+
+def of_plan(change: Change, settings: WorkflowSettings) -> list[Ahead]:
+    """The steps of a change as it is now."""
+    round_ = len(challenges(change)) + 1
+    return ahead(change.read(), settings.self_review_iterations, facts_of.read(change), round_, is_answering(change))
 
 
 def ahead(state: State, looks: int, facts: Facts | None, round_: int, is_answering: bool = False) -> list[Ahead]:

@@ -7,14 +7,15 @@ from typing import Any
 
 from agentd import clock
 from agentd.change.state import State
-from agentd.documents.records import Edit, Finding
+from agentd.documents.records import Edit, Finding, Record
 from agentd.documents.standing import ADDED, standing
 from agentd.errors import FormatInvalid, WrongPhase
 from agentd.machine import Event
 from agentd.steps import edits, form
+from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Phase, Severity
-from agentd.workflows.verdict import last_challenge
+from agentd.workflows.verdict import last
 
 _TITLE = 120  # characters of a reason that is a finding's title
 
@@ -29,9 +30,9 @@ def accept(desk: Desk, reason: str, by: str) -> None:
             f"agentd validate {desk.change.id} lists what is wrong",
         )
     at, waiting = clock.now(), desk.change.read().findings
-    left = [one for one in standing(desk.change.records()) if one.state.is_open]
-    if record := last_challenge(desk.change):
-        made = [Edit(one.id, ADDED, _told(one), one.by, at) for one in waiting]
+    left = [one for one in standing(desk.change.records(PLAN.kind)) if one.state.is_open]
+    if record := last(desk.change):
+        made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
         made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
         if made:
             edits.write(desk, record, made)
@@ -47,22 +48,27 @@ def reject(desk: Desk, reason: str, by: str) -> None:
 def send_back(desk: Desk, reason: str, by: str) -> None:
     """The reason is a finding that the planner must answer."""
     _check(desk, Event.SENT_BACK)
-    record = last_challenge(desk.change)
+    record = last(desk.change)
     if record is None:
         raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
+    if edit := added(desk, record, reason, by):
+        edits.write(desk, record, [edit])
+    _move(desk, Event.SENT_BACK, reason, by)
+
+
+def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
+    """The person's reason as a finding; None if it is one already: an earlier try was cut off."""
     title = " ".join(reason.split())[:_TITLE]
     if any((one.title, one.by, one.state) == (title, by, FindingState.OPEN) for one in standing([record])):
-        _move(desk, Event.SENT_BACK, reason, by)  # it was cut off between the finding and this
-        return
-    told = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
-    edits.write(desk, record, [Edit(f"P{edits.next_id(desk)}", ADDED, told, by, clock.now())])
-    _move(desk, Event.SENT_BACK, reason, by)
+        return None
+    what = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
+    return Edit(f"P{edits.next_id(desk)}", ADDED, what, by, clock.now())
 
 
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {"accept": accept, "reject": reject, "send-back": send_back}
 
 
-def _told(one: Finding) -> dict[str, Any]:
+def told(one: Finding) -> dict[str, Any]:
     return {name: getattr(one, name) for name in ("title", "what", "suggestion", "requirement")} | {
         "severity": str(one.severity)
     }

@@ -1,5 +1,6 @@
-"""What a plan would do from here on: its steps, who takes them, and about what they cost. Nothing is run."""
+"""What a command would do from here on: its steps, who takes them, and about what they cost. Nothing is run."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentd.change.state import State
@@ -11,6 +12,13 @@ from agentd.workflows import course, estimate
 from agentd.workflows.course import Ahead
 from agentd.workflows.estimate import Estimate
 
+_ROLES = {
+    "challenge": Role.CHALLENGER,
+    "implement": Role.IMPLEMENTER,
+    "resolve": Role.IMPLEMENTER,
+    "review": Role.REVIEWER,
+}
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -21,19 +29,26 @@ class Forecast:
     expected: Estimate
 
 
-def forecast(
+def of_plan(
     project: Project, config: Config, state: State, facts: Facts | None, round_: int, is_answering: bool
 ) -> list[Forecast]:
     """Steps of specs that no proposal names yet are not among them; of rounds to come, the next one is."""
-    looks = config.workflow.self_review_iterations
+    steps = course.ahead(state, config.workflow.self_review_iterations, facts, round_, is_answering)
+    is_drafting = state.phase is Phase.DRAFTING
+    left = [one for one in steps if is_drafting or one.kind in ("challenge", "reproposal")]
+    return forecast(project, config, state, left, facts.complexity if facts else Complexity.MEDIUM)
+
+
+def forecast(
+    project: Project, config: Config, state: State, steps: Iterable[Ahead], complexity: Complexity
+) -> list[Forecast]:
+    """Of those that are left and that an agent takes."""
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
-    complexity = facts.complexity if facts else Complexity.MEDIUM
     found = []
-    for one in course.ahead(state, looks, facts, round_, is_answering):
-        is_draft = one.kind not in ("challenge", "reproposal")
-        if one.key in ended or (is_draft and state.phase is not Phase.DRAFTING):
+    for one in steps:
+        if one.key in ended or one.kind == "checks":
             continue
-        role = Role.CHALLENGER if one.kind == "challenge" else Role.PLANNER
+        role = _ROLES.get(one.kind, Role.PLANNER)
         agent = config.agent_for(role)
         model = agent.model_for(complexity)
         name = model.model if model else None

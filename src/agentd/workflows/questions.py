@@ -1,7 +1,8 @@
-"""The question that follows a challenge, with the flag and the command for each answer."""
+"""The question that follows a verdict, with the flag and the command for each answer."""
 
 from agentd.change.folder import Change
 from agentd.documents.standing import open_counts
+from agentd.terms import CheckStatus
 from agentd.workflows.asking import Option, Question
 from agentd.workflows.verdict import challenges, left_open
 
@@ -9,8 +10,6 @@ _WHY = "Why?"
 
 
 def after_challenge(change: Change, recommended: str = "fix") -> Question:
-    counts = [f"{count} {severity}" for severity, count in open_counts(left_open(change)).items() if count]
-    what = " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]])) if counts else "nothing"
     start = f"agentd plan {change.id}"
     options = (
         Option("fix", "Fix and challenge again", "--rounds 1", f"{start} --rounds 1"),
@@ -18,6 +17,27 @@ def after_challenge(change: Change, recommended: str = "fix") -> Question:
         Option("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"', _WHY),
         Option("stop", "Stop here", "--rounds 0"),
     )
-    id_, text = f"after-challenge-{len(challenges(change))}", f"The challenge found {what}. What next?"
+    id_, text = f"after-challenge-{len(challenges(change))}", f"The challenge found {_found(change)}. What next?"
     others = (Option("reject", "Reject it", asks=_WHY), Option("send-back", "Send it back", asks=_WHY))
     return Question(id_, text, options, recommended, others)
+
+
+def after_review(change: Change) -> Question:
+    """Accepting is no way out of a failed required check."""
+    start = f"agentd impl {change.id}"
+    options = [
+        Option("fix", "Fix and review again", "--rounds 1", f"{start} --rounds 1"),
+        Option("view", "Look at it", None, f"agentd view {change.id}"),
+        Option("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"', _WHY),
+        Option("plan-wrong", "The plan is wrong", '--plan-wrong "REASON"', f'{start} --plan-wrong "REASON"', _WHY),
+        Option("stop", "Stop here", "--rounds 0"),
+    ]
+    if any(row.get("required") and row.get("status") != CheckStatus.PASSED for row in change.read().checks):
+        options = [one for one in options if one.id != "accept"]
+    number = len(change.records("review"))
+    return Question(f"after-review-{number}", f"The review found {_found(change)}. What next?", tuple(options), "fix")
+
+
+def _found(change: Change) -> str:
+    counts = [f"{count} {severity}" for severity, count in open_counts(left_open(change)).items() if count]
+    return " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]])) if counts else "nothing"

@@ -10,12 +10,20 @@ from agentd.documents.records import Finding
 from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
 from agentd.machine import Event
+from agentd.steps.bench import CODE
 from agentd.terms import Phase
 from agentd.workflows.asking import offered
-from agentd.workflows.questions import after_challenge
-from agentd.workflows.verdict import is_edited, is_judged, left_open
+from agentd.workflows.questions import after_challenge, after_review
+from agentd.workflows.verdict import is_edited, is_judged, last, left_open
 
-_DECIDED = {Event.ACCEPTED: "Accepted", Event.REJECTED: "Rejected", Event.SENT_BACK: "Sent back"}
+_DECIDED = {
+    Event.ACCEPTED: "Accepted",
+    Event.REJECTED: "Rejected",
+    Event.SENT_BACK: "Sent back",
+    Event.PLAN_WRONG: "Back to planning",
+}
+_OF_CODE = ("impl", "implement", "review", "resolve-reviews", "run")
+_LINES = {"APPROVED": "APPROVED - Ready for implementation!", "REJECTED": "REJECTED - Fundamental problems"}
 _FINDING = ("id", "severity", "title", "what", "suggestion", "requirement", "where", "verified", "by", "state")
 
 
@@ -48,7 +56,10 @@ def result(
             "list": [{name: _plain(getattr(one, name)) for name in _FINDING} for one in found],
         },
         "files": _files(change),
-        "git": {name: _plain(getattr(state.git, name)) for name in ("setup", "branch", "tree", "target")},
+        "git": {
+            **{name: _plain(getattr(state.git, name)) for name in ("setup", "branch", "tree", "target")},
+            "tree": change.project.tree_name(change.tree),  # it may have been moved
+        },
         **_spent(state, before),
         "session_id": state.session_id,
         "decision_needed": question,
@@ -59,40 +70,47 @@ def result(
 
 
 def exit_code(command: str, state: State) -> int:
-    """Yes or no: a proposal is generated, its findings are answered, a plan is approved."""
+    """Yes or no: a proposal is generated, its findings are answered, a plan or code is approved."""
     if command in ("proposal", "reproposal"):
         return int(state.phase is Phase.DRAFTING)
-    return int(state.phase in (Phase.DRAFTING, Phase.PROPOSED, Phase.REJECTED))
+    no = [Phase.DRAFTING, Phase.PROPOSED, Phase.REJECTED]
+    no += [Phase.CHALLENGED, Phase.IMPLEMENTING] if command in _OF_CODE else []
+    return int(state.phase in no)
 
 
 def verdict_line(verdict: str | None, found: list[Finding]) -> str:
-    if verdict == "APPROVED":
-        return "APPROVED - Ready for implementation!"
-    if verdict == "REJECTED":
-        return "REJECTED - Fundamental problems"
+    if verdict in _LINES:
+        return _LINES[verdict]
     counts = open_counts(found)
     words = ", ".join(f"{count} {severity.upper()}" for severity, count in counts.items() if count)
-    return f"NEEDS_REVISION - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
+    return f"{verdict} - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
 
 
 def _message(change: Change, state: State, found: list[Finding]) -> str:
-    last = state.history[-1] if state.history else None
-    if last and last.event in _DECIDED:
-        return f"{_DECIDED[last.event]} by {last.by.removeprefix('person:')}: {last.why}"
-    if state.phase is Phase.DRAFTING or last is None:
+    moved = state.history[-1] if state.history else None
+    if moved and moved.event in _DECIDED:
+        return f"{_DECIDED[moved.event]} by {moved.by.removeprefix('person:')}: {moved.why}"
+    if state.phase is Phase.DRAFTING or moved is None:
         return "The plan is not complete yet"
-    if last.event is Event.PLAN_GENERATED:
-        return f"Generated: {last.why.removesuffix(' generated and valid')}"
+    if moved.event is Event.PLAN_GENERATED:
+        return f"Generated: {moved.why.removesuffix(' generated and valid')}"
     if state.phase is Phase.PROPOSED and not is_judged(change):
         return "The plan has changed since its last challenge"
+    if moved.event is Event.REVIEW_APPROVED:
+        return "APPROVED - Complete, ready to archive!"
+    if moved.event is Event.IMPLEMENTATION_STARTED:
+        return "The code is not complete yet"
     return verdict_line(state.verdict, found)
 
 
 def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:
-    """What a person should decide after a challenge that asks for changes."""
-    if state.phase is not Phase.PROPOSED or not found or not is_judged(change):
+    """What a person should decide after a verdict that asks for changes."""
+    if state.phase is Phase.IMPLEMENTING and found and last(change, CODE):
+        question = after_review(change)
+    elif state.phase is Phase.PROPOSED and found and is_judged(change):
+        question = after_challenge(change)
+    else:
         return None
-    question = after_challenge(change)
     return {"id": question.id, "question": question.text, "options": offered(question)}
 
 

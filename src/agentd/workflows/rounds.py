@@ -21,7 +21,7 @@ from agentd.workflows.verdict import (
     is_answered,
     is_as_decided,
     is_judged,
-    last_challenge,
+    last,
 )
 from agentd.workflows.wishes import Wishes
 
@@ -45,7 +45,7 @@ def repropose(desk: Desk, wishes: Wishes, also: Callable[[State], State] = lambd
     """The planner's part of a round; `also` is written as one with its end."""
     check_phase(desk, Phase.PROPOSED)
     take_up_edits(desk)
-    record, left = last_challenge(desk.change), reproposal.open_findings(desk)
+    record, left = last(desk.change), reproposal.open_findings(desk)
     if record is None or not left:
         what = "was never challenged" if record is None else "has no open finding"
         raise ChangeNotReady(f"{desk.change.id} {what}", f"agentd challenge {desk.change.id}")
@@ -72,7 +72,7 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
 
 
 def take_up_edits(desk: Desk) -> None:
-    if record := last_challenge(desk.change):
+    if record := last(desk.change):
         edits.take_up(desk, record)
 
 

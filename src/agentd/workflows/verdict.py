@@ -1,21 +1,22 @@
 """How a plan stands with its judge: the last verdict, and whether it is on the plan as it is now."""
 
 from agentd.change.folder import Change
-from agentd.change.state import State
+from agentd.change.state import State, Step
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
+from agentd.steps.bench import CODE, PLAN, Bench
 from agentd.terms import Phase, StepStatus
 
-CHALLENGE, REPROPOSAL = "challenge", "reproposal"
 JUDGED = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
 
 
 def challenges(change: Change) -> list[Record]:
-    return [record for record in change.records() if record.kind == CHALLENGE]
+    return list(change.records(PLAN.kind))
 
 
-def last_challenge(change: Change) -> Record | None:
-    found = challenges(change)
+def last(change: Change, bench: Bench = PLAN) -> Record | None:
+    """The last verdict of that judge."""
+    found = change.records(bench.kind)
     return found[-1] if found else None
 
 
@@ -37,45 +38,52 @@ def is_edited(change: Change) -> bool:
     return bool(history) and bool(history[-1].hashes) and not is_as_decided(change)
 
 
-def is_answered(change: Change, round_: int) -> bool:
-    """The planner has done its part of the round."""
-    return any(
-        (step.name, step.round, step.status) == (REPROPOSAL, round_, StepStatus.DONE) for step in change.read().steps
-    )
+def is_answered(change: Change, round_: int, step: str = PLAN.answer) -> bool:
+    """The maker has done its part of the round."""
+    return any((row.name, row.round, row.status) == (step, round_, StepStatus.DONE) for row in change.read().steps)
 
 
 def rounds_used(state: State) -> int:
-    """By the command under way: the rounds in which its planner has answered."""
-    rows = state.steps[state.run.steps_before :] if state.run else ()
-    return sum((step.name, step.status) == (REPROPOSAL, StepStatus.DONE) for step in rows)
+    """By the command under way: the rounds in which its maker has answered."""
+    return sum(step.name in (PLAN.answer, CODE.answer) for step in _done(state))
 
 
 def has_judged(state: State) -> bool:
     """The command under way has come to a verdict."""
-    rows = state.steps[state.run.steps_before :] if state.run else ()
-    return any((step.name, step.status) == (CHALLENGE, StepStatus.DONE) for step in rows)
+    return any(step.name in (PLAN.kind, CODE.kind) for step in _done(state))
 
 
 def is_answering(change: Change) -> bool:
     """Findings wait for the planner, it is at work on them, or its answers wait for the judge."""
     found = challenges(change)
-    begun = any((step.name, step.round) == (REPROPOSAL, len(found) + 1) for step in change.read().steps)
+    begun = any((step.name, step.round) == (PLAN.answer, len(found) + 1) for step in change.read().steps)
     return bool(found) and (begun or (is_judged(change) and bool(left_open(change))))
 
 
 def left_open(change: Change) -> list[Finding]:
-    """Agentd's own, which no record has taken up yet, among them."""
-    known = (*standing(change.records()), *change.read().findings)
+    """Of the plan, or of the code once there is some; agentd's own, which no record has taken up yet, among them."""
+    state = change.read()
+    known = (*standing(change.records(bench_of(state.phase).kind)), *state.findings)
     return [one for one in known if one.state.is_open]
 
 
-def closed_nothing(change: Change) -> bool:
-    """The last round was this command's, the planner had its turn in it, and every finding is as open as before."""
-    found, state = challenges(change), change.read()
+def bench_of(phase: Phase) -> Bench:
+    return CODE if phase in (Phase.IMPLEMENTING, Phase.COMPLETE) else PLAN
+
+
+def closed_nothing(change: Change, bench: Bench = PLAN) -> bool:
+    """The last round was this command's, the maker had its turn in it, and every finding is as open as before."""
+    found, state = change.records(bench.kind), change.read()
     since = state.run.steps_before if state.run else 0
-    is_ours = any((step.name, step.round) == (CHALLENGE, len(found)) for step in state.steps[since:])
-    if len(found) < 2 or not is_ours or not is_answered(change, len(found)):
+    is_ours = any((step.name, step.round) == (bench.kind, len(found)) for step in state.steps[since:])
+    if len(found) < 2 or not is_ours or not is_answered(change, len(found), bench.answer):
         return False
     before = {one.id for one in standing(found[:-1]) if one.state.is_open}
     after = {one.id for one in standing(found) if one.state.is_open}
     return before <= after
+
+
+def _done(state: State) -> list[Step]:
+    """The steps that the command under way has finished."""
+    rows = state.steps[state.run.steps_before :] if state.run else ()
+    return [step for step in rows if step.status is StepStatus.DONE]

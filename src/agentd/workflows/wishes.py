@@ -17,6 +17,9 @@ class Wishes:
     new_session: bool = False
     rechallenge: bool = False
     rounds: int | None = None  # None: as many as the configuration says
+    tasks: tuple[str, ...] = ()  # only these; none: all
+    review: bool = False  # judge the code again
+    known_failures: str = ""  # why checks that failed before the first edit may fail
 
     def granted(self, lane: Lane, iterations: int) -> int:
         """Rounds that the command may use by itself; the light lane has none."""

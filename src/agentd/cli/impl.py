@@ -1,0 +1,54 @@
+"""`agentd impl`: from an approved plan to code that is proved and reviewed."""
+
+import click
+
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.cli import code_dry_run, deciding, detaching, running
+from agentd.cli.options import Options, detach_option, run_options
+from agentd.errors import UsageError
+from agentd.project import find_project
+from agentd.steps import code
+from agentd.terms import Workflow
+from agentd.workflows import building, impl, starting
+
+
+@run_options("impl")
+@click.option("--tasks", default="", metavar="1.1,2.1", help="Only these tasks, and no review.")
+@click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Rounds of fixing at most; 0: only review.")
+@click.option("--review", is_flag=True, help="Run the checks and judge the code again, also if it was judged.")
+@click.option("--known-failures", default="", metavar="REASON", help="What failed before the first edit may fail.")
+@click.option("--accept", metavar="REASON", help="Accept the code in spite of findings; never over a failed check.")
+@click.option("--send-back", metavar="REASON", help="Send complete code back; the reason must be answered.")
+@click.option("--plan-wrong", metavar="REASON", help="The plan is wrong: back to planning with this reason.")
+@detach_option
+@click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
+def command(
+    change_id: str, options: Options, accept: str | None, send_back: str | None, plan_wrong: str | None, dry: bool
+) -> int:
+    """Implement the change ID: code by one agent, proved by the project's checks, reviewed by another.
+
+    Run again, it goes on where it stopped.
+    """
+    decision = deciding.chosen({"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong})
+    if (decision or dry) and options.detach:
+        raise UsageError(f"--{decision[0] if decision else 'dry-run'} is done at once", "leave --detach out")
+    if options.tasks and options.review:
+        raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
+    if decision:
+        return deciding.decide(change_id, options, *decision)
+    change = entry.open_change(find_project(), change_id)
+    if message := starting.settled(change, options.review):
+        return running.tell(change, options, message, 0)
+    if dry:
+        return code_dry_run.show(change, options)
+    if options.detach:
+        return detaching.start(change, options)
+    told = (lambda: made(change)) if options.tasks else (lambda: ("", None))
+    return running.run(change, options, impl.impl, Workflow.IMPL, told)
+
+
+def made(change: Change) -> tuple[str, int | None]:
+    """2 of 7 tasks."""
+    tasks, done = code.tasks_of(change), building.made(change.read())
+    return f"{sum(task.id in done for task in tasks)} of {len(tasks)} tasks", 0

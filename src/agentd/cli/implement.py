@@ -1,0 +1,21 @@
+"""`agentd implement`: the code of a change and no verdict, for scripts."""
+
+import click
+
+from agentd.change import entry
+from agentd.cli import impl as whole
+from agentd.cli.options import Options, run_options
+from agentd.cli.running import run, tell
+from agentd.project import find_project
+from agentd.terms import Workflow
+from agentd.workflows import impl, starting
+
+
+@run_options("implement")
+@click.option("--tasks", default="", metavar="1.1,2.1", help="Only these tasks.")
+def command(change_id: str, options: Options) -> int:
+    """Write the code of the change ID, and stop there. Exit code 0 when that is done."""
+    change = entry.open_change(find_project(), change_id)
+    if message := starting.settled(change, False):
+        return tell(change, options, message, 0)
+    return run(change, options, impl.implement, Workflow.IMPL, lambda: whole.made(change))

@@ -1,0 +1,16 @@
+"""`agentd resolve-reviews`: the implementer's answers to the findings, for scripts."""
+
+from agentd.change import entry
+from agentd.cli.options import Options, run_options
+from agentd.cli.running import run
+from agentd.project import find_project
+from agentd.terms import Workflow
+from agentd.workflows import impl
+
+
+@run_options("resolve-reviews")
+def command(change_id: str, options: Options) -> int:
+    """Let the implementer answer the open findings of the change ID. Exit code 0 when that is done."""
+    change = entry.open_change(find_project(), change_id)
+    message = f"The findings are answered; agentd review {change_id} judges the answers"
+    return run(change, options, impl.resolve, Workflow.IMPL, lambda: (message, 0))

@@ -1,0 +1,96 @@
+"""From the options to a run, and from the run to its end in words: what all workflows share."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from agentd import config
+from agentd.calls import run as runs
+from agentd.change import outcome
+from agentd.change.folder import Change
+from agentd.cli import closing, output
+from agentd.cli.live import watching
+from agentd.cli.options import Options
+from agentd.cli.person import AtTerminal
+from agentd.cli.trust import ensure_trust
+from agentd.config import Config
+from agentd.errors import AgentdError, Busy
+from agentd.project import Project
+from agentd.steps.desk import Desk
+from agentd.terms import Workflow
+from agentd.workflows import code_course, course, result
+from agentd.workflows.wishes import Wishes
+
+Work = Callable[[Desk, Wishes], None]
+
+
+def trust(project: Project, options: Options) -> Config:
+    """What the repository wants run is trusted, or nothing goes on."""
+    in_force = config.load(project.config_file, flags=options.settings)
+    ensure_trust(project, in_force, options.trusting, options.can_ask)
+    return in_force
+
+
+def run(
+    change: Change,
+    options: Options,
+    work: Work,
+    workflow: Workflow = Workflow.PLAN,
+    told: Callable[[], tuple[str, int | None]] = lambda: ("", None),
+) -> int:
+    """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result.
+
+    `told` gives message and exit code, for work whose end is no verdict.
+    """
+    there = runs.there(change)
+    in_force = trust(there, options)
+    before, failure = len(change.read().llm_calls), None
+    ahead = course.of_plan if workflow is Workflow.PLAN else code_course.of_code
+
+    try:
+        with watching(
+            f"agentd {options.command} {change.id}", lambda: ahead(change, in_force.workflow), options.mode
+        ) as view:
+            person = AtTerminal(view, change.tree) if options.can_ask else None
+            wishes = replace(options.wishes, person=person)
+            begun = runs.begin(
+                change,
+                lambda: config.load(there.config_file, flags=options.settings),
+                workflow,
+                f"agentd {shlex.join(sys.argv[1:])}",
+                view,
+                again=options.again(change.id),
+                max_cost=options.max_cost,
+            )
+            with begun as at_work:
+                work(Desk(at_work, os.environ), wishes)
+                message, code = told()
+                ended = result.result(change, options.command, options.wanted, before, message, None, code)
+                at_work.endings.append((ended["exit_code"], ended["message"]))
+    except AgentdError as error:
+        failure = error
+    message, code = ("", None) if failure else told()
+    data = result.result(change, options.command, options.wanted, before, message, failure, code)
+    if not isinstance(failure, Busy):
+        outcome.keep(change, os.getpid(), data)
+    return show(options, data, failure)
+
+
+def tell(change: Change, options: Options, message: str = "", code: int | None = None) -> int:
+    """How the change stands, where nothing had to run."""
+    before = len(change.read().llm_calls)
+    return show(options, result.result(change, options.command, options.wanted, before, message, None, code))
+
+
+def show(options: Options, data: dict[str, Any], error: AgentdError | None = None) -> int:
+    if options.as_events:
+        output.stream([json.dumps(data, ensure_ascii=False)])
+        return int(data["exit_code"])
+    if error and not options.as_json:
+        output.tell(closing.summary(data))
+        return error.exit_code
+    return output.show(options.command, options.as_json, data, lambda: closing.summary(data), data["exit_code"], error)

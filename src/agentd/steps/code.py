@@ -1,0 +1,47 @@
+"""The code of a change as git trees: before the first edit, now, and what lies between. Commits do not matter."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+from agentd import files, git
+from agentd.change.folder import Change
+from agentd.documents import tasks
+from agentd.documents.task import Task, TaskFile
+from agentd.documents.text import decode
+from agentd.terms import TaskAction
+
+
+def now(change: Change) -> str:
+    """The tree as it is, untracked files included; neither index nor files are touched."""
+    return git.snapshot(change.tree)
+
+
+def keep(change: Change, name: str, tree: str) -> None:
+    """For as long as the change lives git does not tidy it away."""
+    git.run(change.tree, "update-ref", f"refs/agentd/{change.id}/{name}", tree)
+
+
+def changed(change: Change, base: str, tree: str) -> dict[str, str]:
+    """What differs, by its path from the project's root: A, M, D or T. agentd's own files do not count."""
+    told = git.run(change.tree, "diff", "--no-renames", "--name-status", "-z", base, tree).split("\0")
+    rows = zip(told[1::2], told[0::2], strict=False)
+    found = {os.path.relpath(name, change.project.prefix or "."): kind for name, kind in rows if name}
+    return {name: kind for name, kind in found.items() if not name.startswith("agentd/")}
+
+
+def tasks_of(change: Change) -> tuple[Task, ...]:
+    path = change.folder / tasks.NAME
+    return tasks.parse(decode(files.read(path), tasks.NAME)).tasks if path.is_file() else ()
+
+
+def undone(wanted: Iterable[Task], kinds: Mapping[str, str]) -> Iterator[tuple[Task, TaskFile]]:
+    """Each task with a file that does not show its action in what changed."""
+    for task in wanted:
+        for file in task.files:
+            if not _shows(file, kinds.get(os.path.normpath(file.path))):
+                yield task, file
+
+
+def _shows(file: TaskFile, kind: str | None) -> bool:
+    """A file that was to be created and was there already is changed instead."""
+    return kind == "D" if file.action is TaskAction.DELETE else kind in ("A", "M", "T")

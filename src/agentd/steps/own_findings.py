@@ -1,0 +1,113 @@
+"""What agentd itself finds in the code: failed checks, tasks that are not done, gaps of the trace, weakened tests.
+
+Such a finding keeps its id over the rounds. It is open while it is so, and closed when it is gone; what a judge or a
+person says of it counts only where that is a matter of opinion.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+
+from agentd import git
+from agentd.checks.comparing import Comparison
+from agentd.checks.findings import finding_of, finding_of_problem
+from agentd.checks.result import Result
+from agentd.documents.records import Evidence, Finding
+from agentd.documents.standing import closed_by_people, standing
+from agentd.documents.task import Task, TaskFile
+from agentd.steps import code
+from agentd.steps.bench import CODE
+from agentd.steps.desk import Desk
+from agentd.steps.proving import Proof
+from agentd.terms import FindingState, Severity, TaskAction, TaskStatus
+from agentd.trace.build import build, weakenings
+from agentd.trace.findings import findings as trace_findings
+
+UNDONE = "rule:task-undone"
+_OWN = ("check:", "rule:")
+_VERBS = {TaskAction.CREATE: "created", TaskAction.MODIFY: "changed", TaskAction.DELETE: "deleted"}
+
+Words = list[dict[str, str]]
+
+
+def look(desk: Desk, proof: Proof, base: str) -> list[Finding]:
+    """On the tree that the checks ran on; ids are given later."""
+    change, settings = desk.change, desk.config.validation
+    pattern = re.compile(settings.requirement_pattern)
+    matrix = build(change, base, proof.tree, pattern)
+    weaker = weakenings(change, base, proof.tree, pattern)
+    checked = [one for result, comparison in proof.results for one in _checked(result, comparison)]
+    return [*checked, *_undone(desk, base, proof.tree), *trace_findings(matrix, weaker, settings.severity, repeat(""))]
+
+
+def apart(desk: Desk, found: Sequence[Finding], first: int) -> tuple[list[Finding], Words]:
+    """New ones with their ids from `first` on, and agentd's word on those of earlier rounds."""
+    records = desk.change.records(CODE.kind)
+    earlier = of_record(desk)
+    closed = closed_by_people(records)
+    known = {_likeness(one): one for one in earlier}
+    now = {_likeness(one): one for one in found}
+    words = [_word(one, now.get(_likeness(one))) for one in earlier if _is_due(one, now, closed)]
+    new = [one for likeness, one in now.items() if likeness not in known]
+    return [replace(one, id=f"{CODE.prefix}{number}") for number, one in enumerate(new, first)], words
+
+
+def of_record(desk: Desk) -> list[Finding]:
+    return [one for one in standing(desk.change.records(CODE.kind)) if one.by.startswith(_OWN)]
+
+
+def is_fact(one: Finding) -> bool:
+    """No matter of opinion: nobody but agentd closes it."""
+    return one.by.startswith("check:") or one.by == UNDONE
+
+
+def _is_due(one: Finding, now: Mapping[tuple[str, ...], Finding], closed: set[str]) -> bool:
+    """A word is needed: it is open, or a fact that is there again."""
+    if one.id in closed:
+        return False
+    return one.state.is_open or (is_fact(one) and _likeness(one) in now)
+
+
+def _word(one: Finding, now: Finding | None) -> dict[str, str]:
+    if now:
+        return {"id": one.id, "state": str(FindingState.OPEN), "note": f"agentd: {now.what}"}
+    note = "the check does not fail any more" if one.by.startswith("check:") else "looked again, and it is gone"
+    return {"id": one.id, "state": str(FindingState.FIXED), "note": f"agentd: {note}."}
+
+
+def _likeness(one: Finding) -> tuple[str, ...]:
+    return (one.by, one.title, re.sub(r":\d+$", "", one.where or ""))
+
+
+def _checked(result: Result, comparison: Comparison) -> Iterator[Finding]:
+    if comparison.blocks:
+        yield finding_of(result, comparison, "")
+    yield from (finding_of_problem(result, problem, "") for problem in result.problems)
+
+
+def _undone(desk: Desk, base: str, tree: str) -> Iterator[Finding]:
+    """Waived ones are a person's word."""
+    wanted = [task for task in code.tasks_of(desk.change) if task.status is not TaskStatus.WAIVED]
+    for task, file in code.undone(wanted, code.changed(desk.change, base, tree)):
+        yield _not_done(desk, task, file)
+
+
+def _not_done(desk: Desk, task: Task, file: TaskFile) -> Finding:
+    verb = _VERBS.get(file.action or TaskAction.MODIFY, "changed")
+    what = f"Task {task.id} says that {file.path} is {verb}, and the tree does not show it."
+    if git.run(desk.change.tree, "check-ignore", "--", file.path, failing=""):
+        what += " git ignores that file, so it is in no tree."
+    return Finding(
+        id="",
+        severity=Severity.HIGH,
+        title=f"Task {task.id} is not done: {file.path}"[:200],
+        what=what,
+        suggestion=f"Do it, or let a person set `status: waived` in {desk.path('tasks.md')}.",
+        requirement=task.spec_refs[0] if task.spec_refs else None,
+        where=f"tasks.md:{task.line}",
+        evidence=Evidence(file="tasks.md", line=task.line, quote=task.title or None),
+        verified=True,
+        by=UNDONE,
+        state=FindingState.OPEN,
+    )

@@ -1,0 +1,125 @@
+"""agentd runs the checks itself, on the tree to be reviewed: what an agent says about tests counts for nothing."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentd import clock, events
+from agentd.calls.run import there
+from agentd.change.state import State, Step
+from agentd.checks.comparing import Comparison, compare
+from agentd.checks.result import Result, from_row
+from agentd.checks.running import run
+from agentd.config import Check
+from agentd.steps import code
+from agentd.steps.desk import Desk
+from agentd.terms import CheckStatus, StepStatus
+
+STEP = "checks"
+BASELINE = 0  # the round before the first edit
+_OF_ONE_RUN = ("before", "tree", "at", "tail")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the checks say about one tree, each beside how it was before the first edit."""
+
+    tree: str
+    rows: tuple[Mapping[str, Any], ...]
+    results: tuple[tuple[Result, Comparison], ...]
+
+    @property
+    def blocking(self) -> list[str]:
+        return [result.name for result, comparison in self.results if comparison.blocks]
+
+
+def prove(desk: Desk, round_: int) -> Proof:
+    """A check that writes files changes what is reviewed: then they run again, on the tree that it left."""
+    names: dict[str, Any] = {"step": STEP, "round": round_, "number": 1, "attempt": _attempt(desk, round_)}
+    desk.run.emit(events.StepStarted(**names, role=None, agent=None, model=None, session=None, resumed=False))
+    began = time.monotonic()
+    proof = _once(desk, round_, names)
+    if wrote := list(code.changed(desk.change, proof.tree, code.now(desk.change))):
+        words = f"the checks changed {_some(wrote)}, so they run once more"
+        desk.run.emit(events.Noted(**names, code="checks-wrote", message=words))
+        proof = _once(desk, round_, names)
+    took = round((time.monotonic() - began) * 1000)
+    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, {"tree": proof.tree}, clock.now())
+    desk.run.update(lambda old: replace(old.with_step(row), checks=proof.rows))
+    outputs, said = dict(row.outputs), said_of(proof)
+    desk.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
+    return proof
+
+
+def said_of(proof: Proof) -> str:
+    """2 passed, 1 failed."""
+    if not proof.rows:
+        return "none configured: nothing proves this code"
+    words = [str(result.status).replace("-", " ") for result, _ in proof.results]
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+
+
+def _once(desk: Desk, round_: int, names: Mapping[str, Any]) -> Proof:
+    tree, state = code.now(desk.change), desk.change.read()
+    rows, results = [], []
+    for check in desk.config.checks:
+        before = None if round_ == BASELINE else before_of(state, check)
+        result = run(check, Path(there(desk.change).root), desk.environ, lock=desk.run.held.handle)
+        told = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
+        desk.run.emit(events.CheckFinished(**names, **told))
+        comparison = compare(result, before)
+        if reason := known_because(state, check):
+            comparison = _accepted(comparison, result, before, reason)
+        rows.append({**result.row(before, tree, clock.now()), **_known(reason)})
+        results.append((result, comparison))
+    return Proof(tree, tuple(rows), tuple(results))
+
+
+def before_of(state: State, check: Check) -> Result | None:
+    """How it was before the first edit; None for one that is new, or another one by now."""
+    row = _baseline(state, check)
+    return from_row(row) if row else None
+
+
+def known_because(state: State, check: Check) -> str:
+    """Why a person says that its failures were there before."""
+    return str(_baseline(state, check).get("known") or "")
+
+
+def with_baseline(state: State, rows: Sequence[Mapping[str, Any]]) -> State:
+    """Kept beside the tree that they are of."""
+    kept = [{name: value for name, value in row.items() if name not in _OF_ONE_RUN} for row in rows]
+    return replace(state, base=replace(state.base, extra={**state.base.extra, "checks": kept}))
+
+
+def baseline(state: State) -> list[dict[str, Any]]:
+    rows = state.base.extra.get("checks")
+    return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list | tuple) else []
+
+
+def _baseline(state: State, check: Check) -> dict[str, Any]:
+    wanted = (check.name, check.command)
+    return next((row for row in baseline(state) if (row.get("name"), row.get("command")) == wanted), {})
+
+
+def _known(reason: str) -> dict[str, str]:
+    return {"known": reason} if reason else {}
+
+
+def _accepted(comparison: Comparison, now: Result, before: Result | None, reason: str) -> Comparison:
+    """A person has said that it failed before; one that passed then is not among those."""
+    failed_before = before is not None and before.status is not CheckStatus.PASSED
+    if not comparison.blocks or not failed_before or comparison.new:
+        return comparison
+    return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
+
+
+def _attempt(desk: Desk, round_: int) -> int:
+    used = [step.attempt for step in desk.change.read().steps if (step.name, step.round) == (STEP, round_)]
+    return 1 + max(used, default=0)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,82 @@
+"""Which tasks come next, in which runs of the implementer (pure)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from agentd.change.state import State, Step
+from agentd.documents.task import Task, canonical, ordered, unknown
+from agentd.errors import AnswerIsNo, FormatInvalid, UsageError
+from agentd.machine import Event
+from agentd.terms import StepStatus, TaskStatus
+
+STEP = "implement"
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """One run: neighbouring tasks of one spec."""
+
+    step: str
+    number: int
+    tasks: tuple[Task, ...]
+
+
+def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
+    """Before anything runs: what cannot be ordered cannot be built."""
+    hint = f"mend agentd/changes/{change_id}/tasks.md, then: agentd validate {change_id}"
+    if not tasks:
+        raise FormatInvalid(f"{change_id} has no tasks to implement", hint)
+    if missing := unknown(tasks):
+        task, other = missing[0]
+        raise FormatInvalid(f"task {task.id} depends on {other}, which is no task", hint)
+    try:
+        return ordered(tasks)
+    except FormatInvalid as error:
+        raise FormatInvalid(error.message, hint) from None
+
+
+def made(state: State) -> set[str]:
+    """Tasks whose run has ended, since the implementation of this plan began."""
+    started = [moved.at for moved in state.history if moved.event is Event.IMPLEMENTATION_STARTED]
+    since = started[-1] if started else ""
+    rows = [row for row in _done(state.steps) if row.at >= since]
+    return {str(id_) for row in rows for id_ in row.extra.get("tasks", ())}
+
+
+def ahead(state: State, tasks: Sequence[Task], is_sequential: bool) -> list[Making]:
+    """The runs that are left. `tasks` in their order."""
+    finished = made(state)
+    left = [task for task in tasks if task.id not in finished and task.status is not TaskStatus.WAIVED]
+    used = [row.name for row in _done(state.steps)]
+    found: list[Making] = []
+    for name, group in groupby(left, lambda task: _name(task) if is_sequential else STEP):
+        number = 1 + used.count(name) + sum(one.step == name for one in found)
+        found.append(Making(name, number, tuple(group)))
+    return found
+
+
+def chosen(tasks: Sequence[Task], wanted: Sequence[str], finished: Collection[str]) -> tuple[Task, ...]:
+    """Those of `--tasks`; each stands on tasks that are done or chosen too."""
+    ids = [canonical(one.strip()) for one in wanted if one.strip()]
+    known = {task.id: task for task in tasks}
+    if strange := [one for one in ids if one not in known]:
+        raise UsageError(f"there is no task {', '.join(strange)}", f"the tasks are {', '.join(known)}")
+    if not ids:
+        raise UsageError("--tasks names no task", f"the tasks are {', '.join(known)}")
+    for one in ids:
+        if lacking := [other for other in known[one].depends_on if other not in (*ids, *finished)]:
+            words = f"task {one} builds on {', '.join(lacking)}, which is not done yet"
+            raise AnswerIsNo(words, f"add it: --tasks {','.join([*lacking, *ids])}")
+    return tuple(task for task in tasks if task.id in ids)
+
+
+def _name(task: Task) -> str:
+    spec = task.spec_refs[0].partition(":")[0] if task.spec_refs else ""
+    return f"{STEP}-{spec}" if spec else STEP
+
+
+def _done(steps: Sequence[Step]) -> list[Step]:
+    return [
+        row for row in steps if row.status is StepStatus.DONE and (row.name == STEP or row.name.startswith(f"{STEP}-"))
+    ]

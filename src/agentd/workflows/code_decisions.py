@@ -1,0 +1,80 @@
+"""What a person decides about code: accept it in spite of findings, send it back, or say that the plan is wrong."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from agentd import clock
+from agentd.change.state import State
+from agentd.documents.records import Edit
+from agentd.documents.standing import ADDED
+from agentd.errors import AnswerIsNo, WrongPhase
+from agentd.machine import Event
+from agentd.steps import edits, proving, resolve, ticking
+from agentd.steps.bench import CODE, PLAN, Bench
+from agentd.steps.desk import Desk
+from agentd.terms import FindingState, Phase
+from agentd.workflows.decisions import added, told
+from agentd.workflows.verdict import last
+
+
+def accept(desk: Desk, reason: str, by: str) -> None:
+    """Never over a failed required check, on the tree as it is now."""
+    _check(desk, Phase.IMPLEMENTING, "accepted")
+    base = desk.change.read().base.tree
+    assert base
+    proof = proving.prove(desk, len(desk.change.records(CODE.kind)) + 1)
+    if proof.blocking:
+        words = f"the required check {' and '.join(proof.blocking)} fails, and no acceptance goes over that"
+        raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check")
+    at, waiting = clock.now(), desk.change.read().findings
+    if record := last(desk.change, CODE):
+        made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
+        left = (*resolve.open_findings(desk), *waiting)
+        made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
+        if made:
+            edits.write(desk, record, made)
+    ticking.tick(desk, base, proof.tree, is_waived=True)
+    hashes = {"tree": proof.tree, "base": base}
+    desk.run.update(lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=())))
+
+
+def send_back(desk: Desk, reason: str, by: str) -> None:
+    """The reason is a finding that the implementer must answer."""
+    _check(desk, Phase.COMPLETE, "sent back")
+    _find(desk, CODE, reason, by)
+    desk.run.update(partial(_moved, Event.SENT_BACK, reason, by, {}))
+
+
+def plan_wrong(desk: Desk, reason: str, by: str) -> None:
+    """The reason is a finding that the planner must answer; the code stays as it is."""
+    _check(desk, Phase.IMPLEMENTING, "said to have a wrong plan")
+    _find(desk, PLAN, reason, by)
+    desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
+
+
+BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {
+    "accept": accept,
+    "send-back": send_back,
+    "plan-wrong": plan_wrong,
+}
+
+
+def _find(desk: Desk, bench: Bench, reason: str, by: str) -> None:
+    if record := last(desk.change, bench):
+        if edit := added(desk, record, reason, by):
+            edits.write(desk, record, [edit])
+    else:
+        raise WrongPhase(f"{desk.change.id} has no {bench.kind} yet", f"agentd status {desk.change.id}")
+
+
+def _check(desk: Desk, wanted: Phase, what: str) -> None:
+    """Before anything is written."""
+    phase = desk.change.read().phase
+    if phase is not wanted:
+        words = f"{desk.change.id} is {phase}; only a change that is {wanted} can be {what}"
+        raise WrongPhase(words, f"agentd status {desk.change.id}")
+
+
+def _moved(event: Event, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
+    return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

@@ -1,0 +1,58 @@
+"""`impl`: from an approved plan to code that is proved and reviewed. Running is resuming."""
+
+from contextlib import AbstractContextManager
+
+from agentd import git
+from agentd.steps.desk import Desk
+from agentd.terms import Workflow
+from agentd.workflows import code_decisions, reviewing, starting
+from agentd.workflows.under_way import begun, under_way
+from agentd.workflows.wishes import Wishes
+
+
+def impl(desk: Desk, wishes: Wishes) -> None:
+    """The code of all tasks, and rounds until a verdict settles it; of some tasks, and no more."""
+    with _implementing(desk, wishes):
+        _start(desk, wishes)
+        if not wishes.review:
+            reviewing.make(desk, wishes)
+        if not wishes.tasks:
+            reviewing.until_settled(desk, wishes)
+
+
+def implement(desk: Desk, wishes: Wishes) -> None:
+    """The code only: the phase command `implement`."""
+    with _implementing(desk, wishes):
+        _start(desk, wishes)
+        reviewing.make(desk, wishes)
+
+
+def review(desk: Desk, wishes: Wishes) -> None:
+    """Checks and verdict only: the phase command `review`."""
+    with _implementing(desk, wishes):
+        reviewing.judge(desk, wishes)
+
+
+def resolve(desk: Desk, wishes: Wishes) -> None:
+    """The implementer's answers only: the phase command `resolve-reviews`."""
+    with _implementing(desk, wishes):
+        reviewing.answer(desk)
+
+
+def decide(desk: Desk, answer: str, reason: str, by: str) -> None:
+    """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`."""
+    with _implementing(desk, Wishes(rounds=0)):
+        reviewing.take_up_edits(desk)
+        code_decisions.BY_NAME[answer](desk, reason, by)
+
+
+def _start(desk: Desk, wishes: Wishes) -> None:
+    starting.start(desk)
+    if wishes.known_failures:
+        reviewing.know_failures(desk, wishes.known_failures, git.user_name(desk.change.tree))
+
+
+def _implementing(desk: Desk, wishes: Wishes) -> AbstractContextManager[None]:
+    settings = desk.config.workflow
+    granted = wishes.rounds if wishes.rounds is not None else settings.implementation_iterations
+    return under_way(desk, lambda old: begun(old, Workflow.IMPL, granted))

@@ -1,0 +1,76 @@
+"""Where `impl` begins: whether the change is ready, and how everything was before the first edit."""
+
+from dataclasses import replace
+
+from agentd import clock, git
+from agentd.change.folder import Change
+from agentd.change.state import State
+from agentd.errors import AnswerIsNo, ChangeNotReady
+from agentd.events import Warned
+from agentd.machine import Event
+from agentd.steps import code, proving
+from agentd.steps.desk import Desk
+from agentd.terms import Phase
+from agentd.workflows import building
+from agentd.workflows.verdict import is_edited
+
+_GUIDANCE = {
+    Phase.DRAFTING: "agentd plan %s",
+    Phase.PROPOSED: "agentd plan %s",
+    Phase.REJECTED: "agentd view %s",
+}
+
+
+def settled(change: Change, is_review: bool) -> str | None:
+    """What to say when there is nothing to implement; None: there is."""
+    state = change.read()
+    if state.phase in (Phase.CHALLENGED, Phase.IMPLEMENTING) or (state.phase is Phase.COMPLETE and is_review):
+        if is_review and state.phase is Phase.CHALLENGED:
+            raise ChangeNotReady(f"{change.id} has no code to review yet", f"agentd impl {change.id}")
+        return None
+    if state.phase is Phase.COMPLETE:
+        return f"{change.id} is complete"
+    if not state.phase.is_open:
+        return f"{change.id} is {state.phase}"
+    what = "its plan was rejected" if state.phase is Phase.REJECTED else "its plan is not approved yet"
+    raise ChangeNotReady(f"{change.id} is {state.phase}: {what}", _GUIDANCE[state.phase] % change.id)
+
+
+def start(desk: Desk) -> None:
+    """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
+    change, state = desk.change, desk.change.read()
+    _refuse_unmerged(change)
+    if not desk.config.checks:
+        words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
+        desk.run.emit(Warned(code="no-checks", message=words))
+    if state.phase is not Phase.CHALLENGED:
+        if state.base.tree is None:  # a folder of an older version
+            desk.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
+        return
+    if is_edited(change):
+        hint = f'agentd plan {change.id} --rechallenge, or agentd plan {change.id} --accept "REASON"'
+        raise ChangeNotReady(f"the plan of {change.id} was edited since it was approved", hint)
+    building.in_order(code.tasks_of(change), change.id)
+    if state.base.tree:  # it was begun before, with another plan
+        desk.run.update(lambda old: _started(old, str(old.base.tree), change.hashes()))
+        return
+    proof = proving.prove(desk, proving.BASELINE)
+    code.keep(change, "base", proof.tree)
+    desk.run.update(lambda old: _started(proving.with_baseline(old, proof.rows), proof.tree, change.hashes()))
+
+
+def _started(old: State, base: str, hashes: dict[str, str]) -> State:
+    new = replace(old, base=replace(old.base, tree=base), round=0)
+    why = f"the code as it was is {base[:12]}"
+    return new.moved(Event.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
+
+
+def _older(change: Change, old: State) -> str:
+    return git.run(change.tree, "rev-parse", f"{old.base.commit or 'HEAD'}^{{tree}}")
+
+
+def _refuse_unmerged(change: Change) -> None:
+    rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
+    if names := sorted({row.partition("\t")[2] for row in rows if row}):
+        words = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
+        raise AnswerIsNo(words, "git status shows it; settle it, then run the command again")
