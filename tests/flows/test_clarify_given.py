@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -9,7 +9,7 @@ from agentd import clock, events
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Ended
-from agentd.calls import call, drafts, seat, sessions
+from agentd.calls import call, committing, drafts, seat, sessions
 from agentd.calls.run import Run
 from agentd.calls.work import Done, Work
 from agentd.change.state import State, Step
@@ -70,6 +70,7 @@ def finish(
         **names, status=StepStatus.DONE, duration_ms=done.duration_ms, outputs=outputs, message=message
     )
     run.emit(ended)
+    committing.commit(run, work.step)
 
 
 def error_of(ended: Ended, agent: str, work: Work, change_id: str) -> AgentdError:

@@ -18,6 +18,7 @@ COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
     "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
     "impl": ("impl", "Implement a planned change: code, proved by checks, reviewed by another agent."),
+    "run": ("run", "Plan a change, then implement it."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
     "cost": ("cost", "Show what the changes have cost."),

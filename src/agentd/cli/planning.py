@@ -1,19 +1,28 @@
-"""A change that may be new, and where it is to live: what `plan` and `proposal` share."""
+"""A change that may be new, and where it is to live: what `plan`, `proposal` and `run` share."""
+
+from collections.abc import Callable
 
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.cli import detaching, output, place
 from agentd.cli.options import Options
-from agentd.cli.running import Work, run, tell, trust
+from agentd.cli.running import Course, Work, run, tell, trust
 from agentd.config import Config
 from agentd.project import Project, find_project
 from agentd.terms import GitSetup
-from agentd.workflows import opening
-from agentd.workflows.clarifying import is_clear, nobody_to_ask
+from agentd.workflows import course, opening
+from agentd.workflows.clarifying import is_clear, nobody_to_ask, refuse_twice
 from agentd.workflows.opening import Opened
 
 
-def begin(change_id: str, description: str | None, options: Options, work: Work) -> int:
+def begin(
+    change_id: str,
+    description: str | None,
+    options: Options,
+    work: Work,
+    settled: Callable[[Change, bool], str | None] = opening.settled,
+    ahead: Course = course.of_plan,
+) -> int:
     """Plan a change that may be new."""
     project = find_project()
     wish = GitSetup(options.git_setup) if options.git_setup else None
@@ -24,13 +33,14 @@ def begin(change_id: str, description: str | None, options: Options, work: Work)
     if change is None:
         in_force = trust(project, options)
         change = _new(project, opened, description or "", in_force, options)
-    if message := opening.settled(change, options.rechallenge):
+    if message := settled(change, options.rechallenge):
         return tell(change, options, message)
-    return detaching.start(change, options) if options.detach else run(change, options, work)
+    return detaching.start(change, options) if options.detach else run(change, options, work, ahead=ahead)
 
 
 def _new(project: Project, opened: Opened, description: str, in_force: Config, options: Options) -> Change:
     born = entry.birthplace(project, opened.id) or project.changes_in(project.tree) / opened.id
+    refuse_twice(opened.id, options.wishes, born)
     can_answer = options.yes or (options.can_ask and not options.detach)
     if not can_answer and not is_clear(options.wishes, in_force, born):
         raise nobody_to_ask(opened.id)  # before anything is made

@@ -17,15 +17,17 @@ from agentd.cli.live import watching
 from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
-from agentd.config import Config
+from agentd.config import Config, WorkflowSettings
 from agentd.errors import AgentdError, Busy
 from agentd.project import Project
 from agentd.steps.desk import Desk
 from agentd.terms import Workflow
 from agentd.workflows import code_course, course, result
+from agentd.workflows.course import Ahead
 from agentd.workflows.wishes import Wishes
 
 Work = Callable[[Desk, Wishes], None]
+Course = Callable[[Change, WorkflowSettings], list[Ahead]]
 
 
 def trust(project: Project, options: Options) -> Config:
@@ -41,6 +43,7 @@ def run(
     work: Work,
     workflow: Workflow = Workflow.PLAN,
     told: Callable[[], tuple[str, int | None]] = lambda: ("", None),
+    ahead: Course | None = None,
 ) -> int:
     """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result.
 
@@ -49,7 +52,7 @@ def run(
     there = runs.there(change)
     in_force = trust(there, options)
     before, failure = len(change.read().llm_calls), None
-    ahead = course.of_plan if workflow is Workflow.PLAN else code_course.of_code
+    ahead = ahead or (course.of_plan if workflow is Workflow.PLAN else code_course.of_code)
 
     try:
         with watching(

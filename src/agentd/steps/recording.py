@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentd import events, files, machine
+from agentd.calls import committing
 from agentd.change.state import State, Step
 from agentd.documents import blocks, records, review
 from agentd.documents.records import Finding, Record
@@ -60,6 +61,7 @@ def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> No
             message=record.verdict,
         )
     )
+    committing.commit(desk.run, step)
 
 
 def render(desk: Desk, record: Record) -> None:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentd import files
 from agentd.change.state import State
 from agentd.config import Config
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Question as Answered
-from agentd.errors import Unanswered
+from agentd.documents.text import BadDocument, decode
+from agentd.errors import Unanswered, UsageError
 from agentd.events import Noted
 from agentd.steps import clarify
 from agentd.steps.desk import Desk
@@ -28,6 +30,7 @@ def clarify_first(desk: Desk, wishes: Wishes) -> None:
             words = f"{desk.change.id} is past its questions, so the answers of the file are ignored"
             desk.run.emit(Noted(code="clarifications", message=words))
         return
+    refuse_twice(desk.change.id, wishes, desk.change.folder)
     if wishes.clarifications:
         clarify.close(desk, wishes.clarifications)
     elif is_clear(wishes, desk.config, desk.change.folder):
@@ -42,6 +45,20 @@ def is_clear(wishes: Wishes, config: Config, folder: Path) -> bool:
     """The planner need not be asked for questions."""
     is_skipped = wishes.skip_clarify or not config.workflow.human_in_loop
     return is_skipped or bool(wishes.clarifications) or (folder / clarifications.NAME).is_file()
+
+
+def refuse_twice(change_id: str, wishes: Wishes, folder: Path) -> None:
+    """A person's words are not written over."""
+    path = folder / clarifications.NAME
+    if not wishes.clarifications or not path.is_file():
+        return
+    try:
+        is_same = clarifications.parse(decode(files.read(path), path.name)).questions == wishes.clarifications
+    except BadDocument:
+        is_same = False
+    if not is_same:  # else the same command was cut off
+        words = f"{change_id} has {clarifications.NAME} already"
+        raise UsageError(words, "leave --clarifications out, or edit that file")
 
 
 def nobody_to_ask(change_id: str) -> Unanswered:
