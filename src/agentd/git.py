@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from agentd.errors import NoGit, SetupError
 
+# Set by a hook: where git shall work, whatever folder a command runs in.
+LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
 
 class GitFailed(SetupError):
     pass
@@ -146,11 +149,7 @@ def run(tree: str, *arguments: str, failing: str | None = None, index: str | Non
 
 def environment(index: str | None = None) -> dict[str, str]:
     """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in LOCATIONS}
     own = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"} | ({"GIT_INDEX_FILE": index} if index else {})
     return {**kept, **own}
 

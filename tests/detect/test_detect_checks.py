@@ -233,6 +233,7 @@ def test_several_ecosystems_have_names_of_their_own(tmp_path: Path) -> None:
         ({"Cargo.toml": "[package]\n"}, {"tests": "cargo test"}),
         ({"go.mod": "module x\n"}, {"tests": "go test ./..."}),
         ({"package-lock.json": "{}"}, {"audit": "npm audit"}),
+        ({"npm-shrinkwrap.json": "{}"}, {"audit": "npm audit"}),
     ],
 )
 def test_one_ecosystem_needs_no_suffix(tmp_path: Path, files: dict[str, str], expected: dict[str, str]) -> None:

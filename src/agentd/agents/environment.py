@@ -29,11 +29,16 @@ def basics(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str,
     passed = {
         name: value
         for name, value in environ.items()
-        if (name in _ALWAYS or name.startswith("LC_") or name in named) and not _SESSION.fullmatch(name)
+        if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_mark(name)
     }
     if "PATH" in passed:
         passed["PATH"] = _absolute(passed["PATH"])
     return passed
+
+
+def is_session_mark(name: str) -> bool:
+    """Does a CLI mark by this variable what it has started?"""
+    return _SESSION.fullmatch(name) is not None
 
 
 def _absolute(path: str) -> str:

@@ -27,7 +27,7 @@ def tests(scan: Scan) -> str | None:
 
 
 def audit(scan: Scan, on_path: Callable[[str], bool]) -> str | None:
-    return "npm audit" if scan.has("package-lock.json") and on_path("npm") else None
+    return "npm audit" if scan.has("package-lock.json", "npm-shrinkwrap.json") and on_path("npm") else None
 
 
 def _manager(scan: Scan, package: dict[str, object]) -> str:

@@ -1,0 +1,196 @@
+"""What pip-audit, npm audit and cargo audit found, read from their text or JSON (pure).
+
+Never high: an audit fails by what others publish, not by the change.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from agentd.checks.result import MEND, Problem
+from agentd.terms import Severity
+
+MOST = 20
+_TRIES = 5  # places where JSON may begin
+_SERIOUS = ("critical", "high")
+_NOTE = 300  # characters of what an advisory says of itself
+
+_PIP_HEAD = re.compile(r"Name +Version +ID +Fix Versions.*")
+_PIP_LINE = re.compile(r"-+(?: -+){3,5}")
+_NPM_HEAD = "# npm audit report"
+_NPM_PACKAGE = re.compile(r"(\S+)  (\S.*)")
+_NPM_ADVISORY = re.compile(r"(.+) - (https://\S+)")
+_NPM_FIX = re.compile(r"Will install (\S+)@([^\s,@]+),.*")
+_CARGO_FIELD = re.compile(r"(Crate|Version|Title|ID|Severity|Solution|Warning): +(.+)")
+
+
+class _Advisory(NamedTuple):
+    package: str
+    version: str  # or the versions that are affected
+    id: str
+    note: str = ""
+    severity: str = ""  # in the advisory's words
+    fixed: str = ""
+
+
+def read(output: str) -> tuple[Problem, ...]:
+    """None for any other output."""
+    lines = output.split("\n")
+    found = list(islice(_advisories(output, lines), 50 * MOST))
+    problems = [_problem(advisory) for advisory in dict.fromkeys(found)]
+    if len(problems) <= MOST:
+        return tuple(problems)
+    more = f"{len(problems) - MOST + 1} more known vulnerabilities"
+    last = Problem(more, "Run the command by hand to see them all.", Severity.LOW)
+    return (*problems[: MOST - 1], last)
+
+
+def _advisories(output: str, lines: Sequence[str]) -> Iterator[_Advisory]:
+    for data in _json(output):
+        yield from (*_pip_json(data), *_npm_json(data), *_cargo_json(data))
+    yield from (*_pip_text(lines), *_npm_text(lines), *_cargo_text(lines))
+
+
+def _problem(advisory: _Advisory) -> Problem:
+    note = advisory.note.strip().partition("\n")[0][:_NOTE].rstrip(". ")
+    words = [
+        f"{note}." if note else "",
+        f"The advisory calls it {advisory.severity}." if advisory.severity else "",
+        f"Fixed in {advisory.fixed}." if advisory.fixed else "No fixed version is known.",
+    ]
+    return Problem(
+        title=f"{advisory.package} {advisory.version}".strip() + f": {advisory.id}",
+        what=" ".join(word for word in words if word),
+        severity=Severity.MEDIUM if any(word in advisory.severity.lower() for word in _SERIOUS) else Severity.LOW,
+        suggestion=f"Upgrade {advisory.package} to {advisory.fixed}." if advisory.fixed else MEND,
+    )
+
+
+# ---- JSON
+
+
+def _json(output: str) -> Iterator[dict[str, Any]]:
+    """Objects that begin at the start of a line."""
+    for start in islice(re.finditer(r"^\{", output, re.MULTILINE), _TRIES):
+        try:
+            data, _ = json.JSONDecoder().raw_decode(output, start.start())
+        except (ValueError, RecursionError):
+            continue
+        yield data
+
+
+def _pip_json(data: dict[str, Any]) -> Iterator[_Advisory]:
+    for package in _dicts(data.get("dependencies")):
+        for row in _dicts(package.get("vulns")):
+            fixed = ", ".join(map(str, _list(row.get("fix_versions"))))
+            note = str(row.get("description") or "")
+            yield _Advisory(_word(package, "name"), _word(package, "version"), _word(row, "id"), note, "", fixed)
+
+
+def _npm_json(data: dict[str, Any]) -> Iterator[_Advisory]:
+    packages = data.get("vulnerabilities") if "auditReportVersion" in data else None
+    for package in _dicts(list(packages.values()) if isinstance(packages, dict) else None):
+        fix = package.get("fixAvailable")
+        fixed = _word(fix, "version") if isinstance(fix, dict) and fix.get("name") == package.get("name") else ""
+        for row in _dicts(package.get("via")):  # a text is another package of this list
+            id_ = _word(row, "url").rpartition("/")[2] or _word(row, "source")
+            yield _Advisory(
+                _word(package, "name"), _word(row, "range"), id_, _word(row, "title"), _word(row, "severity"), fixed
+            )
+
+
+def _cargo_json(data: dict[str, Any]) -> Iterator[_Advisory]:
+    found = data.get("vulnerabilities")
+    for row in _dicts(found.get("list") if isinstance(found, dict) else None):
+        advisory, package, versions = (_dict(row.get(key)) for key in ("advisory", "package", "versions"))
+        fixed = ", ".join(map(str, _list(versions.get("patched"))))
+        yield _Advisory(
+            _word(package, "name"),
+            _word(package, "version"),
+            _word(advisory, "id"),
+            _word(advisory, "title"),
+            "",
+            fixed,
+        )
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, dict)]
+
+
+def _word(row: dict[str, Any], key: str) -> str:
+    value = row.get(key)
+    return str(value) if isinstance(value, str | int) else ""
+
+
+# ---- text
+
+
+def _pip_text(lines: Sequence[str]) -> Iterator[_Advisory]:
+    """A table; the line under its head shows how wide the columns are."""
+    spans: list[tuple[int, int]] = []
+    for before, line in zip(("", *lines), lines, strict=False):
+        if _PIP_HEAD.fullmatch(before) and _PIP_LINE.fullmatch(line.rstrip()):
+            spans = [match.span() for match in re.finditer("-+", line)]
+        elif spans and line.strip():
+            cells = [line[start:end].strip() for start, end in spans]
+            yield _Advisory(cells[0], cells[1], cells[2], cells[4] if len(cells) > 4 else "", "", cells[3])
+        else:
+            spans = []
+
+
+def _npm_text(lines: Sequence[str]) -> Iterator[_Advisory]:
+    """A paragraph for each package. Those without an advisory only depend on one that has."""
+    if _NPM_HEAD not in lines:
+        return
+    paragraph: list[str] = []
+    for line in (*lines[lines.index(_NPM_HEAD) + 1 :], ""):
+        if line.strip():
+            paragraph.append(line)
+            continue
+        package = _NPM_PACKAGE.fullmatch(paragraph[0]) if paragraph else None
+        if package:
+            yield from _npm_paragraph(package[1], package[2], paragraph[1:])
+        paragraph = []
+
+
+def _npm_paragraph(package: str, versions: str, lines: Sequence[str]) -> Iterator[_Advisory]:
+    severity = next((line[10:] for line in lines if line.startswith("Severity: ")), "")
+    fixes = (match[2] for line in lines if (match := _NPM_FIX.fullmatch(line)) and match[1] == package)
+    fixed = next(fixes, "")
+    for line in lines:
+        if advisory := _NPM_ADVISORY.fullmatch(line):
+            yield _Advisory(package, versions, advisory[2].rpartition("/")[2], advisory[1], severity, fixed)
+
+
+def _cargo_text(lines: Sequence[str]) -> Iterator[_Advisory]:
+    fields: dict[str, str] = {}
+    for line in (*lines, "Crate:  "):
+        if line.startswith("Crate: ") and fields.keys() >= {"Crate", "ID"}:
+            yield _cargo_advisory(fields)
+        if line.startswith("Crate: "):
+            fields = {}
+        if field := _CARGO_FIELD.fullmatch(line.rstrip()):
+            fields.setdefault(field[1], field[2])
+
+
+def _cargo_advisory(fields: dict[str, str]) -> _Advisory:
+    solution = fields.get("Solution", "")
+    return _Advisory(
+        fields["Crate"],
+        fields.get("Version", ""),
+        fields["ID"],
+        fields.get("Title", ""),
+        fields.get("Severity") or fields.get("Warning", ""),
+        solution.removeprefix("Upgrade to ") if solution.startswith("Upgrade to ") else "",
+    )

@@ -1,0 +1,119 @@
+"""A check now, beside the same check before the first edit: does it block, and what is known already (pure)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.checks.result import Result
+from agentd.terms import CheckStatus
+
+_SHOWN = 5  # names of tests in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`known` failed before the first edit too, `new` did not or nobody knows. `why` says it for a finding."""
+
+    blocks: bool
+    known: tuple[str, ...]
+    new: tuple[str, ...]
+    why: str
+
+
+def compare(now: Result, before: Result | None) -> Comparison:
+    """Only a required check blocks, and not by tests that are all known by name to have failed before."""
+    known, new = _parted(now.failed_tests, before.failed_tests if before else ())
+    return Comparison(now.required and _blocks(now, before, new), known, new, _why(now, before, known, new))
+
+
+def _blocks(now: Result, before: Result | None, new: Sequence[str]) -> bool:
+    if now.status is CheckStatus.PASSED:
+        return _lost_its_tests(now, before)
+    if now.status is CheckStatus.COULD_NOT_RUN:
+        return True
+    return bool(new) or not _is_comparable(now, before)
+
+
+def _parted(names: Sequence[str], earlier: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Two tests of one name need two that failed before."""
+    left = Counter(earlier)
+    known: list[str] = []
+    new: list[str] = []
+    for name in names:
+        (known if left[name] > 0 else new).append(name)
+        left[name] -= 1
+    return tuple(known), tuple(new)
+
+
+def _is_comparable(now: Result, before: Result | None) -> bool:
+    """The same command with the same end, every failure known by name both times, and nothing left unsaid now."""
+    return bool(
+        before
+        and before.status is CheckStatus.FAILED
+        and (before.command, before.exit_code) == (now.command, now.exit_code)
+        and (before.counts is None) == (now.counts is None)
+        and _is_named(before)
+        and _is_named(now)
+        and now.is_whole
+    )
+
+
+def _is_named(result: Result) -> bool:
+    """A crash at collection, or in the middle, is a failure without a name."""
+    names = len(result.failed_tests)
+    return names > 0 and (result.counts is None or result.counts.failed == names)
+
+
+def _lost_its_tests(now: Result, before: Result | None) -> bool:
+    return bool(now.counts and not now.counts.ran and before and before.counts and before.counts.ran)
+
+
+# ---- the sentence
+
+
+def _why(now: Result, before: Result | None, known: Sequence[str], new: Sequence[str]) -> str:
+    if now.status is CheckStatus.COULD_NOT_RUN:
+        return f"`{now.command}` could not run, so nothing was checked."
+    if now.status is CheckStatus.PASSED:
+        return f"`{now.command}` {_passed(now, before)}"
+    ended = "was ended at its time limit" if now.exit_code is None else f"ended with exit code {now.exit_code}"
+    return f"`{now.command}` {ended}{_failures(now, before, known, new)}"
+
+
+def _passed(now: Result, before: Result | None) -> str:
+    if before and before.counts and _lost_its_tests(now, before):
+        return f"ran no test any more; {_tests(before.counts.ran)} ran before the first edit."
+    return "passed."
+
+
+def _failures(now: Result, before: Result | None, known: Sequence[str], new: Sequence[str]) -> str:
+    if before and before.status is CheckStatus.PASSED:
+        return (
+            f"; {_tests(len(new))} failed that did not fail before the first edit: {_list(new)}."
+            if new
+            else (". It passed before the first edit.")
+        )
+    if not _is_comparable(now, before):
+        failed = f"; {_tests(len(now.failed_tests))} failed: {_list(now.failed_tests)}." if now.failed_tests else "."
+        return f"{failed} {_earlier(before)}"
+    if not new:
+        return f"; {_tests(len(known))} failed, as before the first edit: {_list(known)}."
+    more = f" {_tests(len(known))} failed before too." if known else ""
+    return f"; {_tests(len(new))} failed that did not fail before the first edit: {_list(new)}.{more}"
+
+
+def _earlier(before: Result | None) -> str:
+    if before is None:
+        return "It was not run before the first edit."
+    if before.status is CheckStatus.COULD_NOT_RUN:
+        return "It could not run before the first edit."
+    return "It failed before the first edit too, but the failures cannot be compared by name."
+
+
+def _tests(number: int) -> str:
+    return f"{number} test" if number == 1 else f"{number} tests"
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

@@ -1,0 +1,95 @@
+"""What came of a check, as data and as the row of a record (pure)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.fields import Fields
+from agentd.terms import CheckStatus, Severity
+
+MEND = "Mend it if it belongs to this change; if not, say so."
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Tests. Errors count as failed, expected failures and those to be done as skipped."""
+
+    passed: int
+    failed: int
+    skipped: int
+
+    @property
+    def ran(self) -> int:
+        return self.passed + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something to know about a check that its status does not say: what an audit found, that no test ran."""
+
+    title: str
+    what: str
+    severity: Severity
+    suggestion: str = MEND
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`counts` None: they could not be read. A name stands twice in `failed_tests` if two tests of that name failed.
+
+    `exit_code` None: it did not run, or was ended at its time limit. `is_whole` False: the runner stopped early, or
+    some of its output was not kept, so tests that nothing is said about may have failed too.
+    """
+
+    name: str
+    command: str
+    required: bool
+    status: CheckStatus
+    exit_code: int | None
+    duration_ms: int
+    counts: Counts | None
+    failed_tests: tuple[str, ...]
+    tail: str
+    problems: tuple[Problem, ...] = ()
+    is_whole: bool = True
+
+    def row(self, before: "Result | Mapping[str, Any] | None", tree: str, at: str) -> dict[str, Any]:
+        """As a record has it. `before`: the run before the first edit, None if there was none."""
+        earlier = from_row(before) if isinstance(before, Mapping) else before
+        return {
+            "name": self.name,
+            "command": self.command,
+            "required": self.required,
+            "status": str(self.status),
+            "exit_code": self.exit_code,
+            "duration_ms": self.duration_ms,
+            "counts": self.counts and _counts_row(self.counts),
+            "failed_tests": list(self.failed_tests),
+            "before": earlier and {"status": str(earlier.status), "failed_tests": list(earlier.failed_tests)},
+            "tree": tree,
+            "at": at,
+            "tail": f"{self.tail}\n" if self.tail else "",
+        }
+
+
+def from_row(row: Mapping[str, Any]) -> Result:
+    """A row that cannot be read is a StateError."""
+    fields = Fields(row, f"the check {row.get('name')}")
+    counts = fields.inner("counts")
+    return Result(
+        name=fields.text("name"),
+        command=fields.text("command", ""),
+        required=fields.flag("required"),
+        status=fields.choice("status", CheckStatus),
+        exit_code=fields.count("exit_code") if fields.has("exit_code") else None,
+        duration_ms=fields.count("duration_ms"),
+        counts=None
+        if counts is None
+        else Counts(counts.count("passed"), counts.count("failed"), counts.count("skipped")),
+        failed_tests=fields.texts("failed_tests"),
+        tail=fields.text("tail", "").removesuffix("\n"),
+    )
+
+
+def _counts_row(counts: Counts) -> dict[str, int]:
+    return {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}

@@ -1,0 +1,109 @@
+"""go test: plain (names of what failed, no counts), with -v and with -json. A test with subtests counts as them."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from agentd.checks.found import Found
+from agentd.checks.result import Counts
+
+_TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
+_PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")
+_DEEP = 20
+_NO_FILES = "[no test files]"
+_WORDS = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
+
+
+class _Test(NamedTuple):
+    package: str
+    name: str
+    end: str  # pass, fail or skip
+    line: str
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.tests: list[_Test] = []
+        self.waiting: dict[str, list[_Test]] = {}  # by package; in plain text its name comes after them
+        self.crashed: list[str] = []  # the line for each package that failed otherwise than by a test
+        self.packages = self.without_tests = 0
+        self.has_counts = self.has_panicked = False
+
+    def take(self, line: str) -> None:
+        if line.startswith('{"'):
+            self._event(line)
+        elif line.startswith("=== RUN "):
+            self.has_counts = True
+        elif line.startswith("panic: "):
+            self.has_panicked = True
+        elif test := _TEST.fullmatch(line):
+            self._wait("", test[2], _WORDS[test[1]], line.strip())
+        elif package := _PACKAGE.fullmatch(line):
+            tests = [test._replace(package=package[2]) for test in self.waiting.pop("", ())]
+            self._package(tests, package[1] == "FAIL", package[3] == _NO_FILES, line)
+
+    def _wait(self, package: str, name: str, end: str, line: str) -> None:
+        self.waiting.setdefault(package, []).append(_Test(package, name, end, line))
+
+    def _package(self, tests: list[_Test], has_failed: bool, is_without_tests: bool, line: str) -> None:
+        self.packages += 1
+        self.without_tests += is_without_tests
+        self.tests += tests
+        if has_failed and (self.has_panicked or not any(test.end == "fail" for test in tests)):
+            self.crashed.append(line)
+        self.has_panicked = False
+
+    def _event(self, line: str) -> None:
+        if '"Action":"output"' in line:  # most of them, and long
+            self.has_panicked |= '"Output":"panic: ' in line
+            return
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        action, package, test = (event.get(key) for key in ("Action", "Package", "Test"))
+        if action not in ("pass", "fail", "skip") or not isinstance(package, str):
+            return
+        self.has_counts = True
+        if isinstance(test, str):
+            self._wait(package, test, action, line)
+        else:
+            self._package(self.waiting.pop(package, []), action == "fail", action == "skip", line)
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    reading = _Reading()
+    for line in lines:
+        reading.take(line)
+    if not reading.packages:
+        return None
+    tests = _leaves(reading.tests)
+    failed = [test for test in tests if test.end == "fail"]
+    passed, skipped = (sum(test.end == end for test in tests) for end in ("pass", "skip"))
+    unnamed = len(reading.crashed)
+    is_counted = reading.has_counts or reading.without_tests == reading.packages
+    return Found(
+        runner="go",
+        counts=Counts(passed, len(failed) + unnamed, skipped) if is_counted else None,
+        names=tuple(f"{test.package}.{test.name}" for test in failed),
+        unnamed=unnamed,
+        said=(*(test.line for test in failed), *reading.crashed),
+    )
+
+
+def _leaves(tests: Iterable[_Test]) -> list[_Test]:
+    """Without those that are only the sum of their subtests."""
+    tests = list(tests)
+    parents = {(test.package, parent) for test in tests for parent in _parents(test.name)}
+    return [test for test in tests if (test.package, test.name) not in parents]
+
+
+def _parents(name: str) -> Iterator[str]:
+    """A name of its own may hold a slash too, so all that may be one; nobody nests deeper."""
+    at = -1
+    for _ in range(_DEEP):
+        at = name.find("/", at + 1)
+        if at == -1:
+            return
+        yield name[:at]

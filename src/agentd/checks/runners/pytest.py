@@ -1,0 +1,88 @@
+"""pytest: its last line has the counts, its short summary the names. Also -q, -v, xdist and subtests."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agentd.checks.found import Found
+from agentd.checks.result import Counts
+
+_TOTALS = re.compile(
+    r"(?:=+ )?(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?"
+)
+_SECTION = re.compile(r"=+ short test summary info =+")
+_SUBTEST = re.compile(r"SUBFAILED ?(.*?) (\S+::.*)")
+_PROGRESS = re.compile(r"(?:\[gw\d+\] )?(?:\[ *\d+%\] )?")
+_STOPPED = re.compile(r"!{3,} .* !{3,}|INTERNALERROR>.*")
+
+_FAILED = ("failed", "error", "errors")
+_PASSED = ("passed", "xpassed")
+_SKIPPED = ("skipped", "xfailed")
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    totals = [match[1] for line in lines if (match := _TOTALS.fullmatch(line))]
+    if not totals:
+        return None
+    counts = _counts(totals)
+    said = list(_summary_lines(lines)) or [line for line in lines if _verbose_name(line)]
+    names = [name for line in said if (name := _name(line))]
+    return Found(
+        runner="pytest",
+        counts=counts,
+        names=tuple(names),
+        unnamed=max(0, counts.failed - len(names)),
+        said=tuple(said),
+        is_whole=not any(_STOPPED.fullmatch(line) for line in lines),
+    )
+
+
+def _counts(totals: Sequence[str]) -> Counts:
+    words = [part.split(" ", 1) for total in totals if total[0].isdigit() for part in total.split(", ")]
+    passed, failed, skipped = (
+        sum(int(number) for number, word in words if word in kind) for kind in (_PASSED, _FAILED, _SKIPPED)
+    )
+    return Counts(passed, failed, skipped)
+
+
+def _summary_lines(lines: Sequence[str]) -> Iterator[str]:
+    is_inside = False
+    for line in lines:
+        if _SECTION.fullmatch(line):
+            is_inside = True
+        elif is_inside and _TOTALS.fullmatch(line):
+            is_inside = False
+        elif is_inside and line.startswith(("FAILED ", "ERROR ", "SUBFAILED")):
+            yield line
+
+
+def _name(line: str) -> str | None:
+    """None for a file that could not be collected."""
+    if subtest := _SUBTEST.fullmatch(line):
+        return f"{_node(subtest[2])} {subtest[1]}"
+    if line.startswith(("FAILED ", "ERROR ")):
+        line = line.partition(" ")[2]
+        return _node(line) if "::" in line.partition(" - ")[0] else None
+    return _verbose_name(line)
+
+
+def _verbose_name(line: str) -> str | None:
+    """`tests/a.py::test_b FAILED [ 50%]`, with xdist `[gw0] [ 50%] FAILED tests/a.py::test_b`."""
+    if "FAILED" not in line and "ERROR" not in line:
+        return None
+    line = _PROGRESS.sub("", line, count=1)
+    if line.endswith("%]"):
+        line = line.rpartition("[")[0].rstrip()
+    for word in ("FAILED", "ERROR"):
+        name = line.removeprefix(f"{word} ").removesuffix(f" {word}")
+        if name != line and "::" in name.partition(" ")[0]:
+            return name
+    return None
+
+
+def _node(text: str) -> str:
+    """Without the message. The values of a parameter may look like the start of one."""
+    bracket, dash = text.find("["), text.find(" - ")
+    if -1 < bracket < dash:
+        end = text.find("] - ", bracket)
+        return text[: end + 1] if end != -1 else text
+    return text if dash == -1 else text[:dash]

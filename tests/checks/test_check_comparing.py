@@ -1,0 +1,209 @@
+"""A check beside the same one before the first edit: what blocks, what is known, and in which words."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentd import yaml12
+from agentd.checks.comparing import compare
+from agentd.checks.findings import finding_of, finding_of_problem, findings_of
+from agentd.checks.result import Counts, Problem, Result, from_row
+from agentd.documents import records, review
+from agentd.errors import StateError
+from agentd.terms import CheckStatus, Severity
+from support import EXAMPLE
+
+PASSED, FAILED, COULD_NOT_RUN = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.COULD_NOT_RUN
+RECORD = (EXAMPLE / "reviews" / "review-1.yaml").read_text(encoding="utf-8")
+ROWS: list[dict[str, Any]] = yaml12.load(RECORD)["checks"]
+
+
+def failed(*names: str, passed: int = 40, more: int = 0, code: int = 1) -> Result:
+    """`more`: failures without a name."""
+    tail = "\n".join(f"FAILED {name} - no" for name in names)
+    counts = Counts(passed, len(names) + more, 0)
+    return Result("tests", "pytest -q", True, FAILED, code, 10, counts, names, tail)
+
+
+def passed(counts: Counts | None = None) -> Result:
+    return Result("tests", "pytest -q", True, PASSED, 0, 10, counts or Counts(41, 0, 0), (), "41 passed")
+
+
+COULD_NOT = Result("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, (), "sh: pytest: not found")
+
+
+# ---- the record
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["name"]))
+def test_a_row_is_that_of_the_record(row: dict[str, Any]) -> None:
+    result = from_row(row)
+    before = replace(result, status=CheckStatus(row["before"]["status"]), failed_tests=())
+    again = result.row(before, row["tree"], row["at"])
+    assert again == row
+    assert list(again) == list(row)
+    assert yaml12.dump(again) == yaml12.dump(row)
+
+
+def test_without_an_earlier_run_the_row_says_so() -> None:
+    assert failed("a").row(None, "t", "now")["before"] is None
+    assert failed("a").row(failed("b").row(None, "t", "then"), "t", "now")["before"] == {
+        "status": "failed",
+        "failed_tests": ["b"],
+    }
+
+
+def test_a_row_that_is_damaged_is_named() -> None:
+    with pytest.raises(StateError, match="the check tests: status is 'fine'"):
+        from_row({**ROWS[0], "status": "fine"})
+
+
+def test_the_row_of_any_result_can_be_written_and_shown() -> None:
+    odd = failed("tests/a.py::test[\U0001f600 \ufffd 'x' - y]", "tests/a.py::test_b")
+    odd = replace(odd, tail="  indented first\n\n# no comment\n- no item\n: \U0001f600 \ufffd")
+    row = odd.row(COULD_NOT, "t", "2026-01-19T11:29:55Z")
+    assert yaml12.load(yaml12.dump(row)) == row
+    assert from_row(row) == replace(odd, problems=())
+    record = records.parse(RECORD, "record")
+    assert "- **Before the first edit**: could not run" in review.render(replace(record, checks=(row,)))
+
+
+def test_the_finding_is_that_of_the_record() -> None:
+    """The example's first finding, from the example's first row."""
+    now = from_row(ROWS[0])
+    before = replace(now, status=PASSED, failed_tests=(), counts=Counts(42, 0, 0), exit_code=0)
+    expected = records.parse(RECORD, "record").findings[0]
+    assert finding_of(now, compare(now, before), "V1") == expected
+
+
+# ---- what blocks
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "known", "new", "blocks"),
+    [
+        (passed(), passed(), (), (), False),
+        (passed(), failed("a"), (), (), False),
+        (passed(), None, (), (), False),
+        (failed("a"), failed("a"), ("a",), (), False),
+        (failed("a"), failed("a", "b"), ("a",), (), False),
+        (failed("a", "b"), failed("a"), ("a",), ("b",), True),
+        (failed("a"), passed(), (), ("a",), True),
+        (failed("a"), None, (), ("a",), True),
+        (failed("a"), COULD_NOT, (), ("a",), True),
+        (failed("a", "a"), failed("a"), ("a",), ("a",), True),
+        (failed(), failed(), (), (), True),
+        (failed("a", more=1), failed("a"), ("a",), (), True),
+        (failed("a"), failed("a", more=1), ("a",), (), True),
+        (failed("a", code=2), failed("a"), ("a",), (), True),
+        (replace(failed("a"), is_whole=False), failed("a"), ("a",), (), True),
+        (replace(failed("a"), command="pytest -k a"), failed("a"), ("a",), (), True),
+        (replace(failed("a"), counts=None), failed("a"), ("a",), (), True),
+        (replace(failed("a"), counts=None), replace(failed("a"), counts=None), ("a",), (), False),
+        (replace(failed(), exit_code=None, counts=None), failed("a"), (), (), True),
+        (COULD_NOT, passed(), (), (), True),
+        (COULD_NOT, COULD_NOT, (), (), True),
+        (passed(Counts(0, 0, 0)), passed(), (), (), True),
+        (passed(Counts(0, 0, 41)), passed(), (), (), True),
+        (passed(Counts(0, 0, 0)), passed(Counts(0, 0, 0)), (), (), False),
+    ],
+)
+def test_only_what_is_known_by_name_does_not_block(
+    now: Result, before: Result | None, known: tuple[str, ...], new: tuple[str, ...], blocks: bool
+) -> None:
+    found = compare(now, before)
+    assert (found.known, found.new, found.blocks) == (known, new, blocks)
+    assert not compare(replace(now, required=False), before).blocks
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "why"),
+    [
+        (failed("a"), passed(), "ended with exit code 1; 1 test failed that did not fail before the first edit: a."),
+        (
+            failed("a", "b", "c"),
+            failed("a"),
+            "ended with exit code 1; 2 tests failed that did not fail before the first edit: b, c."
+            " 1 test failed before too.",
+        ),
+        (failed("a"), failed("a"), "ended with exit code 1; 1 test failed, as before the first edit: a."),
+        (failed("a"), None, "ended with exit code 1; 1 test failed: a. It was not run before the first edit."),
+        (failed("a"), COULD_NOT, "ended with exit code 1; 1 test failed: a. It could not run before the first edit."),
+        (failed(), passed(), "ended with exit code 1. It passed before the first edit."),
+        (
+            failed("a", more=1),
+            failed("a"),
+            "ended with exit code 1; 1 test failed: a. It failed before the first edit too, but the failures cannot be"
+            " compared by name.",
+        ),
+        (
+            failed(*"abcdefg"),
+            passed(),
+            "ended with exit code 1; 7 tests failed that did not fail before the first edit: a, b, c, d, e and 2 more.",
+        ),
+        (replace(failed(), exit_code=None), passed(), "was ended at its time limit. It passed before the first edit."),
+        (COULD_NOT, passed(), "could not run, so nothing was checked."),
+        (passed(), passed(), "passed."),
+        (passed(Counts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
+    ],
+)
+def test_the_words(now: Result, before: Result | None, why: str) -> None:
+    assert compare(now, before).why == f"`pytest -q` {why}"
+
+
+# ---- findings
+
+
+def test_a_check_that_could_not_run_is_to_be_mended() -> None:
+    finding = finding_of(COULD_NOT, compare(COULD_NOT, None), "V2")
+    assert finding.title == "Required check could not run: tests"
+    assert finding.suggestion == "Install what `pytest -q` needs, or mend the check in agentd/config.toml."
+    assert finding.evidence == records.Evidence(check="tests", quote="sh: pytest: not found")
+
+
+def test_a_check_without_tests_by_name_quotes_the_line_that_speaks_of_a_failure() -> None:
+    lint = replace(failed(), command="ruff check .", counts=None, tail="a.py:1:1: F401\nFound 1 error.\n[1 fixable]")
+    finding = finding_of(lint, compare(lint, None), "V1")
+    assert finding.suggestion == "Make `ruff check .` pass without weakening it."
+    assert finding.evidence and finding.evidence.quote == "Found 1 error."
+
+
+def test_the_time_limit_is_quoted() -> None:
+    late = replace(failed(), exit_code=None, tail="1 error so far\n[ended at its time limit of 600 s]")
+    evidence = finding_of(late, compare(late, None), "V1").evidence
+    assert evidence and evidence.quote == "[ended at its time limit of 600 s]"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("tests.test_a.Notes.test_adds", "FAIL: test_adds (tests.test_a.Notes)"),
+        ("test/a.test.js > group > is refused", "✖ is refused (1.2ms)"),
+        ("test/a.test.js > is refused", "not ok 2 - is refused"),
+        ("example.com/notes.TestTable/bad_one", "--- FAIL: TestTable/bad_one (0.00s)"),
+        ("src/lib.rs: tests::is_refused", "test tests::is_refused ... FAILED"),
+    ],
+)
+def test_the_line_that_names_the_test_is_quoted(name: str, line: str) -> None:
+    result = replace(failed(name), tail=f"some error\n{line}\n  at {name}\nFAILED (failures=1)")
+    evidence = finding_of(result, compare(result, passed()), "V1").evidence
+    assert evidence and evidence.quote == line
+
+
+def test_a_problem_is_a_finding_of_its_check() -> None:
+    problem = Problem("jinja2 2.4.1: CVE-2019-10906", "Fixed in 2.10.1.", Severity.LOW, "Upgrade it.")
+    audit = replace(failed(), name="audit", required=False, tail="Name\njinja2 2.4.1 CVE-2019-10906 2.10.1")
+    finding = finding_of_problem(audit, problem, "V3")
+    assert (finding.id, finding.by, finding.where) == ("V3", "check:audit", "check audit")
+    assert (finding.title, finding.what, finding.suggestion) == (problem.title, problem.what, problem.suggestion)
+    assert finding.evidence and finding.evidence.quote == "jinja2 2.4.1 CVE-2019-10906 2.10.1"
+
+
+def test_all_findings_of_a_check_together() -> None:
+    problem = Problem("No test ran", "It ran no test.", Severity.MEDIUM)
+    lost = replace(passed(Counts(0, 0, 0)), problems=(problem,))
+    titles = ["Required check ran no test: tests", "No test ran"]
+    assert [one.title for one in findings_of(lost, compare(lost, passed()))] == titles
+    assert [one.title for one in findings_of(lost, compare(lost, None))] == titles[1:]
+    assert findings_of(failed("a"), compare(failed("a"), failed("a"))) == []
