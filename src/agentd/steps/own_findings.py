@@ -10,9 +10,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from agentd import git
-from agentd.checks.comparing import Comparison
-from agentd.checks.findings import finding_of, finding_of_problem
-from agentd.checks.result import Result
+from agentd.checks.findings import findings_of
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.standing import closed_by_people, standing
 from agentd.documents.task import Task, TaskFile
@@ -37,7 +35,7 @@ def look(desk: Desk, proof: Proof, base: str) -> list[Finding]:
     pattern = re.compile(settings.requirement_pattern)
     matrix = build(change, base, proof.tree, pattern)
     weaker = weakenings(change, base, proof.tree, pattern)
-    checked = [one for result, comparison in proof.results for one in _checked(result, comparison)]
+    checked = [one for result, comparison in proof.results for one in findings_of(result, comparison)]
     return [*checked, *_undone(desk, base, proof.tree), *trace_findings(matrix, weaker, settings.severity, repeat(""))]
 
 
@@ -78,12 +76,6 @@ def _word(one: Finding, now: Finding | None) -> dict[str, str]:
 
 def _likeness(one: Finding) -> tuple[str, ...]:
     return (one.by, one.title, re.sub(r":\d+$", "", one.where or ""))
-
-
-def _checked(result: Result, comparison: Comparison) -> Iterator[Finding]:
-    if comparison.blocks:
-        yield finding_of(result, comparison, "")
-    yield from (finding_of_problem(result, problem, "") for problem in result.problems)
 
 
 def _undone(desk: Desk, base: str, tree: str) -> Iterator[Finding]:

@@ -1,0 +1,209 @@
+"""The matrix of a change: specs and tasks from its folder, files and tests from git."""
+
+import fnmatch
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentd import files
+from agentd.change.folder import Change, plan_files
+from agentd.documents import spec, tasks
+from agentd.documents.spec import REQUIREMENT, Spec
+from agentd.documents.task import Task
+from agentd.documents.text import BadDocument, decode
+from agentd.terms import TaskAction, TaskStatus
+from agentd.trace import coverage, looks, marks, reading
+from agentd.trace.marks import Known
+from agentd.trace.matrix import Matrix, Note, Row, Test
+from agentd.trace.weakened import Pair, Weakening, weakened_all
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The plan as it lies in the folder, and the project's own specs around it."""
+
+    specs: dict[str, Spec] = field(default_factory=dict)
+    tasks: tuple[Task, ...] = ()
+    main: dict[str, Spec] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Known:
+        every = (*self.specs.items(), *self.main.items())
+        return marks.known_of(f"{name}:{one.id}" for name, some in every for one in some.requirements)
+
+    @property
+    def removed(self) -> frozenset[str]:
+        return frozenset(f"{name}:{one.id}" for name, some in self.specs.items() for one in some.removed if one.id)
+
+
+def build(change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT) -> Matrix:
+    """`base` and `tree` are git trees; without them nothing is implemented yet, and there are no files and no tests."""
+    plan = _read_plan(change, pattern)
+    if base is None or tree is None:
+        return Matrix(tuple(_rows(plan, [], [])))
+    reading.check_there(change.tree, base, change.id)
+    found = reading.changed(change.tree, base, tree)
+    paths = [path for one in found if (path := _told(change, one.path))]
+    tests, notes = _tests(change, tree, {one.path for one in found}, plan)
+    unnamed = tuple(path for path in paths if not any(_names(task, path) for task in plan.tasks))
+    return Matrix(tuple(_rows(plan, paths, tests)), unnamed, tuple(tests), tuple(notes), implemented=True)
+
+
+def weakenings(
+    change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT
+) -> tuple[Weakening, ...]:
+    """Tests that prove less than before; one that a task deletes, or whose requirement this change removes, may go."""
+    if base is None or tree is None:
+        return ()
+    plan = _read_plan(change, pattern)
+    reading.check_there(change.tree, base, change.id)
+    found = [one for one in reading.changed(change.tree, base, tree) if looks.may_hold_tests(one.path)]
+    found = found[: reading.MOST_FILES]
+    blobs = (blob for one in found for blob in (one.old, one.new) if blob)
+    texts = dict(reading.texts(change.tree, blobs))
+    pairs = []
+    for one in found:
+        path = _told(change, one.path)
+        if path is None or (one.new is None and any(_deletes(task, path) for task in plan.tasks)):
+            continue
+        before, after = texts.get(one.old or ""), texts.get(one.new or "")
+        if (one.old is None) == (before is None) and (one.new is None) == (after is None):
+            pairs.append(Pair(path, before, after, _excused(before, plan)))
+    return tuple(weakened_all(pairs))
+
+
+def _excused(before: str | None, plan: _Plan) -> frozenset[int]:
+    if not before or not plan.removed:
+        return frozenset()
+    return frozenset(one.line for one in marks.find(before, plan.known) if one.requirement in plan.removed)
+
+
+# ---- the plan
+
+
+def _read_plan(change: Change, pattern: re.Pattern[str]) -> _Plan:
+    """What cannot be read is left out: validation tells of it."""
+    specs: dict[str, Spec] = {}
+    listed: tuple[Task, ...] = ()
+    for path in plan_files(change.folder):
+        if path.name == tasks.NAME:
+            text = _text(path)
+            listed = tasks.parse(text).tasks if text is not None else ()
+        elif path.parent.name == "specs" and (one := _spec(path, pattern)):
+            specs[path.stem] = one
+    own = change.project.changes_in(change.tree).parent / "specs"
+    main = {path.stem: one for path in sorted(own.glob("*.md")) if (one := _spec(path, pattern))}
+    return _Plan(specs, listed, main)
+
+
+def _spec(path: Path, pattern: re.Pattern[str]) -> Spec | None:
+    text = _text(path)
+    try:
+        return spec.parse(text, path.name, pattern) if text is not None else None
+    except BadDocument:
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        text = decode(files.read(path), path.name)
+    except (OSError, BadDocument, files.CannotRead):
+        return None
+    return None if "\0" in text else text
+
+
+def _rows(plan: _Plan, changed: list[str], tests: list[Test]) -> Iterator[Row]:
+    for name, one in plan.specs.items():
+        for requirement in one.requirements:
+            id_ = f"{name}:{requirement.id}"
+            own = [task for task in plan.tasks if id_ in task.spec_refs]
+            yield Row(
+                requirement=id_,
+                title=requirement.title,
+                scenarios=tuple(_scenarios(plan.specs, name, requirement.id)),
+                tasks=tuple(task.id for task in own),
+                files=tuple(path for path in changed if any(_names(task, path) for task in own)),
+                tests=tuple(str(test) for test in tests if id_ in test.covers),
+                line=requirement.line,
+                waived=bool(own) and all(task.status is TaskStatus.WAIVED for task in own),
+            )
+
+
+def _scenarios(specs: dict[str, Spec], name: str, id_: str) -> Iterator[str]:
+    """Those of its own spec, and those of others that name it."""
+    for other, one in specs.items():
+        wanted = id_ if other == name else f"{name}:{id_}"
+        for scenario in one.scenarios:
+            if wanted in (scenario.requirement, *scenario.also):
+                yield scenario.name
+
+
+# ---- files
+
+
+def _told(change: Change, path: str) -> str | None:
+    """A path from the project's root, `../` for what lies outside it; None for agentd's own files."""
+    path = path.encode(errors="surrogateescape").decode(errors="replace")
+    told = os.path.relpath(path, change.project.prefix) if change.project.prefix else path
+    return None if told.startswith("agentd/") else told
+
+
+def _names(task: Task, path: str) -> bool:
+    """A task may name a file, a folder, or several files by a pattern."""
+    for file in task.files:
+        named = posixpath.normpath(file.path)
+        if named in (path, ".") or path.startswith(f"{named}/"):
+            return True
+        if "*" in named and fnmatch.fnmatchcase(path, named):
+            return True
+    return False
+
+
+def _deletes(task: Task, path: str) -> bool:
+    return _names(task, path) and any(file.action is TaskAction.DELETE for file in task.files)
+
+
+# ---- tests
+
+
+def _tests(change: Change, tree: str, changed: set[str], plan: _Plan) -> tuple[list[Test], list[Note]]:
+    """In the project, and in what changed around it."""
+    known, removed = plan.known, plan.removed
+    chosen: dict[str, list[str]] = {}
+    notes: list[Note] = []
+    for one in _chosen(change, reading.listed(change.tree, tree), changed, notes):
+        chosen.setdefault(one.blob, []).append(_told(change, one.path) or "")
+    tests: list[Test] = []
+    for blob, text in reading.texts(change.tree, chosen):
+        for path in chosen[blob]:
+            some, more = coverage.tests_of(path, text, known, removed)
+            tests += some
+            notes += more
+    return sorted(tests, key=lambda test: (test.path, test.line)), sorted(
+        notes, key=lambda note: (note.path, note.line)
+    )
+
+
+def _chosen(
+    change: Change, listed: Iterable[reading.Listed], changed: set[str], notes: list[Note]
+) -> Iterator[reading.Listed]:
+    prefix = f"{change.project.prefix}/" if change.project.prefix else ""
+    near = [
+        one
+        for one in listed
+        if (one.path.startswith(prefix) or one.path in changed)
+        and one.size <= reading.LARGEST
+        and looks.may_hold_tests(one.path)
+        and _told(change, one.path)
+    ]
+    near.sort(key=lambda one: (one.path not in changed, not looks.by_path(one.path)))
+    size = 0
+    for number, one in enumerate(near):
+        size += one.size
+        if number >= reading.MOST_FILES or size > reading.MOST_BYTES:
+            notes.append(Note(".", 0, f"{len(near) - number} of {len(near)} files were not looked into for tests"))
+            return
+        yield one

@@ -1,0 +1,48 @@
+"""The matrix of a change: which task, file and test carries each requirement."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`files` are those of its tasks that changed, `tests` those that say they cover it: `tests/a.py:12 test_x`."""
+
+    requirement: str  # auth-flow:R1
+    title: str
+    scenarios: tuple[str, ...]
+    tasks: tuple[str, ...]
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    line: int = 0  # of its heading in specs/<spec>.md
+    waived: bool = False  # every one of its tasks is
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test that says what it covers. Without a name the mark is for the whole file."""
+
+    path: str
+    line: int
+    name: str
+    covers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.name}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader of the matrix should know about a place, such as a mark of a requirement that is not there."""
+
+    path: str
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    rows: tuple[Row, ...]
+    unnamed: tuple[str, ...] = ()  # changed files that no task names
+    tests: tuple[Test, ...] = ()
+    notes: tuple[Note, ...] = ()
+    implemented: bool = False  # before that there are no files and no tests

@@ -1,0 +1,147 @@
+"""Tests in languages with braces, found in their text."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from agentd.trace.blocks import Block, Kind, Page
+from agentd.trace.cases import MANY, Assertion, Call, Case, Group, Place, Scan
+from agentd.trace.dialects import ASSERTIONS, BLOCKS, CALLS, COMMON, SKIPS_INSIDE, WORDS
+
+
+@dataclass
+class _Open:
+    """A block on the way through the text, and what was found in it."""
+
+    block: Block
+    name: str
+    skip: Place | None
+    times: int
+    owner: "_Open | None" = None  # the test or helper that what is met here belongs to
+    asserts: list[Assertion] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    words: set[str] = field(default_factory=set)
+
+
+def scan(text: str, language: str) -> Scan:
+    page = Page(text, language)
+    blocks = sorted(BLOCKS[language](page), key=lambda block: (block.body, -block.end))
+    reader = _Reader(page)
+    for at, _, what in sorted(_events(page, blocks), key=lambda event: event[:2]):
+        reader.leave(at)
+        if isinstance(what, Block):
+            reader.enter(what)
+        else:
+            reader.meet(at, *what)
+    reader.leave(len(text) + 1)
+    return reader.scan()
+
+
+Event = tuple[int, int, Block | tuple[str, str, int]]
+
+
+def _events(page: Page, blocks: list[Block]) -> Iterator[Event]:
+    """Blocks, assertions, calls and words that skip; at one place in this order."""
+    yield from ((block.body, 0, block) for block in blocks)
+    asserted: set[int] = set()
+    for one in ASSERTIONS[page.language].finditer(page.masked):
+        asserted.add(one.end())
+        yield one.start(), 1, ("assert", "", one.end() - 1 if one.lastindex else -1)
+    for one in CALLS.finditer(page.masked):
+        if one.end() not in asserted:
+            yield one.start(), 2, ("call", one[1], one.end())
+    if skips := SKIPS_INSIDE[page.language]:
+        for one in skips.finditer(page.masked):
+            yield one.start(), 3, ("skip", one[1], one.end())
+
+
+@dataclass
+class _Reader:
+    page: Page
+    stack: list[_Open] = field(default_factory=list)
+    cases: dict[str, Case] = field(default_factory=dict)
+    helpers: dict[str, Case] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    only: list[Place] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    read_to: int = 0
+
+    def enter(self, block: Block) -> None:
+        self._read_words(block.first)
+        around = self.stack[-1] if self.stack else None
+        owner = around.owner if around else None
+        if (
+            block.kind is Kind.HELPER and owner
+        ):  # a function within a test is a part of it, called nobody knows how often
+            block = replace(block, kind=Kind.LOOP)
+        name = around.name if around else ""
+        if block.kind in (Kind.GROUP, Kind.TEST):
+            name = (f"{name} > {block.name}" if name else block.name)[-2000:]
+        skip = self._place(*block.skip) if block.skip else around.skip if around else None
+        times = around.times if around and block.kind is not Kind.HELPER else 1
+        times = MANY if block.kind is Kind.LOOP or block.is_table else times
+        if block.only is not None:
+            self.only.append(self._place(block.only, "only"))
+        opened = _Open(block, name, skip, times, owner)
+        if block.kind in (Kind.TEST, Kind.HELPER):
+            opened.owner = opened
+        if opened.owner:
+            opened.owner.words.update(WORDS.findall(self.page.text, block.first, block.start))
+        self.read_to = max(self.read_to, block.body)
+        self.stack.append(opened)
+
+    def leave(self, at: int) -> None:
+        while self.stack and self.stack[-1].block.end <= at:
+            self._read_words(self.stack[-1].block.end)
+            done = self.stack.pop()
+            if done.block.kind is Kind.GROUP:
+                self.groups.append(Group(done.name, *self._lines(done.block)))
+            elif done.block.kind is Kind.TEST:
+                self.seen[done.name] += 1  # two tests of one name are two tests
+                name = done.name if self.seen[done.name] == 1 else f"{done.name} ({self.seen[done.name]})"
+                self.cases[name] = self._case(done, name)
+            elif done.block.kind is Kind.HELPER:
+                self.helpers[done.block.name] = self._case(done, done.block.name)
+
+    def meet(self, at: int, what: str, word: str, end: int) -> None:
+        owner = self.stack[-1].owner if self.stack else None
+        if owner is None:
+            return
+        times = self.stack[-1].times
+        if what == "assert":
+            owner.asserts.append(self.page.assertion(at, end, times))
+        elif what == "call":
+            close = min(self.page.close(end - 1), at + 300)
+            owner.calls.append(Call(word, "".join(self.page.text[at:close].split()), times))
+        elif owner.skip is None:
+            owner.skip = self._place(at, word)
+
+    def scan(self) -> Scan:
+        return Scan(tuple(self.cases.values()), self.helpers, tuple(self.groups), tuple(self.only))
+
+    def _case(self, done: _Open, name: str) -> Case:
+        block = done.block
+        first, last = self._lines(block)
+        return Case(
+            name=name,
+            first=first,
+            line=self.page.line(block.start),
+            last=last,
+            quote=self.page.quote(block.start),
+            asserts=tuple(done.asserts),
+            calls=tuple(done.calls),
+            skip=done.skip,
+            words=frozenset(done.words) - COMMON,
+        )
+
+    def _read_words(self, to: int) -> None:
+        """Up to there, for whom they stand in."""
+        if self.stack and self.stack[-1].owner:
+            self.stack[-1].owner.words.update(WORDS.findall(self.page.text, self.read_to, to))
+        self.read_to = max(self.read_to, to)
+
+    def _lines(self, block: Block) -> tuple[int, int]:
+        return self.page.line(block.first), self.page.line(max(block.end - 1, block.start))
+
+    def _place(self, at: int, word: str) -> Place:
+        return Place(self.page.line(at), word, self.page.quote(at))

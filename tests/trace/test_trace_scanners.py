@@ -1,0 +1,85 @@
+"""Whatever a text is made of: reading its tests never fails, and takes time in proportion to its size."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentd.trace import marks
+from agentd.trace.coverage import tests_of as covering
+from agentd.trace.masking import mask
+from agentd.trace.scanning import scan
+from agentd.trace.weakened import weakened
+from growth import assert_grows_linearly
+
+PATHS = ("test_a.py", "a.test.ts", "a_test.rs", "a_test.go", "ATest.java", "ATests.cs", "a_spec.rb")
+LANGUAGES = ("javascript", "rust", "go", "java", "csharp")
+KNOWN = marks.known_of(["auth-flow:R1", "a:R2"])
+PIECES = (
+    "it('x', () => {", "describe.only(", "test.each([", "${", "`", "'", '"', '"""', "/*", "*/", "//", "/", "[/", "\\",
+    "#[test]", "#[", "fn a(", "mod m {", 'r#"', "func TestA(", "t.Error(", "for ", "@Test", "void a() {", "[Fact]",
+    "class A {", "expect(a)", ".toBe(1)", "assert ", "assert!(", "assertEquals(1, a)", "def test_a():\n    ", "\n",
+    "@pytest.mark.skip\n", "covers: auth-flow:R1, ", "covers_auth_flow_R1", "Covers", "(", ")", "{", "}", "[", "]",
+    ";", " ", "é", "\0", "=> ", "const a = (b) =>",
+)  # fmt: skip
+
+texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join)
+
+
+@settings(deadline=None, max_examples=150)
+@given(texts, texts, st.sampled_from(PATHS))
+@example("def test_a():\n    assert " + "-" * 5000 + "1\n", "", "test_a.py")
+@example("def test_a():\n    assert " + "(" * 300 + ")" * 300 + "\n", "x" * 10, "test_a.py")
+def test_no_text_breaks_it(before: str, after: str, path: str) -> None:
+    weakened(path, before, after)
+    weakened(path, before, None)
+    covering(path, before, KNOWN, {"a:R2"})
+    assert weakened(path, before, before) == []
+
+
+@settings(deadline=None, max_examples=150)
+@given(texts, st.sampled_from(LANGUAGES))
+def test_what_is_hidden_leaves_every_other_character_in_its_place(text: str, language: str) -> None:
+    masked = mask(text, language)
+    assert len(masked) == len(text)
+    assert all(new in (old, " ") for old, new in zip(text, masked, strict=True))
+
+
+@pytest.mark.parametrize("path", PATHS[:-1])
+@pytest.mark.parametrize("piece", [*PIECES, "it('x', () => { expect(a).toBe(1) })\n", "assert x\n"])
+def test_reading_is_linear(path: str, piece: str) -> None:
+    assert_grows_linearly(lambda text: scan(path, text), "", piece, count=150)
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "covers a:R2 and "])
+def test_looking_for_marks_is_linear(piece: str) -> None:
+    assert_grows_linearly(lambda text: marks.find(text, KNOWN), "", piece)
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ("test_a.py", "def test_{0}():\n    assert f({0}) == {0}\n\n"),
+        ("a.test.js", "it('is {0}', () => {{ expect(f({0})).toBe({0}) }})\n"),
+        ("a_test.go", 'func Test{0}(t *testing.T) {{ if f({0}) {{ t.Error("x") }} }}\n'),
+    ],
+)
+def test_many_tests_of_one_file_are_compared_in_linear_time(path: str, unit: str) -> None:
+    def compare(text: str) -> None:
+        assert weakened(path, text, text + "\n") == []
+
+    assert_grows_linearly(compare, "", "".join(unit.format(number) for number in range(3)), count=25)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "left"),
+    [
+        ("javascript", "x`a${b}c'`y", "x    b    y"),
+        ("javascript", "a = /['\"`]/; b / c / d", "a =        ; b / c / d"),
+        ("rust", "f(r#\"a\"b\"#, 'x', &'a y)", "f(        ,    , &'a y)"),
+        ("go", "f(`a\"\nb`, 'x')", "f(   \n  ,    )"),
+        ("java", 'f("""\na"b""", "c") // d', "f(   \n      ,    )     "),
+        ("csharp", 'f(@"a\\", "b") /* c */', "f(     ,    )        "),
+    ],
+)
+def test_what_is_code_stays(language: str, text: str, left: str) -> None:
+    assert mask(text, language) == left
