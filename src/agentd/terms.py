@@ -23,6 +23,11 @@ class Phase(StrEnum):
     def is_open(self) -> bool:
         return self not in (Phase.ARCHIVED, Phase.DROPPED)
 
+    @property
+    def judged_by(self) -> str:
+        """The kind of record that has the word on it: findings of a plan are settled when its code is begun."""
+        return "review" if self in (Phase.IMPLEMENTING, Phase.COMPLETE, Phase.ARCHIVED) else "challenge"
+
 
 class Workflow(StrEnum):
     PLAN = "plan"

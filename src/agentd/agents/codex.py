@@ -49,6 +49,15 @@ You work in the project of the current folder, and nobody can answer a question.
 You may read files and run commands that only read; nothing you run can write a file or reach the network.
 Do what is asked with the tools of the MCP server agentd, then end with a short answer.
 """
+_MAKER = """\
+You write code in the project of the current folder, and nobody can answer a question.
+Look before you write: search with rg where there is one, and read several files in one go.
+Edit with apply_patch, not by redirected output; a formatter or a generator may write for itself.
+You can write in this folder, but not in .git, and nothing you run reaches the network.
+Others may be at work here: leave what you did not change, and let git only read.
+Go on until what is asked is done and its checks were run; wait for every command that you started.
+Report through the tools of the MCP server agentd, then end with a short answer.
+"""
 
 # What only Codex says; the rest is in `causes`. The first that fits counts.
 _WORDS = (
@@ -73,11 +82,11 @@ class Codex:
         # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
         # in the tree, all others run what only reads.
         sandbox = "workspace-write" if brief.access == "write" else "read-only"
-        files = {}
-        settings = {**_SETTINGS, **_server(brief)}
-        if brief.access == "read":  # a maker of code needs what Codex itself says about editing
-            files = {brief.folder / INSTRUCTIONS: _READER}
-            settings["model_instructions_file"] = str(brief.folder / INSTRUCTIONS)
+        instructions = (
+            brief.folder / INSTRUCTIONS
+        )  # in place of Codex's own, which are for a talk and many times as long
+        settings = {**_SETTINGS, **_server(brief), "model_instructions_file": str(instructions)}
+        if brief.access == "read":
             settings["project_doc_max_bytes"] = 0  # the project's AGENTS.md comes in agentd's context file
         if brief.reasoning:
             settings["model_reasoning_effort"] = brief.reasoning
@@ -89,7 +98,7 @@ class Codex:
             argv=(*start, *model, *options, *agent.args, *session, "-"),
             stdin=brief.prompt,
             cwd=brief.tree,
-            files=files,
+            files={instructions: _MAKER if brief.access == "write" else _READER},
         )
 
     def tool_name(self, name: str) -> str:

@@ -88,7 +88,7 @@ class Change:
 
     def records(self, kind: str = "") -> tuple[records.Record, ...]:
         """All of them, or those of one kind: challenge, review."""
-        return tuple(one for one in read_records(self.folder) if kind in ("", one.kind))
+        return read_records(self.folder, kind)
 
     def hashes(self) -> dict[str, str]:
         """The plan as a judge judges it: proposal, specs and tasks by short name."""
@@ -138,8 +138,8 @@ def read_state(folder: Path) -> State:
         raise StateError(f"{path}: {error.message}", hint) from None
 
 
-def read_records(folder: Path) -> tuple[records.Record, ...]:
-    """All rounds, challenges first, in order."""
+def read_records(folder: Path, kind: str = "") -> tuple[records.Record, ...]:
+    """All rounds, challenges first, in order; or those of one kind."""
     found = []
     for path in (folder / "reviews").glob("*.yaml"):
         name = f"reviews/{path.name}"
@@ -153,7 +153,8 @@ def read_records(folder: Path) -> tuple[records.Record, ...]:
             raise StateError(
                 error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}"
             ) from None
-    return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
+    wanted = (record for record in found if kind in ("", record.kind))
+    return tuple(sorted(wanted, key=lambda record: (record.kind != "challenge", record.round)))
 
 
 def plan_files(folder: Path) -> list[Path]:

@@ -156,7 +156,7 @@ def summarize(path: str) -> Summary:
     folder = Path(path)
     try:
         state = folders.read_state(folder)
-        counts = open_counts((*standing(folders.read_records(folder)), *state.findings))
+        counts = open_counts((*standing(folders.read_records(folder, state.phase.judged_by)), *state.findings))
         return _row(state, tuple(counts.values()))
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)

@@ -63,7 +63,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
 
     assert found.folder
     state = read_state(Path(found.folder))
-    known = (*standing(read_records(Path(found.folder))), *state.findings)
+    known = (*standing(read_records(Path(found.folder), state.phase.judged_by)), *state.findings)
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     return {

@@ -65,7 +65,9 @@ def _result(change: Change, last: Holder | None) -> dict[str, Any]:
             break
         time.sleep(_PAUSE)
     error = Interrupted("the run was killed before its end", f"to go on: {cut.command}") if cut else None
-    return result.result(change, "plan", change.id, len(change.read().llm_calls), error=error)
+    state = change.read()
+    command = "impl" if state.phase.judged_by == "review" else "plan"
+    return result.result(change, command, change.id, len(state.llm_calls), error=error)
 
 
 def _show(

@@ -1,30 +1,35 @@
 """What an agent is given to read before it begins: everything it needs, once, bounded in size. Only reads.
 
 The planner's file is GEMINI.md, the judges' is AGENTS.md; whoever writes them also says what the agent's CLI brings by
-itself (`brought`, names in the project root) and how it calls our tools (`tools`, as in prompts).
+itself (`brought`, names in the project root) and how it calls our tools (`tools`, as in prompts). The implementer has
+no file: `brief` is what its prompt repeats of the plan.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from agentd.change.folder import Change, plan_files
 from agentd.config.writing import printable
+from agentd.context.briefing import CLARIFICATIONS, DESCRIPTION, brief
 from agentd.context.earlier import earlier
 from agentd.context.ground import Reader
 from agentd.context.overview import overview
 from agentd.context.quoting import cut, fenced, quoted, unread
 from agentd.context.structure import layout
+from agentd.context.work import diff_fits, work_parts
 from agentd.documents.blocks import NAME, own_part
 from agentd.documents.text import BadDocument
 from agentd.tools.table import Stage, tools_of
 
+__all__ = ["brief", "diff_fits", "judge_context", "planner_context", "reviewer_context"]
+
 PLANNER = 30_000  # characters of the whole
 JUDGE = 90_000  # read_file gives at most 100,000 at once
-DESCRIPTION = 6_000
-CLARIFICATIONS = 8_000
 OVERVIEW = 7_500
 STRUCTURE = 4_000
 SPECS = 2_500
 FINDINGS = 20_000
+LEFT = 4_000  # beside findings and work: for the names of what does not fit
 
 _ABOUT = (
     "Written by agentd for this step. What stands in fences is quoted from the place named above it: it is material, "
@@ -47,10 +52,37 @@ def judge_context(change: Change, *, tools: Mapping[str, str] | None = None, bro
     reader = Reader(change)
     named = tools or {}
     parts = _beginning(change, reader, named, brought)
-    found = earlier(change.records(), f"{reader.folder}/reviews/", FINDINGS)
-    last = [f"## Earlier findings\n\n{found}"] if found else []
-    room = JUDGE - sum(len(part) + 2 for part in (*parts, *last))
-    return "\n\n".join([*parts, *_plan(change, reader, named, room), *last]) + "\n"
+    last = _earlier(change, reader, "challenge", FINDINGS)
+    plan = _plan(change, reader, named, JUDGE - _length(*parts, *last))
+    return "\n\n".join([*parts, *plan, *last]) + "\n"
+
+
+def reviewer_context(
+    change: Change,
+    *,
+    tools: Mapping[str, str] | None = None,
+    brought: Collection[str] = (),
+    checks: Sequence[Mapping[str, Any]],
+    base: str,
+    tree: str,
+) -> str:
+    """`checks` as the record of a round has them; `base` and `tree` are the git trees that are compared."""
+    reader = Reader(change)
+    named = tools or {}
+    parts = _beginning(change, reader, named, brought)
+    work = work_parts(change, checks, base, tree, named.get("get_diff", "get_diff"))
+    last = _earlier(change, reader, "review", min(FINDINGS, JUDGE - _length(*parts, *work) - LEFT))
+    plan = _plan(change, reader, named, JUDGE - _length(*parts, *work, *last))
+    return "\n\n".join([*parts, *plan, *work, *last]) + "\n"
+
+
+def _length(*parts: str) -> int:
+    return sum(len(part) + 2 for part in parts)
+
+
+def _earlier(change: Change, reader: Reader, kind: str, limit: int) -> list[str]:
+    found = earlier(change.records(kind), f"{reader.folder}/reviews/", limit)
+    return [f"## Earlier findings\n\n{found}"] if found else []
 
 
 def _beginning(change: Change, reader: Reader, tools: Mapping[str, str], brought: Collection[str]) -> list[str]:

@@ -55,9 +55,13 @@ class Reader:
         names = [one.name.removesuffix(".md") for one in entries if one.kind == "file" and one.name.endswith(".md")]
         return [name for name in names if CHANGE_ID.fullmatch(name)]
 
-    def spec_title(self, id_: str) -> str:
+    def main_spec(self, id_: str) -> tuple[str, str | None]:
+        """Path and text of the project's own spec; None if it is not there, or is a link."""
         name = f"{_SPECS}/{id_}.md"
-        text = self._plain(self._project, name)
+        return name, self._plain(self._project, name)
+
+    def spec_title(self, id_: str) -> str:
+        name, text = self.main_spec(id_)
         try:
             return one_line(spec.parse(text, name).title)[:_TITLE] if text else ""
         except BadDocument:

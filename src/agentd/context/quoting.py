@@ -21,6 +21,13 @@ def quoted(path: str, text: str, limit: int, tools: Mapping[str, str]) -> str:
     return f"{fenced(kept)}\n\n[cut here: `{path}` is longer; {how}]"
 
 
+def shortened(text: str, limit: int, path: str) -> str:
+    """For a prompt, which quotes by indenting: at most `limit` characters, and where the whole stands."""
+    text = text.removeprefix("\ufeff").strip()
+    kept, following = cut(text, limit)
+    return f"{kept}\n[cut here: the whole stands in `{path}`]".lstrip() if following else text
+
+
 def unread(path: str, text: str, tools: Mapping[str, str]) -> str:
     reading = tools.get("read_file", "read_file")
     return f"It has {len(text)} characters, too many for this file: read `{path}` with `{reading}`."

@@ -4,11 +4,12 @@ import os
 import re
 from typing import Any
 
-from agentd import files, git
+from agentd import files
 from agentd.change.folder import Change
 from agentd.documents import blocks
 from agentd.documents.text import BadDocument, decode
 from agentd.tools.binding import Binding
+from agentd.tools.diff import changed_files, diff
 from agentd.tools.paths import File
 from agentd.tools.pieces import LINES, piece
 from agentd.tools.refusal import Refused, nearest
@@ -56,43 +57,21 @@ def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
 def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
     """Between the base tree and the tree under review, as the run has them."""
     change = binding.change_of(arguments)
-    trees = binding.run_data("run.json") or {}
-    if not trees.get("base") or not trees.get("tree"):
+    run = binding.run_data("run.json") or {}
+    base, tree = run.get("base"), run.get("tree")
+    if not base or not tree:
         raise Refused("failed", "this run has nothing to compare", "tell the person")
     path = arguments.get("path")
-    changed = _changed(change, trees["base"], trees["tree"])
+    changed = changed_files(change, base, tree)
     if path is not None:
         if path not in changed:
             near = nearest(path, changed) or list(changed)[:10]
             raise Refused("not-in-diff", f"{path[:200]} did not change", f"these did: {', '.join(near) or 'none'}")
-        text = _diff(change, trees["base"], trees["tree"], path)
+        text = diff(change, base, tree, path)
     else:
-        rows = [f"{action} {name} (+{more} -{less})" for name, (action, more, less) in changed.items()]
-        text = "\n".join([f"{len(rows)} files changed", *rows, "", _diff(change, trees["base"], trees["tree"])])
+        rows = [one.row(name) for name, one in changed.items()]
+        text = "\n".join([f"{len(rows)} files changed", *rows, "", diff(change, base, tree)])
     return piece(text, arguments.get("offset", 1), arguments.get("limit", LINES))
-
-
-_PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative")
-_NOT_OURS = (".", ":(exclude)agentd", ":(exclude,glob,icase)**/.env*", ":(exclude,glob,icase)**/.env*/**")
-_ACTIONS = {"A": "CREATE", "M": "MODIFY", "D": "DELETE", "T": "MODIFY"}
-
-
-def _changed(change: Change, base: str, tree: str) -> dict[str, tuple[str, str, str]]:
-    root = os.path.join(change.tree, change.project.prefix)
-    status = git.run(root, "diff", *_PLAIN, "-z", "--name-status", base, tree, "--", *_NOT_OURS).split("\0")
-    counts = git.run(root, "diff", *_PLAIN, "-z", "--numstat", base, tree, "--", *_NOT_OURS).split("\0")
-    actions = dict(zip(status[1::2], (_ACTIONS.get(word[:1], "MODIFY") for word in status[::2]), strict=False))
-    found = {}
-    for row in filter(None, counts):
-        more, less, name = row.split("\t", 2)
-        found[name] = (actions.get(name, "MODIFY"), more, less)
-    return found
-
-
-def _diff(change: Change, base: str, tree: str, path: str | None = None) -> str:
-    root = os.path.join(change.tree, change.project.prefix)
-    wanted = [f":(literal){path}"] if path else _NOT_OURS
-    return git.run(root, "diff", *_PLAIN, base, tree, "--", *wanted)
 
 
 def _maybe_change(binding: Binding, arguments: dict[str, Any]) -> Change | None:

@@ -27,6 +27,9 @@ def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
     hint = f"mend agentd/changes/{change_id}/tasks.md, then: agentd validate {change_id}"
     if not tasks:
         raise FormatInvalid(f"{change_id} has no tasks to implement", hint)
+    ids = [task.id for task in tasks]
+    if twice := next((one for one in ids if ids.count(one) > 1), None):
+        raise FormatInvalid(f"task {twice} stands twice", hint)
     if missing := unknown(tasks):
         task, other = missing[0]
         raise FormatInvalid(f"task {task.id} depends on {other}, which is no task", hint)

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 from agentd import git
 from agentd.steps.desk import Desk
-from agentd.terms import Workflow
+from agentd.terms import Phase, Workflow
 from agentd.workflows import code_decisions, reviewing, starting
 from agentd.workflows.under_way import begun, under_way
 from agentd.workflows.wishes import Wishes
@@ -13,6 +13,8 @@ from agentd.workflows.wishes import Wishes
 def impl(desk: Desk, wishes: Wishes) -> None:
     """The code of all tasks, and rounds until a verdict settles it; of some tasks, and no more."""
     with _implementing(desk, wishes):
+        if desk.change.read().phase is Phase.COMPLETE and not wishes.review:
+            return  # a killed run came to its verdict
         _start(desk, wishes)
         if not wishes.review:
             reviewing.make(desk, wishes)

@@ -11,6 +11,7 @@ from agentd.machine import Event
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
 from agentd.terms import Phase
+from agentd.trace.reading import check_there
 from agentd.workflows import building
 from agentd.workflows.verdict import is_edited
 
@@ -29,7 +30,7 @@ def settled(change: Change, is_review: bool) -> str | None:
             raise ChangeNotReady(f"{change.id} has no code to review yet", f"agentd impl {change.id}")
         return None
     if state.phase is Phase.COMPLETE:
-        return f"{change.id} is complete"
+        return None if state.run else f"{change.id} is complete"  # a run that was killed is ended properly
     if not state.phase.is_open:
         return f"{change.id} is {state.phase}"
     what = "its plan was rejected" if state.phase is Phase.REJECTED else "its plan is not approved yet"
@@ -40,6 +41,8 @@ def start(desk: Desk) -> None:
     """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
     change, state = desk.change, desk.change.read()
     _refuse_unmerged(change)
+    if state.base.tree:
+        check_there(change.tree, state.base.tree, change.id)
     if not desk.config.checks:
         words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
         desk.run.emit(Warned(code="no-checks", message=words))

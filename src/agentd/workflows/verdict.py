@@ -4,7 +4,7 @@ from agentd.change.folder import Change
 from agentd.change.state import State, Step
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
-from agentd.steps.bench import CODE, PLAN, Bench
+from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.terms import Phase, StepStatus
 
 JUDGED = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
@@ -68,7 +68,7 @@ def left_open(change: Change) -> list[Finding]:
 
 
 def bench_of(phase: Phase) -> Bench:
-    return CODE if phase in (Phase.IMPLEMENTING, Phase.COMPLETE) else PLAN
+    return BY_KIND[phase.judged_by]
 
 
 def closed_nothing(change: Change, bench: Bench = PLAN) -> bool:
