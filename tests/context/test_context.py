@@ -19,7 +19,7 @@ from agentd.documents.text import Mark, Scanner
 from agentd.project import find_project
 from agentd.tools.call import call
 from agentd.tools.table import Stage, tools_of
-from asked import CASES, FOLDER, PLAN, ask_case, tool_names
+from asked import CASES, FOLDER, PLAN, ask_case, stage_of, tool_names
 from stages import lay_out, staged
 from support import EXAMPLE, Box
 
@@ -428,8 +428,10 @@ def test_looking_changes_nothing(change: Change, project: Box) -> None:
 
 # ---- nothing twice ---------------------------------------------------------------------------------
 
+PLANNING = (Stage.CLARIFY, Stage.PLAN)
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in ("challenge", "challenge-again", "reminder")])
+
+@pytest.mark.parametrize("case", [case for case, (prompt, _) in CASES.items() if stage_of(prompt) in PLANNING])
 def test_what_a_planner_is_sent_to_read_is_not_in_its_context(change: Change, project: Box, case: str) -> None:
     """Each document of the change and each main spec that its prompt names."""
     held = planner_context(change)

@@ -66,7 +66,7 @@ def test_a_part_that_is_not_trusted_stops_every_prompt_it_is_part_of(project: Bo
         ("proposal_gen.md", "call it proposal-gen.md, or remove it"),
         ("Challenge.md", "call it challenge.md, or remove it"),
         ("deep/challenge.md", "call it challenge.md, or remove it"),
-        ("zzz", "remove it; there are _delta.md"),
+        ("zzz", "remove it; there are _code.md"),
     ],
 )
 def test_a_file_that_is_no_prompt_is_told_before_anything_is_asked(project: Box, name: str, hint: str) -> None:

@@ -1,0 +1,119 @@
+"""What the prompt of an implementer repeats of the plan: its tasks, their requirements, the person's words. Bounded."""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentd import config
+from agentd.change.folder import Change, plan_files
+from agentd.context.ground import Reader
+from agentd.context.quoting import shortened
+from agentd.context.requirements import Page, Shown, Told, page, requirements
+from agentd.documents import clarifications, tasks
+from agentd.documents.prose import one_line
+from agentd.documents.task import Task
+from agentd.documents.text import BadDocument
+from agentd.errors import FormatInvalid
+
+DESCRIPTION = 6_000  # characters
+CLARIFICATIONS = 8_000
+TASKS = 20_000  # of all descriptions
+REQUIREMENTS = 40_000  # of all texts and scenarios
+TEXT = 6_000  # of one of them
+TITLE = 200
+
+
+def brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
+    """Plain values for `implement.md`: tasks, requirements, documents, description, clarifications."""
+    reader = Reader(change)
+    chosen = _chosen(change, reader, task_ids)
+    refs = [ref for task in chosen for ref in task.spec_refs]
+    pattern = _pattern(change)
+    found = requirements(refs, _own(change, reader, pattern), _main(reader, refs, pattern))
+    plan = [path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)]
+    asked = reader.own(clarifications.NAME) or ""
+    return {
+        "tasks": list(_tasks(chosen, f"{reader.folder}/{tasks.NAME}")),
+        "requirements": list(_requirements(found)),
+        "documents": [f"{reader.folder}/{name}" for name in plan if name != tasks.NAME],
+        "description": shortened(change.read().description, DESCRIPTION, f"{reader.folder}/STATE.yaml"),
+        "clarifications": shortened(asked, CLARIFICATIONS, f"{reader.folder}/{clarifications.NAME}"),
+    }
+
+
+def _chosen(change: Change, reader: Reader, task_ids: Sequence[str]) -> list[Task]:
+    listed = tasks.parse(reader.own(tasks.NAME) or "", tasks.NAME)
+    chosen = [listed.get(id_) for id_ in task_ids]
+    missing = [id_ for id_, task in zip(task_ids, chosen, strict=True) if task is None]
+    if missing:
+        hint = f"agentd validate {change.id}"
+        raise FormatInvalid(f"{tasks.NAME} of {change.id} has no task {', '.join(missing)}", hint)
+    return [task for task in chosen if task]
+
+
+def _own(change: Change, reader: Reader, pattern: re.Pattern[str]) -> dict[str, Page]:
+    found = {}
+    for path in plan_files(change.folder):
+        name = f"specs/{path.name}"
+        text = reader.own(name) if path.parent.name == "specs" else None
+        if text is not None:
+            found[path.stem] = page(text, path.stem, f"{reader.folder}/{name}", pattern)
+    return found
+
+
+def _main(reader: Reader, refs: Sequence[str], pattern: re.Pattern[str]) -> dict[str, Page]:
+    """The project's own specs that these requirements are of."""
+    found = {}
+    for id_ in dict.fromkeys(ref.partition(":")[0] for ref in refs):
+        path, text = reader.main_spec(id_)
+        if text is not None:
+            with contextlib.suppress(BadDocument):  # the change's own words are still there
+                found[id_] = page(text, id_, path, pattern)
+    return found
+
+
+def _pattern(change: Change) -> re.Pattern[str]:
+    there = change.project._replace(tree=change.tree)
+    return config.load(there.config_file).validation.requirement_pattern
+
+
+# ---- as plain values
+
+
+def _tasks(chosen: Sequence[Task], path: str) -> Iterator[Mapping[str, Any]]:
+    room = TASKS
+    for task in chosen:
+        words = shortened(task.description, min(TEXT, room), path)
+        room = max(0, room - len(words))
+        yield {
+            "id": task.id,
+            "title": _title(task.title),
+            "files": [{"path": one_line(one.path), "action": str(one.action or "")} for one in task.files],
+            "description": words,
+            "depends_on": list(task.depends_on),
+        }
+
+
+def _requirements(found: Sequence[Told]) -> Iterator[Mapping[str, Any]]:
+    room = REQUIREMENTS
+    for one in found:
+        text = shortened(one.text, min(TEXT, room), one.path)
+        room = max(0, room - len(text))
+        scenarios = list(_scenarios(one.scenarios, room))
+        room = max(0, room - sum(len(row["title"]) + len(row["text"]) for row in scenarios))
+        yield {"ref": one_line(one.ref), "title": _title(one.title), "text": text, "scenarios": scenarios}
+
+
+def _scenarios(found: Sequence[Shown], room: int) -> Iterator[dict[str, str]]:
+    for number, one in enumerate(found):
+        if room <= 0:
+            yield {"title": f"{len(found) - number} more", "text": f"[left out here: they stand in `{one.path}`]"}
+            return
+        row = {"title": _title(one.title), "text": shortened(one.text, min(TEXT, room), one.path)}
+        room -= len(row["title"]) + len(row["text"])
+        yield row
+
+
+def _title(text: str) -> str:
+    return one_line(text)[:TITLE]
