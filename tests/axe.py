@@ -1,18 +1,21 @@
 """agentd as a process of its own that dies of -9 at a chosen write: just before the file gets or loses its name there,
-or just after."""
+or just after. At write 0 it never does. Its agents' server is the quick one."""
 
 import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from agentd.cli import app
+from quick_server import stand_in
 
 
 def main(moment: str, dies_at: int, below: str, arguments: list[str]) -> int:
     """Only what happens below that folder is counted."""
     seen = 0
+    sys.executable = str(stand_in(Path(os.environ["HOME"])))
 
     def mortal(change: Callable[..., None], named: int) -> Callable[..., None]:
         def changed(*given: Any, **more: Any) -> None:

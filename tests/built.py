@@ -160,7 +160,13 @@ class Greeting(unittest.TestCase):
 '''
 
 
-THERE = "import unittest\n\n\nclass There(unittest.TestCase):\n    def test_it(self):\n        self.assertTrue(True)\n"
+THERE = """import unittest
+
+
+class There(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(len('it'), 2)
+"""
 YES = [usage(0.05), say("It holds.\n\n**Verdict**: APPROVED")]  # a reviewer that answers in text needs no server
 NO = [usage(0.05), say("It does not hold.\n\n**Verdict**: NEEDS_CHANGES")]
 
@@ -186,14 +192,14 @@ def honest(code: str = GOOD, tests: str = TEST) -> list[Action]:
     return [write("greeting.py", code), write("tests/test_greeting.py", tests), usage(0.1), say("All tests pass.")]
 
 
-def approved(
+def proposed(
     box: Box,
     steps: dict[str, list[Action]],
     more: str = CHECK,
     workflow: str = "",
     documents: Mapping[str, str] = DOCUMENTS,
 ) -> Change:
-    """A committed project whose plan is approved, and whose agents play these steps."""
+    """A committed project with a plan that nobody has judged, and whose agents play these steps."""
     box.write("tests/__init__.py", "")
     box.write("tests/test_there.py", THERE)
     box.write(".gitignore", "__pycache__/\nplaybook.json\n")
@@ -202,8 +208,20 @@ def approved(
     for name, text in documents.items():
         (change.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (change.folder / name).write_text(text)
-    for event in (Event.PLAN_GENERATED, Event.CHALLENGE_APPROVED):
-        move(change, event)
+    move(change, Event.PLAN_GENERATED)
+    return change
+
+
+def approved(
+    box: Box,
+    steps: dict[str, list[Action]],
+    more: str = CHECK,
+    workflow: str = "",
+    documents: Mapping[str, str] = DOCUMENTS,
+) -> Change:
+    """The same with a plan that is approved; no judge was asked."""
+    change = proposed(box, steps, more, workflow, documents)
+    move(change, Event.CHALLENGE_APPROVED)
     return change
 
 

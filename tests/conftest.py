@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from felling import axed
 from loopback import clis
 from loopback.model import Model, running
 from support import Box
@@ -24,6 +25,13 @@ def project(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     return box
+
+
+@pytest.fixture
+def quick(project: Box) -> Box:
+    """The same, for commands whose agents use tools that are not the point: their server is the quick one."""
+    project.program = axed()
+    return project
 
 
 @pytest.fixture(scope="session")

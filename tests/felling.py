@@ -17,7 +17,7 @@ from agentd.change.folder import STATE, document_hash, read_state
 from agentd.terms import StepStatus
 from plays import DESCRIPTION, PASS, call, finding, folder, small_plan, verdict
 from running import wait_until
-from support import AGENTD, Box
+from support import Box
 from working import Action, say, usage
 
 AXE = str(Path(__file__).with_name("axe.py"))
@@ -72,10 +72,15 @@ def edit(old: str, new: str) -> Action:
 # ---- killing
 
 
+def axed(moment: str = "before", number: int = 0, below: str = "/") -> tuple[str, ...]:
+    """The program with an axe at its neck, which at write 0 never falls; its agents' server is the quick one."""
+    return (sys.executable, AXE, moment, str(number), below)
+
+
 @contextmanager
 def begun(box: Box) -> Iterator[subprocess.Popen[str]]:
     """The command at work, as a terminal starts one: in a process group of its own."""
-    argv = [AGENTD, *COMMAND]
+    argv = [*axed(), *COMMAND]
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
         argv, cwd=box.root, env=box.env, stdin=quiet, stdout=pipe, stderr=quiet, text=True, process_group=0
@@ -110,7 +115,7 @@ def fell_at_write(
     box: Box, moment: str, number: int, below: Path, command: Sequence[str] = COMMAND, code: int = 0
 ) -> bool:
     """The same at the number-th write below a folder; False: it did not come to that, and ended by itself."""
-    argv = [sys.executable, AXE, moment, str(number), str(below), *command]
+    argv = [*axed(moment, number, str(below)), *command]
     done = subprocess.run(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode in (code, -9), done.stdout + done.stderr
     _alone(box)
@@ -157,8 +162,8 @@ def nothing_again(box: Box) -> Iterator[None]:
 def go_on(box: Box, command: Sequence[str] = COMMAND, code: int = 0) -> None:
     """The same command, to its end."""
     with nothing_again(box):
-        ran = box.agentd(*command)
-    assert ran.code == code, ran.out
+        ran = box.run(*axed(), *command)
+    assert ran.code == code, ran.out + ran.err
 
 
 def result(box: Box) -> list[str]:

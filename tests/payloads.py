@@ -380,8 +380,13 @@ def _questions(marked: Marked) -> dict[str, Any]:
     }
 
 
+def _trimmed(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else [one.strip() for one in value]
+
+
 def _see_questions(siege: Siege, sent: dict[str, Any], marked: Marked) -> None:
-    assert json.loads((siege.run / "questions.json").read_bytes()) == sent["questions"]
+    kept = json.loads((siege.run / "questions.json").read_bytes())
+    assert kept == [{name: _trimmed(value) for name, value in one.items()} for one in sent["questions"]]
 
 
 CARRIERS = {

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
+from agentd.documents import records
 from agentd.mcp.server import build
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
@@ -78,6 +79,14 @@ def lay_out(box: Box) -> Change:
     return change
 
 
+def _find_in_code(change: Change, tree: str) -> None:
+    """What was found in the plan, found in the code instead: the page's calls speak of those findings."""
+    plan = records.parse((change.folder / "reviews/challenge-1.yaml").read_text(), "challenge-1.yaml")
+    code = replace(plan, kind="review", judged={"tree": tree, "base": tree})
+    (change.folder / "reviews/review-1.yaml").write_text(records.render(code))
+    (change.folder / "reviews/challenge-1.yaml").unlink()
+
+
 @contextmanager
 def staged(box: Box, stage: Stage) -> Iterator[Staged]:
     change = lay_out(box)
@@ -88,6 +97,8 @@ def staged(box: Box, stage: Stage) -> Iterator[Staged]:
         box.write("src/notes/auth/callback.py", "max_age = 604800\n")
         box.write("src/notes/auth/new.py", "state = None\n")
         tree = git.snapshot(str(box.root))
+        if stage in (Stage.IMPLEMENT, Stage.REVIEW):
+            _find_in_code(change, base)
         (folder / "run.json").write_text(json.dumps({"base": base, "tree": tree, "failed_checks": []}))
         yield Staged(box, change, stage, holder.token)
 

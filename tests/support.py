@@ -41,6 +41,7 @@ class Box:
 
     root: Path
     home: Path
+    program: tuple[str, ...] = (AGENTD,)
     env: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,8 +60,12 @@ class Box:
         return done.stdout.strip()
 
     def agentd(self, *arguments: str, cwd: Path | None = None, **env: str) -> Ran:
+        return self.run(*self.program, *arguments, cwd=cwd, **env)
+
+    def run(self, *argv: str, cwd: Path | None = None, **env: str) -> Ran:
+        """Any program, without a terminal."""
         done = subprocess.run(
-            [AGENTD, *arguments],
+            argv,
             cwd=cwd or self.root,
             env={**self.env, **env},
             stdin=subprocess.DEVNULL,

@@ -90,13 +90,14 @@ def test_the_persons_own_configuration_stays_in_force(tmp_path: Path) -> None:
     assert not any(key.startswith(("model_provider", "projects", "profile")) for key in settings(command.argv))
 
 
-def test_a_reader_gets_short_instructions_and_a_maker_of_code_those_of_codex(tmp_path: Path) -> None:
-    reader = ADAPTER.command(CODEX, brief(tmp_path, access="read"))
+@pytest.mark.parametrize(("access", "word"), [("read", "only read"), ("write", "apply_patch")])
+def test_everybody_gets_short_instructions_in_place_of_those_of_codex(tmp_path: Path, access: str, word: str) -> None:
+    command = ADAPTER.command(CODEX, brief(tmp_path, access=access))
     path = brief(tmp_path).folder / INSTRUCTIONS
-    assert list(reader.files) == [path] and len(reader.files[path]) < 500
-    assert settings(reader.argv)["model_instructions_file"] == str(path)
-    maker = ADAPTER.command(CODEX, brief(tmp_path, access="write"))
-    assert not maker.files and "model_instructions_file" not in settings(maker.argv)
+    assert list(command.files) == [path] and len(command.files[path]) < 800 and word in command.files[path]
+    assert settings(command.argv)["model_instructions_file"] == str(path)
+    is_left_out = settings(command.argv).get("project_doc_max_bytes") == 0
+    assert is_left_out is (access == "read"), "a maker of code gets the project's AGENTS.md by Codex itself"
 
 
 @pytest.mark.parametrize("session", ["", "yesterday", "--last", f"{SESSION}x"])

@@ -23,6 +23,7 @@ from agentd.change import entry
 from agentd.config.model import Kind
 from agentd.errors import AgentdError
 from agentd.project import find_project
+from agentd.terms import Role
 from agentd.tools.table import Stage
 from asked import ask_case
 from loopback import clis
@@ -39,7 +40,13 @@ from support import AGENTD, Box
 from working import at_work, challenging, planning, settle
 
 LIMIT = 0.5
-STEPS = {"asking": "clarify", "planning": "proposal-gen", "judging": "challenge"}  # whose prompt is sent
+STEPS = {  # whose prompt is sent
+    "asking": "clarify",
+    "planning": "proposal-gen",
+    "judging": "challenge",
+    "coding": "implement",
+    "reviewing": "review",
+}
 SERVER = {"command": AGENTD, "args": ["mcp"]}  # as `agentd init` registers it for a person's own sessions
 ROLES = "".join(f'{role} = "{{name}}"\n' for role in ("planner", "challenger", "implementer", "reviewer"))
 SETTINGS = f"""schema_version = 1
@@ -105,6 +112,18 @@ def asking(run: Run, **other: Any) -> Work:
     return planning(run, step="clarify", stage=Stage.CLARIFY, may_edit=lambda path: False, **other)
 
 
+def coding(run: Run, **other: Any) -> Work:
+    """The implementer is to write code, and may run the check and what git only reads."""
+    commands = ("python -m pytest -q", "git diff", "git log", "git status")
+    role, stage = Role.IMPLEMENTER, Stage.IMPLEMENT
+    return Work(step="implement", role=role, stage=stage, commands=commands, reminder="", **other)
+
+
+def reviewing(run: Run, **other: Any) -> Work:
+    """The reviewer is to report."""
+    return challenging(run, step="review", role=Role.REVIEWER, stage=Stage.REVIEW, **other)
+
+
 def asked_first(scenario: Scenario) -> int:
     assert scenario.asked, "it asked the model nothing"
     return scenario.asked[0].size
@@ -127,9 +146,17 @@ def ours(cli: Cli, model: Model, box: Box, step: str, prompt: str) -> int:
     settle(box, SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
     change = entry.create(find_project(), f"a-{step}", "Let people sign in")
     with at_work(change) as run, contextlib.suppress(AgentdError):
-        make = {"asking": asking, "planning": planning, "judging": challenging}[step]
-        attempts.perform(run, make(run, prompt=prompt, effect=None))
+        attempts.perform(run, WORKS[step](run, prompt=prompt, effect=None))
     return asked_first(scenario)
+
+
+WORKS: dict[str, Callable[..., Work]] = {
+    "asking": asking,
+    "planning": planning,
+    "judging": challenging,
+    "coding": coding,
+    "reviewing": reviewing,
+}
 
 
 def main() -> int:

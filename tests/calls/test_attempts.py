@@ -26,6 +26,7 @@ from agentd.errors import (
 )
 from agentd.project import find_project
 from agentd.terms import StepStatus
+from planned import put
 from support import Box
 from working import (
     PLAY,
@@ -107,7 +108,7 @@ KEY = '[agents.play]\nenv = ["PLAY_API_KEY"]'
 
 
 def test_an_agent_that_did_nothing_is_reminded_once(project: Box) -> None:
-    reminded = [{"expect": "There is no proposal yet"}, propose()]
+    reminded = [{"expect": "There is no proposal yet"}, put("proposal.md")]
     change = play(project, proposal_gen_r1_a1=[say("All done!")], proposal_gen_r1_a2=reminded)
     done = perform(change)
     assert done.attempt == 2
@@ -134,7 +135,7 @@ def test_a_step_that_may_change_nothing_is_not_reminded(project: Box) -> None:
 @pytest.mark.parametrize("cause", ["rate-limited", "server-error", "network-down"])
 def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Box, cause: str) -> None:
     fault = [{"fault": cause}]
-    change = play(project, proposal_gen=[propose()], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault)
+    change = play(project, proposal_gen=[put("proposal.md")], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault)
     assert perform(change).attempt == 3
     waits = [one.retry_in_secs for one in told(change, events.Failed)]
     assert waits == [0.05, 0.1]
@@ -154,7 +155,7 @@ def test_the_retries_end(project: Box) -> None:
 
 def test_a_rate_limit_is_waited_for_as_long_as_it_asks(project: Box) -> None:
     limited: list[Any] = [{"fault": "rate-limited", "wait": 0.3}]
-    change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[propose()])
+    change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[put("proposal.md")])
     perform(change)
     assert [one.retry_in_secs for one in told(change, events.Failed)] == [0.3]
 
@@ -225,7 +226,7 @@ def test_an_agent_that_is_not_installed_costs_no_call(project: Box) -> None:
 
 
 def test_nothing_runs_untrusted(project: Box) -> None:
-    change = play(project, proposal_gen=[propose()])
+    change = play(project, proposal_gen=[put("proposal.md")])
     project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [{"write": "owned", "text": ""}]}}))
     with pytest.raises(NotTrusted):
         perform(change)
@@ -246,7 +247,7 @@ def test_no_resume_sets_the_cap_on_calls_back(project: Box) -> None:
 
 
 def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
-    script = [usage(0.6), usage(0.6), {"wait": 30}, propose()]
+    script = [usage(0.6), usage(0.6), {"wait": 30}, put("proposal.md")]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget, match=r"add-oauth has cost 1\.20 USD of its 1\.00 USD") as caught:
         perform(change)
@@ -260,7 +261,7 @@ def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
 
 
 def test_the_day_is_over_for_every_change(project: Box) -> None:
-    change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), propose()])
+    change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), put("proposal.md")])
     perform(change)
     other = entry.create(change.project, "other", "words")
     with pytest.raises(OverBudget, match="today's calls have cost"):
@@ -268,7 +269,7 @@ def test_the_day_is_over_for_every_change(project: Box) -> None:
 
 
 def test_an_unknown_price_is_a_warning_once_or_an_end(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(), propose()])
+    change = play(project, proposal_gen=[usage(), put("proposal.md")])
     with at_work(change) as run:
         attempts.perform(run, planning(run))
         attempts.perform(run, planning(run, number=2))
@@ -466,7 +467,7 @@ def test_what_a_program_says_about_its_failure_is_redacted_and_short(
 
 
 def test_a_journal_that_cannot_be_written_ends_no_run(project: Box) -> None:
-    change = play(project, proposal_gen=[propose()])
+    change = play(project, proposal_gen=[put("proposal.md")])
     os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
     seen: list[events.Entry] = []
     with at_work(change, seen.append) as run:
@@ -492,7 +493,7 @@ def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Box) -> Non
 
 
 def test_half_a_character_in_a_prompt_harms_nobody(project: Box) -> None:
-    change = play(project, proposal_gen=[propose()])
+    change = play(project, proposal_gen=[put("proposal.md")])
     assert perform(change, prompt="Write \ud800 the proposal.").attempt == 1
 
 

@@ -14,8 +14,9 @@ from agentd.change.folder import Change
 from agentd.config import Budget, Config
 from agentd.errors import OverBudget
 from agentd.terms import Workflow
+from planned import put
 from support import Box
-from working import planning, play, propose, told, usage
+from working import planning, play, told, usage
 
 
 def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -> Budget:
@@ -148,7 +149,7 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
 
 
 def test_a_run_stops_before_the_call_it_has_no_money_for(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), propose()])
+    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.50 USD of the 0\.50 USD it may \(--max-cost\)"):
         perform(change, max_cost=0.5, times=3)
     assert len(told(change, events.StepStarted)) == 2
@@ -156,7 +157,7 @@ def test_a_run_stops_before_the_call_it_has_no_money_for(project: Box) -> None:
 
 
 def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 30}, propose()])
+    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 30}, put("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
         perform(change, max_cost=0.5)
     assert change.read().total_cost == pytest.approx(0.6)
@@ -164,7 +165,7 @@ def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Box) -> None
 
 
 def test_every_run_counts_from_its_own_start(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), propose()])
+    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
     perform(change, max_cost=0.5)
     perform(change, max_cost=0.5)
     perform(change, max_cost=0.5)
@@ -172,7 +173,7 @@ def test_every_run_counts_from_its_own_start(project: Box) -> None:
 
 
 def test_what_a_killed_run_had_spent_is_not_this_runs(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), propose()])
+    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
     with change.running("agentd plan") as held:
         call = OpenCall.begin(
             change,

@@ -15,8 +15,9 @@ import pytest
 from agentd import events
 from agentd.change.folder import Change
 from agentd.errors import Busy
+from planned import put
 from support import Box
-from working import PLAY, ROLES, Action, at_work, perform, play, propose, settle, told, usage
+from working import PLAY, ROLES, Action, at_work, perform, play, settle, told, usage
 
 DRIVE = str(Path(__file__).parent.parent / "drive.py")
 STUBBORN = """\
@@ -84,14 +85,14 @@ def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) ->
         assert caught.value.exit_code == 5
         until(lambda: not is_alive(agent), 5)
     until(lambda: change.active_run() is None)
-    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [propose()]}}))
+    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [put("proposal.md")]}}))
     settle(project, f"schema_version = 1\n{ROLES}{PLAY}")
     assert perform(change).attempt == 2
     assert [str(step.status) for step in change.read().steps] == ["failed", "running"]
 
 
 def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Box) -> None:
-    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[propose()])
+    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
     with driven(project) as first:
         until(lambda: has_spent(change, 0.25))
         first.kill()
@@ -129,7 +130,7 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None:
-    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[propose()])
+    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
     with driven(project) as first:
         until(lambda: has_spent(change, 0.25))
         first.send_signal(number)

@@ -2,6 +2,8 @@
 
 import itertools
 import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from felling import (
     PATIENT,
     STEPS,
     at_work_in,
+    axed,
     busy_plan,
     called,
     calls,
@@ -26,10 +29,8 @@ from plays import DESCRIPTION, folder, stage
 from support import Box
 
 
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """What the plan comes to when nobody kills anything."""
-    place = tmp_path_factory.mktemp("undisturbed")
+def elsewhere(place: Path) -> Box:
+    """A staged box for a whole session of tests."""
     box = Box(place / "notes-service", place / "home")
     box.write("README.md", "notes\n")
     with pytest.MonkeyPatch.context() as patch:
@@ -37,10 +38,35 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
             patch.setenv(name, box.env[name])
         stage(box, busy_plan(), PATIENT)
+    return box
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the plan comes to when nobody kills anything, and agentd's own server does the work."""
+    box = elsewhere(tmp_path_factory.mktemp("undisturbed"))
     ran = box.agentd(*COMMAND)
     assert ran.code == 0, ran.out
     assert called(journal(box)) == list(STEPS)
     return result(box)
+
+
+@pytest.fixture(scope="session")
+def proposed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Callable[[], None]]]:
+    """A plan that nobody has judged, and the way back to it."""
+    box = elsewhere(tmp_path_factory.mktemp("proposed"))
+    ran = box.run(*axed(), "proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
+    assert ran.code == 0, ran.err
+    with kept(box) as put_back:
+        yield box, put_back
+
+
+@pytest.fixture
+def proposed(proposed_once: tuple[Box, Callable[[], None]]) -> Box:
+    """A plan that nobody has judged."""
+    box, put_back = proposed_once
+    put_back()
+    return box
 
 
 # ---- killed by what it tells
@@ -100,34 +126,30 @@ def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
-    moment: str, project: Box, undisturbed: list[str]
+    moment: str, proposed: Box, undisturbed: list[str]
 ) -> None:
-    stage(project, busy_plan(), PATIENT)
-    ran = project.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
-    assert ran.code == 0, ran.err
-    with kept(project) as put_back:
+    with kept(proposed) as put_back:
         for number in itertools.count(4):  # when the judge has spoken: its call is counted
-            if not fell_at_write(project, moment, number, folder(project)):
+            if not fell_at_write(proposed, moment, number, folder(proposed)):
                 break
-            go_on(project)
-            assert result(project) == undisturbed, f"{moment} write {number}"
+            go_on(proposed)
+            assert result(proposed) == undisturbed, f"{moment} write {number}"
             put_back()
     assert number == 10, "the record, CHALLENGE.md, the block and STATE.yaml were among them"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_verdict_whose_record_is_written_is_never_asked_for_again(
-    moment: str, project: Box, undisturbed: list[str]
+    moment: str, proposed: Box, undisturbed: list[str]
 ) -> None:
-    stage(project, busy_plan(), PATIENT)
-    assert fell_at_write(project, "after", 1, folder(project) / "reviews")
-    told = len(journal(project))
-    with kept(project) as put_back:
+    assert fell_at_write(proposed, "after", 1, folder(proposed) / "reviews")
+    told = len(journal(proposed))
+    with kept(proposed) as put_back:
         for number in itertools.count(1):
-            if not fell_at_write(project, moment, number, folder(project)):
+            if not fell_at_write(proposed, moment, number, folder(proposed)):
                 break
-            go_on(project)
-            assert calls(journal(project)[told:]) == []
-            assert result(project) == undisturbed, f"{moment} write {number}"
+            go_on(proposed)
+            assert calls(journal(proposed)[told:]) == []
+            assert result(proposed) == undisturbed, f"{moment} write {number}"
             put_back()
     assert number > 4, "CHALLENGE.md, the block and STATE.yaml were among them"

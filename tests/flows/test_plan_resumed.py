@@ -20,6 +20,8 @@ BARE = "self_review_iterations = 0\n"  # not what is shown here
 ONE_ROUND = "planning_iterations = 0\n"  # the planner answers nothing by itself
 WORDS = "A person's own words."
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def cut_in(box: Box, step: str, more: dict[str, list[Action]]) -> None:
     """The first attempt at that step does its work, and is killed before it ends."""

@@ -325,7 +325,7 @@ def test_the_quote_wins_over_the_line(challenge: Hands, evidence: Any, where: st
 def test_code_is_quoted_from_the_tree_under_review(review: Hands) -> None:
     review.on.box.write("src/notes/auth/callback.py", "edited after the review began\n")
     quote = {"file": "src/notes/auth/callback.py", "line": 9, "quote": "max_age = 604800"}
-    told = review.call("append_review", findings=[finding(evidence=quote)], previous=[])
+    told = review.call("append_review", findings=[finding(evidence=quote)])
     assert told["findings"] == [{"id": "V1", "title": "t", "where": "src/notes/auth/callback.py:1", "verified": True}]
 
 
@@ -362,10 +362,10 @@ def test_the_last_accepted_report_counts(challenge: Hands) -> None:
 def test_a_failed_check_overrules_an_approval(review: Hands) -> None:
     path = run_folder(find_project(), review.on.token) / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "failed_checks": ["tests"]}))
-    told = review.call("append_review", previous=[])
+    told = review.call("append_review")
     assert (told["verdict"], told["reported"]) == ("NEEDS_CHANGES", "APPROVED")
     assert told["overruled"] == "The required check tests failed, so the verdict is NEEDS_CHANGES."
-    assert review.call("append_review", verdict="NEEDS_FIX", previous=[])["verdict"] == "NEEDS_CHANGES", "an older word for it"
+    assert review.call("append_review", verdict="NEEDS_FIX")["verdict"] == "NEEDS_CHANGES", "an older word for it"
 
 
 def test_the_finding_of_a_failed_check_does_not_refuse_a_report(review: Hands) -> None:
@@ -374,6 +374,9 @@ def test_the_finding_of_a_failed_check_does_not_refuse_a_report(review: Hands) -
 
 
 def test_a_judge_of_code_has_no_word_on_what_was_found_in_the_plan(review: Hands) -> None:
+    reviews = review.folder / "reviews"
+    (reviews / "review-1.yaml").rename(reviews / "challenge-1.yaml")
+    (reviews / "challenge-1.yaml").write_bytes((EXAMPLE / "reviews/challenge-1.yaml").read_bytes())
     assert review.refused("append_review").startswith("finding-unknown: there is no finding C1")
 
 

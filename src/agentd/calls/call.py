@@ -94,6 +94,7 @@ class _Call:
         run, began = self._run, time.monotonic()
         self._spent = run.spent()  # now: during the call STATE.yaml could be the agent's
         self._day = clock.now()[:10]
+        prices.cost_of(Usage(), self._ready.brief.model, run.config.prices)  # loaded now, so that no usage waits for it
         self._guard.before()
         self._open = OpenCall.begin(
             run.change,

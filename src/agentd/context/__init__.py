@@ -19,7 +19,7 @@ from agentd.context.structure import layout
 from agentd.context.work import diff_fits, work_parts
 from agentd.documents.blocks import NAME, own_part
 from agentd.documents.text import BadDocument
-from agentd.tools.table import Stage, tools_of
+from agentd.tools.table import TOOLS, Stage, tools_of
 
 __all__ = ["brief", "diff_fits", "judge_context", "planner_context", "reviewer_context"]
 
@@ -162,5 +162,6 @@ def _specs(reader: Reader) -> str:
 
 def _tools(named: Mapping[str, str]) -> str:
     """The first sentence about each; the rest comes with the tools themselves."""
-    about = {tool.name: tool.about.partition(". ")[0].rstrip(".") for tool in tools_of(Stage.PLAN)}
+    known = [tool for tool in TOOLS if tool.name in named] if named else tools_of(Stage.PLAN)
+    about = {tool.name: tool.about.partition(". ")[0].rstrip(".") for tool in known}
     return "\n".join(f"- `{named.get(name, name)}`: {sentence}." for name, sentence in about.items())

@@ -28,7 +28,7 @@ def implement(desk: Desk, step: str, number: int, tasks: Sequence[Task], done: S
         Stage.IMPLEMENT,
         **brief(desk.change, ids),
         done=list(done),
-        commands=list(commands(desk)),
+        commands=checks(desk),
         is_last=is_last,
         there=_was_begun(desk, step, number),
     )
@@ -66,10 +66,13 @@ def named_by(tasks: Sequence[Task]) -> Callable[[str], bool]:
     return lambda path: path in named and not path.startswith(("agentd/", ".git/"))
 
 
+def checks(desk: Desk) -> list[str]:
+    return [check.command for check in desk.config.checks]
+
+
 def commands(desk: Desk) -> tuple[str, ...]:
     """What a maker of code may run: the checks, git where it only reads, and what the configuration adds."""
-    agent = desk.config.agent_for(Role.IMPLEMENTER)
-    return (*dict.fromkeys((*(check.command for check in desk.config.checks), *_GIT, *agent.shell)),)
+    return (*dict.fromkeys((*checks(desk), *_GIT, *desk.config.agent_for(Role.IMPLEMENTER).shell)),)
 
 
 def _was_begun(desk: Desk, step: str, number: int) -> bool:

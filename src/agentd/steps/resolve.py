@@ -14,7 +14,7 @@ from agentd.documents.standing import standing
 from agentd.steps import answers, code, facts, recording
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
-from agentd.steps.implement import commands, named_by
+from agentd.steps.implement import checks, commands, named_by
 from agentd.terms import CheckStatus, Role
 from agentd.tools.answering import ANSWERS
 from agentd.tools.table import Stage
@@ -41,7 +41,7 @@ def resolve(desk: Desk, record: Record, also: Callable[[State], State] = lambda 
             Role.IMPLEMENTER,
             Stage.IMPLEMENT,
             findings=answers.rows(desk, CODE, left),
-            commands=list(commands(desk)),
+            commands=checks(desk),
             checks=_failed(record),
             round=record.round + 1,
         ),

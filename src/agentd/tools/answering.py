@@ -13,6 +13,7 @@ from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage
 
 ANSWERS = "answers.json"
+GUARD = "agentd:guard"
 
 
 def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +28,8 @@ def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any
     if not finding.state.is_open:
         raise Refused("finding-closed", f"{finding.id} is {finding.state}", "answer only open findings")
     changed = _changed_since(change, _record_of(records, finding.id))
-    if arguments["answer"] == "fixed" and not changed:
+    is_put_back = finding.by == GUARD  # agentd has done that itself
+    if arguments["answer"] == "fixed" and not changed and not is_put_back:
         what = f"no file changed since {finding.id} was made"
         raise Refused("nothing-changed", what, "edit first, or send disputed")
     answer = {
