@@ -13,7 +13,7 @@ from agentd.skills import CLIS, WORKFLOWS, Cli, Workflow, render
 from agentd.tools.table import TOOLS, Stage
 
 # Commands that are being built; take out what has landed.
-COMING = {"impl", "archive"}
+COMING = {"archive"}
 
 EACH = [pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}") for cli in CLIS for workflow in WORKFLOWS]
 MARKDOWN = [one for one in EACH if str(one.id).startswith(("claude", "codex"))]

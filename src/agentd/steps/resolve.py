@@ -29,7 +29,7 @@ def open_findings(desk: Desk) -> list[Finding]:
 
 def resolve(desk: Desk, record: Record, also: Callable[[State], State] = lambda old: old) -> None:
     """`record` is the last review: the answers are kept in it. `also` is written as one with the step's end."""
-    left, before = open_findings(desk), code.now(desk.change)
+    left, before = open_findings(desk), record.judged["tree"]  # what a call that was cut off did counts
     given = desk.run.folder / ANSWERS
     work = Work(
         step=STEP,

@@ -57,7 +57,8 @@ def answer(desk: Desk) -> None:
 
 
 def until_settled(desk: Desk, wishes: Wishes) -> None:
-    judge(desk, wishes)
+    if wishes.review or not _is_cut_off(desk):
+        judge(desk, wishes)
     while desk.change.read().phase is Phase.IMPLEMENTING and _goes_on(desk, wishes):
         answer(desk)
         judge(desk, replace(wishes, review=False))
@@ -91,6 +92,15 @@ def know_failures(desk: Desk, reason: str, by: str) -> None:
 
 def _failed(row: Mapping[str, Any]) -> bool:
     return row.get("status") != CheckStatus.PASSED
+
+
+def _is_cut_off(desk: Desk) -> bool:
+    """The implementer was at work on the findings when the run ended: half of that is not judged."""
+    state, record = desk.change.read(), last(desk.change, CODE)
+    if record is None or not state.run or not state.run.rounds_left:
+        return False
+    begun = any((row.name, row.round) == (CODE.answer, record.round + 1) for row in state.steps)
+    return begun and not is_answered(desk.change, record.round + 1, CODE.answer) and bool(resolve.open_findings(desk))
 
 
 def _goes_on(desk: Desk, wishes: Wishes) -> bool:
