@@ -8,6 +8,17 @@ from agentd.steps.desk import Desk
 from agentd.terms import TaskStatus
 
 
+def untick(desk: Desk) -> None:
+    """The plan is to change, and what was done by it with it; what a person waived stays so."""
+    path = desk.change.folder / tasks.NAME
+    with desk.change.writing(desk.run.token):
+        text = decode(files.read(path), tasks.NAME)
+        for task in tasks.parse(text).tasks:
+            if task.status is TaskStatus.DONE:
+                text = tasks.tick(text, task.id, TaskStatus.PENDING)
+        files.write(path, text.encode())
+
+
 def tick(desk: Desk, base: str, tree: str, is_waived: bool = False) -> None:
     """`is_waived`: a person has accepted the change without those that are not done."""
     path = desk.change.folder / tasks.NAME

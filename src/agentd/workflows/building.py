@@ -41,10 +41,15 @@ def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
 
 def made(state: State) -> set[str]:
     """Tasks whose run has ended, since the implementation of this plan began."""
-    started = [moved.at for moved in state.history if moved.event is Event.IMPLEMENTATION_STARTED]
-    since = started[-1] if started else ""
+    since = started_at(state)
     rows = [row for row in _done(state.steps) if row.at >= since]
     return {str(id_) for row in rows for id_ in row.extra.get("tasks", ())}
+
+
+def started_at(state: State) -> str:
+    """When the implementation of this plan began."""
+    started = [moved.at for moved in state.history if moved.event is Event.IMPLEMENTATION_STARTED]
+    return started[-1] if started else ""
 
 
 def ahead(state: State, tasks: Sequence[Task], is_sequential: bool) -> list[Making]:

@@ -43,13 +43,15 @@ def send_back(desk: Desk, reason: str, by: str) -> None:
     """The reason is a finding that the implementer must answer."""
     _check(desk, Phase.COMPLETE, "sent back")
     _find(desk, CODE, reason, by)
-    desk.run.update(partial(_moved, Event.SENT_BACK, reason, by, {}))
+    record = last(desk.change, CODE)
+    desk.run.update(partial(_moved, Event.SENT_BACK, reason, by, dict(record.judged) if record else {}))
 
 
 def plan_wrong(desk: Desk, reason: str, by: str) -> None:
     """The reason is a finding that the planner must answer; the code stays as it is."""
     _check(desk, Phase.IMPLEMENTING, "said to have a wrong plan")
     _find(desk, PLAN, reason, by)
+    ticking.untick(desk)
     desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
 
 
@@ -61,11 +63,10 @@ BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {
 
 
 def _find(desk: Desk, bench: Bench, reason: str, by: str) -> None:
-    if record := last(desk.change, bench):
-        if edit := added(desk, record, reason, by):
-            edits.write(desk, record, [edit])
-    else:
-        raise WrongPhase(f"{desk.change.id} has no {bench.kind} yet", f"agentd status {desk.change.id}")
+    """Where nobody has judged yet there is no record for it: the history has the reason."""
+    record = last(desk.change, bench)
+    if record and (edit := added(desk, record, reason, by)):
+        edits.write(desk, record, [edit])
 
 
 def _check(desk: Desk, wanted: Phase, what: str) -> None:

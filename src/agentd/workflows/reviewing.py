@@ -69,6 +69,8 @@ def is_judged(desk: Desk) -> bool:
     record = last(desk.change, CODE)
     if record is None or is_answered(desk.change, record.round + 1, CODE.answer):
         return False
+    if record.at < building.started_at(desk.change.read()):
+        return False  # it was the code of another plan
     return not code.changed(desk.change, record.judged["tree"], code.now(desk.change))
 
 

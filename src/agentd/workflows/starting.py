@@ -49,6 +49,7 @@ def start(desk: Desk) -> None:
     if state.phase is not Phase.CHALLENGED:
         if state.base.tree is None:  # a folder of an older version
             desk.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
+        _warn_of_edits(desk, state)
         return
     if is_edited(change):
         hint = f'agentd plan {change.id} --rechallenge, or agentd plan {change.id} --accept "REASON"'
@@ -66,6 +67,18 @@ def _started(old: State, base: str, hashes: dict[str, str]) -> State:
     new = replace(old, base=replace(old.base, tree=base), round=0)
     why = f"the code as it was is {base[:12]}"
     return new.moved(Event.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
+
+
+def _warn_of_edits(desk: Desk, state: State) -> None:
+    """tasks.md is left out: agentd ticks in it."""
+    begun = next((one.hashes for one in reversed(state.history) if one.event is Event.IMPLEMENTATION_STARTED), {})
+    now = desk.change.hashes()
+    edited = [name for name in {**begun, **now} if name != "tasks.md" and begun.get(name) != now.get(name)]
+    if begun and edited:
+        words = (
+            f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is now"
+        )
+        desk.run.emit(Warned(code="plan-edited", message=words))
 
 
 def _older(change: Change, old: State) -> str:

@@ -1,0 +1,197 @@
+"""What the project's checks say about code: what failed before, what could not run, and what blocks."""
+
+from pathlib import Path
+
+import pytest
+
+from agentd import events
+from agentd.change.entry import open_change
+from agentd.project import find_project
+from agentd.terms import Phase
+from built import (
+    BAD,
+    CHECK,
+    TEST,
+    YES,
+    approved,
+    edit,
+    found,
+    home,
+    honest,
+    impl,
+    ran,
+    record,
+    state,
+)
+from support import Box
+from working import say, settle, told, usage
+
+OLD = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_broken(self):\n        self.assertEqual(1, 2)\n"
+BROKEN = "tests.test_old.Old.test_broken"
+AUDIT = (Path(__file__).parents[1] / "data/checks/pip-audit.txt").read_text()
+
+
+def check(name: str, command: str, required: bool = True, timeout: float = 60) -> str:
+    words = "true" if required else "false"
+    return f"[[checks]]\nname = \"{name}\"\ncommand = '''{command}'''\nrequired = {words}\ntimeout = {timeout}\n"
+
+
+def with_old_failure(box: Box, code: str = "") -> None:
+    """A test fails before anybody has touched anything."""
+    box.write("tests/test_old.py", OLD)
+    approved(box, {"implement-greeting": honest(code) if code else honest(), "review": YES})
+
+
+# ---- before the first edit
+
+
+def test_what_failed_before_by_name_is_shown_as_known_and_does_not_block(project: Box) -> None:
+    with_old_failure(project)
+    end = impl(project, "--json")
+    assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
+    assert found(project) == [] and record(project)["overruled"] is None
+    row = record(project)["checks"][0]
+    assert (row["status"], row["failed_tests"]) == ("failed", [BROKEN])
+    assert row["before"] == {"status": "failed", "failed_tests": [BROKEN]}
+    page = (home(project) / "REVIEW.md").read_text()
+    assert "- **Result**: failed (required)" in page and "- **Before the first edit**: failed" in page
+
+
+def test_a_new_failure_beside_a_known_one_blocks_and_is_the_one_named(project: Box) -> None:
+    """Whatever a person has said about the known one."""
+    with_old_failure(project, BAD)
+    assert impl(project, "--rounds", "0", "--known-failures", "the old one is broken").code == 1
+    (one,) = record(project)["findings"]
+    assert one["title"] == "Required check failed: tests"
+    new = "1 test failed that did not fail before the first edit: tests.test_greeting.Greeting.test_nobody."
+    assert new in one["what"] and "1 test failed before too." in one["what"]
+    assert record(project)["verdict"] == "NEEDS_CHANGES"
+
+
+def test_tests_that_waited_for_the_code_pass_with_it(project: Box) -> None:
+    """They could not even be loaded before."""
+    project.write("tests/test_greeting.py", TEST.replace("covers: greeting:R1", "Ann"))
+    approved(project, {"implement-greeting": honest(), "review": YES})
+    assert impl(project).code == 0
+    row = record(project)["checks"][0]
+    assert (row["status"], row["before"]["status"]) == ("passed", "failed")
+    assert row["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
+
+
+def test_failures_without_names_block_until_a_person_says_that_they_are_known(project: Box) -> None:
+    approved(project, {"implement-greeting": honest(), "review": YES}, check("lint", "echo ugly; exit 3"))
+    first = impl(project, "--rounds", "0")
+    assert first.code == 1 and found(project) == [("check:lint", "high", "Required check failed: lint")]
+    assert "cannot be compared by name" in record(project)["findings"][0]["what"]
+    known = impl(project, "--review", "--known-failures", "the linter is broken", "--json")
+    assert (known.code, known.json["phase"]) == (0, "complete"), known.out
+    row = record(project, 2)["checks"][0]
+    assert row["status"] == "failed" and row["known"] == "the linter is broken (dev)"
+    assert record(project, 2)["previous"][0]["state"] == "fixed"
+    assert state(project).base.extra["checks"][0]["known"] == "the linter is broken (dev)"
+
+
+def test_known_failures_are_those_of_before_and_nothing_else(project: Box) -> None:
+    """A check that passed then is not excused by a sentence."""
+    approved(project, {"implement-greeting": honest(BAD), "review": YES})
+    end = impl(project, "--known-failures", "never mind", "--json")
+    assert end.code == 1
+    assert (
+        end.json["error"]["message"] == "no check failed before the first edit, so --known-failures has nothing to say"
+    )
+    assert ran(project) == [] and not state(project).llm_calls
+
+
+# ---- checks that do not come to an end of their own
+
+
+def test_required_checks_that_could_not_run_or_took_too_long_block(project: Box) -> None:
+    checks = check("lint", "no-such-linter --all") + check("slow", "echo begun; sleep 60", timeout=0.5)
+    approved(project, {"implement-greeting": honest(), "review": YES}, checks)
+    end = impl(project, "--rounds", "0", "--json")
+    assert (end.code, end.json["verdict"]) == (1, "NEEDS_CHANGES")
+    assert found(project) == [
+        ("check:lint", "high", "Required check could not run: lint"),
+        ("check:slow", "high", "Required check failed: slow"),
+    ]
+    assert record(project)["overruled"] == "The required checks lint and slow failed, so the verdict is NEEDS_CHANGES."
+    lint, slow = record(project)["checks"]
+    assert (lint["status"], lint["exit_code"]) == ("could-not-run", None) and "no-such-linter" in lint["tail"]
+    assert (slow["status"], slow["exit_code"]) == ("failed", None) and "time limit of 0.5 s" in slow["tail"]
+
+
+def test_what_is_not_required_is_told_and_blocks_nothing(project: Box) -> None:
+    """An audit's advisories are findings, though."""
+    project.write("audit.txt", AUDIT)
+    checks = (
+        check("lint", "no-such-linter --all", required=False)
+        + check("slow", "sleep 60", required=False, timeout=0.5)
+        + check("audit", "cat audit.txt; exit 1", required=False)
+    )
+    approved(project, {"implement-greeting": honest(), "review": YES}, CHECK + checks)
+    end = impl(project, "--json")
+    assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
+    assert [row["status"] for row in record(project)["checks"]] == ["passed", "could-not-run", "failed", "failed"]
+    rows = found(project)
+    assert {by for by, _, _ in rows} == {"check:audit"} and len(rows) == 2
+    assert all(severity != "high" for _, severity, _ in rows)
+    assert any("CVE-2019-10906" in title for _, _, title in rows)
+    page = (home(project) / "REVIEW.md").read_text()
+    assert "- **Result**: could not run (not required)" in page
+
+
+# ---- checks that write, and checks that go
+
+
+def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Box) -> None:
+    """What it makes before the first edit is no part of the change."""
+    approved(project, {"implement-greeting": honest(), "review": YES}, check("gen", "cp README.md made.txt") + CHECK)
+    assert impl(project).code == 0
+    noted = [one.message for one in told(open_change(find_project(), "greet"), events.Noted)]
+    assert "the checks changed made.txt, so they run once more" in noted
+    assert found(project) == [], "made.txt was there before the first edit"
+    tree = record(project)["judged"]["tree"]
+    assert project.git("ls-tree", "--name-only", tree, "made.txt") == "made.txt", "judged is what the checks left"
+
+
+def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Box) -> None:
+    approved(project, {"implement-greeting": honest(BAD), "review": YES})
+    assert impl(project, "--rounds", "0").code == 1
+    settle(project, (project.root / "agentd/config.toml").read_text().replace(CHECK, ""))
+    end = impl(project, "--review")
+    assert "no checks are configured, so nothing proves this code" in end.err
+    assert end.code == 0 and state(project).phase is Phase.COMPLETE
+    assert "**No checks are configured.**" in (home(project) / "REVIEW.md").read_text()
+    (word,) = record(project, 2)["previous"]
+    assert (word["id"], word["state"]) == ("V1", "fixed")
+
+
+@pytest.mark.parametrize("meanwhile", ["changed", "added"])
+def test_a_check_that_is_another_one_now_has_no_before(meanwhile: str, project: Box) -> None:
+    """Its failures cannot have been there before."""
+    project.write("tests/test_old.py", OLD)
+    approved(project, {"implement-greeting": honest(), "review": YES}, CHECK if meanwhile == "changed" else "")
+    assert project.agentd("implement", "greet").code == 0
+    text = (project.root / "agentd/config.toml").read_text()
+    settle(project, text.replace("unittest -q", "unittest") if meanwhile == "changed" else text + CHECK)
+    assert project.agentd("review", "greet").code == 1
+    row = record(project)["checks"][0]
+    assert row["before"] is None and row["failed_tests"] == [BROKEN]
+    assert "It was not run before the first edit." in record(project)["findings"][0]["what"]
+
+
+def test_a_check_that_passes_again_is_closed_and_one_that_fails_again_is_open_again(project: Box) -> None:
+    """It keeps its id over the rounds."""
+    steps = {
+        "implement-greeting": honest(BAD),
+        "resolve/2": [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("So.")],
+        "review": YES,
+    }
+    approved(project, steps)
+    assert impl(project).code == 0
+    text = (project.root / "greeting.py").read_text()
+    (project.root / "greeting.py").write_text(text.replace("world", "nobody"))
+    end = impl(project, "--review", "--rounds", "0", "--json")
+    assert (end.code, end.json["phase"]) == (1, "implementing")
+    (word,) = record(project, 3)["previous"]
+    assert (word["id"], word["state"]) == ("V1", "open") and found(project, 3) == []
