@@ -75,9 +75,7 @@ def _warn_of_edits(desk: Desk, state: State) -> None:
     now = desk.change.hashes()
     edited = [name for name in {**begun, **now} if name != "tasks.md" and begun.get(name) != now.get(name)]
     if begun and edited:
-        words = (
-            f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is now"
-        )
+        words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
         desk.run.emit(Warned(code="plan-edited", message=words))
 
 
