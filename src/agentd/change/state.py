@@ -125,6 +125,8 @@ class State:
         """The last judge's word; older files have it as a key of its own."""
         for moved in reversed(self.history):
             kind, _, verdict = moved.event.partition("-")
+            if moved.event is machine.Event.IMPLEMENTATION_STARTED:
+                return None  # nobody has judged the code yet
             if kind in ("challenge", "review"):
                 return verdict.replace("-", "_").upper()
         older = self.extra.get("verdict")

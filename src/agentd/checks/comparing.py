@@ -65,7 +65,9 @@ def _is_named(result: Result) -> bool:
 
 
 def _lost_its_tests(now: Result, before: Result | None) -> bool:
-    return bool(now.counts and not now.counts.ran and before and before.counts and before.counts.ran)
+    """Nothing is said of any test now, where some ran before."""
+    is_silent = now.counts is None or not now.counts.ran
+    return bool(is_silent and before and before.counts and before.counts.ran)
 
 
 # ---- the sentence

@@ -144,4 +144,4 @@ def _key_of(event: events.Happened) -> Key | None:
     """None for what happens outside of steps."""
     if not isinstance(event, events.InStep | events.MaybeInStep) or event.step is None:
         return None
-    return (event.step, event.round or 1, event.number or 1)
+    return (event.step, 1 if event.round is None else event.round, event.number or 1)

@@ -33,7 +33,7 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
     change = entry.open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
-    if change.active_run() and (asked := Inbox(change).asked()):
+    if change.active_run() and (asked := Inbox(change).asked()) and _is_of(options.command, str(asked.get("id"))):
         _hand_over(change, Decision(str(asked.get("id")), answer, reason, by, change.hashes()))
         return running.tell(change, options, code=0)
     workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
@@ -41,6 +41,11 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     return running.run(
         change, options, lambda desk, _: decided(desk, answer, reason, by), workflow, told=lambda: ("", 0)
     )
+
+
+def _is_of(command: str, question: str) -> bool:
+    """A decision about code is none about a plan."""
+    return question.startswith("after-challenge-" if command == "plan" else "after-review-")
 
 
 def _hand_over(change: Change, decision: Decision) -> None:

@@ -189,7 +189,9 @@ def _script(program: str, rest: list[str], ground: _Ground, deep: int) -> Iterat
     """`python x.py`; a module counts as the program of its name, and a test runner's files are tests."""
     options = rest[: _options(rest)]
     if "-m" in rest and not program.startswith(("node", "ruby", "perl")):
-        yield from _run(rest[rest.index("-m") + 1 :] or ["-"], ground, deep)
+        module = rest[rest.index("-m") + 1 :] or ["-"]
+        yield from _in_its_place(module[0].replace(".", "/"), ground)
+        yield from _run(module, ground, deep)
         return
     if program == "deno" and rest[:1] == ["test"]:
         return
@@ -200,6 +202,13 @@ def _script(program: str, rest: list[str], ground: _Ground, deep: int) -> Iterat
     rest = _after_options(rest, _SCRIPT_VALUED)
     if rest:
         yield from ground.files(rest[0])
+
+
+def _in_its_place(module: str, ground: _Ground) -> Iterator[Defined]:
+    """A file of the runner's name would be run instead of it. A package that is there is the project's own."""
+    yield from ground.files(f"{module}.py")
+    if not os.path.isdir(os.path.join(ground.top, ground.folder, module)):
+        yield from ground.files(f"{module}/__init__.py", f"{module}/__main__.py")
 
 
 def _options(words: list[str]) -> int:

@@ -62,9 +62,9 @@ def is_fact(one: Finding) -> bool:
 
 def _is_due(one: Finding, now: Mapping[tuple[str, ...], Finding], closed: set[str]) -> bool:
     """A word is needed: it is open, or a fact that is there again."""
-    if one.id in closed:
-        return False
-    return one.state.is_open or (is_fact(one) and _likeness(one) in now)
+    if is_fact(one):
+        return one.state.is_open or _likeness(one) in now
+    return one.state.is_open and one.id not in closed
 
 
 def _word(one: Finding, now: Finding | None) -> dict[str, str]:

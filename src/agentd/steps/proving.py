@@ -110,8 +110,8 @@ def _known(reason: str) -> dict[str, str]:
 
 def _accepted(comparison: Comparison, now: Result, before: Result | None, reason: str) -> Comparison:
     """A person has said that it failed before; one that passed then is not among those."""
-    failed_before = before is not None and before.status is not CheckStatus.PASSED
-    if not comparison.blocks or not failed_before or comparison.new:
+    failed_before = before is not None and before.status is CheckStatus.FAILED
+    if not comparison.blocks or not failed_before or now.status is not CheckStatus.FAILED or comparison.new:
         return comparison
     return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
 

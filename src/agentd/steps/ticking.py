@@ -11,6 +11,8 @@ from agentd.terms import TaskStatus
 def untick(desk: Desk) -> None:
     """The plan is to change, and what was done by it with it; what a person waived stays so."""
     path = desk.change.folder / tasks.NAME
+    if not path.is_file():
+        return
     with desk.change.writing(desk.run.token):
         text = decode(files.read(path), tasks.NAME)
         for task in tasks.parse(text).tasks:

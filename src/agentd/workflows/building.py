@@ -8,7 +8,7 @@ from agentd.change.state import State, Step
 from agentd.documents.task import Task, canonical, ordered, unknown
 from agentd.errors import AnswerIsNo, FormatInvalid, UsageError
 from agentd.machine import Event
-from agentd.terms import StepStatus, TaskStatus
+from agentd.terms import Phase, StepStatus, TaskStatus
 
 STEP = "implement"
 
@@ -41,6 +41,8 @@ def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
 
 def made(state: State) -> set[str]:
     """Tasks whose run has ended, since the implementation of this plan began."""
+    if state.phase is Phase.CHALLENGED:
+        return set()  # what was made by an earlier plan is made again
     since = started_at(state)
     rows = [row for row in _done(state.steps) if row.at >= since]
     return {str(id_) for row in rows for id_ in row.extra.get("tasks", ())}

@@ -14,7 +14,7 @@ from agentd.steps import edits, proving, resolve, ticking
 from agentd.steps.bench import CODE, PLAN, Bench
 from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Phase
-from agentd.workflows.decisions import added, told
+from agentd.workflows.decisions import added, of_person, told
 from agentd.workflows.verdict import last
 
 
@@ -63,9 +63,11 @@ BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {
 
 
 def _find(desk: Desk, bench: Bench, reason: str, by: str) -> None:
-    """Where nobody has judged yet there is no record for it: the history has the reason."""
+    """Where nobody has judged yet it waits for the first record, as agentd's own findings do."""
     record = last(desk.change, bench)
-    if record and (edit := added(desk, record, reason, by)):
+    if record is None:
+        desk.run.update(lambda old: replace(old, findings=(*old.findings, of_person(reason, by))))
+    elif edit := added(desk, record, reason, by):
         edits.write(desk, record, [edit])
 
 

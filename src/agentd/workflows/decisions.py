@@ -68,6 +68,22 @@ def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {"accept": accept, "reject": reject, "send-back": send_back}
 
 
+def of_person(reason: str, by: str) -> Finding:
+    return Finding(
+        id="P1",
+        severity=Severity.HIGH,
+        title=" ".join(reason.split())[:_TITLE],
+        what=reason,
+        suggestion="",
+        requirement=None,
+        where=None,
+        evidence=None,
+        verified=False,
+        by=by,
+        state=FindingState.OPEN,
+    )
+
+
 def told(one: Finding) -> dict[str, Any]:
     return {name: getattr(one, name) for name in ("title", "what", "suggestion", "requirement")} | {
         "severity": str(one.severity)

@@ -1,6 +1,7 @@
 """`impl`: from an approved plan to code that is proved and reviewed. Running is resuming."""
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from agentd import git
 from agentd.steps.desk import Desk
@@ -15,11 +16,12 @@ def impl(desk: Desk, wishes: Wishes) -> None:
     with _implementing(desk, wishes):
         if desk.change.read().phase is Phase.COMPLETE and not wishes.review:
             return  # a killed run came to its verdict
+        reviewing.wanted(desk, wishes)  # refused before anything runs
         _start(desk, wishes)
         if not wishes.review:
             reviewing.make(desk, wishes)
-        if not wishes.tasks:
-            reviewing.until_settled(desk, wishes)
+        if not wishes.tasks:  # what is known to fail makes another verdict of the same tree
+            reviewing.until_settled(desk, replace(wishes, review=wishes.review or bool(wishes.known_failures)))
 
 
 def implement(desk: Desk, wishes: Wishes) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agentd import events
 from agentd.change.state import State
+from agentd.documents.task import Task
 from agentd.errors import ChangeNotReady, WrongPhase
 from agentd.steps import code, edits, proving, resolve
 from agentd.steps import review as reviewing
@@ -22,9 +23,7 @@ _REVIEWED = (Phase.IMPLEMENTING, Phase.COMPLETE)
 
 def make(desk: Desk, wishes: Wishes) -> None:
     """The tasks that are left, run by run."""
-    tasks = building.in_order(code.tasks_of(desk.change), desk.change.id)
-    if wishes.tasks:
-        tasks = building.chosen(tasks, wishes.tasks, building.made(desk.change.read()))
+    tasks = wanted(desk, wishes)
     is_sequential = desk.config.workflow.sequential_implementation
     while runs := building.ahead(desk.change.read(), tasks, is_sequential):
         first = runs[0]
@@ -32,10 +31,17 @@ def make(desk: Desk, wishes: Wishes) -> None:
         implement(desk, first.step, first.number, first.tasks, done, is_last=len(runs) == 1 and not wishes.tasks)
 
 
+def wanted(desk: Desk, wishes: Wishes) -> tuple[Task, ...]:
+    """All tasks in their order, or those of `--tasks`."""
+    tasks = building.in_order(code.tasks_of(desk.change), desk.change.id)
+    return building.chosen(tasks, wishes.tasks, building.made(desk.change.read())) if wishes.tasks else tasks
+
+
 def judge(desk: Desk, wishes: Wishes) -> None:
     """One verdict on the code as it is; a tree that was judged is not judged again, unless that is wished."""
     if desk.change.read().phase not in _REVIEWED:
         raise ChangeNotReady(f"{desk.change.id} has no code to review yet", f"agentd impl {desk.change.id}")
+    building.in_order(code.tasks_of(desk.change), desk.change.id)  # without tasks nothing says what is done
     take_up_edits(desk)
     is_wished = wishes.review and not has_judged(desk.change.read())  # a resumed command has it already
     if is_wished or not is_judged(desk):
@@ -93,7 +99,7 @@ def know_failures(desk: Desk, reason: str, by: str) -> None:
 
 
 def _failed(row: Mapping[str, Any]) -> bool:
-    return row.get("status") != CheckStatus.PASSED
+    return row.get("status") == CheckStatus.FAILED
 
 
 def _is_cut_off(desk: Desk) -> bool:

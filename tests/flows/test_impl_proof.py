@@ -1,0 +1,77 @@
+"""What "complete" rests on: tests that ran, tasks that are done, and nobody's word instead."""
+
+from agentd.change.inbox import Inbox
+from built import BAD, approved, honest, impl, proposed, state, write
+from support import Box
+
+SILENT = "import os\n\nos._exit(0)\n"
+RUNNER = 'print("OK")\n'
+BROKEN = '[[checks]]\nname = "tests"\ncommand = "no-such-runner --all"\nrequired = true\ntimeout = 60\n'
+
+
+def test_a_check_that_says_nothing_of_its_tests_any_more_is_no_proof(project: Box) -> None:
+    files = [*honest(BAD), write("tests/test_greeting.py", SILENT)]
+    approved(project, {"implement-greeting": files})
+    ended = impl(project, "--rounds", "0", "--json")
+    assert (ended.code, ended.json["phase"]) == (1, "implementing")
+    assert "Required check ran no test: tests" in [one["title"] for one in ended.json["findings"]["list"]]
+
+
+def test_a_file_in_the_runners_place_is_put_back(project: Box) -> None:
+    approved(project, {"implement-greeting": [*honest(BAD), write("unittest.py", RUNNER)]})
+    ended = impl(project, "--rounds", "0", "--json")
+    assert ended.code == 1 and not (project.root / "unittest.py").exists()
+    titles = [one["title"] for one in ended.json["findings"]["list"]]
+    assert any(one.startswith("unittest.py was created") for one in titles) and "Required check failed: tests" in titles
+
+
+def test_a_fact_that_a_person_closes_is_open_again_while_it_is_so(project: Box) -> None:
+    approved(project, {"implement-greeting": honest(BAD)})
+    assert impl(project, "--rounds", "0").code == 1
+    page = project.root / "agentd/changes/greet/REVIEW.md"
+    page.write_text(page.read_text().replace("- **State**: open", "- **State**: accepted"))
+    ended = impl(project, "--review", "--rounds", "0", "--json")
+    assert (ended.code, ended.json["phase"]) == (1, "implementing")
+    (one,) = ended.json["findings"]["list"]
+    assert (one["id"], one["state"]) == ("V1", "open")
+
+
+def test_a_task_that_is_not_there_is_refused_before_anything_runs(project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    refused = impl(project, "--tasks", "9.9", "--json")
+    assert (refused.code, refused.json["error"]["code"], refused.json["phase"]) == (2, "usage-error", "challenged")
+    assert not state(project).steps
+
+
+def test_what_cannot_run_is_never_known_to_pass(project: Box) -> None:
+    approved(project, {"implement-greeting": honest(BAD)}, BROKEN)
+    ended = impl(project, "--known-failures", "It never worked.", "--rounds", "0", "--json")
+    assert ended.code == 1 and ended.json["phase"] != "complete"
+
+
+def test_without_tasks_nothing_is_judged(project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    assert project.agentd("implement", "greet").code == 0
+    (project.root / "agentd/changes/greet/tasks.md").unlink()
+    refused = project.agentd("review", "greet", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "format-invalid")
+
+
+def test_a_reason_that_no_record_can_hold_is_the_first_finding_of_the_next(project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    assert project.agentd("implement", "greet").code == 0
+    assert impl(project, "--accept", "Good enough.").code == 0
+    assert impl(project, "--send-back", "It must say hi.").code == 0
+    ended = impl(project, "--rounds", "0", "--json")
+    assert ended.code == 1
+    assert [(one["id"], one["title"]) for one in ended.json["findings"]["list"]] == [("P1", "It must say hi.")]
+
+
+def test_a_decision_about_code_is_not_handed_to_a_question_about_the_plan(project: Box) -> None:
+    """`agentd run` asks about the plan, and somebody accepts the code elsewhere."""
+    change = proposed(project, {})
+    with change.running("agentd run greet"):
+        Inbox(change).open({"id": "after-challenge-1", "at": "2999-01-01T00:00:00Z"})
+        refused = impl(project, "--accept", "The code is fine.", "--json")
+        assert (refused.code, refused.json["error"]["code"]) == (5, "busy")
+        assert Inbox(change).take() is None
