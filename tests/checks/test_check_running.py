@@ -246,23 +246,6 @@ def test_make_calls_what_it_likes(stage: Stage) -> None:
 # ---- interrupted
 
 
-class Stop:
-    """Says yes once the command has begun."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __call__(self) -> bool:
-        return self.mark.exists()
-
-
-def test_a_wish_to_stop_ends_everything_and_goes_on_as_an_interruption(stage: Stage) -> None:
-    check = Check("tests", command(IGNORE_TERM + DAEMON + "open('begun', 'w')\ntime.sleep(600)"), True, 60)
-    with pytest.raises(KeyboardInterrupt):
-        running.run(check, stage.folder, stage.env, Stop(stage.folder / "begun"))
-    assert stage.left() == {}
-
-
 APART = """
 import os, sys
 from pathlib import Path

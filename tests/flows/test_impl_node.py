@@ -1,9 +1,5 @@
 """`agentd impl` in a Node project, proved by `node --test`: scripted agents, the real program and the real runner."""
 
-import shutil
-
-import pytest
-
 from agentd.documents import tasks
 from built import DOCUMENTS, answer, approved, edit, found, home, impl, judged, ran, record, write
 from support import Box, Ran
@@ -46,8 +42,6 @@ test("it is there", () => {
 FAILED = "test/greeting.test.js > the greeting > is to the world"
 MEND = edit("greeting.js", "${name}", '${name || "world"}')
 MENDED = [MEND, answer("V1"), usage(0.02), say("Mended.")]
-
-pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
 
 
 def made(code: str = GOOD) -> list[Action]:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,6 @@ from agentd.agents.streams import CHUNK, Feed, Hear, Lines
 
 _PATIENCE = 10.0  # seconds beyond the grace for everything to be gone; KILL takes milliseconds
 _LONGEST_PAUSE = 3600.0
-_NOW_AND_THEN = 0.2  # seconds between two questions whether to stop
 _KILLING = 5.0  # seconds for a family to die of KILL
 _VARIABLE = "AGENTD_CALL"  # of a random value, inherited by all that the agent starts
 
@@ -80,16 +79,15 @@ def run(
     hear: Hear,
     lock: int | None = None,
     mark: Path | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Until the program and everything it has started are gone. An error of `hear` or Ctrl-C ends them first.
 
     `hear` gets each line without its end, and how many bytes of it were left out. The reaper holds `lock`, and makes
-    the file `mark`, when all is over. `stop` is asked now and then; a yes is a Ctrl-C.
+    the file `mark`, when all is over.
     """
     call = os.urandom(16).hex()
     order = _order(argv, {**env, _VARIABLE: call}, cwd, mark)
-    run = _Run(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock, stop)
+    run = _Run(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock)
     try:
         run.follow()
     except BaseException:
@@ -152,17 +150,9 @@ class _Run:
     """One run, and all that is open for it."""
 
     def __init__(
-        self,
-        order: bytes,
-        variable: bytes,
-        stdin: bytes,
-        bounds: Bounds,
-        hear: Hear,
-        lock: int | None,
-        stop: Callable[[], bool] | None,
+        self, order: bytes, variable: bytes, stdin: bytes, bounds: Bounds, hear: Hear, lock: int | None
     ) -> None:
         self._variable = variable
-        self._stop_asked = stop
         self._bounds = bounds
         self._started = self._last_byte = time.monotonic()
         self._wall = self._deaf_from = self._started + bounds.wall_secs
@@ -206,8 +196,6 @@ class _Run:
                 key.data(key.fd)
             if self._give_up is None:
                 self._look_at_clocks(time.monotonic())
-                if self._stop_asked and self._stop_asked():
-                    raise KeyboardInterrupt
             if is_late:
                 break
         if not self._is_gone:
@@ -244,8 +232,7 @@ class _Run:
         until = self._give_up
         if until is None:
             until = min(self._wall, self._last_byte + self._bounds.idle_secs)
-        longest = _LONGEST_PAUSE if self._stop_asked is None else _NOW_AND_THEN
-        return max(0.0, min(until - time.monotonic(), longest))
+        return max(0.0, min(until - time.monotonic(), _LONGEST_PAUSE))
 
     def _look_at_clocks(self, now: float) -> None:
         if now >= self._wall:

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from agentd import git
@@ -36,17 +36,10 @@ _OWN = {"CI": "true", "NO_COLOR": "1", "TERM": "dumb"}
 _NOT_PASSED_ON = frozenset((*git.LOCATIONS, "FORCE_COLOR", "CLICOLOR_FORCE", "NODE_TEST_CONTEXT"))
 
 
-def run(
-    check: Check,
-    folder: Path,
-    environ: Mapping[str, str],
-    stop: Callable[[], bool] | None = None,
-    *,
-    lock: int | None = None,
-) -> Result:
+def run(check: Check, folder: Path, environ: Mapping[str, str], *, lock: int | None = None) -> Result:
     """`folder` is the project's in the change's tree. The processes that watch over it hold `lock` until all is over.
 
-    Ctrl-C, or `stop` saying yes, ends everything, and a KeyboardInterrupt goes on.
+    Ctrl-C ends everything, and goes on as a KeyboardInterrupt.
     """
     env = environment(environ)
     kept = output.Kept()
@@ -59,7 +52,6 @@ def run(
             bounds=Bounds(wall_secs=check.timeout, idle_secs=math.inf, output_bytes=1 << 62, line_bytes=output.LAST),
             hear=kept.hear,
             lock=lock,
-            stop=stop,
         )
     except CannotStart as error:
         return _result(check, CheckStatus.COULD_NOT_RUN, None, 0, NOTHING, (), str(error))

@@ -31,9 +31,6 @@ _TYPICAL = {
     "format-fix": (18_000, 2_000),
     "challenge": (25_000, 2_000),
     "reproposal": (20_000, 2_000),
-    "implement": (120_000, 8_000),
-    "review": (45_000, 2_500),
-    "resolve": (60_000, 4_000),
 }
 
 
