@@ -99,6 +99,26 @@ def test_all_is_well_and_stays_as_it_was(here: Box) -> None:
     assert data["roles"]["reviewer"] == {"agent": "codex", "can_run": True}
     assert row(ran, "project", "MCP server")["words"] == "answers with its 6 tools"
     assert row(ran, "project", "checks")["words"] == "tests"
+
+
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [
+        ("no-such-runner -q", "problem"),
+        ("CI=1 no-such-runner", "problem"),
+        ("./missing.sh", "problem"),
+        ("no-such-runner || true", "ok"),  # what a shell must understand is not judged
+        ("'unclosed", "ok"),
+        ("git --version", "ok"),
+    ],
+)
+def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, here: Box) -> None:
+    says(here, f'[[checks]]\nname = "tests"\ncommand = "{command}"\nrequired = true\n')
+    ran = here.agentd("doctor", "--json")
+    found = row(ran, "project", "checks")
+    assert found["state"] == state, found
+    if state == "problem":
+        assert "which is not here" in found["words"] and found["fix"].startswith("install it")
     for agent, says_ in VERSIONS.items():
         match = re.search(r"[\d.]+", says_)
         assert match and row(ran, f"agent {agent}", "version")["words"] == f"{match[0]}, known"

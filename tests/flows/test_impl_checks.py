@@ -11,6 +11,7 @@ from agentd.terms import Phase
 from built import (
     BAD,
     CHECK,
+    NO,
     TEST,
     YES,
     approved,
@@ -86,9 +87,42 @@ def test_failures_without_names_block_until_a_person_says_that_they_are_known(pr
     known = impl(project, "--review", "--known-failures", "the linter is broken", "--json")
     assert (known.code, known.json["phase"]) == (0, "complete"), known.out
     row = record(project, 2)["checks"][0]
-    assert row["status"] == "failed" and row["known"] == "the linter is broken (dev)"
+    assert row["status"] == "failed" and row["known"] == "the linter is broken (dev)" and "blocks" not in row
+    assert "- **Known failures**: the linter is broken (dev)" in (home(project) / "REVIEW.md").read_text()
+    (made,) = told(open_change(find_project(), "greet"), events.DecisionMade)
+    assert (made.id, made.by, made.reason) == ("known-failures", "person:dev", "the linter is broken")
     assert record(project, 2)["previous"][0]["state"] == "fixed"
     assert state(project).base.extra["checks"][0]["known"] == "the linter is broken (dev)"
+
+
+def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is_offered(project: Box) -> None:
+    checks = check("lint", "echo ugly; exit 3") + check("none", "no-such-program") + CHECK
+    project.write("tests/test_old.py", OLD)
+    approved(project, {"implement-greeting": honest(), "review": YES}, checks)
+    end = impl(project, "--rounds", "0", "--json")
+    change = open_change(find_project(), "greet")
+    seen = [one.message for one in told(change, events.Warned) if one.code == "fails-already"]
+    assert [words.partition(";")[0].partition(",")[0] for words in seen] == [
+        "the required check lint fails already",
+        "the required check none could not run",
+        "the required check tests fails already",
+    ]
+    options = {one["id"]: one["command"] for one in end.json["decision_needed"]["options"]}
+    assert options["known-failures"] == 'agentd impl greet --known-failures "REASON"' and "accept" not in options
+
+
+def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: Box) -> None:
+    project.write("tests/test_old.py", OLD)
+    approved(project, {"implement-greeting": honest(), "review": NO})
+    end = impl(project, "--rounds", "0", "--json")
+    assert [one["id"] for one in end.json["decision_needed"]["options"]] == [
+        "fix",
+        "view",
+        "accept",
+        "plan-wrong",
+        "stop",
+    ]
+    assert impl(project, "--accept", "good enough").code == 0
 
 
 def test_known_failures_are_those_of_before_and_nothing_else(project: Box) -> None:
@@ -152,6 +186,16 @@ def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Box) ->
     assert found(project) == [], "made.txt was there before the first edit"
     tree = record(project)["judged"]["tree"]
     assert project.git("ls-tree", "--name-only", tree, "made.txt") == "made.txt", "judged is what the checks left"
+
+
+def test_a_check_that_writes_something_new_in_each_run_is_not_judged_again_for_that(project: Box) -> None:
+    approved(project, {"implement-greeting": honest(), "review": NO}, check("gen", "date +%N > made.txt") + CHECK)
+    assert impl(project, "--rounds", "0").code == 1
+    assert impl(project, "--rounds", "0").code == 1
+    assert ran(project).count("review") == 1, "nobody has changed anything"
+    project.write("greeting.py", BAD)
+    assert impl(project, "--rounds", "0").code == 1
+    assert ran(project).count("review") == 2
 
 
 def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Box) -> None:

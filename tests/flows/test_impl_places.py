@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from agentd.change.folder import read_state
+from agentd.steps import code
 from agentd.terms import Phase
+from agentd.tools.diff import changed_files, diff
 from built import CHECK as TESTS
 from built import (
     DESCRIPTION,
@@ -25,7 +27,7 @@ from built import (
 from placed import paste, tree_of
 from planned import seat
 from plays import IN_PLACE, stage
-from support import Box
+from support import AGENTD, Box
 from working import settle, usage
 
 AUTOMATED = "human_in_loop = false\nself_review_iterations = 0\n"
@@ -61,6 +63,17 @@ def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Bo
         assert away.code == 1 and "git switch agentd/greet" in away.json["error"]["hint"]
 
 
+def test_what_is_not_trusted_in_a_work_tree_is_looked_at_there(project: Box) -> None:
+    tree = planned(project, "worktree")
+    page = tree / "agentd/config.toml"
+    page.write_text(page.read_text().replace("-m unittest", "-m  unittest"))
+    refused = impl(project, "--json")
+    hint = refused.json["error"]["hint"]
+    assert (refused.code, hint) == (3, f"(cd {tree} && agentd trust)")
+    paste(project, hint.replace("agentd trust", f"{AGENTD} trust --yes"))
+    assert impl(project).code == 0
+
+
 def test_a_project_in_a_sub_folder_is_built_there(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beside it is nobody's business."""
     box.write("beside.txt", "beside\n")
@@ -82,6 +95,39 @@ def test_a_project_in_a_sub_folder_is_built_there(box: Box, monkeypatch: pytest.
     assert (box.root / "beside.txt").read_text() == "changed by a person\n"
 
 
+def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_diff(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.write("beside.txt", "beside\n")
+    inner = copy.copy(box)
+    inner.root = box.root / "some service"
+    inner.write("agentd/config.toml", "schema_version = 1\n")
+    monkeypatch.chdir(inner.root)
+    for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
+        monkeypatch.setenv(name, box.env[name])
+    change = approved(inner, {"implement-greeting": [*honest()]})
+    assert inner.agentd("implement", "greet").code == 0
+    box.write("beside.txt", "not theirs\n")
+    box.write("other/ä ö.txt", "nor this\n")
+    base, tree = str(state(inner).base.tree), code.now(change)
+    names = list(changed_files(change, base, tree))
+    assert names == ["greeting.py", "tests/test_greeting.py", "../beside.txt", "../other/ä ö.txt"]
+    whole = diff(change, base, tree)
+    assert "+++ b/greeting.py" in whole and "+++ b/../beside.txt" in whole and "+not theirs" in whole
+    assert "agentd/changes" not in whole
+    assert "+nor this" in diff(change, base, tree, "../other/ä ö.txt")
+
+
+def test_no_attribute_hides_text_from_the_reviewer(project: Box) -> None:
+    hide = write(".gitattributes", "*.py -diff\n*.bin -diff\n")
+    change = approved(project, {"implement-greeting": [*honest(), hide, write("x.bin", "a\0b")]})
+    assert project.agentd("implement", "greet").code == 0
+    base, tree = str(state(project).base.tree), code.now(change)
+    shown = diff(change, base, tree)
+    assert "+def greet(name" in shown and "+def greet(name" in diff(change, base, tree, "greeting.py")
+    assert "Binary files /dev/null and b/x.bin differ" in shown and "+*.py -diff" in shown
+
+
 def test_commits_that_a_person_makes_meanwhile_do_not_matter(project: Box) -> None:
     approved(project, {"implement-greeting": honest()})
     assert project.agentd("implement", "greet").code == 0
@@ -100,8 +146,8 @@ def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Bo
         "cp ../greeting.txt greeting.py; cp ../test.txt tests/test_greeting.py; chmod +x greeting.py\n"
         "git add greeting.py tests && git commit -qm 'agent: done' && echo done\n",
     )
-    (code, tests, *_) = honest()
-    project.root.with_name("greeting.txt").write_text("#!/usr/bin/env python3\n" + code["text"])
+    (made, tests, *_) = honest()
+    project.root.with_name("greeting.txt").write_text("#!/usr/bin/env python3\n" + made["text"])
     project.root.with_name("test.txt").write_text(tests["text"])
     approved(project, {})
     shell = '[agents.shell]\nkind = "command"\ncommand = "sh"\nargs = ["agentd/work.sh"]\n'

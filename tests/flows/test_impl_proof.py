@@ -1,7 +1,7 @@
 """What "complete" rests on: tests that ran, tasks that are done, and nobody's word instead."""
 
 from agentd.change.inbox import Inbox
-from built import BAD, approved, honest, impl, proposed, state, write
+from built import BAD, approved, edit, found, honest, impl, plan_of, proposed, record, state, task, write
 from support import Box
 
 SILENT = "import os\n\nos._exit(0)\n"
@@ -75,3 +75,43 @@ def test_a_decision_about_code_is_not_handed_to_a_question_about_the_plan(projec
         refused = impl(project, "--accept", "The code is fine.", "--json")
         assert (refused.code, refused.json["error"]["code"]) == (5, "busy")
         assert Inbox(change).take() is None
+
+
+# ---- tests that are kept from running
+
+
+LOADED = """import unittest
+
+
+class There(unittest.TestCase):
+    def test_it(self):
+        self.assertEqual(len('it'), 2)
+
+    def test_that(self):
+        self.assertEqual(len('that'), 4)
+"""
+DROPS = "\n\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n"
+
+
+def test_tests_that_are_there_and_do_not_run_any_more_are_missed(project: Box) -> None:
+    lie = edit(
+        "tests/test_there.py", "self.assertEqual(len('that'), 4)\n", "self.assertEqual(len('that'), 4)\n" + DROPS
+    )
+    approved(project, {"implement-greeting": [*honest(tests=""), lie]})
+    project.write("tests/test_there.py", LOADED)
+    project.write("tests/test_more.py", LOADED)
+    ended = impl(project, "--rounds", "0", "--json")
+    assert (ended.code, ended.json["phase"]) == (1, "implementing")
+    assert ("rule:test-weakened", "high", "Fewer tests run than before: tests") in found(project)
+    what = next(one["what"] for one in record(project)["findings"] if one["title"].startswith("Fewer tests"))
+    assert "ran 4 before the first edit and 2 now, though no test was taken out of a file." in what
+
+
+def test_tests_that_go_with_their_file_by_a_task_are_not_missed(project: Box) -> None:
+    rows = (task("2.1", "greeting.py"), task("4.1", "tests/test_greeting.py", ref="greeting:R2"))
+    goes = task("4.2", "tests/test_more.py", action="DELETE")
+    gone = {"delete": "tests/test_more.py"}
+    approved(project, {"implement-greeting": [*honest(), gone]}, documents=plan_of(*rows, goes))
+    project.write("tests/test_more.py", LOADED + LOADED.replace("There", "More").replace("import unittest", ""))
+    ended = impl(project, "--json")
+    assert (ended.code, found(project)) == (0, []), ended.out

@@ -73,8 +73,10 @@ def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Box
     ran = project.agentd(*GREET, "--git", "branch", "--trust", "--json")
     assert ran.code == 0, ran.err
     subjects = project.git("log", "--format=%s", "main..agentd/greet").splitlines()[::-1]
-    assert subjects == ["greet: plan-gen", "greet: challenge", "greet: implement-greeting", "greet: review"]
-    code = project.git("show", "--name-only", "--format=", "agentd/greet~1").splitlines()
+    made = ["plan-gen", "challenge", "end of plan", "implement-greeting", "review", "end of impl"]
+    assert subjects == [f"greet: {one}" for one in made]
+    assert project.git("status", "--porcelain", "agentd") == "", "STATE.yaml as it is at the end is committed too"
+    code = project.git("show", "--name-only", "--format=", "agentd/greet~2").splitlines()
     assert {"greeting.py", "tests/test_greeting.py"} <= set(code)
     assert project.git("status", "--porcelain", "notes.txt", "staged.txt").splitlines() == [
         "A  staged.txt",

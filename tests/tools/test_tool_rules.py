@@ -373,6 +373,16 @@ def test_the_finding_of_a_failed_check_does_not_refuse_a_report(review: Hands) -
     assert review.call("append_review", previous=[])["open"] == {"high": 1, "medium": 0, "low": 2}
 
 
+def test_the_answer_counts_what_agentd_itself_found_and_what_it_knows_to_be_mended(review: Hands) -> None:
+    (review.folder / "reviews/review-1.yaml").write_bytes((EXAMPLE / "reviews/review-1.yaml").read_bytes())
+    path = run_folder(find_project(), review.on.token) / "run.json"
+    known = json.loads(path.read_text())
+    path.write_text(json.dumps({**known, "settled": {"V1": "fixed"}, "own": ["medium", "low"]}))
+    assert review.call("append_review", previous=[])["open"] == {"high": 0, "medium": 1, "low": 3}
+    path.write_text(json.dumps({**known, "settled": {"V2": "fixed"}}))
+    assert review.call("append_review", previous=[])["open"] == {"high": 1, "medium": 0, "low": 2}, "V2 is the judge's"
+
+
 def test_a_judge_of_code_has_no_word_on_what_was_found_in_the_plan(review: Hands) -> None:
     reviews = review.folder / "reviews"
     (reviews / "review-1.yaml").rename(reviews / "challenge-1.yaml")

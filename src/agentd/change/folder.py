@@ -62,7 +62,8 @@ class Change:
                 raise StateError(f"the lock of this run was taken away ({self._lock('run')})", hint)
             holder = self.active_run()
             if holder and holder.token != token:
-                raise Busy(f"{self.id} is being worked on by {holder}")
+                hint = f"agentd wait {self.id}, or agentd stop {self.id}"
+                raise Busy(f"{self.id} is being worked on by {holder}", hint)
             if token and not holder:
                 raise Busy(f"the run that may write to {self.id} is over")
             files.sweep(self.folder / STATE)

@@ -72,7 +72,8 @@ def run_lock(path: Path, command: str) -> Iterator[Held]:
     """Held until the block ends; a second taker is told who holds it."""
     with _opened(path) as handle:
         if not _lock(handle, fcntl.LOCK_EX, _PROBE):
-            raise Busy(f"{path.stem} is being worked on by {_holder(handle) or _UNKNOWN}")
+            words = f"{path.stem} is being worked on by {_holder(handle) or _UNKNOWN}"
+            raise Busy(words, f"agentd wait {path.stem}, or agentd stop {path.stem}")
         shown = command if len(command) <= _SHOWN else command[: _SHOWN - 1] + "…"
         holder = Holder(os.getpid(), shown, clock.now(), os.urandom(16).hex())
         os.ftruncate(handle, 0)

@@ -17,9 +17,11 @@ _NEXT = {
 }
 
 
-def next_command(found: Found) -> str | None:
+def next_command(project: Project, found: Found) -> str | None:
     if found.fix:
         return found.fix
+    if is_running(project, found):
+        return f"agentd wait {found.id}"
     following = _NEXT.get(found.summary.phase)
     if following is None or found.summary.problem or found.archived:
         return None
@@ -49,7 +51,7 @@ def row(project: Project, found: Found) -> dict[str, Any]:
         "cost": summary.cost,
         "running": is_running(project, found),
         "updated_at": summary.updated_at,
-        "next": next_command(found),
+        "next": next_command(project, found),
         "description": summary.description,
         "git": {
             "setup": summary.setup,

@@ -18,12 +18,15 @@ class Comparison:
     known: tuple[str, ...]
     new: tuple[str, ...]
     why: str
+    fewer: int = 0
+    """Tests that ran before the first edit, and as many do not any more."""
 
 
 def compare(now: Result, before: Result | None) -> Comparison:
     """Only a required check blocks, and not by tests that are all known by name to have failed before."""
     known, new = _parted(now.failed_tests, before.failed_tests if before else ())
-    return Comparison(now.required and _blocks(now, before, new), known, new, _why(now, before, known, new))
+    blocks = now.required and _blocks(now, before, new)
+    return Comparison(blocks, known, new, _why(now, before, known, new), _fewer(now, before))
 
 
 def _blocks(now: Result, before: Result | None, new: Sequence[str]) -> bool:
@@ -62,6 +65,12 @@ def _is_named(result: Result) -> bool:
     """A crash at collection, or in the middle, is a failure without a name."""
     names = len(result.failed_tests)
     return names > 0 and (result.counts is None or result.counts.failed == names)
+
+
+def _fewer(now: Result, before: Result | None) -> int:
+    if not (now.counts and before and before.counts and now.is_whole):
+        return 0
+    return max(0, before.counts.ran - now.counts.ran)
 
 
 def _lost_its_tests(now: Result, before: Result | None) -> bool:

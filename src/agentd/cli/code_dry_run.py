@@ -14,10 +14,9 @@ def show(change: Change, options: Options) -> int:
     there = runs.there(change)
     in_force = config.load(there.config_file, flags=options.settings)
     state = change.read()
-    tasks = building.in_order(code.tasks_of(change), change.id)  # what cannot be built is told now
-    if options.tasks:
-        chosen = building.chosen(tasks, options.wishes.tasks, building.made(state))
-        steps = code_course.makers(state, chosen, in_force.workflow.sequential_implementation)
-    else:
+    building.in_order(code.tasks_of(change), change.id)  # what cannot be built is told now
+    if options.tasks is None:
         steps = code_course.of_code(change, in_force.workflow)
+    else:
+        steps = code_course.of_tasks(change, options.wishes.tasks, in_force.workflow)
     return dry_run.tell(options, change.id, state, forecast(there, in_force, state, steps, facts.complexity(change)))

@@ -6,15 +6,17 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.cli import code_dry_run, deciding, detaching, running
 from agentd.cli.options import Options, detach_option, run_options
-from agentd.errors import UsageError
+from agentd.config import WorkflowSettings
+from agentd.errors import AgentdError, UsageError
 from agentd.project import find_project
 from agentd.steps import code
 from agentd.terms import Workflow
-from agentd.workflows import building, impl, starting
+from agentd.workflows import building, code_course, impl, starting
+from agentd.workflows.course import Ahead
 
 
 @run_options("impl")
-@click.option("--tasks", default="", metavar="1.1,2.1", help="Only these tasks, and no review.")
+@click.option("--tasks", metavar="1.1,2.1", help="Only these tasks, and no review.")
 @click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Rounds of fixing at most; 0: only review.")
 @click.option("--review", is_flag=True, help="Run the checks and judge the code again, also if it was judged.")
 @click.option("--known-failures", default="", metavar="REASON", help="What failed before the first edit may fail.")
@@ -33,7 +35,7 @@ def command(
     decision = deciding.chosen({"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong})
     if (decision or dry) and options.detach:
         raise UsageError(f"--{decision[0] if decision else 'dry-run'} is done at once", "leave --detach out")
-    if options.tasks and options.review:
+    if options.tasks is not None and options.review:
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
         return deciding.decide(change_id, options, *decision)
@@ -44,8 +46,21 @@ def command(
         return code_dry_run.show(change, options)
     if options.detach:
         return detaching.start(change, options)
-    told = (lambda: made(change)) if options.tasks else (lambda: ("", None))
-    return running.run(change, options, impl.impl, Workflow.IMPL, told)
+    if options.tasks is None:
+        return running.run(change, options, impl.impl, Workflow.IMPL)
+    return running.run(change, options, impl.impl, Workflow.IMPL, lambda: made(change), course_of(options))
+
+
+def course_of(options: Options) -> running.Course:
+    """Only the tasks that were asked for are ahead."""
+
+    def ahead(change: Change, settings: WorkflowSettings) -> list[Ahead]:
+        try:
+            return code_course.of_tasks(change, options.wishes.tasks, settings)
+        except AgentdError:
+            return []  # the run itself says what is wrong with them
+
+    return ahead
 
 
 def made(change: Change) -> tuple[str, int | None]:

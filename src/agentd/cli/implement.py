@@ -12,10 +12,11 @@ from agentd.workflows import impl, starting
 
 
 @run_options("implement")
-@click.option("--tasks", default="", metavar="1.1,2.1", help="Only these tasks.")
+@click.option("--tasks", metavar="1.1,2.1", help="Only these tasks.")
 def command(change_id: str, options: Options) -> int:
     """Write the code of the change ID, and stop there. Exit code 0 when that is done."""
     change = entry.open_change(find_project(), change_id)
     if message := starting.settled(change, False):
         return tell(change, options, message, 0)
-    return run(change, options, impl.implement, Workflow.IMPL, lambda: whole.made(change))
+    ahead = None if options.tasks is None else whole.course_of(options)
+    return run(change, options, impl.implement, Workflow.IMPL, lambda: whole.made(change), ahead)

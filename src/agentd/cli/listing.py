@@ -62,7 +62,7 @@ def _cells(project: Project, found: Found) -> tuple[str, ...]:
         output.findings(summary.high, summary.medium, summary.low),
         output.money(summary.cost),
         output.age(summary.updated_at),
-        report.next_command(found) or "-",
+        report.next_command(project, found) or "-",
     )
 
 

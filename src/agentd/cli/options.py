@@ -107,7 +107,7 @@ class Options:
     git_setup: str | None = None
     allow_dirty: bool = False
     detach: bool = False
-    tasks: str = ""
+    tasks: str | None = None
     review: bool = False
     known_failures: str = ""
 
@@ -121,7 +121,7 @@ class Options:
             new_session=self.new_session,
             rechallenge=self.rechallenge,
             rounds=self.rounds,
-            tasks=tuple(self.tasks.split(",")) if self.tasks else (),
+            tasks=tuple(self.tasks.split(",")) if self.tasks is not None else (),
             review=self.review,
             known_failures=self.known_failures,
         )

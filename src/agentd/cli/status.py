@@ -11,6 +11,7 @@ from agentd.cli import output, table
 from agentd.cli.common import change_argument
 from agentd.cli.listing import phase_words
 from agentd.project import Project, find_project
+from agentd.terms import Phase
 
 _EMPTY = 'No open changes. Begin one: agentd plan <id> "what should change"'
 
@@ -49,7 +50,7 @@ def _blocks(project: Project, found: list[Found], width: int | None) -> str:
         told = ", ".join(fact for fact in facts if fact and fact != "-")
         lines += ["", f"{output.paint(one.id, bold=True)}  {phase_words(project, one)}"]
         lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem, told) if text]
-        if following := report.next_command(one):
+        if following := report.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
 
@@ -87,6 +88,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
         "steps": dict(Counter(str(step.status) for step in state.steps)),
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
+        "edited": _edited(project, found),
         "calls": len(state.llm_calls),
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -107,6 +109,7 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
         ("Findings", output.findings(**data["open"]).replace("-", "none open")),
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
+        ("Edited", _since(data)),
         ("Cost", _cost(data)),
         ("Updated", output.age(data["updated_at"])),
         ("Next", data["next"] or ""),
@@ -127,6 +130,26 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
             ]
             lines += [table.shorten_end(line, width) for line in table.align(rows)]
     return "\n".join(lines)
+
+
+def _edited(project: Project, found: Found) -> list[str]:
+    """Of a complete change: code that nobody has judged as it is now."""
+    if found.summary.phase != Phase.COMPLETE or not found.tree or not found.folder:
+        return []
+    from pathlib import Path  # late: see above
+
+    from agentd.change.folder import Change
+    from agentd.steps import code
+
+    return code.edited_since(Change(project, found.id, found.tree, Path(found.folder)))
+
+
+def _since(data: dict[str, Any]) -> str:
+    names = data["edited"]
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more} since the review; agentd impl {data['change_id']} --review judges it again"
 
 
 def _verdict(data: dict[str, Any]) -> str:

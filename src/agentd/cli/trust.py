@@ -67,7 +67,7 @@ def ensure_trust(project: Project, settings: config.Config, trusting: bool, inte
     if trusting:
         output.tell("Trusted by --trust: " + ", ".join(_visible(one.item.key) for one in left))
     elif not interactive:
-        raise trust.refusal(left, os.environ)
+        raise trust.refusal(project, left, os.environ)
     else:
         output.tell(_listing(left))
         if not _asked(left):

@@ -17,6 +17,8 @@ from agentd.project import Project
 from agentd.terms import Role
 
 _NAMED = 5
+_OF_SHELLS = "|&;<>()$`*?[#~{!\n"
+_BUILT_IN = ("cd", "test", "[", "export", "exec", "set", "true", "false", ".", "eval", "if", "for", "while")
 
 
 def repository(repo: git.Repo, environ: Mapping[str, str]) -> Row:
@@ -44,7 +46,7 @@ def folders(project: Project) -> Iterator[Row]:
 
 def settings(project: Project, config: Config, environ: Mapping[str, str]) -> Iterator[Row]:
     yield _trust(project, config, environ)
-    yield _checks(config)
+    yield _checks(config, project, environ)
     yield from _judges(config)
 
 
@@ -59,11 +61,30 @@ def _trust(project: Project, config: Config, environ: Mapping[str, str]) -> Row:
     return Row(PROJECT, "trust", State.OK, "all of it is trusted" if found else "nothing here needs it")
 
 
-def _checks(config: Config) -> Row:
+def _checks(config: Config, project: Project, environ: Mapping[str, str]) -> Row:
     if not config.checks:
         fix = "add one under [[checks]] in agentd/config.toml"
         return Row(PROJECT, "checks", State.NOTE, "none, so nothing proves the code", fix)
+    missing = [(check, word) for check in config.checks if (word := _missing(check.command, project, environ))]
+    if missing:
+        words = "; ".join(f"{check.name} needs {word}, which is not here" for check, word in missing)
+        is_required = any(check.required for check, _ in missing)
+        fix = "install it, or mend [[checks]] in agentd/config.toml"
+        return Row(PROJECT, "checks", State.PROBLEM if is_required else State.NOTE, words, fix)
     return Row(PROJECT, "checks", State.OK, _some([check.name for check in config.checks]))
+
+
+def _missing(command: str, project: Project, environ: Mapping[str, str]) -> str | None:
+    """The program that a plain command starts with; what needs a shell to be understood is not judged."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    word = next((one for one in words if "=" not in one), "")
+    if not word or set(command) & set(_OF_SHELLS) or word in _BUILT_IN:
+        return None
+    found = os.access(project.root / word, os.X_OK) if "/" in word else find_program(word, environ.get("PATH", ""))
+    return None if found else word
 
 
 def _judges(config: Config) -> Iterator[Row]:

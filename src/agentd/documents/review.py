@@ -179,6 +179,8 @@ def _check(check: Mapping[str, Any]) -> list[str]:
     if failed:
         bullets.append(f"- **Failed**: {_tests(failed, frozenset(known))}")
     bullets.append(f"- **Before the first edit**: {_before(before)}")
+    if reason := row.text("known", ""):
+        bullets.append(_bullet("Known failures", reason))
     tail = _clean(row.text("tail", "")).strip("\n")
     return [f"### Check: {name}", "\n".join(bullets), fenced(tail, "text") if tail.strip() else ""]
 

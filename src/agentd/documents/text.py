@@ -120,7 +120,7 @@ class Scanner:
 
     def _open_fence(self, body: str) -> Mark:
         mark = body[0]
-        if not body.startswith(mark * 3):
+        if mark == "<" or not body.startswith(mark * 3):
             return Mark.TEXT
         info = body.lstrip(mark)
         if mark == "`" and "`" in info:

@@ -29,6 +29,17 @@ def changed(change: Change, base: str, tree: str) -> dict[str, str]:
     return {name: kind for name, kind in found.items() if not name.startswith("agentd/")}
 
 
+def edited_since(change: Change) -> list[str]:
+    """Files of a complete change that are not any more what was judged; another clone does not know."""
+    state = change.read()
+    hashes = state.history[-1].hashes if state.history else {}
+    base, tree = hashes.get("base"), hashes.get("tree")
+    if not base or not tree or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
+        return []
+    own = changed(change, base, tree)
+    return [name for name in changed(change, tree, now(change)) if name in own]
+
+
 def tasks_of(change: Change) -> tuple[Task, ...]:
     path = change.folder / tasks.NAME
     return tasks.parse(decode(files.read(path), tasks.NAME)).tasks if path.is_file() else ()

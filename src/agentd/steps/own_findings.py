@@ -5,7 +5,7 @@ person says of it counts only where that is a matter of opinion.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -19,7 +19,7 @@ from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.proving import Proof
 from agentd.terms import FindingState, Severity, TaskAction, TaskStatus
-from agentd.trace.build import build, weakenings
+from agentd.trace.build import build, has_fewer_tests, weakenings
 from agentd.trace.findings import findings as trace_findings
 
 UNDONE = "rule:task-undone"
@@ -36,7 +36,10 @@ def look(desk: Desk, proof: Proof, base: str) -> list[Finding]:
     matrix = build(change, base, proof.tree, pattern)
     weaker = weakenings(change, base, proof.tree, pattern)
     checked = [one for result, comparison in proof.results for one in findings_of(result, comparison)]
-    return [*checked, *_undone(desk, base, proof.tree), *trace_findings(matrix, weaker, settings.severity, repeat(""))]
+    traced = trace_findings(matrix, weaker, settings.severity, repeat(""))
+    if (severity := settings.severity["test-weakened"]) and not weaker:
+        checked += _not_run(proof, severity, has_fewer_tests(change, base, proof.tree, pattern))
+    return [*checked, *_undone(desk, base, proof.tree), *traced]
 
 
 def apart(desk: Desk, found: Sequence[Finding], first: int) -> tuple[list[Finding], Words]:
@@ -46,7 +49,8 @@ def apart(desk: Desk, found: Sequence[Finding], first: int) -> tuple[list[Findin
     closed = closed_by_people(records)
     known = {_likeness(one): one for one in earlier}
     now = {_likeness(one): one for one in found}
-    words = [_word(one, now.get(_likeness(one))) for one in earlier if _is_due(one, now, closed)]
+    checks = {check.name for check in desk.config.checks}
+    words = [_word(one, now.get(_likeness(one)), checks) for one in earlier if _is_due(one, now, closed)]
     new = [one for likeness, one in now.items() if likeness not in known]
     return [replace(one, id=f"{CODE.prefix}{number}") for number, one in enumerate(new, first)], words
 
@@ -67,15 +71,39 @@ def _is_due(one: Finding, now: Mapping[tuple[str, ...], Finding], closed: set[st
     return one.state.is_open and one.id not in closed
 
 
-def _word(one: Finding, now: Finding | None) -> dict[str, str]:
+def _word(one: Finding, now: Finding | None, checks: Collection[str]) -> dict[str, str]:
     if now:
         return {"id": one.id, "state": str(FindingState.OPEN), "note": f"agentd: {now.what}"}
-    note = "the check does not fail any more" if one.by.startswith("check:") else "looked again, and it is gone"
+    note = "looked again, and it is gone"
+    if one.by.startswith("check:"):
+        is_there = one.by.removeprefix("check:") in checks
+        note = "the check does not fail any more" if is_there else "there is no such check any more"
     return {"id": one.id, "state": str(FindingState.FIXED), "note": f"agentd: {note}."}
 
 
 def _likeness(one: Finding) -> tuple[str, ...]:
     return (one.by, one.title, re.sub(r":\d+$", "", one.where or ""))
+
+
+def _not_run(proof: Proof, severity: Severity, is_explained: bool) -> Iterator[Finding]:
+    """Tests are all there, and fewer of them run: something keeps them from it."""
+    for result, comparison in proof.results:
+        if comparison.fewer and not comparison.blocks and not is_explained and result.counts:
+            ran = result.counts.ran
+            yield Finding(
+                id="",
+                severity=severity,
+                title=f"Fewer tests run than before: {result.name}",
+                what=f"`{result.command}` ran {ran + comparison.fewer} before the first edit and {ran} now, "
+                "though no test was taken out of a file.",
+                suggestion="Find out what keeps them from running, and let them run again.",
+                requirement=None,
+                where=f"check {result.name}",
+                evidence=Evidence(check=result.name),
+                verified=True,
+                by="rule:test-weakened",
+                state=FindingState.OPEN,
+            )
 
 
 def _undone(desk: Desk, base: str, tree: str) -> Iterator[Finding]:

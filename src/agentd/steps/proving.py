@@ -29,6 +29,8 @@ class Proof:
     tree: str
     rows: tuple[Mapping[str, Any], ...]
     results: tuple[tuple[Result, Comparison], ...]
+    left: str = ""
+    """The tree that the checks left, where it is not the one they ran on."""
 
     @property
     def blocking(self) -> list[str]:
@@ -45,9 +47,11 @@ def prove(desk: Desk, round_: int) -> Proof:
         words = f"the checks changed {_some(wrote)}, so they run once more"
         desk.run.emit(events.Noted(**names, code="checks-wrote", message=words))
         proof = _once(desk, round_, names)
+        proof = replace(proof, left=code.now(desk.change))  # what is new in each run settles never
     took = round((time.monotonic() - began) * 1000)
-    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, {"tree": proof.tree}, clock.now())
-    desk.run.update(lambda old: replace(old.with_step(row), checks=proof.rows))
+    trees = {"tree": proof.tree, **({"left": proof.left} if proof.left not in ("", proof.tree) else {})}
+    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, trees, clock.now())
+    desk.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
     outputs, said = dict(row.outputs), said_of(proof)
     desk.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
     return proof
@@ -108,12 +112,23 @@ def _known(reason: str) -> dict[str, str]:
     return {"known": reason} if reason else {}
 
 
+def _marked(proof: Proof) -> tuple[Mapping[str, Any], ...]:
+    """For STATE.yaml: those that stand in the way of an approval say so."""
+    return tuple({**row, "blocks": True} if row["name"] in proof.blocking else row for row in proof.rows)
+
+
 def _accepted(comparison: Comparison, now: Result, before: Result | None, reason: str) -> Comparison:
     """A person has said that it failed before; one that passed then is not among those."""
     failed_before = before is not None and before.status is CheckStatus.FAILED
     if not comparison.blocks or not failed_before or now.status is not CheckStatus.FAILED or comparison.new:
         return comparison
     return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
+
+
+def left_by(state: State, round_: int) -> str:
+    """The tree as the checks of that round left it; empty where it is the one they ran on."""
+    rows = [row.outputs for row in state.steps if (row.name, row.round) == (STEP, round_)]
+    return str(rows[-1].get("left", "")) if rows else ""
 
 
 def _attempt(desk: Desk, round_: int) -> int:

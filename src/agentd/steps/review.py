@@ -28,7 +28,14 @@ def review(desk: Desk, proof: Proof) -> Record:
     found = own_findings.look(desk, proof, base)
     own, words = own_findings.apart(desk, found, judging.next_number(records, CODE.prefix))
     last = judging.next_number(records, CODE.prefix) + len(own) - 1
-    known = {"base": base, "tree": proof.tree, "failed_checks": proof.blocking, "last_id": last}
+    known = {
+        "base": base,
+        "tree": proof.tree,
+        "failed_checks": proof.blocking,
+        "last_id": last,
+        "own": [str(one.severity) for one in own],
+        "settled": {word["id"]: word["state"] for word in words},
+    }
     files.write(desk.run.folder / RUN, json.dumps(known).encode())
     _write_context(desk, proof, base)
     told, done = judging.ask(desk, CODE, round_, _prompt(desk, proof, base, round_))

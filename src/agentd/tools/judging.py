@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -30,9 +31,12 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
     settled = closed_by_people(records)
     words = {id_: word for id_, word in {**words, **again}.items() if id_ not in settled}
     new = _findings(binding, rows, earlier)
-    left = [one for one in earlier.values() if _state(one, words).is_open]
+    run = binding.run_data(RUN) or {}
+    facts = {id_: {"state": state} for id_, state in (run.get("settled") or {}).items() if _is_fact(earlier.get(id_))}
+    left = [one for one in earlier.values() if _state(one, {**words, **facts}).is_open]
     left_open = [*left, *new]
-    _check(reported, left_open)
+    own = Counter(run.get("own") or ())
+    _check(reported, left_open, own.total())
     overruled = _overruled(binding, reported)
     verdict = str(ReviewVerdict.NEEDS_CHANGES) if overruled else reported
     report = {
@@ -55,7 +59,7 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
         "reported": reported,
         "overruled": overruled,
         "findings": given,
-        "open": {str(severity): count for severity, count in open_counts(left_open).items()},
+        "open": {str(severity): count + own[str(severity)] for severity, count in open_counts(left_open).items()},
     }
 
 
@@ -128,13 +132,18 @@ def _findings(binding: Binding, rows: list[dict[str, Any]], earlier: Iterable[st
     return found
 
 
-def _check(reported: str, left_open: list[Finding]) -> None:
+def _is_fact(one: Finding | None) -> bool:
+    """agentd alone knows how it stands."""
+    return one is not None and one.by.startswith("check:")
+
+
+def _check(reported: str, left_open: list[Finding], own: int) -> None:
     """A failed check's finding refuses nothing: agentd overrules the report, and closes it when the check passes."""
     high = [one.id for one in left_open if one.severity is Severity.HIGH and not one.by.startswith("check:")]
     if reported == "APPROVED" and high:
         what = f"APPROVED while {', '.join(high)} is high and open"
         raise Refused("open-high", what, "send another verdict, or settle it in previous with a note")
-    if reported != "APPROVED" and not left_open:
+    if reported != "APPROVED" and not left_open and not own:
         raise Refused("finding-needed", f"{reported} without an open finding", "say in a finding what is wrong")
 
 

@@ -18,7 +18,7 @@ from agentd.terms import TaskAction, TaskStatus
 from agentd.trace import coverage, looks, marks, reading
 from agentd.trace.marks import Known
 from agentd.trace.matrix import Matrix, Note, Row, Test
-from agentd.trace.weakened import Pair, Weakening, weakened_all
+from agentd.trace.weakened import Pair, Weakening, count_cases, weakened_all
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,22 @@ def weakenings(
     if base is None or tree is None:
         return ()
     plan = _read_plan(change, pattern)
+    pairs = _pairs(change, base, tree, plan)
+    return tuple(weakened_all(one for one in pairs if not _is_deleted_by_task(one, plan)))
+
+
+def has_fewer_tests(change: Change, base: str, tree: str, pattern: re.Pattern[str] = REQUIREMENT) -> bool:
+    """The files themselves hold fewer tests than before, so that fewer run."""
+    before, after = count_cases(_pairs(change, base, tree, _read_plan(change, pattern)))
+    return after < before
+
+
+def _is_deleted_by_task(one: Pair, plan: _Plan) -> bool:
+    return one.after is None and any(_deletes(task, one.path) for task in plan.tasks)
+
+
+def _pairs(change: Change, base: str, tree: str, plan: _Plan) -> list[Pair]:
+    """Changed files that may hold tests, before and after."""
     reading.check_there(change.tree, base, change.id)
     found = [one for one in reading.changed(change.tree, base, tree) if looks.may_hold_tests(one.path)]
     found = found[: reading.MOST_FILES]
@@ -67,12 +83,12 @@ def weakenings(
     pairs = []
     for one in found:
         path = _told(change, one.path)
-        if path is None or (one.new is None and any(_deletes(task, path) for task in plan.tasks)):
+        if path is None:
             continue
         before, after = texts.get(one.old or ""), texts.get(one.new or "")
         if (one.old is None) == (before is None) and (one.new is None) == (after is None):
             pairs.append(Pair(path, before, after, _excused(before, plan)))
-    return tuple(weakened_all(pairs))
+    return pairs
 
 
 def _excused(before: str | None, plan: _Plan) -> frozenset[int]:

@@ -90,6 +90,13 @@ def weakened_all(pairs: Iterable[Pair]) -> list[Weakening]:
     return sorted(found, key=lambda one: (one.path, one.line, one.what))
 
 
+def count_cases(pairs: Iterable[Pair]) -> tuple[int, int]:
+    """How many tests stand in them, before and after; what cannot be read holds none after."""
+    changes = _read([one for one in pairs if _is_test(one)])
+    before = sum(len(one.old.cases) for one in changes.files.values())
+    return before + len(changes.unread), sum(len(one.new.cases) for one in changes.files.values())
+
+
 def _is_test(pair: Pair) -> bool:
     return any(text is not None and is_test(pair.path, text) for text in (pair.before, pair.after))
 

@@ -1,5 +1,7 @@
 """How what a repository wants stands with this user: trusted, new, or changed since it was trusted."""
 
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,18 +55,25 @@ def is_trusted(project: Project, item: Item, environ: Mapping[str, str]) -> bool
 def ensure(project: Project, config: Config, environ: Mapping[str, str]) -> None:
     """Everything that this repository wants run is trusted, or NotTrusted is raised."""
     if left := untrusted(project, config, environ):
-        raise refusal(left, environ)
+        raise refusal(project, left, environ)
 
 
-def refusal(left: Sequence[Standing], environ: Mapping[str, str]) -> NotTrusted:
+def refusal(project: Project, left: Sequence[Standing], environ: Mapping[str, str]) -> NotTrusted:
     """What is not trusted, in a few lines; made of a repository's texts, so nothing in it can act on a terminal."""
     lines = ["you have not trusted what this repository wants to run:", *map(_line, left[:_LISTED])]
     if len(left) > _LISTED:
         lines.append(f"  and {len(left) - _LISTED} more")
     if has_home(environ):
-        return NotTrusted("\n".join(lines))
+        return NotTrusted("\n".join(lines), _hint(project))
     lines.append("This process has no home folder, and trust is kept there.")
     return NotTrusted("\n".join(lines), "set HOME (or XDG_CONFIG_HOME), then run agentd trust")
+
+
+def _hint(project: Project) -> str | None:
+    """A work tree has a configuration of its own, so it is there that it is looked at."""
+    if os.path.realpath(project.tree) == os.path.realpath(project.repo.top):
+        return None
+    return f"(cd {shlex.quote(str(project.root))} && agentd trust)"
 
 
 def _line(one: Standing) -> str:

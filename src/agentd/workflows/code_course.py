@@ -26,6 +26,15 @@ def of_code(change: Change, settings: WorkflowSettings) -> list[Ahead]:
     return ahead(state, tasks, settings.sequential_implementation, round_, bool(record and left_open(change)))
 
 
+def of_tasks(change: Change, wanted: Sequence[str], settings: WorkflowSettings) -> list[Ahead]:
+    """The runs of the tasks that were asked for; what cannot be built is an error."""
+    state = change.read()
+    tasks = building.in_order(code.tasks_of(change), change.id)
+    chosen = building.chosen(tasks, wanted, building.made(state))
+    baseline = [Ahead(proving.STEP, proving.BASELINE, 1, "Checks before the first edit", proving.STEP)]
+    return [*([] if state.base.tree else baseline), *makers(state, chosen, settings.sequential_implementation)]
+
+
 def ahead(state: State, tasks: Sequence[Task], is_sequential: bool, round_: int, is_answering: bool) -> list[Ahead]:
     if state.phase not in (Phase.CHALLENGED, Phase.IMPLEMENTING):
         return []

@@ -1,8 +1,9 @@
 """What a person decides about code: accept it in spite of findings, send it back, or say that the plan is wrong."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from agentd import clock
 from agentd.change.state import State
@@ -17,6 +18,8 @@ from agentd.terms import FindingState, Phase
 from agentd.workflows.decisions import added, of_person, told
 from agentd.workflows.verdict import last
 
+_WAIVED = "waived"  # in STATE.yaml
+
 
 def accept(desk: Desk, reason: str, by: str) -> None:
     """Never over a failed required check, on the tree as it is now."""
@@ -28,21 +31,27 @@ def accept(desk: Desk, reason: str, by: str) -> None:
         words = f"the required check {' and '.join(proof.blocking)} fails, and no acceptance goes over that"
         raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check")
     at, waiting = clock.now(), desk.change.read().findings
-    if record := last(desk.change, CODE):
+    record = last(desk.change, CODE)
+    if record:
         made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
         left = (*resolve.open_findings(desk), *waiting)
         made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
         if made:
             edits.write(desk, record, made)
-    ticking.tick(desk, base, proof.tree, is_waived=True)
+    ticking.tick(desk, base, proof.tree)
+    waived = ticking.waive(desk)
     hashes = {"tree": proof.tree, "base": base}
-    desk.run.update(lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=())))
+    kept = () if record else tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
+    desk.run.update(lambda old: replace(old, findings=kept, extra=_waiving(old, waived)))
+    desk.run.update(partial(_moved, Event.ACCEPTED, reason, by, hashes))
 
 
 def send_back(desk: Desk, reason: str, by: str) -> None:
     """The reason is a finding that the implementer must answer."""
     _check(desk, Phase.COMPLETE, "sent back")
     _find(desk, CODE, reason, by)
+    ticking.claim(desk, list(desk.change.read().extra.get(_WAIVED) or ()))
+    desk.run.update(lambda old: replace(old, extra=_waiving(old, ())))
     record = last(desk.change, CODE)
     desk.run.update(partial(_moved, Event.SENT_BACK, reason, by, dict(record.judged) if record else {}))
 
@@ -53,6 +62,14 @@ def plan_wrong(desk: Desk, reason: str, by: str) -> None:
     _find(desk, PLAN, reason, by)
     ticking.untick(desk)
     desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
+
+
+def _waiving(old: State, tasks: Sequence[str]) -> dict[str, Any]:
+    """Which tasks the acceptance waived, for as long as it holds."""
+    return {
+        **{name: value for name, value in old.extra.items() if name != _WAIVED},
+        **({_WAIVED: list(tasks)} if tasks else {}),
+    }
 
 
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {

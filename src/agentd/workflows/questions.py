@@ -1,5 +1,8 @@
 """The question that follows a verdict, with the flag and the command for each answer."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from agentd.change.folder import Change
 from agentd.documents.standing import open_counts
 from agentd.terms import CheckStatus
@@ -23,7 +26,7 @@ def after_challenge(change: Change, recommended: str = "fix") -> Question:
 
 
 def after_review(change: Change) -> Question:
-    """Accepting is no way out of a failed required check."""
+    """Accepting is no way out of a failed required check; what failed before may be said to be known."""
     start = f"agentd impl {change.id}"
     options = [
         Option("fix", "Fix and review again", "--rounds 1", f"{start} --rounds 1"),
@@ -32,10 +35,21 @@ def after_review(change: Change) -> Question:
         Option("plan-wrong", "The plan is wrong", '--plan-wrong "REASON"', f'{start} --plan-wrong "REASON"', _WHY),
         Option("stop", "Stop here", "--rounds 0"),
     ]
-    if any(row.get("required") and row.get("status") != CheckStatus.PASSED for row in change.read().checks):
+    blocking = [row for row in change.read().checks if row.get("blocks")]
+    if blocking:
         options = [one for one in options if one.id != "accept"]
+    if any(_failed_before(row) for row in blocking):
+        flag = '--known-failures "REASON"'
+        options.insert(
+            2, Option("known-failures", "It failed before: say why that is known", flag, f"{start} {flag}", _WHY)
+        )
     number = len(change.records("review"))
     return Question(f"after-review-{number}", f"The review found {_found(change)}. What next?", tuple(options), "fix")
+
+
+def _failed_before(row: Mapping[str, Any]) -> bool:
+    before = row.get("before") or {}
+    return row.get("status") == CheckStatus.FAILED == before.get("status")
 
 
 def _found(change: Change) -> str:

@@ -42,6 +42,9 @@ def judge(desk: Desk, wishes: Wishes) -> None:
     if desk.change.read().phase not in _REVIEWED:
         raise ChangeNotReady(f"{desk.change.id} has no code to review yet", f"agentd impl {desk.change.id}")
     building.in_order(code.tasks_of(desk.change), desk.change.id)  # without tasks nothing says what is done
+    base = desk.change.read().base.tree
+    if base and not code.changed(desk.change, base, code.now(desk.change)):
+        raise ChangeNotReady(f"no code of {desk.change.id} has changed yet", f"agentd impl {desk.change.id}")
     take_up_edits(desk)
     is_wished = wishes.review and not has_judged(desk.change.read())  # a resumed command has it already
     if is_wished or not is_judged(desk):
@@ -77,7 +80,8 @@ def is_judged(desk: Desk) -> bool:
         return False
     if record.at < building.started_at(desk.change.read()):
         return False  # it was the code of another plan
-    return not code.changed(desk.change, record.judged["tree"], code.now(desk.change))
+    now, left = code.now(desk.change), proving.left_by(desk.change.read(), record.round)
+    return any(not code.changed(desk.change, tree, now) for tree in (record.judged["tree"], left) if tree)
 
 
 def take_up_edits(desk: Desk) -> None:
@@ -96,6 +100,8 @@ def know_failures(desk: Desk, reason: str, by: str) -> None:
         words = "no check failed before the first edit, so --known-failures has nothing to say"
         raise WrongPhase(words, f"agentd status {desk.change.id}")
     desk.run.update(known)
+    made = events.DecisionMade(id="known-failures", answer="known", reason=reason, by=f"person:{by}", via="flag")
+    desk.run.emit(made)
 
 
 def _failed(row: Mapping[str, Any]) -> bool:

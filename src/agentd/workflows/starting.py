@@ -10,7 +10,7 @@ from agentd.events import Warned
 from agentd.machine import Event
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
-from agentd.terms import Phase
+from agentd.terms import CheckStatus, Phase
 from agentd.trace.reading import check_there
 from agentd.workflows import building
 from agentd.workflows.verdict import is_edited
@@ -60,7 +60,25 @@ def start(desk: Desk) -> None:
         return
     proof = proving.prove(desk, proving.BASELINE)
     code.keep(change, "base", proof.tree)
+    _warn_of_failures(desk, proof)
     desk.run.update(lambda old: _started(proving.with_baseline(old, proof.rows), proof.tree, change.hashes()))
+
+
+def _warn_of_failures(desk: Desk, proof: proving.Proof) -> None:
+    """Before any money is spent: some will stand in the way of every review."""
+    for result, _ in proof.results:
+        if not result.required or result.status is CheckStatus.PASSED:
+            continue
+        if result.status is CheckStatus.COULD_NOT_RUN:
+            words = f"the required check {result.name} could not run; no review can approve while that is so"
+        elif result.failed_tests and result.is_whole:
+            words = f"the required check {result.name} fails already; only what fails newly will count"
+        else:
+            words = (
+                f"the required check {result.name} fails already, and its failures have no names to compare: it will "
+                f'stand in the way of every review, unless agentd impl {desk.change.id} --known-failures "REASON"'
+            )
+        desk.run.emit(Warned(code="fails-already", message=words))
 
 
 def _started(old: State, base: str, hashes: dict[str, str]) -> State:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agentd import clock
+from agentd.calls import committing
 from agentd.change.inbox import Inbox
 from agentd.change.state import Run as Begun
 from agentd.change.state import State
@@ -32,7 +33,9 @@ def under_way(desk: Desk, begin: Callable[[State], State]) -> Iterator[None]:
     except AnswerIsNo:
         desk.run.update(_over)
         raise
+    workflow = desk.change.read().run
     desk.run.update(_over)
+    committing.commit(desk.run, f"end of {workflow.workflow}" if workflow else "end")
 
 
 def begun(old: State, workflow: Workflow, granted: int) -> State:

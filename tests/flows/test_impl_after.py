@@ -1,0 +1,93 @@
+"""After the code: accepted and taken back, edited, looked at while it runs, and commands that have nothing to do."""
+
+import pytest
+
+from built import DOCUMENTS, GOOD, NO, approved, home, honest, impl, record, state, task, tasks, write
+from support import Box
+from working import settle
+
+WITHOUT = [write("greeting.py", GOOD)]
+UNTESTED = {**DOCUMENTS, "tasks.md": tasks(task("2.1", "greeting.py"), task("4.1", "tests/test_greeting.py"))}
+
+
+def test_what_an_acceptance_waived_is_wanted_again_when_the_code_is_sent_back(project: Box) -> None:
+    approved(project, {"implement-greeting": WITHOUT}, documents=UNTESTED)
+    assert impl(project, "--rounds", "0").code == 1
+    page = home(project) / "tasks.md"
+    assert impl(project, "--accept", "Tests come later.").code == 0
+    assert (page.read_text().count("status: done"), page.read_text().count("status: waived")) == (1, 1)
+    assert state(project).extra["waived"] == ["4.1"]
+    assert impl(project, "--send-back", "They must come now.").code == 0
+    assert (page.read_text().count("status: pending"), "waived" in state(project).extra) == (1, False)
+
+
+def test_what_a_person_waived_stays_waived(project: Box) -> None:
+    plan = {**UNTESTED, "tasks.md": UNTESTED["tasks.md"].replace("status: pending", "status: waived", 1)}
+    tests = [write("tests/test_greeting.py", "# none yet\n")]
+    approved(project, {"implement-greeting": tests, "review": NO}, documents=plan)
+    assert impl(project, "--rounds", "0").code == 1
+    assert impl(project, "--accept", "Fine.").code == 0
+    assert impl(project, "--send-back", "No.").code == 0
+    assert (home(project) / "tasks.md").read_text().count("status: waived") == 1
+
+
+def test_a_guards_finding_that_no_record_holds_stays_known_when_the_code_is_accepted(project: Box) -> None:
+    approved(project, {"implement-greeting": [*honest(), write("agentd/config.toml", "schema_version = 1\n")]})
+    assert project.agentd("implement", "greet").code == 0
+    assert impl(project, "--accept", "It was put back.").code == 0
+    (one,) = state(project).findings
+    assert (one.state, one.severity) == ("accepted", "high") and "config.toml" in one.title
+    assert project.agentd("status", "greet", "--json").json["findings"] == []
+
+
+def test_code_that_is_edited_after_it_was_complete_is_told(project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    assert impl(project).code == 0
+    assert project.agentd("status", "greet", "--json").json["edited"] == []
+    project.write("notes.txt", "somebody's own")
+    project.write("greeting.py", GOOD + "# more\n")
+    status = project.agentd("status", "greet")
+    assert "greeting.py since the review; agentd impl greet --review judges it again" in " ".join(status.out.split())
+    assert project.agentd("status", "greet", "--json").json["edited"] == ["greeting.py"]
+
+
+def test_nothing_is_judged_where_nothing_was_made(project: Box) -> None:
+    change = approved(project, {})
+    assert impl(project, "--tasks", "9.9").code == 2
+    impl(project)  # its implementer does nothing, and fails
+    assert state(project).phase == "implementing"
+    refused = project.agentd("review", "greet", "--json")
+    assert (refused.code, refused.json["error"]["message"]) == (1, "no code of greet has changed yet")
+    assert change.records("review") == ()
+
+
+@pytest.mark.parametrize("command", ["impl", "implement"])
+def test_tasks_that_name_nothing_run_nothing(command: str, project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    refused = project.agentd(command, "greet", "--tasks", "", "--json")
+    assert (refused.code, refused.json["error"]["message"]) == (2, "--tasks names no task")
+    assert not state(project).llm_calls
+
+
+def test_while_it_runs_every_command_says_how_to_wait_for_it(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest()})
+    with change.running("agentd impl greet") as held:
+        change.update(lambda old: old, held.token)
+        busy = impl(project, "--json")
+        assert (busy.code, busy.json["error"]["hint"]) == (5, "agentd wait greet, or agentd stop greet")
+
+
+def test_only_the_tasks_that_are_asked_for_are_announced(project: Box) -> None:
+    approved(project, {"implement-greeting": WITHOUT})
+    shown = impl(project, "--tasks", "2.1", "--dry-run").out
+    assert "task 2.1" in shown and "4.1" not in shown
+
+
+def test_a_check_that_is_gone_is_said_to_be_gone(project: Box) -> None:
+    broken = '[[checks]]\nname = "lint"\ncommand = "exit 3"\nrequired = true\ntimeout = 60\n'
+    approved(project, {"implement-greeting": honest()}, broken)
+    assert impl(project, "--rounds", "0").code == 1
+    settle(project, (project.root / "agentd/config.toml").read_text().replace(broken, ""))
+    impl(project, "--review", "--rounds", "0")
+    (one,) = record(project, 2)["previous"]
+    assert one["note"] == "agentd: there is no such check any more."
