@@ -8,6 +8,7 @@
     │   ├── FormatInvalid
     │   ├── VerdictUnknown
     │   ├── SessionLost
+    │   ├── StaleBranch           the change's branch lacks commits of its target
     │   └── Unanswered            a question without a terminal to ask it on
     ├── UsageError           2    BadId, MissingDescription
     ├── SetupError           3    NoGit, NoProject, BadConfig, AgentMissing, NotTrusted
@@ -74,6 +75,10 @@ class VerdictUnknown(AnswerIsNo):
 
 class SessionLost(AnswerIsNo):
     hint = "run the command again with --new-session"
+
+
+class StaleBranch(AnswerIsNo):
+    pass
 
 
 class Unanswered(AnswerIsNo):

@@ -33,6 +33,9 @@ class Project(NamedTuple):
     def archive_in(self, tree: str) -> "Path":
         return _path(tree, self.prefix, "agentd", "archive")
 
+    def specs_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "specs")
+
     def in_room(self, *parts: str) -> str:
         """A path in the local room, which all work trees share and nobody commits."""
         room = os.path.join(self.repo.common, "agentd")

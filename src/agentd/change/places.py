@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentd import git
-from agentd.change import ids
+from agentd.change import ids, unfinished
 from agentd.change.index import Index, Summary
 from agentd.errors import ChangeNotFound, NotCheckedOut
 from agentd.project import Project
@@ -33,6 +33,7 @@ class Places:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        unfinished.finish(project)
         self.index = Index(project.in_room("index.json"))
         self._trees = {tree.path: tree for tree in git.trees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}
@@ -55,7 +56,7 @@ class Places:
                 else:
                     copies.setdefault(name, {})[tree] = summary
         for name, sights in copies.items():
-            if name not in owners:
+            if name not in owners and name not in self._archive_ids:
                 owners[name] = self._adopted(name, sights)
         for name, summary in self._absent(owners).items():
             owners[name] = self._elsewhere(name, summary)
@@ -64,10 +65,12 @@ class Places:
         return sorted(owners.values(), key=_newest, reverse=True)
 
     def archived(self) -> list[Found]:
-        """Archived and dropped ones, as the tree we stand in and the main one have them, newest first."""
-        found = {}
-        for tree in (self.project.repo.main, self.project.tree):
+        """Archived and dropped ones, newest first. What another work tree has only repeats what is known."""
+        found: dict[str, Found] = {}
+        for tree in dict.fromkeys((*self._trees, self.project.repo.main, self.project.tree)):
             for name in _folders(self._base(tree, "archive")[1]):
+                if name in found and tree not in (self.project.repo.main, self.project.tree):
+                    continue
                 if summary := self._look(tree, "archive", name):
                     folder = os.path.join(self._base(tree, "archive")[1], name)
                     found[name] = Found(summary.change_id or ids.archived(name), summary, tree, folder, archived=True)
@@ -88,7 +91,7 @@ class Places:
         home = [tree for tree, summary in sights.items() if self._at_home(tree, change_id, summary)]
         if home:
             found = self._found(change_id, home[0], sights[home[0]])
-        elif sights:
+        elif sights and change_id not in self._archive_ids:
             found = self._adopted(change_id, sights)
         else:
             absent = self._absent({}, change_id)

@@ -113,6 +113,12 @@ class State:
     llm_calls: tuple[Call, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()  # agentd's own, until the next round's record takes them up
+    depends_on: tuple[str, ...] = ()
+    """Changes that must be archived before this one."""
+    waived: tuple[str, ...] = ()
+    """Tasks that a person's acceptance left out, for as long as it holds."""
+    rebased: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of specs that a rebase wrote without touching what was judged, each with the hash that it stands for."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -180,6 +186,9 @@ def parse(text: str) -> State:
         llm_calls=calls,
         checks=tuple(row.rest() for row in fields.items("checks")),
         findings=tuple(read_finding(row) for row in fields.items("findings")),
+        depends_on=fields.texts("depends_on"),
+        waived=fields.texts("waived"),
+        rebased={str(new): str(old) for new, old in fields.mapping("rebased").items()},
         extra=fields.rest(),
     )
 
@@ -206,12 +215,16 @@ def render(state: State) -> str:
         "total_tokens_out": sum(call.tokens_out for call in state.llm_calls),
         "checks": [dict(check) for check in state.checks],
         "findings": [finding_data(finding) for finding in state.findings],
+        "depends_on": list(state.depends_on),
+        "waived": list(state.waived),
+        "rebased": dict(state.rebased),
         **state.extra,
     }
     if state.phase is Phase.DRAFTING:
         del data["phase"]
-    if not state.findings:
-        del data["findings"]
+    for name in ("findings", "depends_on", "waived", "rebased"):
+        if not data[name]:
+            del data[name]
     return yaml12.dump(data)
 
 

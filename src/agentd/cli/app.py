@@ -18,6 +18,7 @@ COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
     "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
     "impl": ("impl", "Implement a planned change: code, proved by checks, reviewed by another agent."),
+    "archive": ("archive", "Archive a complete change: its specs become those of the project."),
     "run": ("run", "Plan a change, then implement it."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
@@ -48,7 +49,7 @@ PHASES = {
 _ALL = {**COMMANDS, **PHASES}
 
 # words of older versions, read but not listed
-ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change": "impl"}
+ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change": "impl", "merge-change": "archive"}
 
 
 class LazyGroup(click.Group):

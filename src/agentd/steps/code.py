@@ -31,13 +31,37 @@ def changed(change: Change, base: str, tree: str) -> dict[str, str]:
 
 def edited_since(change: Change) -> list[str]:
     """Files of a complete change that are not any more what was judged; another clone does not know."""
-    state = change.read()
-    hashes = state.history[-1].hashes if state.history else {}
-    base, tree = hashes.get("base"), hashes.get("tree")
-    if not base or not tree or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
+    base, tree = _judged(change)
+    if not base or not tree:
         return []
     own = changed(change, base, tree)
     return [name for name in changed(change, tree, now(change)) if name in own]
+
+
+def specs_edited_since(change: Change) -> list[str]:
+    """Specs that are not any more those that the code was judged by; what a rebase only carried over is."""
+    _, tree = _judged(change)
+    if not tree:
+        return []
+    folder = os.path.join(change.project.prefix, "agentd", "changes", change.id)
+    rebased = change.read().rebased
+    edited = []
+    for path in sorted((change.folder / "specs").glob("*.md")):
+        then, digest = git.content(change.tree, f"{tree}:{folder}/specs/{path.name}"), files.digest(files.read(path))
+        while digest in rebased:
+            digest = rebased[digest]
+        if then is None or files.digest(then) != digest:
+            edited.append(f"specs/{path.name}")
+    return edited
+
+
+def _judged(change: Change) -> tuple[str, str]:
+    """Base and tree of the last verdict, if git has them here."""
+    state = change.read()
+    hashes = state.history[-1].hashes if state.history else {}
+    base, tree = hashes.get("base", ""), hashes.get("tree", "")
+    is_here = bool(tree) and git.run(change.tree, "cat-file", "-t", tree, failing="") == "tree"
+    return (base, tree) if is_here else ("", "")
 
 
 def tasks_of(change: Change) -> tuple[Task, ...]:

@@ -1,9 +1,8 @@
 """What a person decides about code: accept it in spite of findings, send it back, or say that the plan is wrong."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agentd import clock
 from agentd.change.state import State
@@ -17,8 +16,6 @@ from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Phase
 from agentd.workflows.decisions import added, of_person, told
 from agentd.workflows.verdict import last
-
-_WAIVED = "waived"  # in STATE.yaml
 
 
 def accept(desk: Desk, reason: str, by: str) -> None:
@@ -42,18 +39,19 @@ def accept(desk: Desk, reason: str, by: str) -> None:
     waived = ticking.waive(desk)
     hashes = {"tree": proof.tree, "base": base}
     kept = () if record else tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
-    desk.run.update(lambda old: replace(old, findings=kept, extra=_waiving(old, waived)))
-    desk.run.update(partial(_moved, Event.ACCEPTED, reason, by, hashes))
+    desk.run.update(
+        lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived)))
+    )
 
 
 def send_back(desk: Desk, reason: str, by: str) -> None:
     """The reason is a finding that the implementer must answer."""
     _check(desk, Phase.COMPLETE, "sent back")
     _find(desk, CODE, reason, by)
-    ticking.claim(desk, list(desk.change.read().extra.get(_WAIVED) or ()))
-    desk.run.update(lambda old: replace(old, extra=_waiving(old, ())))
+    ticking.claim(desk, desk.change.read().waived)
     record = last(desk.change, CODE)
-    desk.run.update(partial(_moved, Event.SENT_BACK, reason, by, dict(record.judged) if record else {}))
+    hashes = dict(record.judged) if record else {}
+    desk.run.update(lambda old: _moved(Event.SENT_BACK, reason, by, hashes, replace(old, waived=())))
 
 
 def plan_wrong(desk: Desk, reason: str, by: str) -> None:
@@ -62,14 +60,6 @@ def plan_wrong(desk: Desk, reason: str, by: str) -> None:
     _find(desk, PLAN, reason, by)
     ticking.untick(desk)
     desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
-
-
-def _waiving(old: State, tasks: Sequence[str]) -> dict[str, Any]:
-    """Which tasks the acceptance waived, for as long as it holds."""
-    return {
-        **{name: value for name, value in old.extra.items() if name != _WAIVED},
-        **({_WAIVED: list(tasks)} if tasks else {}),
-    }
 
 
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {

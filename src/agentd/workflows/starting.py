@@ -40,7 +40,7 @@ def settled(change: Change, is_review: bool) -> str | None:
 def start(desk: Desk) -> None:
     """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
     change, state = desk.change, desk.change.read()
-    _refuse_unmerged(change)
+    refuse_unmerged(change)
     if state.base.tree:
         check_there(change.tree, state.base.tree, change.id)
     if not desk.config.checks:
@@ -101,7 +101,7 @@ def _older(change: Change, old: State) -> str:
     return git.run(change.tree, "rev-parse", f"{old.base.commit or 'HEAD'}^{{tree}}")
 
 
-def _refuse_unmerged(change: Change) -> None:
+def refuse_unmerged(change: Change) -> None:
     rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
     if names := sorted({row.partition("\t")[2] for row in rows if row}):
         words = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"

@@ -1,0 +1,48 @@
+"""The entry of a change in agentd/specs/CHANGELOG.md, newest first (pure)."""
+
+from collections.abc import Sequence
+
+from agentd.archive.outlook import Outcome
+from agentd.documents.prose import block, one_line
+from agentd.merge import How, Kind, Touch
+
+NAME = "CHANGELOG.md"
+_TITLE = "# Changelog of the specs"
+_WORDS = {How.ADDED: "added", How.MODIFIED: "changed", How.REMOVED: "removed", How.RENAMED: "renamed"}
+
+
+def with_entry(text: str | None, change_id: str, date: str, description: str, specs: Sequence[Outcome]) -> str:
+    """Under the title, above all older entries; a person's own words above the first entry stay there."""
+    lines = [f"## {date}: {change_id}", "", block(one_line(description)), "", *(_line(one) for one in specs)]
+    entry = "\n".join(lines if specs else [*lines, "No spec changed."])
+    if not (text or "").strip():
+        return f"{_TITLE}\n\n{entry}\n"
+    assert text is not None
+    newline = "\r\n" if "\r\n" in text else "\n"
+    at = 0 if text.startswith("## ") else text.find("\n## ") + 1
+    if at == 0 and not text.startswith("## "):
+        return f"{text.rstrip()}{newline * 2}{entry.replace(chr(10), newline)}{newline}"
+    return f"{text[:at]}{entry.replace(chr(10), newline)}{newline * 2}{text[at:]}"
+
+
+def said_of(outcome: Outcome) -> str:
+    """New, version 1; or version 4: R5 added, R2 changed, 3 scenarios."""
+    if outcome.is_new:
+        return f"new, version {outcome.version}"
+    if outcome.after is None:
+        return "as it is already"
+    return f"version {outcome.version}: {', '.join(_touches(outcome.touches))}"
+
+
+def _line(outcome: Outcome) -> str:
+    return f"- `{outcome.id}`: {said_of(outcome)}"
+
+
+def _touches(touches: Sequence[Touch]) -> list[str]:
+    """Requirements by id; scenarios, which are many, by number."""
+    own = dict.fromkeys(
+        f"{one.name.partition(':')[2]} {_WORDS[one.how]}" for one in touches if one.kind is not Kind.SCENARIO
+    )
+    scenarios = [one.how for one in touches if one.kind is Kind.SCENARIO]
+    counts = [(scenarios.count(how), _WORDS[how]) for how in dict.fromkeys(scenarios)]
+    return [*own, *(f"{count} scenario{'s' if count > 1 else ''} {word}" for count, word in counts)]

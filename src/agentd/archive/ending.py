@@ -1,0 +1,181 @@
+"""Archive a change, and take that back. Files only: nothing is committed or merged."""
+
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from agentd import clock, events, together
+from agentd.archive import changelog, standpoint
+from agentd.archive.outlook import MergeConflict, Outcome, outcomes, read
+from agentd.change import ids, unfinished
+from agentd.change.folder import STATE, Change, as_bytes
+from agentd.change.places import Places
+from agentd.change.state import State
+from agentd.errors import AnswerIsNo, ChangeNotComplete, ChangeNotFound
+from agentd.machine import Event
+from agentd.project import Project
+from agentd.steps import code
+from agentd.steps.desk import JUDGE, PLANNER
+from agentd.terms import Phase
+from agentd.together import Move, Operation, Remove, Write
+from agentd.workflows.starting import refuse_unmerged
+
+_GUIDANCE = {
+    Phase.DRAFTING: "agentd plan %s",
+    Phase.PROPOSED: "agentd plan %s",
+    Phase.CHALLENGED: "agentd impl %s",
+    Phase.REJECTED: "agentd view %s",
+    Phase.IMPLEMENTING: "agentd impl %s",
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What an archive does. `folder` and the files by their paths from the project's root."""
+
+    change: Change
+    state: State
+    date: str
+    folder: str
+    specs: tuple[Outcome, ...]
+    changelog: tuple[str | None, str]
+    """The text before and after."""
+    warnings: tuple[str, ...]
+    commands: standpoint.Commands
+
+    @property
+    def title(self) -> str:
+        return f"the archive of {self.change.id}"
+
+    def texts(self) -> dict[str, tuple[str | None, str]]:
+        """The files outside the change's folder that are written, before and after."""
+        written = {f"agentd/specs/{one.id}.md": (one.before, one.after) for one in self.specs if one.after is not None}
+        return {**written, f"agentd/specs/{changelog.NAME}": self.changelog}
+
+
+def prepare(change: Change, pattern: re.Pattern[str]) -> Ending:
+    """Everything that can be refused is refused here; nothing is written."""
+    state = change.read()
+    _refuse_phase(change, state)
+    refuse_unmerged(change)
+    standpoint.refuse_stale(change, state.git)
+    _refuse_dependent(change, state)
+    _refuse_edited(change)
+    date = clock.now()[:10]
+    specs = outcomes(change, pattern, date)
+    refuse_conflicts(change, specs)
+    log = read(change.project.specs_in(change.tree) / changelog.NAME)
+    return Ending(
+        change=change,
+        state=state,
+        date=date,
+        folder=f"agentd/archive/{_free_name(change, date)}",
+        specs=specs,
+        changelog=(log, changelog.with_entry(log, change.id, date, state.description, specs)),
+        warnings=tuple(_warnings(change, state)),
+        commands=standpoint.commands(change, state.git, f"Archive {change.id}"),
+    )
+
+
+def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
+    """Under the run lock, and alone: two archives never write the specs at the same time."""
+    project = change.project
+    with change.running(f"agentd archive {change.id}") as held, unfinished.alone(project):
+        ending = prepare(change, pattern)
+        with change.writing(held.token):
+            record = unfinished.place(project, PurePath(ending.folder).name)
+            facts = {"change": change.id, "at": clock.now(), "tree": project.tree_name(change.tree)}
+            root = Path(change.tree, project.prefix)
+            together.carry_out(record, root, ending.title, operations(ending), facts)
+    Places(project).forget(change.tree, change.id)
+    moved = ending.state.moved(Event.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}).history[-1]
+    told = events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why)
+    change.journal().append(told)
+    return ending
+
+
+def operations(ending: Ending) -> list[Operation]:
+    change, folder = ending.change, PurePath("agentd", "changes", ending.change.id)
+    found: list[Operation] = [Write(PurePath(path), after.encode()) for path, (_, after) in ending.texts().items()]
+    state = ending.state.moved(Event.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes())
+    found.append(Write(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
+    found += [Remove(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
+    return [*found, Move(folder, PurePath(ending.folder))]
+
+
+def undo(project: Project, change_id: str) -> str:
+    """Byte for byte, while nobody has built on it. Where the change lies again, from its project's root."""
+    with unfinished.alone(project):
+        found = [one for one in unfinished.done(project) if one.facts.get("change") == ids.check(change_id)]
+        if not found:
+            raise _not_here(project, change_id)
+        record = max(found, key=lambda one: one.facts.get("at", ""))
+        unfinished.undo(project, record, f"taking back {record.title}")
+    tree = project.tree_path(record.facts.get("tree", "."))
+    Places(project).remember(tree, change_id)
+    change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
+    change.journal().append(events.Noted(code="unarchived", message="the archive was taken back"))
+    return f"agentd/changes/{change_id}"
+
+
+def refuse_conflicts(change: Change, specs: tuple[Outcome, ...]) -> None:
+    names = [one.name for spec in specs for one in spec.conflicts]
+    if names:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        words = f"{shown} was changed by others since {change.id} began, and {change.id} changes it too"
+        hint = f"agentd rebase {change.id} brings the change onto the specs of today"
+        raise MergeConflict(words, hint, tuple(one for spec in specs for one in spec.conflicts))
+
+
+def _refuse_phase(change: Change, state: State) -> None:
+    if state.phase is not Phase.COMPLETE:
+        hint = _GUIDANCE.get(state.phase, "agentd status %s") % change.id
+        raise ChangeNotComplete(f"{change.id} is {state.phase}; only a complete change is archived", hint)
+
+
+def _refuse_edited(change: Change) -> None:
+    """The specs that go into the archive are those that the code was judged by."""
+    if edited := code.specs_edited_since(change):
+        words = f"{', '.join(edited)} changed since the code of {change.id} was judged"
+        raise ChangeNotComplete(words, f"agentd impl {change.id} --review judges the code by the specs as they are")
+
+
+def _refuse_dependent(change: Change, state: State) -> None:
+    places = Places(change.project)
+    for other in state.depends_on:
+        ended = places.ended(other)
+        if ended is None or ended.summary.phase is not Phase.ARCHIVED:
+            words = f"{change.id} depends on {other}, which is not archived here"
+            raise AnswerIsNo(words, f"agentd archive {other} first; or take it out of depends_on in STATE.yaml")
+
+
+def _warnings(change: Change, state: State) -> list[str]:
+    found = []
+    if names := code.edited_since(change):
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        words = f"{', '.join(names[:3])}{more} changed since the review, so nobody has judged that"
+        found.append(f"{words}: agentd impl {change.id} --review")
+    if word := standpoint.behind_upstream(change, state.git):
+        found.append(word)
+    return found
+
+
+def _free_name(change: Change, date: str) -> str:
+    folder = change.project.archive_in(change.tree)
+    taken = set(os.listdir(folder)) if folder.is_dir() else set()
+    return ids.free(f"{date.replace('-', '')}-{change.id}", taken, longest=200)
+
+
+def _why(ending: Ending) -> str:
+    names = [one.id for one in ending.specs if one.after is not None]
+    return f"merged {', '.join(names)}" if names else "no spec changed"
+
+
+def _not_here(project: Project, change_id: str) -> AnswerIsNo:
+    ended = Places(project).ended(change_id)
+    if ended is None or ended.summary.phase is not Phase.ARCHIVED:
+        return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
+    folder = os.path.relpath(ended.folder or "")
+    words = f"{change_id} was archived elsewhere, so only git can take it back"
+    return AnswerIsNo(words, f"git log -- {folder}, then git revert the commit")

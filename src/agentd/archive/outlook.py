@@ -1,0 +1,100 @@
+"""What the main specs would become by a change, and where others have changed the same since it began."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import files
+from agentd.change.folder import Change
+from agentd.change.state import State
+from agentd.documents import spec
+from agentd.documents.text import decode
+from agentd.errors import AgentdError, AnswerIsNo, Bug, FormatInvalid, StateError
+from agentd.merge import Conflict, Touch, merge, stamped
+
+
+class MergeConflict(AnswerIsNo):
+    """Others changed the same part of a spec."""
+
+    def __init__(self, message: str, hint: str, conflicts: tuple[Conflict, ...]) -> None:
+        super().__init__(message, hint)
+        self.conflicts = conflicts
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One spec of the change beside the main one. `after` is None where nothing is to be written."""
+
+    id: str
+    before: str | None
+    after: str | None
+    version: int
+    touches: tuple[Touch, ...]
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def is_new(self) -> bool:
+        return self.before is None
+
+
+def outcomes(change: Change, pattern: re.Pattern[str], date: str) -> tuple[Outcome, ...]:
+    """Of each spec in the change's folder; none for a change without specs."""
+    state = change.read()
+    return tuple(_outcome(change, state, path, pattern, date) for path in spec_files(change))
+
+
+def spec_files(change: Change) -> list[Path]:
+    return sorted(path for path in (change.folder / "specs").glob("*.md") if path.is_file())
+
+
+def main_spec(change: Change, id_: str) -> Path:
+    return change.project.specs_in(change.tree) / f"{id_}.md"
+
+
+def read(path: Path) -> str | None:
+    """None: there is no such file."""
+    try:
+        return decode(files.read(path), path.name)
+    except FileNotFoundError:
+        return None
+
+
+def base_of(change: Change, state: State, id_: str, main: str | None) -> str | None:
+    """The main spec as it was when the change began. Where nobody kept it, it is today's if the versions agree."""
+    path = change.folder / "base" / f"{id_}.md"
+    kept, wanted = read(path), state.base.specs.get(id_)
+    if kept is not None:
+        if wanted and files.digest(path.read_bytes()) != wanted:
+            name = f"agentd/changes/{change.id}/base/{id_}.md"
+            raise StateError(f"{name} is not the text that the change began from", f"git log -p -- {name}")
+        return kept
+    if id_ in state.base.specs or main is None:
+        return None
+    yours = spec.parse(read(change.folder / "specs" / f"{id_}.md") or "", id_)
+    return main if yours.base_version == (spec.parse(main, id_).version or 1) else None
+
+
+def _outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
+    id_, yours = path.stem, read(path) or ""
+    before = read(main_spec(change, id_))
+    base = base_of(change, state, id_, before)
+    try:
+        merged = merge(before, yours, base, id_, pattern)
+    except FormatInvalid as error:
+        raise FormatInvalid(error.message, f"mend it, then: agentd validate {change.id}") from None
+    version = (spec.parse(before, id_).version or 1) + 1 if before is not None else spec.parse(yours, id_).version or 1
+    if merged.conflicts or not merged.touches or merged.text is None:
+        return Outcome(id_, before, None, version, merged.touches, merged.conflicts)
+    after = stamped(merged.text, version, date, change.id, id_)
+    _check(after, yours, base, id_, pattern)
+    return Outcome(id_, before, after, version, merged.touches, ())
+
+
+def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Pattern[str]) -> None:
+    """The result is read back before it may replace what is there: all of the change is in it."""
+    try:
+        again = merge(after, yours, base, id_, pattern)
+    except AgentdError as error:
+        raise Bug(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
+    if again.conflicts or again.touches:
+        raise Bug(f"{id_} would not say after the merge what the change says; nothing was written")

@@ -1,0 +1,97 @@
+"""The branch that a change is on: does it know the specs of today, and what is left to do in git afterwards."""
+
+import os
+import shlex
+from dataclasses import dataclass
+
+from agentd import git
+from agentd.change.folder import Change
+from agentd.change.state import Place
+from agentd.errors import StaleBranch
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What to type, from where the person stands."""
+
+    commit: tuple[str, ...]
+    merge: tuple[str, ...] = ()
+    pull_request: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+def refuse_stale(change: Change, place: Place) -> None:
+    """Its branch contains the tip of the target, or we stand on the target with the work merged."""
+    target, here = place.target, _branch(change)
+    names = git.branches(change.project.repo)
+    if target not in names or not git.head_commit(change.tree):
+        return
+    assert target
+    again = f"agentd archive {change.id}"
+    at = _at(change)
+    if here == target:
+        if place.branch in names and not _contains(change, place.branch or ""):
+            words = f"the work of {change.id} is on {place.branch}, which is not merged into {target}"
+            raise StaleBranch(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
+        return
+    if not _contains(change, target):
+        lacking = git.run(change.tree, "rev-list", "--count", f"HEAD..refs/heads/{target}")
+        commits = "a commit" if lacking == "1" else f"{lacking} commits"
+        words = f"{here or 'the detached HEAD'} lacks {commits} of {target}, so its specs may not be those of today"
+        raise StaleBranch(words, f"git{at} merge {shlex.quote(target)}, then {again}")
+
+
+def behind_upstream(change: Change, place: Place) -> str | None:
+    """A word about the target's own upstream, as far as it was fetched."""
+    target = place.target
+    if not target:
+        return None
+    upstream = git.run(change.tree, "rev-parse", "--abbrev-ref", f"{target}@{{upstream}}", failing="")
+    count = upstream and git.run(change.tree, "rev-list", "--count", f"{target}..{upstream}", failing="0")
+    if not count or count == "0":
+        return None
+    return f"{target} is {count} behind {upstream}, which may have newer specs: git pull, then merge {target}"
+
+
+def commands(change: Change, place: Place, message: str) -> Commands:
+    """To commit, to bring it to the target, and to be rid of branch and work tree once it is there."""
+    repo, here, at = change.project.repo, _branch(change), _at(change)
+    commit = (f"git{at} add --all", f"git{at} commit --message {shlex.quote(message)}")
+    branch = place.branch if place.branch in git.branches(repo) else None
+    if branch is None:
+        return Commands(commit)
+    quoted, target = shlex.quote(branch), place.target
+    delete = f"git branch --delete {quoted}"
+    tree = next((one.path for one in git.trees(repo) if one.branch == branch), None)
+    linked = tree if tree not in (None, repo.main) else None
+    away = _away(linked, repo) if linked else []
+    if here != branch or not target:
+        return Commands(commit, remove=(*away, delete) if target else ())
+    remotes = git.run(change.tree, "remote").splitlines()
+    remote = "origin" if "origin" in remotes else next(iter(remotes), None)
+    requested = (f"git{at} push --set-upstream {shlex.quote(remote)} {quoted}",) if remote else ()
+    holder = next((one.path for one in git.trees(repo) if one.branch == target), None)
+    if linked:
+        where = f" -C {shlex.quote(os.path.relpath(holder or repo.main))}"
+        switch = () if holder else (f"git{where} switch {shlex.quote(target)}",)
+        return Commands(commit, (*switch, f"git{where} merge {quoted}"), requested, (*away, delete))
+    return Commands(commit, (f"git{at} switch {shlex.quote(target)}", f"git{at} merge {quoted}"), requested, (delete,))
+
+
+def _away(tree: str, repo: git.Repo) -> list[str]:
+    """A work tree is not removed by somebody who stands in it."""
+    if repo.top == tree:
+        return [f"cd {shlex.quote(os.path.relpath(repo.main))}", f"git worktree remove {shlex.quote(tree)}"]
+    return [f"git worktree remove {shlex.quote(os.path.relpath(tree))}"]
+
+
+def _at(change: Change) -> str:
+    return "" if change.tree == change.project.repo.top else f" -C {shlex.quote(os.path.relpath(change.tree))}"
+
+
+def _branch(change: Change) -> str | None:
+    return next((one.branch for one in git.trees(change.project.repo) if one.path == change.tree), None)
+
+
+def _contains(change: Change, branch: str) -> bool:
+    return git.succeeds(change.tree, "merge-base", "--is-ancestor", f"refs/heads/{branch}", "HEAD")

@@ -1,0 +1,83 @@
+"""What was begun as one and cut off, an archive or its undoing: completed before anybody looks at the changes.
+
+Records lie in the local room: in `archiving` while they are under way, in `archived` for as long as they can be undone.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentd import files, together
+from agentd.change import locks
+from agentd.project import Project
+
+UNDER_WAY, DONE = "archiving", "archived"
+
+
+@contextmanager
+def alone(project: Project) -> Iterator[None]:
+    """One at a time: all archives write the same specs. What a killed one left is completed first."""
+    with locks.write_lock(Path(project.in_room("locks", "@specs.write"))):
+        _finish(project)
+        yield
+        _tidy(project)
+
+
+def finish(project: Project) -> None:
+    """Quick where there is nothing to do."""
+    try:
+        names = os.listdir(project.in_room(UNDER_WAY))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if names:
+        with alone(project):
+            pass
+
+
+def place(project: Project, name: str) -> Path:
+    """Where a record of that name is made."""
+    return Path(project.in_room(UNDER_WAY, name))
+
+
+def done(project: Project) -> list[together.Record]:
+    """Those that can be undone, in the order of their names."""
+    folder = Path(project.in_room(DONE))
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    return [record for name in names if (record := together.read(folder / name))]
+
+
+def undo(project: Project, record: together.Record, title: str) -> None:
+    """Within `alone`."""
+    back = place(project, record.folder.name)
+    files.move(record.folder, back)
+    again = together.read(back)
+    assert again
+    together.undo(again, title)
+
+
+def _finish(project: Project) -> None:
+    folder = Path(project.in_room(UNDER_WAY))
+    for record in together.pending(folder):
+        together.finish(record)
+    _tidy(project)
+
+
+def _tidy(project: Project) -> None:
+    folder = Path(project.in_room(UNDER_WAY))
+    together.sweep(folder)
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if (record := together.read(path)) and record.is_done:
+            files.move(path, _free(Path(project.in_room(DONE, path.name))))
+
+
+def _free(path: Path) -> Path:
+    """An older record of that name, of an archive that was taken back by other means, makes room."""
+    number = 0
+    found = path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}.{number}")
+    return found

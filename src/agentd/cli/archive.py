@@ -1,0 +1,117 @@
+"""`agentd archive`: merge the specs of a complete change into those of the project, and put its folder away."""
+
+import difflib
+import re
+from typing import Any
+
+import click
+
+from agentd import config
+from agentd.archive import changelog, ending
+from agentd.archive.ending import Ending
+from agentd.archive.outlook import MergeConflict
+from agentd.archive.standpoint import Commands
+from agentd.calls.run import there
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.cli import conflicts, output, table
+from agentd.cli.common import change_argument
+from agentd.errors import UsageError
+from agentd.project import find_project
+
+
+@click.command("archive")
+@change_argument()
+@click.option("--dry-run", "dry", is_flag=True, help="Show what would be written, as a diff, and write nothing.")
+@click.option("--undo", is_flag=True, help="Take the archive of ID back, byte for byte.")
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: bool) -> int:
+    """Archive the complete change ID: merge its specs into agentd/specs/, move its folder to agentd/archive/.
+
+    All of it or nothing. Nothing is committed or merged in git; what to type for that is printed.
+    """
+    if dry and undo:
+        raise UsageError("--dry-run shows an archive, and --undo takes one back", "give one of them")
+    if undo:
+        return _undo(change_id, as_json)
+    change = entry.open_change(find_project(), change_id)
+    pattern = re.compile(
+        config.load(there(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    )
+    try:
+        done = (ending.prepare if dry else ending.archive)(change, pattern)
+    except MergeConflict as error:
+        return _refused(change, error, as_json)
+    data = _data(done, dry)
+    for words in done.warnings:
+        output.tell(f"{output.paint('Warning:', fg='yellow')} {words}")
+    return output.show("archive", as_json, data, lambda: _diff(done) if dry else _told(done))
+
+
+def _undo(change_id: str, as_json: bool) -> int:
+    folder = ending.undo(find_project(), change_id)
+    data = {"change_id": change_id, "phase": "complete", "folder": folder, "next": f"agentd archive {change_id}"}
+    words = f"The archive of {change_id} is taken back. The change is complete again, in {folder}."
+    return output.show("archive", as_json, data, lambda: words)
+
+
+def _refused(change: Change, error: MergeConflict, as_json: bool) -> int:
+    if not as_json:
+        output.stream([conflicts.text(error.conflicts)])
+        raise error
+    data = {"change_id": change.id, "phase": str(change.read().phase), "conflicts": conflicts.rows(error.conflicts)}
+    return output.show("archive", as_json, data, str, error.exit_code, error)
+
+
+def _data(done: Ending, dry: bool) -> dict[str, Any]:
+    specs = [
+        {
+            "id": one.id,
+            "file": f"agentd/specs/{one.id}.md",
+            "version": one.version,
+            "new": one.is_new,
+            "changed": one.after is not None,
+            "touches": [{"kind": str(t.kind), "name": t.name, "how": str(t.how)} for t in one.touches],
+        }
+        for one in done.specs
+    ]
+    return {
+        "change_id": done.change.id,
+        "phase": str(done.state.phase) if dry else "archived",
+        "folder": done.folder,
+        "specs": specs,
+        "changelog": f"agentd/specs/{changelog.NAME}",
+        "conflicts": [],
+        "warnings": list(done.warnings),
+        "commands": {name: list(getattr(done.commands, name)) for name in Commands.__dataclass_fields__},
+        "diff": _diff(done) if dry else None,
+        "next": f"agentd archive {done.change.id}" if dry else done.commands.commit[0],
+    }
+
+
+def _told(done: Ending) -> str:
+    lines = [f"{output.paint(done.change.id, bold=True)} is archived in {done.folder}", ""]
+    rows = [(f"  {one.id}", changelog.said_of(one)) for one in done.specs]
+    lines += table.align(rows) if rows else ["  no spec changed"]
+    lines += ["", "Nothing is committed yet:"]
+    lines += [f"  {line}" for line in done.commands.commit]
+    if done.commands.merge:
+        lines += ["Then merge it:", *(f"  {line}" for line in done.commands.merge)]
+    if done.commands.pull_request:
+        lines += ["or open a pull request:", *(f"  {line}" for line in done.commands.pull_request)]
+    if done.commands.remove:
+        lines += ["Once it is merged:", *(f"  {line}" for line in done.commands.remove)]
+    return "\n".join([*lines, "", f"To take it back: agentd archive {done.change.id} --undo"])
+
+
+def _diff(done: Ending) -> str:
+    """What would be written, and where the folder would go."""
+    lines: list[str] = []
+    for path, (before, after) in done.texts().items():
+        old, new = (before or "").splitlines(keepends=True), after.splitlines(keepends=True)
+        named = ("/dev/null" if before is None else f"a/{path}", f"b/{path}")
+        for line in difflib.unified_diff(old, new, *named):
+            lines.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    lines.append(f"rename agentd/changes/{done.change.id} => {done.folder}\n")
+    return "".join(lines).removesuffix("\n")

@@ -1,0 +1,33 @@
+"""Where two sides changed the same part of a spec: the three texts, for a person and for a program."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentd.cli import output, table
+from agentd.merge import Conflict
+
+
+def text(conflicts: Sequence[Conflict]) -> str:
+    return "\n\n".join("\n".join(_lines(one)) for one in conflicts) + "\n"
+
+
+def rows(conflicts: Sequence[Conflict]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": str(one.kind),
+            "name": one.name,
+            "why": one.why,
+            "base": one.base,
+            "theirs": one.theirs,
+            "yours": one.yours,
+        }
+        for one in conflicts
+    ]
+
+
+def _lines(one: Conflict) -> list[str]:
+    lines = [f"{output.paint(one.name, bold=True)}: {one.why}"]
+    for name, words in (("base", one.base), ("theirs", one.theirs), ("yours", one.yours)):
+        lines.append(output.paint(f"  {name}", dim=True) + ("" if words else " (not there)"))
+        lines += [f"    {table.clean(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words]
+    return lines

@@ -1,0 +1,242 @@
+"""The three-way decision, unit by unit: keep what the main spec has, take what the change says, or neither.
+
+All three texts are first put into the same words: what the change renames has its new id, and a scenario that
+names several requirements no longer names those that either side removed. So such a scenario stays while one of
+its requirements stays, and with it what the other side did to its text; only when all of them are removed by the
+change does it go with them.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from agentd.documents.delta import Renamed
+from agentd.documents.text import BadDocument
+from agentd.merge.intent import Intent
+from agentd.merge.units import Key, Requirement, Scenario, Sheet
+
+_T = TypeVar("_T")
+
+
+class Take(StrEnum):
+    THEIRS = "theirs"
+    YOURS = "yours"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementFate:
+    """One requirement on three sides, by its id afterwards. `title` is the one that the change wants for it."""
+
+    id: str
+    base: Requirement | None
+    theirs: Requirement | None
+    entry: Requirement | None
+    rename: Renamed | None
+    title: str
+    is_removed: bool
+    heading: Take
+    text: Take
+
+    @property
+    def is_open(self) -> bool:
+        return Take.NEITHER in (self.heading, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFate:
+    key: Key
+    base: Scenario | None
+    theirs: Scenario | None
+    entry: Scenario | None
+    is_removed: bool
+    take: Take
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of every unit. `drops` are the removed scenarios, by the line of their entry."""
+
+    main: Sheet
+    base: Sheet
+    intent: Intent
+    requirements: tuple[RequirementFate, ...]
+    scenarios: tuple[ScenarioFate, ...]
+    drops: Mapping[int, tuple[Key, ...]]
+    gone_there: frozenset[str]
+
+    @property
+    def is_open(self) -> bool:
+        return any(one.is_open for one in self.requirements) or any(one.take is Take.NEITHER for one in self.scenarios)
+
+
+def decide(main: Sheet, intent: Intent, base: Sheet) -> Plan:
+    _refuse_taken(intent, base)
+    names = intent.names
+    # With both ids in main, the new one is a requirement of the other side; nothing is renamed then.
+    names_there = {old: new for old, new in names.items() if old in base.requirements and new not in main.requirements}
+    before = {names.get(id_, id_): one for id_, one in base.requirements.items()}
+    now = {names_there.get(id_, id_): one for id_, one in main.requirements.items()}
+    gone_there = frozenset(before.keys() - now.keys())
+    gone = gone_there | intent.removed.keys()
+    requirements = tuple(_requirements(main, intent, before, now))
+    aligned = (
+        _aligned(base, names, gone),
+        _aligned(main, names_there, gone),
+        _aligned(intent.sheet, names, gone),
+    )
+    drops = _drops(intent, aligned)
+    scenarios = tuple(_scenarios(intent, aligned, drops, gone_there))
+    return Plan(main, base, intent, requirements, scenarios, drops, gone_there)
+
+
+def three_way(base: _T, theirs: _T, yours: _T) -> Take:
+    if yours in (base, theirs):
+        return Take.THEIRS
+    return Take.YOURS if theirs == base else Take.NEITHER
+
+
+# ---- requirements
+
+
+def _refuse_taken(intent: Intent, base: Sheet) -> None:
+    for old, one in intent.renamed.items():
+        if old != one.new.id and old in base.requirements and one.new.id in base.requirements:
+            problem = f"{old} cannot become {one.new.id}: that id is taken; take a free one"
+            raise BadDocument(intent.sheet.document.name, one.span.start, problem)
+
+
+def _requirements(
+    main: Sheet, intent: Intent, before: Mapping[str, Requirement], now: Mapping[str, Requirement]
+) -> Iterator[RequirementFate]:
+    renames = {one.new.id: one for one in intent.renamed.values()}
+    entries = intent.sheet.requirements
+    for id_ in dict.fromkeys((*before, *now, *entries)):
+        base, theirs, entry, rename = before.get(id_), now.get(id_), entries.get(id_), renames.get(id_)
+        if id_ in intent.removed:
+            yield _removed(id_, base, theirs)
+        elif rename and _is_taken(rename, main):
+            title = _title(intent, base, entry, rename)
+            yield RequirementFate(id_, base, theirs, entry, rename, title, False, Take.NEITHER, Take.THEIRS)
+        elif id_ in intent.renamed and base is None and theirs:
+            # The change renames what it cannot have known.
+            rename = intent.renamed[id_]
+            yield RequirementFate(id_, None, theirs, None, rename, rename.new.title, False, Take.NEITHER, Take.THEIRS)
+        else:
+            yield _written(id_, base, theirs, entry, rename, _title(intent, base, entry, rename))
+
+
+def _is_taken(rename: Renamed, main: Sheet) -> bool:
+    old, new = rename.old.id, rename.new.id
+    return old != new and old in main.requirements and new in main.requirements
+
+
+def _removed(id_: str, base: Requirement | None, theirs: Requirement | None) -> RequirementFate:
+    take = Take.THEIRS
+    if theirs:
+        is_same = base is not None and (base.name, base.words) == (theirs.name, theirs.words)
+        take = Take.YOURS if is_same else Take.NEITHER
+    return RequirementFate(id_, base, theirs, None, None, "", True, take, take)
+
+
+def _written(
+    id_: str,
+    base: Requirement | None,
+    theirs: Requirement | None,
+    entry: Requirement | None,
+    rename: Renamed | None,
+    title: str,
+) -> RequirementFate:
+    """An entry that says nothing below its heading leaves the text as it is."""
+    words = entry.words if entry and (entry.words or base is None) else base.words if base else ""
+    if base and theirs:
+        heading = three_way(base.name, theirs.name, (id_, title))
+        text = three_way(base.words, theirs.words, words)
+    else:
+        heading = text = three_way(
+            (base.name, base.words) if base else None,
+            (theirs.name, theirs.words) if theirs else None,
+            ((id_, title), words) if base or entry else None,
+        )
+    return RequirementFate(id_, base, theirs, entry, rename, title, False, heading, text)
+
+
+def _title(intent: Intent, base: Requirement | None, entry: Requirement | None, rename: Renamed | None) -> str:
+    """The title that the change wants; the old one repeated is no wish."""
+    old = base.title if base else ""
+    wished = {one for one in (rename.new.title if rename else "", entry.title if entry else "") if one and one != old}
+    if len(wished) > 1 and rename and entry:
+        problem = f"{entry.id} has one title under Renamed and another here"
+        raise BadDocument(intent.sheet.document.name, entry.line, problem)
+    return wished.pop() if wished else old
+
+
+# ---- scenarios
+
+
+_Sides = tuple[Mapping[Key, Scenario], Mapping[Key, Scenario], Mapping[Key, Scenario]]
+
+
+def _aligned(sheet: Sheet, names: Mapping[str, str], gone: Collection[str]) -> Mapping[Key, Scenario]:
+    if not names and not gone:
+        return sheet.scenarios
+    found: dict[Key, Scenario] = {}
+    for one in sheet.scenarios.values():
+        refs = tuple(dict.fromkeys(names.get(ref, ref) for ref in one.refs))
+        unit = replace(one, refs=tuple(ref for ref in refs if ref not in gone) or refs)
+        if unit.key in found:
+            problem = f"two scenarios '{one.title}' would be of {unit.requirement}; give one another title"
+            raise BadDocument(sheet.document.name, one.span.start, problem)
+        found[unit.key] = unit
+    return found
+
+
+def _drops(intent: Intent, sides: _Sides) -> dict[int, tuple[Key, ...]]:
+    """Which scenario each entry under Removed means: in the base; only if it is not there, in the main spec."""
+    base, main, _ = (_by_title(side) if intent.drops else {} for side in sides)
+    names, entries = intent.names, sides[2]
+    found: dict[int, tuple[Key, ...]] = {}
+    for drop in intent.drops:
+        title, line = drop.entry.title, drop.entry.span.start
+        wanted = None if drop.requirement is None else names.get(drop.requirement, drop.requirement)
+        meant, there = (
+            [key for key in side.get(title, ()) if wanted is None or key[0] == wanted] for side in (base, main)
+        )
+        unwritten = tuple(key for key in meant or there if key not in entries)
+        if meant and not unwritten:
+            raise BadDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
+        if len(unwritten) > 1:
+            owners = " and ".join(key[0] or "the whole spec" for key in unwritten)
+            problem = f"'{title}' is a scenario of {owners}; write `- **Requirement**: …` below it to say which"
+            raise BadDocument(intent.sheet.document.name, line, problem)
+        found[line] = unwritten
+    return found
+
+
+def _by_title(side: Mapping[Key, Scenario]) -> dict[str, list[Key]]:
+    found: dict[str, list[Key]] = {}
+    for key in side:
+        found.setdefault(key[1], []).append(key)
+    return found
+
+
+def _scenarios(
+    intent: Intent, sides: _Sides, drops: Mapping[int, tuple[Key, ...]], gone_there: Collection[str]
+) -> Iterator[ScenarioFate]:
+    dropped = {key for keys in drops.values() for key in keys}
+    for key in dict.fromkeys(key for side in sides for key in side):
+        base, theirs, entry = (side.get(key) for side in sides)
+        if entry and _goes(entry, intent.removed):
+            problem = f"the scenario '{key[1]}' is of {key[0]}, which is removed"
+            raise BadDocument(intent.sheet.document.name, entry.span.start, problem)
+        is_removed = key in dropped or any(one and _goes(one, intent.removed) for one in (base, theirs))
+        yours = None if is_removed else entry or base
+        take = three_way(*(one.value if one else None for one in (base, theirs, yours)))
+        is_unknown = is_removed and theirs and not base
+        is_orphan = take is Take.YOURS and entry and not base and _goes(entry, gone_there)
+        yield ScenarioFate(key, base, theirs, entry, is_removed, Take.NEITHER if is_unknown or is_orphan else take)
+
+
+def _goes(one: Scenario, removed: Collection[str]) -> bool:
+    return bool(one.refs) and all(ref in removed for ref in one.refs)

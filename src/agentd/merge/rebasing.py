@@ -1,0 +1,195 @@
+"""The change's spec brought onto the main spec as it is now, with marks where a person or the planner must decide.
+
+What others did to a part of an entry that the change left alone is taken into the entry; all else keeps its bytes.
+A conflict about a removal or a rename is marked at its line under Removed or Renamed: there an empty side says that
+nothing is removed or renamed, and the texts stand in comments. A requirement that is renamed here and was removed
+in the main spec is marked under Requirements instead, whole, because only so it can come back.
+"""
+
+from dataclasses import replace
+
+from agentd.documents.text import Span
+from agentd.merge import fitting, telling
+from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take
+from agentd.merge.draft import Draft
+from agentd.merge.marking import marked, noted
+from agentd.merge.units import Key, Requirement, Scenario, Sheet
+from agentd.merge.writing import after_requirements
+
+_Texts = tuple[list[str], list[str]]
+
+
+def write(plan: Plan) -> str:
+    draft = Draft(plan.intent.sheet)
+    for fate in plan.requirements:
+        if fate.is_removed:
+            continue
+        if fate.is_open:
+            _mark_requirement(plan, draft, fate)
+        elif fate.entry:
+            _renew_requirement(plan, draft, fate.entry, fate)
+    for one in plan.scenarios:
+        if one.entry:
+            _renew_scenario(plan, draft, one.entry, one)
+    _mark_removed(plan, draft)
+    _renew_drops(plan, draft)
+    return draft.text()
+
+
+# ---- requirements
+
+
+def _renew_requirement(plan: Plan, draft: Draft, entry: Requirement, fate: RequirementFate) -> None:
+    there = fate.theirs
+    if there is None and fate.text is Take.THEIRS:
+        for span in entry.own:
+            draft.cut(span)
+    if there is None:
+        return
+    if fate.heading is Take.THEIRS and entry.title != there.title:
+        heading = fitting.at_level(fitting.heading(plan.main, there, entry.id, there.title), entry.level)
+        draft.replace(Span(entry.line, entry.line), [heading])
+    if fate.text is Take.THEIRS and entry.words not in ("", there.words):
+        draft.replace(Span(entry.line + 1, entry.own[0].end), fitting.body(plan.main, there, entry.level))
+        for span in entry.own[1:]:
+            draft.cut(span)
+
+
+def _mark_requirement(plan: Plan, draft: Draft, fate: RequirementFate) -> None:
+    rename, entry = fate.rename, fate.entry
+    if rename and fate.theirs is None:
+        draft.cut(rename.span)
+    elif rename and fate.heading is Take.NEITHER:
+        heads = (_head(plan.base, fate.base), _head(plan.main, fate.theirs))
+        _mark_lines(plan.intent.sheet, draft, rename.span, heads)
+    if entry:
+        draft.replace(entry.own[0], _three(plan, fate, entry.level))
+        for span in entry.own[1:]:
+            draft.cut(span)
+    elif rename and fate.theirs is None and fate.base:
+        draft.put(after_requirements(plan.intent.sheet, draft), _three(plan, fate, fate.base.level))
+
+
+def _three(plan: Plan, fate: RequirementFate, level: int) -> list[str]:
+    """The requirement on three sides, under one heading where only its text is open."""
+    name = None
+    if fate.base and fate.theirs and fate.heading is not Take.NEITHER:
+        name = (fate.id, fate.title) if fate.heading is Take.YOURS else fate.theirs.name
+    yours = telling.yours_lines(plan, fate if name is None else replace(fate, title=name[1]))
+    yours[0] = fitting.at_level(yours[0], level)
+    return marked(yours, *(_whole(sheet, one, level, name) for sheet, one in _others(plan, fate)))
+
+
+def _others(plan: Plan, fate: RequirementFate) -> tuple[tuple[Sheet, Requirement | None], ...]:
+    return (plan.base, fate.base), (plan.main, fate.theirs)
+
+
+def _whole(sheet: Sheet, one: Requirement | None, level: int, name: tuple[str, str] | None = None) -> list[str]:
+    if one is None:
+        return []
+    return fitting.requirement(sheet, one, fitting.heading(sheet, one, *(name or one.name)), level)
+
+
+def _head(sheet: Sheet, one: Requirement | None) -> list[str]:
+    return [sheet.document.content(one.line)] if one else []
+
+
+# ---- scenarios
+
+
+def _renew_scenario(plan: Plan, draft: Draft, entry: Scenario, fate: ScenarioFate) -> None:
+    there, names = fate.theirs, plan.intent.names
+    if fate.take is Take.NEITHER:
+        draft.replace(entry.span, _three_scenarios(plan, entry, fate))
+    elif fate.take is Take.THEIRS and there is None:
+        draft.cut(entry.span)
+    elif fate.take is Take.THEIRS and there and there.value != entry.value:
+        lines = fitting.scenario(plan.main, there, entry.level, names, entry.field is None)
+        draft.replace(entry.span, lines)
+    elif entry.field is not None:
+        left = tuple(ref for ref in entry.written if names.get(ref, ref) not in plan.gone_there)
+        content = plan.intent.sheet.document.content(entry.field)
+        line = fitting.referring(content, replace(entry, refs=left or entry.written), {})
+        if line != content:
+            draft.replace(Span(entry.field, entry.field), [line])
+
+
+def _three_scenarios(plan: Plan, entry: Scenario, fate: ScenarioFate) -> list[str]:
+    sides = ((plan.intent.sheet, entry), (plan.base, fate.base), (plan.main, fate.theirs))
+    return marked(*(_scenario(plan, sheet, one, entry.level) for sheet, one in sides))
+
+
+def _scenario(plan: Plan, sheet: Sheet, one: Scenario | None, level: int) -> list[str]:
+    return fitting.scenario(sheet, one, level, plan.intent.names, is_named_by_place=False) if one else []
+
+
+# ---- removals
+
+
+def _mark_removed(plan: Plan, draft: Draft) -> None:
+    """A removed requirement that others changed, or that others changed or gave a scenario."""
+    texts: dict[str, _Texts] = {}
+    for fate in plan.requirements:
+        if fate.is_removed and fate.is_open:
+            for lines, (sheet, one) in zip(texts.setdefault(fate.id, ([], [])), _others(plan, fate), strict=True):
+                lines += _whole(sheet, one, 3)
+    dropped = {key for keys in plan.drops.values() for key in keys}
+    for scenario in plan.scenarios:
+        if scenario.is_removed and scenario.take is Take.NEITHER and scenario.key not in dropped:
+            found = texts.setdefault(scenario.key[0], ([], []))
+            for lines, more in zip(found, _scenario_texts(plan, scenario), strict=True):
+                lines += more
+    for id_, found in texts.items():
+        _mark_lines(plan.intent.sheet, draft, plan.intent.removed[id_].span, found)
+
+
+def _renew_drops(plan: Plan, draft: Draft) -> None:
+    fates = {fate.key: fate for fate in plan.scenarios}
+    there: dict[str, list[Key]] = {}
+    for fate in plan.scenarios:
+        if fate.theirs:
+            there.setdefault(fate.key[1], []).append(fate.key)
+    for drop in plan.intent.drops:
+        span = drop.entry.span
+        keys = plan.drops[span.start]
+        if drop.requirement is None and there.get(drop.entry.title, []) not in ([], list(keys)):
+            _pin(plan.intent.sheet, draft, span, keys)
+        if any(fates[key].take is Take.NEITHER for key in keys):
+            _mark_lines(plan.intent.sheet, draft, span, _scenario_texts(plan, fates[keys[0]]), _pinned(keys))
+
+
+def _pin(sheet: Sheet, draft: Draft, span: Span, keys: tuple[Key, ...]) -> None:
+    """The entry says whose scenario it means, now that others have one of this title too."""
+    if keys:
+        draft.replace(span, [*_lines(sheet, span), *_pinned(keys)])
+    else:
+        draft.cut(span)
+
+
+def _pinned(keys: tuple[Key, ...]) -> list[str]:
+    return [f"  - **Requirement**: {keys[0][0] or 'none'}"]
+
+
+def _scenario_texts(plan: Plan, fate: ScenarioFate) -> _Texts:
+    return _scenario(plan, plan.base, fate.base, 3), _scenario(plan, plan.main, fate.theirs, 3)
+
+
+def _mark_lines(
+    sheet: Sheet, draft: Draft, span: Span, texts: tuple[list[str], list[str]], more: list[str] | None = None
+) -> None:
+    yours = [*_lines(sheet, span), *(more or [])]
+    draft.replace(span, marked(yours, noted(texts[0]), noted(texts[1])))
+
+
+def _lines(sheet: Sheet, span: Span) -> list[str]:
+    return list(sheet.document.contents[span.start - 1 : span.end])
+
+
+def whole(yours: Sheet, base: Sheet) -> str:
+    """The change's spec with marks around all of it, for a main spec that is gone."""
+    start = yours.document.frontmatter.end + 1 if yours.document.frontmatter else 1
+    span = Span(start, len(yours.document.lines))
+    body = Span(base.document.frontmatter.end + 1 if base.document.frontmatter else 1, len(base.document.lines))
+    draft = Draft(yours)
+    draft.replace(span, marked(_lines(yours, span), _lines(base, body), []))
+    return draft.text()

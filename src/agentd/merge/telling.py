@@ -1,0 +1,143 @@
+"""What a merge tells: what a change does to a spec, and where it meets what others did. As data, for any face.
+
+Names have one form: `auth-flow:R2` is a requirement, `auth-flow:R2/Signed-in user` a scenario of it,
+`auth-flow:/Unknown path` a scenario of the whole spec, `auth-flow` the spec. What is renamed goes by its old id.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentd.merge import fitting
+from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take
+from agentd.merge.units import Requirement, Scenario, Sheet
+
+
+class Kind(StrEnum):
+    SPEC = "spec"
+    HEADING = "heading"
+    """The id and title of a requirement; its text is another matter."""
+    REQUIREMENT = "requirement"
+    SCENARIO = "scenario"
+
+
+class How(StrEnum):
+    ADDED = "added"
+    MODIFIED = "modified"
+    REMOVED = "removed"
+    RENAMED = "renamed"
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One thing that a change does. A rename to another id touches both ids."""
+
+    kind: Kind
+    name: str
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One unit that both sides changed, with its three texts; None where it is not there."""
+
+    kind: Kind
+    name: str
+    base: str | None
+    theirs: str | None
+    yours: str | None
+    why: str
+
+
+def touches(plan: Plan, spec: str) -> tuple[Touch, ...]:
+    found = [touch for one in plan.requirements for touch in _of_requirement(one, spec)]
+    old = _old_ids(plan)
+    for fate in plan.scenarios:
+        if fate.take is Take.YOURS:
+            how = How.REMOVED if fate.is_removed else How.MODIFIED if fate.theirs else How.ADDED
+            found.append(Touch(Kind.SCENARIO, _scenario_name(spec, fate, old), how))
+    return tuple(found)
+
+
+def _of_requirement(fate: RequirementFate, spec: str) -> Iterator[Touch]:
+    name = f"{spec}:{fate.base.id if fate.base else fate.id}"
+    if fate.theirs is None or fate.is_removed:
+        if fate.text is Take.YOURS:
+            yield Touch(Kind.REQUIREMENT, name, How.REMOVED if fate.is_removed else How.ADDED)
+        return
+    if fate.heading is Take.YOURS:
+        for one in dict.fromkeys((name, f"{spec}:{fate.id}")):
+            yield Touch(Kind.REQUIREMENT, one, How.RENAMED)
+    if fate.text is Take.YOURS:
+        yield Touch(Kind.REQUIREMENT, name, How.MODIFIED)
+
+
+def conflicts(plan: Plan, spec: str) -> tuple[Conflict, ...]:
+    found = [conflict for one in plan.requirements if one.is_open for conflict in _clashes(plan, one, spec)]
+    old = _old_ids(plan)
+    for fate in plan.scenarios:
+        if fate.take is Take.NEITHER:
+            base, theirs = _scenario_text(plan.base, fate.base), _scenario_text(plan.main, fate.theirs)
+            yours = None if fate.is_removed else _scenario_text(plan.intent.sheet, fate.entry)
+            name = _scenario_name(spec, fate, old)
+            found.append(Conflict(Kind.SCENARIO, name, base, theirs, yours, _why(base, theirs, yours)))
+    return tuple(found)
+
+
+def _clashes(plan: Plan, fate: RequirementFate, spec: str) -> Iterator[Conflict]:
+    name = f"{spec}:{fate.base.id if fate.base else fate.id}"
+    base, theirs = _text(plan.base, fate.base), _text(plan.main, fate.theirs)
+    yours = "\n".join(yours_lines(plan, fate)) or None
+    if base and theirs and yours:
+        if fate.heading is Take.NEITHER:
+            heads = [text.partition("\n")[0] for text in (base, theirs, yours)]
+            is_taken = fate.base and fate.base.id in plan.main.requirements and fate.base.id != fate.id
+            why = f"renamed here to {fate.id}, which is taken in the main spec" if is_taken else "renamed on both sides"
+            yield Conflict(Kind.HEADING, name, heads[0], heads[1], heads[2], why)
+        if fate.text is Take.NEITHER:
+            yield Conflict(Kind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
+    else:
+        yield Conflict(Kind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
+
+
+def yours_lines(plan: Plan, fate: RequirementFate) -> list[str]:
+    """A requirement as the change wants it: its entry, or the base's text under the new heading."""
+    if fate.is_removed:
+        return []
+    sheet, one = (plan.intent.sheet, fate.entry) if fate.entry and fate.entry.words else (plan.base, fate.base)
+    if one is None:
+        sheet, one = plan.intent.sheet, fate.entry
+    return fitting.requirement(sheet, one, fitting.heading(sheet, one, fate.id, fate.title), one.level) if one else []
+
+
+def _why(base: str | None, theirs: str | None, yours: str | None) -> str:
+    if base is None:
+        return "added on both sides, in other words" if theirs and yours else _one_sided(theirs)
+    if theirs is None:
+        return "changed here, removed in the main spec"
+    return "changed on both sides" if yours else "removed here, changed in the main spec"
+
+
+def _one_sided(theirs: str | None) -> str:
+    if theirs:
+        return "removed or renamed here, added in the main spec"
+    return "added here, its requirement removed in the main spec"
+
+
+def _text(sheet: Sheet, one: Requirement | None) -> str | None:
+    if one is None:
+        return None
+    return "\n".join(fitting.requirement(sheet, one, sheet.document.content(one.line), one.level))
+
+
+def _scenario_text(sheet: Sheet, one: Scenario | None) -> str | None:
+    return sheet.document.words(one.span) if one else None
+
+
+def _old_ids(plan: Plan) -> dict[str, str]:
+    return {new: old for old, new in plan.intent.names.items()}
+
+
+def _scenario_name(spec: str, fate: ScenarioFate, old: dict[str, str]) -> str:
+    requirement, title = fate.key
+    return f"{spec}:{old.get(requirement, requirement)}/{title}"

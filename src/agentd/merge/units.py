@@ -1,0 +1,217 @@
+"""The text of a spec taken apart into what a merge compares: requirements and scenarios, each of them once."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentd.documents import frontmatter, scenario
+from agentd.documents import spec as specs
+from agentd.documents import text as base
+from agentd.documents.delta import of_match
+from agentd.documents.prose import fields
+from agentd.documents.spec import Spec
+from agentd.documents.text import BadDocument, Document, Heading, Section, Span, trim
+from agentd.merge.marking import marks_in
+
+Key = tuple[str, str]
+"""A scenario by its requirement, empty for one of the whole spec, and its title."""
+
+CRITERIA = "Acceptance Criteria"
+_LABELS = frozenset({"requirement", "requirements"})
+_LIKE = re.compile(r"[*_`]*+(?:requirement\b|(?:[A-Z]++-?+)++\d)", re.IGNORECASE)
+_GROUP = re.compile(r"((?:[A-Z]+-)?R\d+)(?!\w)")
+
+
+def _line(heading: Heading) -> int:
+    return heading.line
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`words` is its text as it is compared: without the heading, inner headings counted from its level."""
+
+    id: str
+    title: str
+    words: str
+    level: int
+    own: tuple[Span, ...]
+    end: int
+    """The last line of what belongs to it, scenarios right below it included."""
+
+    @property
+    def line(self) -> int:
+        return self.own[0].start
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.id, self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`words` are without the heading and without the line that names requirements."""
+
+    title: str
+    refs: tuple[str, ...]
+    written: tuple[str, ...]
+    """The requirements as its text names them; `refs` are those of the merge, after renames and removals."""
+    words: str
+    level: int
+    span: Span
+    field: int | None
+    """The line that names its requirements; without one the place where it stands names it."""
+    is_inside: bool
+
+    @property
+    def requirement(self) -> str:
+        return self.refs[0] if self.refs else ""
+
+    @property
+    def key(self) -> Key:
+        return self.requirement, self.title
+
+    @property
+    def value(self) -> tuple[tuple[str, ...], str]:
+        return self.refs, self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A spec with its units. `groups` are headings under Acceptance Criteria that name a requirement."""
+
+    document: Document
+    spec: Spec
+    pattern: re.Pattern[str]
+    requirements: Mapping[str, Requirement]
+    scenarios: Mapping[Key, Scenario]
+    groups: tuple[tuple[str, Section], ...]
+
+    def headings_in(self, span: Span) -> Sequence[Heading]:
+        headings = self.document.headings
+        first = bisect_left(headings, span.start, key=_line)
+        return headings[first : bisect_left(headings, span.end + 1, lo=first, key=_line)]
+
+    def last_line(self, span: Span) -> int:
+        """The last line of a span that is not blank; the line before it when all are."""
+        line = span.end
+        while line >= span.start and not self.document.content(line).strip():
+            line -= 1
+        return line
+
+
+def read(text: str, name: str, pattern: re.Pattern[str]) -> Sheet:
+    """The units of a text; one that can be read in two ways is refused."""
+    document = base.parse(text, name)
+    spec = specs.read(document, frontmatter.read(document), pattern)
+    _refuse(document, spec)
+    ends, inside = _blocks(spec)
+    lines = [heading.line for heading in document.headings]
+    requirements: dict[str, Requirement] = {}
+    for one in spec.requirements:
+        if one.id in requirements:
+            raise BadDocument(name, one.line, f"{one.id} stands twice, first on line {requirements[one.id].line}")
+        heading = document.headings[bisect_left(lines, one.line)]
+        body = (Span(one.own[0].start + 1, one.own[0].end), *one.own[1:])
+        words = _words(document, lines, body, heading.level)
+        title = _title(f"{'#' * heading.level} {heading.title}", pattern)
+        requirements[one.id] = Requirement(one.id, title, words, heading.level, one.own, ends[one.line])
+    scenarios: dict[Key, Scenario] = {}
+    for found in spec.scenarios:
+        unit = _scenario(document, lines, found, found.line in inside)
+        if unit.key in scenarios:
+            first = scenarios[unit.key].span.start
+            raise BadDocument(name, found.line, f"the scenario '{unit.title}' stands twice, first on line {first}")
+        scenarios[unit.key] = unit
+    return Sheet(document, spec, pattern, requirements, scenarios, _groups(document, pattern))
+
+
+def _refuse(document: Document, spec: Spec) -> None:
+    if document.closing:
+        problem = f"code or a comment is left open; close it with {document.closing}"
+        raise BadDocument(document.name, len(document.lines), problem)
+    for line in marks_in(document):
+        raise BadDocument(document.name, line, "marks of a conflict stand here; solve it and take them out")
+    for heading in spec.strays:
+        if _LIKE.match(heading.title):
+            problem = f"'{heading.title[:60]}' cannot be read as a requirement; write `### R1: Title`"
+            raise BadDocument(document.name, heading.line, problem)
+
+
+def _scenario(document: Document, lines: list[int], found: scenario.Scenario, is_inside: bool) -> Scenario:
+    inner = Span(found.span.start + 1, found.span.end)
+    named = fields(document, inner, _LABELS)
+    field = named[0].span.start if named else None
+    level = document.headings[bisect_left(lines, found.line)].level
+    refs = tuple(dict.fromkeys(ref for ref in (found.requirement, *found.also) if ref))
+    words = _words(document, lines, (inner,), level, field)
+    return Scenario(found.name, refs, refs, words, level, found.span, field, is_inside)
+
+
+def _words(document: Document, lines: list[int], spans: Iterable[Span], level: int, without: int | None = None) -> str:
+    """Text as it is compared: where it stands, and so how deep its headings are, makes no difference."""
+    parts: list[str] = []
+    for span in spans:
+        contents = list(document.contents[span.start - 1 : span.end])
+        for at in range(bisect_left(lines, span.start), bisect_left(lines, span.end + 1)):
+            heading = document.headings[at]
+            contents[heading.line - span.start] = f"{'#' * max(1, heading.level - level)} {heading.title}"
+        if without is not None:
+            del contents[without - span.start]
+        parts.append(trim(contents))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _title(heading: str, pattern: re.Pattern[str]) -> str:
+    """The title of a requirement; where the pattern has no group for it, what the heading says beside the id."""
+    match = pattern.match(heading)
+    assert match, "a requirement was found by its heading"
+    if pattern.groups > 1:
+        return of_match(match).title
+    start, end = match.span(1 if pattern.groups else 0)
+    return (heading[:start] + heading[end:]).strip(" \t#:-")
+
+
+def renamed(heading: str, pattern: re.Pattern[str], id_: str, title: str) -> str:
+    """A heading with another id and title, written in its own way."""
+    match = pattern.match(heading)
+    assert match, "a requirement was found by its heading"
+    start, end = match.span(1 if pattern.groups else 0)
+    if pattern.groups < 2:
+        return heading[:start] + id_ + heading[end:]
+    second = match.span(2)
+    return heading[:start] + id_ + heading[end : second[0]] + title + heading[second[1] :]
+
+
+def _blocks(spec: Spec) -> tuple[dict[int, int], set[int]]:
+    """Where what belongs to each requirement ends, by its first line, and which scenarios stand there."""
+    units = sorted(
+        [(one.line, one.span.end, True) for one in spec.requirements]
+        + [(one.line, one.span.end, False) for one in spec.scenarios]
+    )
+    ends: dict[int, int] = {}
+    inside: set[int] = set()
+    current = 0
+    for start, end, is_requirement in units:
+        if is_requirement:
+            current = start
+            ends[start] = end
+        elif current and start <= ends[current] + 1:
+            ends[current] = max(ends[current], end)
+            inside.add(start)
+        else:
+            current = 0
+    return ends, inside
+
+
+def _groups(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[str, Section], ...]:
+    criteria = document.section(CRITERIA)
+    found: list[tuple[str, Section]] = []
+    for section in document.sections if criteria else ():
+        heading = section.heading
+        if criteria and heading.line in criteria.inner and scenario.name_of(heading.title) is None:
+            match = pattern.match(f"{'#' * heading.level} {heading.title}")
+            like = _GROUP.match(heading.title)
+            if match or like:
+                found.append((of_match(match).id if match else like[1] if like else "", section))
+    return tuple(found)
