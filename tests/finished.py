@@ -52,12 +52,21 @@ def proposal(change_id: str, specs: list[str]) -> str:
     )
 
 
+def tasks(change_id: str) -> str:
+    return (
+        f"---\nid: {change_id}\ntype: tasks\nversion: 1\n---\n\n# Tasks: {change_id}\n\n## 2. Logic Layer\n\n"
+        f'### Task 2.1: Do it\n\n```yaml\nid: "2.1"\nfile: {change_id}.py\naction: CREATE\ndepends_on: []\n'
+        "status: pending\n```\n\nDo it.\n"
+    )
+
+
 def begun(box: Box, change_id: str, specs: dict[str, str], place: Place | None = None) -> Change:
     """A plan that nobody has judged; the specs as the project has them now are kept as its base."""
     project = find_project()
     change = entry.create(project, change_id, f"Better notes by {change_id}", place)
     known: dict[str, str | None] = {}
     _write(change.folder / "proposal.md", proposal(change_id, list(specs)))
+    _write(change.folder / "tasks.md", tasks(change_id))
     for name, text in specs.items():
         _write(change.folder / "specs" / f"{name}.md", text)
         main = project.specs_in(change.tree) / f"{name}.md"

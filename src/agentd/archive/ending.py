@@ -19,6 +19,7 @@ from agentd.steps import code
 from agentd.steps.desk import JUDGE, PLANNER
 from agentd.terms import Phase
 from agentd.together import Move, Operation, Remove, Write
+from agentd.workflows.dependence import waits_for
 from agentd.workflows.starting import refuse_unmerged
 
 _GUIDANCE = {
@@ -59,8 +60,8 @@ def prepare(change: Change, pattern: re.Pattern[str]) -> Ending:
     state = change.read()
     _refuse_phase(change, state)
     refuse_unmerged(change)
-    standpoint.refuse_stale(change, state.git)
-    _refuse_dependent(change, state)
+    standpoint.refuse_stale(change, state.git, f"agentd archive {change.id}")
+    _refuse_dependent(change)
     _refuse_edited(change)
     date = clock.now()[:10]
     specs = outcomes(change, pattern, date)
@@ -85,7 +86,7 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
         ending = prepare(change, pattern)
         with change.writing(held.token):
             record = unfinished.place(project, PurePath(ending.folder).name)
-            facts = {"change": change.id, "at": clock.now(), "tree": project.tree_name(change.tree)}
+            facts = {unfinished.CHANGE: change.id, "at": clock.now(), "tree": project.tree_name(change.tree)}
             root = Path(change.tree, project.prefix)
             together.carry_out(record, root, ending.title, operations(ending), facts)
     Places(project).forget(change.tree, change.id)
@@ -107,7 +108,7 @@ def operations(ending: Ending) -> list[Operation]:
 def undo(project: Project, change_id: str) -> str:
     """Byte for byte, while nobody has built on it. Where the change lies again, from its project's root."""
     with unfinished.alone(project):
-        found = [one for one in unfinished.done(project) if one.facts.get("change") == ids.check(change_id)]
+        found = [one for one in unfinished.done(project) if one.facts.get(unfinished.CHANGE) == ids.check(change_id)]
         if not found:
             raise _not_here(project, change_id)
         record = max(found, key=lambda one: one.facts.get("at", ""))
@@ -141,13 +142,11 @@ def _refuse_edited(change: Change) -> None:
         raise ChangeNotComplete(words, f"agentd impl {change.id} --review judges the code by the specs as they are")
 
 
-def _refuse_dependent(change: Change, state: State) -> None:
-    places = Places(change.project)
-    for other in state.depends_on:
-        ended = places.ended(other)
-        if ended is None or ended.summary.phase is not Phase.ARCHIVED:
-            words = f"{change.id} depends on {other}, which is not archived here"
-            raise AnswerIsNo(words, f"agentd archive {other} first; or take it out of depends_on in STATE.yaml")
+def _refuse_dependent(change: Change) -> None:
+    for other, phase in waits_for(change).items():
+        stands = f"is {phase}" if phase else "is not there any more"
+        hint = f"agentd archive {other} first; or take it out of depends_on in STATE.yaml"
+        raise AnswerIsNo(f"{change.id} depends on {other}, which {stands}", hint)
 
 
 def _warnings(change: Change, state: State) -> list[str]:

@@ -20,14 +20,13 @@ class Commands:
     remove: tuple[str, ...] = ()
 
 
-def refuse_stale(change: Change, place: Place) -> None:
+def refuse_stale(change: Change, place: Place, again: str) -> None:
     """Its branch contains the tip of the target, or we stand on the target with the work merged."""
     target, here = place.target, _branch(change)
     names = git.branches(change.project.repo)
     if target not in names or not git.head_commit(change.tree):
         return
     assert target
-    again = f"agentd archive {change.id}"
     at = _at(change)
     if here == target:
         if place.branch in names and not _contains(change, place.branch or ""):

@@ -13,6 +13,7 @@ from agentd.change import locks
 from agentd.project import Project
 
 UNDER_WAY, DONE = "archiving", "archived"
+CHANGE = "change"  # the fact by which a record is known to be an archive, which can be undone
 
 
 @contextmanager
@@ -25,14 +26,9 @@ def alone(project: Project) -> Iterator[None]:
 
 
 def finish(project: Project) -> None:
-    """Quick where there is nothing to do."""
-    try:
-        names = os.listdir(project.in_room(UNDER_WAY))
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if names:
-        with alone(project):
-            pass
+    """For whoever looks at the changes and finds a record under way."""
+    with alone(project):
+        pass
 
 
 def place(project: Project, name: str) -> Path:
@@ -69,8 +65,11 @@ def _tidy(project: Project) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        if (record := together.read(path)) and record.is_done:
+        record = together.read(path)
+        if record and record.is_done and CHANGE in record.facts:
             files.move(path, _free(Path(project.in_room(DONE, path.name))))
+        elif record and record.is_done:
+            together.drop(path)
 
 
 def _free(path: Path) -> Path:

@@ -19,6 +19,7 @@ COMMANDS = {
     "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
     "impl": ("impl", "Implement a planned change: code, proved by checks, reviewed by another agent."),
     "archive": ("archive", "Archive a complete change: its specs become those of the project."),
+    "rebase": ("rebase", "Bring a change onto the specs of today."),
     "run": ("run", "Plan a change, then implement it."),
     "list": ("listing", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),

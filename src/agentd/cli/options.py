@@ -82,6 +82,7 @@ _NEW_OPTIONS = (
         type=click.Choice([str(one) for one in GitSetup]),
         help="Where a new change lives: on a branch, in a work tree of its own, or in place.",
     ),
+    click.option("--depends-on", multiple=True, metavar="ID", help="A change that must be archived before this one."),
     click.option("--allow-dirty", is_flag=True, help="A work tree may leave uncommitted files behind."),
 )
 
@@ -106,6 +107,7 @@ class Options:
     clarifications: str | None = None
     git_setup: str | None = None
     allow_dirty: bool = False
+    depends_on: tuple[str, ...] = ()
     detach: bool = False
     tasks: str | None = None
     review: bool = False

@@ -10,7 +10,7 @@ from agentd.cli.running import Course, Work, run, tell, trust
 from agentd.config import Config
 from agentd.project import Project, find_project
 from agentd.terms import GitSetup
-from agentd.workflows import course, opening
+from agentd.workflows import course, dependence, opening
 from agentd.workflows.clarifying import is_clear, nobody_to_ask, refuse_twice
 from agentd.workflows.opening import Opened
 
@@ -30,9 +30,13 @@ def begin(
     for note in opened.notes:
         output.tell(note)
     change = opened.change
+    if options.depends_on:
+        dependence.check(project, opened.id, options.depends_on)
     if change is None:
         in_force = trust(project, options)
         change = _new(project, opened, description or "", in_force, options)
+    if options.depends_on:
+        dependence.add(change, options.depends_on)
     if message := settled(change, options.rechallenge):
         return tell(change, options, message)
     return detaching.start(change, options) if options.detach else run(change, options, work, ahead=ahead)

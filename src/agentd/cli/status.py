@@ -89,6 +89,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
         "edited": _edited(project, found),
+        "waits_for": _waits_for(project, found),
         "calls": len(state.llm_calls),
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -110,6 +111,7 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
         ("Edited", _since(data)),
+        ("Waits for", ", ".join(f"{name} ({phase or 'gone'})" for name, phase in data["waits_for"].items())),
         ("Cost", _cost(data)),
         ("Updated", output.age(data["updated_at"])),
         ("Next", data["next"] or ""),
@@ -142,6 +144,17 @@ def _edited(project: Project, found: Found) -> list[str]:
     from agentd.steps import code
 
     return code.edited_since(Change(project, found.id, found.tree, Path(found.folder)))
+
+
+def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
+    """What it depends on and is not archived yet."""
+    from pathlib import Path  # late: see above
+
+    from agentd.change.folder import Change
+    from agentd.workflows.dependence import waits_for
+
+    change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
+    return {name: phase and str(phase) for name, phase in waits_for(change).items()}
 
 
 def _since(data: dict[str, Any]) -> str:

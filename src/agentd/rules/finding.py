@@ -8,8 +8,8 @@ from typing import Protocol
 from agentd.documents.frontmatter import BadFrontmatter
 from agentd.terms import Severity
 
-# These cannot be turned off: without a document there is nothing to go on.
-ALWAYS_HIGH = frozenset({"unreadable", "document-missing"})
+# These cannot be turned off: without a document, or with two in one, there is nothing to go on.
+ALWAYS_HIGH = frozenset({"unreadable", "document-missing", "conflict-mark"})
 
 
 @dataclass(frozen=True, slots=True, order=True)

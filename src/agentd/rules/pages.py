@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from agentd.documents import text as base
 from agentd.documents.text import Document, Mark, Span
+from agentd.merge.marking import marks_in
 from agentd.rules.finding import Findings, Settings
 from agentd.rules.plan import Page, Plan
 
@@ -33,8 +34,17 @@ def check_page(
     if lines > limit:
         hint = f"say it in {limit} lines, or cut the change in two"
         findings.add(page.name, limit + 1, "too-long", f"{lines} lines are more than a person reads", hint)
+    _marks(page, findings)
     _placeholders(page, findings)
     _links(page, plan, findings)
+
+
+def _marks(page: Page, findings: Findings) -> None:
+    """Of each conflict its first mark."""
+    found = marks_in(page.document)
+    for line in [one for one in found if page.document.content(one).startswith("<")] or found[:1]:
+        hint = "keep one of the texts between the marks, or write a new one, and take the marks out"
+        findings.add(page.name, line, "conflict-mark", "a conflict is not solved here", hint)
 
 
 def _left_open(page: Page, findings: Findings) -> Document:

@@ -14,6 +14,19 @@ places      looking at what stands where, with no link on the way
 
 from agentd.together.doing import carry_out, finish, undo
 from agentd.together.operations import Move, Operation, Remove, Write
-from agentd.together.records import Record, pending, read, sweep
+from agentd.together.records import Record, drop, pending, read, sweep
 
-__all__ = ["Move", "Operation", "Record", "Remove", "Write", "carry_out", "finish", "pending", "read", "sweep", "undo"]
+__all__ = [
+    "Move",
+    "Operation",
+    "Record",
+    "Remove",
+    "Write",
+    "carry_out",
+    "drop",
+    "finish",
+    "pending",
+    "read",
+    "sweep",
+    "undo",
+]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from agentd import git
 from agentd.steps.desk import Desk
 from agentd.terms import Phase, Workflow
-from agentd.workflows import code_decisions, reviewing, starting
+from agentd.workflows import code_decisions, dependence, reviewing, starting
 from agentd.workflows.under_way import begun, under_way
 from agentd.workflows.wishes import Wishes
 
@@ -16,6 +16,7 @@ def impl(desk: Desk, wishes: Wishes) -> None:
     with _implementing(desk, wishes):
         if desk.change.read().phase is Phase.COMPLETE and not wishes.review:
             return  # a killed run came to its verdict
+        dependence.warn(desk)
         reviewing.wanted(desk, wishes)  # refused before anything runs
         _start(desk, wishes)
         if not wishes.review:

@@ -7,7 +7,7 @@ from agentd.change.state import State
 from agentd.config import WorkflowSettings
 from agentd.steps.desk import Desk
 from agentd.terms import Lane, Phase, Workflow
-from agentd.workflows import decisions, rounds
+from agentd.workflows import decisions, dependence, rounds
 from agentd.workflows.clarifying import is_only_asked
 from agentd.workflows.drafting import draft
 from agentd.workflows.under_way import begun, under_way
@@ -17,6 +17,7 @@ from agentd.workflows.wishes import Wishes
 def plan(desk: Desk, wishes: Wishes) -> None:
     """The documents, and rounds until a verdict settles them."""
     with _planning(desk, wishes):
+        dependence.warn(desk)
         draft(desk, wishes)
         if desk.change.read().phase is Phase.PROPOSED or wishes.rechallenge:  # else a killed run came to its verdict
             rounds.until_settled(desk, wishes)

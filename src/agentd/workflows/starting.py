@@ -13,7 +13,7 @@ from agentd.steps.desk import Desk
 from agentd.terms import CheckStatus, Phase
 from agentd.trace.reading import check_there
 from agentd.workflows import building
-from agentd.workflows.verdict import is_edited
+from agentd.workflows.verdict import as_judged, is_edited
 
 _GUIDANCE = {
     Phase.DRAFTING: "agentd plan %s",
@@ -90,7 +90,7 @@ def _started(old: State, base: str, hashes: dict[str, str]) -> State:
 def _warn_of_edits(desk: Desk, state: State) -> None:
     """tasks.md is left out: agentd ticks in it."""
     begun = next((one.hashes for one in reversed(state.history) if one.event is Event.IMPLEMENTATION_STARTED), {})
-    now = desk.change.hashes()
+    now = as_judged(desk.change)
     edited = [name for name in {**begun, **now} if name != "tasks.md" and begun.get(name) != now.get(name)]
     if begun and edited:
         words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"

@@ -1,0 +1,101 @@
+"""Bring a change onto the specs of today: its specs, their base texts and STATE.yaml, all of them or none.
+
+Where both sides changed the same, marks stand in the change's spec until a person or the planner has solved them.
+An approval stays good for a spec in which others touched nothing that the change touches.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+from agentd import clock, events, files, together
+from agentd.archive import standpoint
+from agentd.archive.outlook import base_of, main_spec, read, spec_files
+from agentd.change import unfinished
+from agentd.change.folder import STATE, Change, as_bytes
+from agentd.change.state import State
+from agentd.errors import ChangeNotReady, FormatInvalid, WrongPhase
+from agentd.merge import Conflict, marks, rebase, touched
+from agentd.terms import Phase
+from agentd.together import Operation, Remove, Write
+from agentd.workflows.starting import refuse_unmerged
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One spec on its new base. `is_touched`: others changed a requirement that the change changes too."""
+
+    id: str
+    before: str
+    after: str
+    base: str | None
+    conflicts: tuple[Conflict, ...]
+    is_touched: bool
+
+
+def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
+    """Those specs whose main spec moved since; none: there is nothing to do."""
+    with change.running(f"agentd rebase {change.id}") as held, unfinished.alone(change.project):
+        moved = look(change, pattern)
+        if moved:
+            with change.writing(held.token):
+                record = unfinished.place(change.project, f"rebase-{change.id}")
+                root = Path(change.tree, change.project.prefix)
+                together.carry_out(record, root, f"the rebase of {change.id}", _operations(change, moved))
+            names = ", ".join(one.id for one in moved)
+            change.journal().append(events.Noted(code="rebased", message=f"{names}: brought onto the specs of today"))
+    return moved
+
+
+def look(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
+    """What a rebase would do; nothing is written."""
+    state = change.read()
+    if not state.phase.is_open or state.phase is Phase.DRAFTING:
+        raise WrongPhase(f"{change.id} is {state.phase}, so it has no specs to rebase", f"agentd status {change.id}")
+    refuse_unmerged(change)
+    standpoint.refuse_stale(change, state.git, f"agentd rebase {change.id}")
+    found = [_moved(change, state, path, pattern) for path in spec_files(change)]
+    return tuple(one for one in found if one)
+
+
+def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -> Moved | None:
+    id_, yours = path.stem, read(path) or ""
+    if lines := marks(yours, path.name):
+        words = f"specs/{path.name}:{lines[0]} still has a conflict to solve"
+        raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
+    main = read(main_spec(change, id_))
+    base = base_of(change, state, id_, main)
+    if main == base:
+        return None
+    try:
+        rebased = rebase(main, yours, base, id_, pattern)
+        is_touched = bool(rebased.conflicts) or bool(
+            _names(main, base, id_, pattern) & _names(yours, base, id_, pattern)
+        )
+    except FormatInvalid as error:
+        raise FormatInvalid(error.message, f"mend it, then: agentd validate {change.id}") from None
+    return Moved(id_, yours, rebased.text, main, rebased.conflicts, is_touched)
+
+
+def _names(text: str | None, base: str | None, id_: str, pattern: re.Pattern[str]) -> set[str]:
+    """The requirements that a text touches, by its scenarios too; `notes:` stands for those of no requirement."""
+    return {one.name.partition("/")[0] for one in touched(text, base, id_, pattern)} if text is not None else {id_}
+
+
+def _operations(change: Change, moved: tuple[Moved, ...]) -> list[Operation]:
+    folder = PurePath("agentd", "changes", change.id)
+    found: list[Operation] = []
+    state = change.read()
+    bases, rebased = dict(state.base.specs), dict(state.rebased)
+    for one in moved:
+        found.append(Write(folder / "specs" / f"{one.id}.md", one.after.encode()))
+        kept = folder / "base" / f"{one.id}.md"
+        if one.base is not None:
+            found.append(Write(kept, one.base.encode()))
+        elif (change.folder / "base" / f"{one.id}.md").is_file():
+            found.append(Remove(kept))
+        bases[one.id] = files.digest(one.base.encode()) if one.base is not None else None
+        if not one.is_touched and one.after != one.before:
+            rebased[files.digest(one.after.encode())] = files.digest(one.before.encode())
+    new = replace(state, base=replace(state.base, specs=bases), rebased=rebased, updated_at=clock.now())
+    return [*found, Write(folder / STATE, as_bytes(new))]

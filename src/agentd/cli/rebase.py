@@ -1,0 +1,103 @@
+"""`agentd rebase`: bring a change onto the specs of today."""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from agentd import config
+from agentd.archive import rebasing
+from agentd.archive.rebasing import Moved
+from agentd.calls.run import there
+from agentd.change import entry, validation
+from agentd.change.folder import Change
+from agentd.cli import conflicts, output
+from agentd.cli.common import change_argument
+from agentd.project import find_project
+from agentd.terms import Phase, Severity
+from agentd.workflows.verdict import is_edited
+
+
+@click.command("rebase")
+@change_argument()
+@click.option("--dry-run", "dry", is_flag=True, help="Show what would be written, as a diff, and write nothing.")
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int:
+    """Bring the specs of the change ID onto the project's specs as they are now.
+
+    Where others changed the same, marks stand in the change's spec: solve them, or let the planner do it.
+    Exit code 0 when nothing is left to solve.
+    """
+    change = entry.open_change(find_project(), change_id)
+    settings = config.load(there(change).config_file, flags=ctx.find_root().obj or ()).validation
+    moved = (rebasing.look if dry else rebasing.rebase_change)(change, re.compile(settings.requirement_pattern))
+    found = () if dry else validation.check(change, settings)
+    data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])
+    left = any(one.conflicts for one in moved)
+    return output.show("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))
+
+
+def _data(change: Change, moved: Sequence[Moved], faults: Sequence[Any]) -> dict[str, Any]:
+    phase = change.read().phase
+    return {
+        "change_id": change.id,
+        "phase": str(phase),
+        "specs": [
+            {
+                "id": one.id,
+                "touched": one.is_touched,
+                "conflicts": conflicts.rows(one.conflicts),
+            }
+            for one in moved
+        ],
+        "approval_stale": any(one.is_touched for one in moved) and _is_stale(change, phase),
+        "faults": [{"file": one.file, "line": one.line, "rule": one.rule, "message": one.message} for one in faults],
+        "next": _next(change, phase, moved),
+    }
+
+
+def _is_stale(change: Change, phase: Phase) -> bool:
+    return phase in (Phase.IMPLEMENTING, Phase.COMPLETE) or is_edited(change)
+
+
+def _next(change: Change, phase: Phase, moved: Sequence[Moved]) -> str:
+    """The planner solves what it planned; once there is code, it is judged by the specs as they are then."""
+    is_stale = any(one.is_touched for one in moved)
+    if phase is Phase.COMPLETE:
+        return f"agentd impl {change.id} --review" if is_stale else f"agentd archive {change.id}"
+    if phase is Phase.IMPLEMENTING:
+        return f"agentd impl {change.id}"
+    if phase is Phase.CHALLENGED:
+        return f"agentd plan {change.id} --rechallenge" if is_stale else f"agentd impl {change.id}"
+    return f"agentd plan {change.id}"
+
+
+def _text(change: Change, moved: Sequence[Moved], data: dict[str, Any], dry: bool) -> str:
+    if not moved:
+        return f"{change.id} stands on the specs of today."
+    if dry:
+        return "\n".join(_diff(change, one) for one in moved)
+    found = [conflict for one in moved for conflict in one.conflicts]
+    lines = [conflicts.text(found)] if found else []
+    for one in moved:
+        lines.append(f"  {one.id}  {_said(one)}")
+    if found:
+        lines += ["", f"Marks stand in agentd/changes/{change.id}/specs/. Solve them, then:"]
+    else:
+        lines += ["", f"{change.id} stands on the specs of today. Next:"]
+    return "\n".join([*lines, f"  {data['next']}"])
+
+
+def _said(one: Moved) -> str:
+    if one.conflicts:
+        return f"{len(one.conflicts)} to solve"
+    return "others touched the same requirements; judge it again" if one.is_touched else "nothing of it was touched"
+
+
+def _diff(change: Change, one: Moved) -> str:
+    path = f"agentd/changes/{change.id}/specs/{one.id}.md"
+    old, new = one.before.splitlines(keepends=True), one.after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")).removesuffix("\n")

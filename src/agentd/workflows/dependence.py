@@ -1,0 +1,67 @@
+"""A change that builds on others: they are archived first, and until then that is said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentd.change import ids
+from agentd.change.folder import Change, read_state
+from agentd.change.places import Found, Places
+from agentd.errors import ChangeNotFound, UsageError
+from agentd.events import Warned
+from agentd.project import Project
+from agentd.steps.desk import Desk
+from agentd.terms import Phase
+
+
+def check(project: Project, change_id: str, wanted: Sequence[str]) -> None:
+    """Each is a change that is there, and none of them waits for this one."""
+    places = Places(project)
+    known = {one.id: one for one in places.open()}
+    for other in wanted:
+        if ids.check(other) not in known and places.ended(other) is None:
+            raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
+        if way := _way(known, other, change_id):
+            words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
+            raise UsageError(words, f"leave out --depends-on {other}")
+
+
+def add(change: Change, wanted: Sequence[str]) -> None:
+    change.update(lambda old: replace(old, depends_on=tuple(dict.fromkeys((*old.depends_on, *wanted)))))
+
+
+def waits_for(change: Change) -> dict[str, Phase | None]:
+    """What it depends on and is not archived yet, with its phase; None: there is no such change any more."""
+    wanted = change.read().depends_on
+    if not wanted:
+        return {}
+    places = Places(change.project)
+    known = {one.id: one for one in places.open()}
+    found: dict[str, Phase | None] = {}
+    for other in wanted:
+        one = known.get(other) or places.ended(other)
+        if one is None or one.summary.phase is not Phase.ARCHIVED:
+            found[other] = one.summary.phase if one else None
+    return found
+
+
+def warn(desk: Desk) -> None:
+    for other, phase in waits_for(desk.change).items():
+        stands = f"is {phase}" if phase else "is not there any more"
+        words = f"{desk.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
+        desk.run.emit(Warned(code="depends", message=words))
+
+
+def _way(known: dict[str, Found], start: str, goal: str) -> tuple[str, ...]:
+    """From one change to another along what they depend on."""
+    ways: list[tuple[str, ...]] = [(start,)]
+    seen = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == goal:
+            return way
+        found = known.get(way[-1])
+        if way[-1] not in seen and found and found.folder and not found.summary.problem:
+            seen.add(way[-1])
+            ways += [(*way, other) for other in read_state(Path(found.folder)).depends_on]
+    return ()

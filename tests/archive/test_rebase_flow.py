@@ -1,0 +1,141 @@
+"""`agentd rebase`: a change brought onto the specs of today, marks where somebody must decide, approvals kept."""
+
+import pytest
+
+from agentd.change.folder import Change, read_state
+from agentd.machine import Event
+from agentd.workflows.verdict import is_edited
+from finished import NOTES, approve, begun, complete, delta, move, on_branch, requirement, scenario, snapshot
+from support import Box
+
+TITLE = "Notes have a title"
+SHORT = delta("notes", requirement("R2", TITLE, "A title is at most 40 characters."))
+LONG = delta("notes", requirement("R2", TITLE, "A title is at most 200 characters."))
+KEPT = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+EMPTY = delta("notes", scenarios=scenario("Empty", "R2", "it is called untitled"))
+MARKS = ("<<<<<<< yours", "||||||| base", "=======", ">>>>>>> theirs")
+
+
+@pytest.fixture
+def notes(project: Box) -> Box:
+    project.write("agentd/specs/notes.md", NOTES)
+    project.commit("a spec")
+    return project
+
+
+def archive_another(box: Box, text: str) -> None:
+    """Somebody else is quicker."""
+    complete(box, "other", {"notes": text})
+    assert box.agentd("archive", "other").code == 0
+
+
+def page(change: Change) -> str:
+    return (change.folder / "specs/notes.md").read_text()
+
+
+def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Box) -> None:
+    change = begun(notes, "short", {"notes": SHORT})
+    move(change, Event.CHALLENGE_APPROVED)
+    archive_another(notes, KEPT)
+    done = notes.agentd("rebase", "short", "--json")
+    assert (done.code, done.json["next"], done.json["approval_stale"]) == (0, "agentd impl short", False), done.out
+    assert page(change) == SHORT.replace("base_version: 1", "base_version: 2")
+    assert (change.folder / "base/notes.md").read_text() == (notes.root / "agentd/specs/notes.md").read_text()
+    assert not is_edited(change), "the approval is on the same words"
+    again = notes.agentd("rebase", "short")
+    assert again.code == 0 and "short stands on the specs of today." in again.out
+
+
+def test_an_approval_of_what_others_touched_too_is_stale(notes: Box) -> None:
+    """Another scenario of the same requirement: no conflict, but somebody should look."""
+    change = begun(notes, "empty", {"notes": EMPTY})
+    move(change, Event.CHALLENGE_APPROVED)
+    archive_another(notes, SHORT)
+    done = notes.agentd("rebase", "empty", "--json")
+    assert (done.code, done.json["approval_stale"]) == (0, True), done.out
+    assert done.json["next"] == "agentd plan empty --rechallenge" and is_edited(change)
+    refused = notes.agentd("impl", "empty", "--json")
+    assert refused.code == 1 and "--rechallenge" in refused.json["error"]["hint"]
+
+
+def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it(notes: Box) -> None:
+    complete(notes, "short", {"notes": SHORT})
+    archive_another(notes, KEPT)
+    assert notes.agentd("rebase", "short", "--json").json["next"] == "agentd archive short"
+    done = notes.agentd("archive", "short")
+    assert done.code == 0, done.err
+    text = (notes.root / "agentd/specs/notes.md").read_text()
+    assert "at most 40" in text and "for ever" in text and "version: 3" in text
+
+
+def test_the_same_requirement_changed_twice_leaves_marks_and_nobody_archives_over_them(notes: Box) -> None:
+    change = complete(notes, "short", {"notes": SHORT})
+    archive_another(notes, LONG)
+    stopped = notes.agentd("archive", "short", "--json")
+    assert (stopped.code, stopped.json["error"]["code"]) == (1, "merge-conflict")
+    assert stopped.json["error"]["hint"].startswith("agentd rebase short")
+    (one,) = stopped.json["conflicts"]
+    assert "80" in one["base"] and "200" in one["theirs"] and "40" in one["yours"]
+    done = notes.agentd("rebase", "short", "--json")
+    assert (done.code, done.json["next"], done.json["approval_stale"]) == (1, "agentd impl short --review", True)
+    assert all(mark in page(change) for mark in MARKS)
+    assert "conflict-mark" in [one["rule"] for one in done.json["faults"]]
+    assert "conflict-mark" in notes.agentd("validate", "short").out
+    assert notes.agentd("archive", "short").code == 1
+    assert notes.agentd("rebase", "short", "--json").json["error"]["code"] == "change-not-ready"
+    lines = page(change).splitlines(keepends=True)
+    first, last = (next(n for n, line in enumerate(lines) if line.startswith(mark)) for mark in ("<<<<<<<", ">>>>>>>"))
+    solved = "".join(
+        [*lines[:first], *requirement("R2", TITLE, "At most 60 characters.").splitlines(True), *lines[last + 1 :]]
+    )
+    (change.folder / "specs/notes.md").write_text(solved)
+    assert "conflict-mark" not in notes.agentd("validate", "short").out
+    refused = notes.agentd("archive", "short", "--json")
+    assert refused.json["error"]["hint"].startswith("agentd impl short --review"), "nobody judged the code by that"
+    approve(change)  # what `impl --review` comes to
+    end = notes.agentd("archive", "short")
+    assert end.code == 0, end.err
+    text = (notes.root / "agentd/specs/notes.md").read_text()
+    assert "At most 60 characters." in text and "200" not in text
+
+
+def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Box) -> None:
+    begun(notes, "short", {"notes": SHORT})
+    archive_another(notes, LONG)
+    before = snapshot(notes.root)
+    shown = notes.agentd("rebase", "short", "--dry-run")
+    assert shown.code == 1 and "+<<<<<<< yours" in shown.out and snapshot(notes.root) == before
+
+
+def test_a_text_for_people(notes: Box) -> None:
+    begun(notes, "short", {"notes": SHORT})
+    archive_another(notes, LONG)
+    shown = notes.agentd("rebase", "short")
+    assert shown.code == 1 and "notes:R2: changed on both sides" in shown.out and "  notes  1 to solve" in shown.out
+    assert shown.out.rstrip().endswith("Solve them, then:\n  agentd plan short")
+
+
+@pytest.mark.parametrize("when", ["drafting", "archived"])
+def test_where_there_is_nothing_to_rebase_that_is_said(when: str, notes: Box) -> None:
+    if when == "archived":
+        archive_another(notes, SHORT)
+        refused = notes.agentd("rebase", "other", "--json")
+        assert refused.code == 1 and "archived" in refused.json["error"]["message"]
+        return
+    change = begun(notes, "short", {"notes": SHORT})
+    change.update(lambda old: type(old)(old.change_id, old.description, old.created_at, old.updated_at))
+    assert notes.agentd("rebase", "short", "--json").json["error"]["code"] == "wrong-phase"
+
+
+def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Box) -> None:
+    begun(notes, "short", {"notes": SHORT}, on_branch(notes, "short"))
+    notes.commit("plan")
+    notes.git("switch", "-q", "main")
+    archive_another(notes, KEPT)
+    notes.commit("other")
+    notes.git("switch", "-q", "agentd/short")
+    refused = notes.agentd("rebase", "short", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "stale-branch")
+    notes.git("merge", "-q", "main")
+    assert notes.agentd("rebase", "short").code == 0
+    assert read_state(notes.root / "agentd/changes/short").rebased
