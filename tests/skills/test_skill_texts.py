@@ -12,9 +12,6 @@ from agentd.cli.app import app
 from agentd.skills import CLIS, WORKFLOWS, Cli, Workflow, render
 from agentd.tools.table import TOOLS, Stage
 
-# Commands that are being built; take out what has landed.
-COMING = {"archive"}
-
 EACH = [pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}") for cli in CLIS for workflow in WORKFLOWS]
 MARKDOWN = [one for one in EACH if str(one.id).startswith(("claude", "codex"))]
 each = pytest.mark.parametrize(("cli", "workflow"), EACH)
@@ -36,17 +33,15 @@ def test_every_command_it_names_is_there(cli: Cli, workflow: Workflow) -> None:
     assert found
     with click.Context(app) as context:
         for _, name, *rest in found:
-            if name in COMING:
-                continue
             command = app.get_command(context, name)
             assert command, name
             wished = {word for word in rest if word.startswith("-")}
-            assert wished <= options(command) | COMING, (name, wished)
+            assert wished <= options(command), (name, wished)
     # options that are named by themselves belong to plan
     command = app.get_command(click.Context(app), "plan")
     assert command
     alone = {line.split()[0] for line in re.findall(r"`(--[^`]+)`", text)}
-    assert alone <= options(command) | COMING | {"--json"}
+    assert alone <= options(command) | {"--json"}
 
 
 @each

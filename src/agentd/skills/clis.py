@@ -53,7 +53,9 @@ WORKFLOWS = (
         "ID",
         ("list", "plan", "impl", "wait", "status", "view"),
     ),
-    Workflow("archive", "Archive a finished change with agentd and merge its specs", "ID", ("list", "archive")),
+    Workflow(
+        "archive", "Archive a finished change with agentd and merge its specs", "ID", ("list", "archive", "rebase")
+    ),
 )
 
 

@@ -110,8 +110,8 @@ def _read_plan(change: Change, pattern: re.Pattern[str]) -> _Plan:
             listed = tasks.parse(text).tasks if text is not None else ()
         elif path.parent.name == "specs" and (one := _spec(path, pattern)):
             specs[path.stem] = one
-    own = change.project.changes_in(change.tree).parent / "specs"
-    main = {path.stem: one for path in sorted(own.glob("*.md")) if (one := _spec(path, pattern))}
+    own = [path for path in change.project.specs_in(change.tree).glob("*.md") if path.name != "CHANGELOG.md"]
+    main = {path.stem: one for path in sorted(own) if (one := _spec(path, pattern))}
     return _Plan(specs, listed, main)
 
 
