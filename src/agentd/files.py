@@ -42,7 +42,9 @@ def write(path: Path, data: bytes, mode: int | None = None) -> None:
 
 def sweep(path: Path) -> None:
     """Remove what killed writers of this file left behind. Only for the holder of its lock."""
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
+    import glob  # late: only writers need it
+
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         left.unlink(missing_ok=True)
 
 

@@ -1,0 +1,520 @@
+"""Several files changed as one: what comes of it, what is refused, what others do meanwhile, and the way back."""
+
+import contextlib
+import functools
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path, PurePath
+
+import pytest
+
+from agentd import files, together
+from agentd.errors import AnswerIsNo, Bug, StateError
+from agentd.together import Move, Operation, Remove, Write
+from mortal import Tell, kill, run_mortal
+from transacted import (
+    ARCHIVED,
+    BACK,
+    CHANGE,
+    CONTEXT,
+    NEW_SPEC,
+    SPEC,
+    STATE,
+    TITLE,
+    Ground,
+    bound_by_rights,
+    laid_out,
+    seen,
+)
+
+P = PurePath
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return laid_out(tmp_path / "ground")
+
+
+def meanwhile(ground: Ground, at: PurePath, happens: Callable[[], object]) -> bool:
+    """Does it live, if this happens when a file is about to get its new text, or a folder its new place?"""
+
+    def work(tell: Tell) -> None:
+        def watch(event: str, arguments: tuple[object, ...]) -> None:
+            if event == "os.rename" and str(arguments[1]) == str(ground.root / at):
+                happens()
+
+        sys.addaudithook(watch)
+        with contextlib.suppress(StateError):
+            ground.carry_out()
+
+    return run_mortal(work, ground.top, None)[0]
+
+
+def cut_off(ground: Ground, at: PurePath) -> None:
+    assert not meanwhile(ground, at, kill)
+    assert [record.title for record in together.pending(ground.records)] == [TITLE]
+
+
+# ---- there and back
+
+
+def test_all_of_it_is_done_and_taken_back_byte_for_byte(ground: Ground) -> None:
+    before = seen(ground.root)
+    ground.carry_out()
+    after = seen(ground.root)
+    at_home = {name for name in before if name.startswith(os.fsencode(CHANGE) + b"/")} - {os.fsencode(CONTEXT)}
+    for name in at_home - {os.fsencode(STATE)}:
+        assert after[name.replace(os.fsencode(CHANGE), os.fsencode(ARCHIVED))] == before[name]
+    assert not any(name.startswith(os.fsencode(CHANGE)) for name in after)
+    assert after[os.fsencode(SPEC)] == (stat.S_IFREG | 0o640, b"# Auth flow\n\nmerged\n")
+    assert after[os.fsencode(ARCHIVED / "STATE.yaml")][1] == b"phase: archived\n"
+    assert (ground.root / NEW_SPEC).stat().st_mode == (ground.root / ARCHIVED / "proposal.md").stat().st_mode
+    assert os.fsencode(ARCHIVED / "GEMINI.md") not in after
+    ground.undo()
+    assert seen(ground.root) == before
+    assert seen(ground.records) == {}
+
+
+def test_a_record_says_what_it_is_of_and_keeps_only_what_undo_needs(ground: Ground) -> None:
+    ground.carry_out()
+    record = ground.done()
+    assert (record.title, record.facts, record.root) == (TITLE, {"change": "add-oauth"}, ground.root)
+    assert sorted(os.listdir(record.folder)) == ["done", "old-0", "old-2", "old-3", "plan.json"]
+    assert stat.S_IMODE((record.folder / "old-3").stat().st_mode) == 0o600, "no more people may read it than before"
+    assert together.pending(ground.records) == []
+    assert together.read(ground.records / "other") is None
+
+
+def test_rights_that_the_process_would_give_otherwise_do_not_matter_to_who_finishes_it(ground: Ground) -> None:
+    cut_off(ground, NEW_SPEC)
+    old = os.umask(0o077)
+    try:
+        ground.recover()
+    finally:
+        os.umask(old)
+    assert (ground.root / NEW_SPEC).stat().st_mode == (ground.root / ARCHIVED / "proposal.md").stat().st_mode
+
+
+def test_a_folder_that_it_made_stays_if_somebody_else_is_in_it(ground: Ground) -> None:
+    ground.carry_out()
+    (ground.root / ARCHIVED.parent / "20260120-other").mkdir()
+    (ground.root / NEW_SPEC.parent / "other.md").write_text("other")
+    ground.undo()
+    assert os.listdir(ground.root / ARCHIVED.parent) == ["20260120-other"]
+    assert os.listdir(ground.root / NEW_SPEC.parent) == ["other.md"]
+
+
+def test_a_file_alone_can_be_written_and_moved(ground: Ground) -> None:
+    before = seen(ground.root)
+    ground.carry_out(Write(SPEC, b"x"), Move(SPEC, P("agentd/old specs/auth.md")))
+    assert (ground.root / "agentd/old specs/auth.md").read_bytes() == b"x"
+    assert not (ground.root / SPEC).exists()
+    ground.undo()
+    assert seen(ground.root) == before
+
+
+def test_what_was_done_again_under_the_same_name_is_what_undo_takes_back(ground: Ground) -> None:
+    ground.carry_out(Write(SPEC, b"one"))
+    ground.carry_out(Write(SPEC, b"two"))
+    ground.undo()
+    assert (ground.root / SPEC).read_bytes() == b"one"
+    assert together.read(ground.record) is None
+
+
+def test_what_is_cut_off_under_the_name_of_something_done_is_finished(ground: Ground) -> None:
+    ground.carry_out(Write(CHANGE / "proposal.md", b"one"))
+    cut_off(ground, SPEC)
+    ground.recover()
+    assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
+
+
+def test_what_is_as_it_should_be_is_not_written_again(ground: Ground) -> None:
+    cut_off(ground, STATE)
+    before = (ground.root / SPEC).stat()
+    ground.recover()
+    assert (ground.root / SPEC).stat() == before
+
+
+def test_a_repository_that_was_moved_is_finished_and_undone_where_it_is(tmp_path: Path, ground: Ground) -> None:
+    before = seen(ground.root)
+    cut_off(ground, ARCHIVED)
+    ground.top.rename(tmp_path / "moved")
+    moved = Ground(tmp_path / "moved")
+    moved.recover()
+    assert (moved.root / ARCHIVED).is_dir() and not ground.top.exists()
+    moved.undo()
+    assert seen(moved.root) == before and not ground.top.exists()
+
+
+# ---- refused before anything is touched
+
+
+def link(path: PurePath, to: str) -> Callable[[Path], None]:
+    def made(root: Path) -> None:
+        if (root / path).exists():
+            (root / path).rename(root / "aside")
+        (root / path).symlink_to(to)
+
+    return made
+
+
+def nothing(root: Path) -> None:
+    pass
+
+
+ELSEWHERE = P("agentd/elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "operation", "words"),
+    [
+        (lambda root: (root / ARCHIVED).mkdir(parents=True), Move(CHANGE, ARCHIVED), "is there already"),
+        (lambda root: (root / "x").write_text(""), Move(CHANGE, P("x")), "x is there already"),
+        (link(P("x"), "nowhere"), Move(CHANGE, P("x")), "symbolic link"),
+        (nothing, Move(P("agentd/changes/other"), ARCHIVED), "agentd/changes/other is not there"),
+        (link(P("x"), "agentd"), Move(P("x"), ARCHIVED), "symbolic link"),
+        (nothing, Remove(CHANGE / "AGENTS.md"), "AGENTS.md is not there"),
+        (nothing, Remove(CHANGE), "is not a file"),
+        (nothing, Write(CHANGE, b""), "is not a file"),
+        (nothing, Write(SPEC / "x.md", b""), "auth-flow.md is not a folder"),
+        (nothing, Move(CHANGE, SPEC / "x"), "auth-flow.md is not a folder"),
+        (nothing, Write(P("../x"), b""), "does not lie within"),
+        (nothing, Write(P("agentd/../../x"), b""), "does not lie within"),
+        (nothing, Write(P("/tmp/x"), b""), "does not lie within"),
+        (nothing, Move(CHANGE, P("../x")), "does not lie within"),
+        (nothing, Move(P("../room"), ARCHIVED), "does not lie within"),
+        (link(SPEC, "proposal.md"), Write(SPEC, b"x"), "symbolic link"),
+        (link(SPEC.parent, "/tmp"), Write(SPEC, b"x"), "specs is a symbolic link"),
+        (link(SPEC.parent, "aside"), Write(NEW_SPEC, b"x"), "specs is a symbolic link"),
+        (link(P("agentd/archive"), "/tmp"), Move(CHANGE, ARCHIVED), "archive is a symbolic link"),
+        (link(CHANGE.parent, "../aside"), Move(CHANGE, ARCHIVED), "changes is a symbolic link"),
+        (lambda root: os.mkfifo(root / "x"), Write(P("x"), b""), "x is not a file"),
+        (nothing, Write(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' does not lie within"),
+    ],
+)
+def test_refused(ground: Ground, prepare: Callable[[Path], object], operation: Operation, words: str) -> None:
+    prepare(ground.root)
+    first = P("agentd/specs/first.md") if "specs" not in words else P("first.md")
+    before = set(map(str, ground.top.rglob("*")))
+    with pytest.raises(AnswerIsNo, match=words) as caught:
+        ground.carry_out(Write(first, b"fine by itself"), operation)
+    assert caught.value.hint
+    assert set(map(str, ground.top.rglob("*"))) == before, "neither the tree nor a record"
+
+
+def test_the_root_itself_is_no_path_in_it(ground: Ground) -> None:
+    for operation in (Remove(P("")), Move(P("."), P("x"))):
+        with pytest.raises((AnswerIsNo, Bug)):
+            ground.carry_out(operation)
+    assert not ground.records.exists()
+
+
+def test_a_move_to_another_file_system_is_refused_at_once(ground: Ground) -> None:
+    source = P(*(ground.root / CHANGE).parts[1:])
+    with pytest.raises(AnswerIsNo, match="two file systems"):
+        together.carry_out(ground.record, Path("/"), TITLE, [Move(source, P("proc/moved"))])
+    assert not ground.records.exists()
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        (Write(SPEC, b"1"), Write(SPEC, b"2")),
+        (Write(SPEC, b"1"), Remove(SPEC)),
+        (Write(P("a"), b"1"), Write(P("a/b"), b"2")),
+        (Move(CHANGE, ARCHIVED), Write(ARCHIVED / "x", b"")),
+        (Move(CHANGE, ARCHIVED), Write(ARCHIVED.parent, b"")),
+        (Write(CHANGE.parent, b""), Move(CHANGE, ARCHIVED)),
+        (Move(CHANGE, CHANGE / "x"),),
+        (Move(CHANGE, ARCHIVED), Move(SPEC, ARCHIVED / "x")),
+        (Move(CHANGE, ARCHIVED), Move(CHANGE / "specs", P("x"))),
+        (Move(CHANGE, P("x")), Move(P("agentd/specs"), P("x"))),
+    ],
+)
+def test_what_depends_on_an_order_is_no_transaction(ground: Ground, operations: tuple[Operation, ...]) -> None:
+    before = seen(ground.top)
+    with pytest.raises(Bug, match="in one transaction"):
+        ground.carry_out(*operations)
+    assert seen(ground.top) == before
+
+
+def test_a_record_under_way_is_not_written_over(ground: Ground) -> None:
+    cut_off(ground, SPEC)
+    before = seen(ground.top)
+    with pytest.raises(Bug, match="has to be finished"):
+        ground.carry_out(Write(SPEC, b"x"))
+    [record] = together.pending(ground.records)
+    with pytest.raises(Bug, match="has to be finished"):
+        together.undo(record, BACK)
+    assert seen(ground.top) == before
+
+
+# ---- somebody else was there, while it was cut off
+
+
+@pytest.mark.parametrize("at", [SPEC, STATE, ARCHIVED])
+@pytest.mark.parametrize("path", [SPEC, NEW_SPEC, STATE, CONTEXT])
+def test_a_persons_text_stops_it_and_what_it_says_to_type_keeps_it(
+    ground: Ground, at: PurePath, path: PurePath
+) -> None:
+    cut_off(ground, at)
+    (ground.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (ground.root / path).write_text("mine")
+    before = seen(ground.top)
+    with pytest.raises(StateError, match=f"^{TITLE} is half done, .*{path} ") as caught:
+        ground.recover()
+    assert seen(ground.top) == before, "nothing is overwritten, and nothing else goes on"
+    for side in ("old", "new"):
+        for kept in ground.record.glob(f"{side}-{[SPEC, NEW_SPEC, STATE, CONTEXT].index(path)}"):
+            assert str(kept) in caught.value.message
+    typed, _, then = caught.value.hint.partition("; ")
+    assert then == "then run the command again"
+    subprocess.run(["sh", "-c", typed], check=True)
+    ground.recover()
+    kept_at = str(path).replace(str(CHANGE), str(ARCHIVED)) + ".yours-1"
+    assert (ground.root / kept_at).read_text() == "mine"
+    (ground.root / kept_at).unlink()
+    now = seen(ground.root)
+    laid_out(ground.top).carry_out()
+    assert now == seen(ground.root)
+
+
+def test_a_text_that_a_person_writes_while_it_is_at_work_stays(ground: Ground) -> None:
+    assert meanwhile(ground, SPEC, lambda: (ground.root / STATE).write_text("mine"))
+    assert (ground.root / STATE).read_text() == "mine"
+    assert (ground.root / SPEC).read_bytes() == b"# Auth flow\n\nmerged\n", "that far it had come"
+    with pytest.raises(StateError, match=str(STATE)):
+        ground.recover()
+
+
+def test_a_folder_that_a_person_makes_while_it_is_at_work_is_not_replaced(ground: Ground) -> None:
+    assert meanwhile(ground, STATE, lambda: (ground.root / ARCHIVED).mkdir(parents=True))
+    assert os.listdir(ground.root / ARCHIVED) == [], "rename would have taken its place"
+    with pytest.raises(StateError, match="both are there"):
+        ground.recover()
+
+
+def test_all_that_was_changed_is_told_at_once(ground: Ground) -> None:
+    cut_off(ground, SPEC)
+    (ground.root / SPEC).unlink()
+    (ground.root / STATE).unlink()
+    (ground.root / STATE).mkdir()
+    with pytest.raises(StateError, match=f"{SPEC} .*; {STATE} ") as caught:
+        ground.recover()
+    subprocess.run(["sh", "-c", caught.value.hint.partition("; ")[0]], check=True)
+    ground.recover()
+    assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
+
+
+def test_what_was_changed_elsewhere_in_the_folder_goes_with_it(ground: Ground) -> None:
+    cut_off(ground, ARCHIVED)
+    (ground.root / CHANGE / "proposal.md").write_text("mine")
+    ground.recover()
+    assert (ground.root / ARCHIVED / "proposal.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_two_folders_where_one_should_be_stop_it(ground: Ground, is_moved: bool) -> None:
+    cut_off(ground, ARCHIVED)
+    if is_moved:
+        (ground.root / CHANGE).rename(ground.root / ARCHIVED)
+    foreign = ground.root / (CHANGE if is_moved else ARCHIVED)
+    foreign.mkdir()
+    (foreign / "mine").write_text("mine")
+    before = seen(ground.top)
+    with pytest.raises(StateError, match="both are there") as caught:
+        ground.recover()
+    assert seen(ground.top) == before
+    subprocess.run(["sh", "-c", caught.value.hint.partition("; ")[0]], check=True)
+    ground.recover()
+    assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
+    assert foreign.with_name(f"{foreign.name}.yours-1").joinpath("mine").read_text() == "mine"
+
+
+def test_a_folder_that_is_gone_stops_it(ground: Ground) -> None:
+    cut_off(ground, ARCHIVED)
+    (ground.root / CHANGE).rename(ground.top / "away")
+    with pytest.raises(StateError, match="both are gone"):
+        ground.recover()
+    (ground.top / "away").rename(ground.root / CHANGE)
+    ground.root.rename(ground.top / "away")
+    with pytest.raises(StateError, match="is gone, and agentd archive add-oauth is half done there"):
+        ground.recover()
+    assert not ground.root.exists()
+    (ground.top / "away").rename(ground.root)
+    ground.recover()
+    assert (ground.root / ARCHIVED).is_dir()
+
+
+def test_a_link_that_was_put_in_the_way_is_not_followed(ground: Ground, tmp_path: Path) -> None:
+    cut_off(ground, SPEC)
+    (ground.root / "agentd/specs").rename(tmp_path / "outside")
+    (ground.root / "agentd/specs").symlink_to(tmp_path / "outside")
+    before = seen(tmp_path)
+    with pytest.raises(AnswerIsNo, match="symbolic link"):
+        ground.recover()
+    assert seen(tmp_path) == before
+
+
+# ---- the record cannot be trusted
+
+
+def test_a_list_that_cannot_be_read_is_named(ground: Ground) -> None:
+    cut_off(ground, SPEC)
+    for data in (b"", b"{", b"[]", b'{"root": 1}', b"\xff", b'{"root": "x", "title": "t", "files": [{"path": []}]}'):
+        (ground.record / "plan.json").write_bytes(data)
+        with pytest.raises(StateError, match=r"plan\.json cannot be read"):
+            ground.recover()
+
+
+def test_a_list_that_leads_elsewhere_is_not_followed(ground: Ground, tmp_path: Path) -> None:
+    cut_off(ground, SPEC)
+    plan = ground.record / "plan.json"
+    plan.write_text(plan.read_text().replace(str(SPEC), "../outside.md"))
+    with pytest.raises(AnswerIsNo, match="does not lie within"):
+        ground.recover()
+    assert not (ground.top / "outside.md").exists()
+
+
+@pytest.mark.parametrize("ruin", [lambda path: path.write_text("x"), lambda path: path.unlink()])
+def test_a_text_that_is_not_what_was_laid_down_is_not_written(ground: Ground, ruin: Callable[[Path], object]) -> None:
+    before = seen(ground.root)
+    cut_off(ground, SPEC)
+    ruin(ground.record / "new-0")
+    with pytest.raises(StateError, match="new-0 is not what was laid down"):
+        ground.recover()
+    assert (ground.root / SPEC).read_bytes() == before[os.fsencode(SPEC)][1]
+
+
+# ---- undo is refused when somebody built on it
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda root: (root / SPEC).write_text("more"), f"{SPEC} was changed$"),
+        (lambda root: (root / NEW_SPEC).unlink(), f"{NEW_SPEC} is gone$"),
+        (lambda root: (root / ARCHIVED / "STATE.yaml").write_text("more"), f"{ARCHIVED}/STATE.yaml was changed$"),
+        (lambda root: (root / ARCHIVED / "proposal.md").write_text("more"), f"{ARCHIVED}/proposal.md was changed$"),
+        (lambda root: (root / ARCHIVED / "specs/deep/with space.md").unlink(), "specs/deep/with space.md is gone$"),
+        (lambda root: (root / ARCHIVED / "specs/new.md").write_text(""), f"{ARCHIVED}/specs/new.md was added$"),
+        (lambda root: (root / ARCHIVED / "GEMINI.md").write_text(""), f"{ARCHIVED}/GEMINI.md was added$"),
+        (lambda root: (root / ARCHIVED / "a\nb").symlink_to("x"), "a.nb' was added$"),
+        (
+            lambda root: ((root / ARCHIVED / "link").unlink(), (root / ARCHIVED / "link").symlink_to("y")),
+            "was changed$",
+        ),
+        (lambda root: (root / CHANGE).mkdir(), f"{CHANGE} came to be there$"),
+        (lambda root: (root / ARCHIVED).rename(root / "away"), f"{ARCHIVED} is gone$"),
+    ],
+)
+def test_undo_names_what_was_built_on_it(ground: Ground, build: Callable[[Path], object], words: str) -> None:
+    ground.carry_out()
+    build(ground.root)
+    before = seen(ground.top)
+    with pytest.raises(AnswerIsNo, match=f"{TITLE} cannot be undone, since then .*{words}"):
+        ground.undo()
+    assert seen(ground.top) == before
+
+
+def test_undo_names_all_of_it_and_works_when_it_is_gone_again(ground: Ground) -> None:
+    before = seen(ground.root)
+    ground.carry_out()
+    (ground.root / SPEC).write_text("more")
+    (ground.root / ARCHIVED / "added.md").write_text("more")
+    with pytest.raises(AnswerIsNo, match=f"{SPEC} was changed, {ARCHIVED}/added.md was added$"):
+        ground.undo()
+    (ground.root / SPEC).write_bytes(b"# Auth flow\n\nmerged\n")
+    (ground.root / ARCHIVED / "added.md").unlink()
+    ground.undo()
+    assert seen(ground.root) == before
+
+
+def test_a_removed_file_that_is_there_again_is_not_written_over(ground: Ground) -> None:
+    ground.carry_out(Remove(SPEC))
+    (ground.root / SPEC).write_text("another")
+    with pytest.raises(AnswerIsNo, match=f"{SPEC} was added"):
+        ground.undo()
+    assert (ground.root / SPEC).read_text() == "another"
+
+
+def test_rights_alone_do_not_keep_it_from_being_undone(ground: Ground) -> None:
+    """git gives files other rights when it checks them out."""
+    before = seen(ground.root)
+    ground.carry_out()
+    (ground.root / SPEC).chmod(0o644)
+    ground.undo()
+    assert seen(ground.root) == before
+
+
+# ---- a disk that is full, a right that is missing: the real ones
+
+
+def with_little_room(work: Callable[[], None], bytes_: int) -> Callable[[Tell], None]:
+    def worked(tell: Tell) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, resource.RLIM_INFINITY))
+        with pytest.raises(files.CannotWrite) as caught:
+            work()
+        tell(caught.value.message)
+
+    return worked
+
+
+def test_no_room_to_lay_it_down_leaves_everything_as_it_was(ground: Ground) -> None:
+    before = seen(ground.root)
+    short = functools.partial(ground.carry_out, Write(SPEC, b"short"))
+    for work, bytes_, lacking in (
+        (ground.carry_out, 10, "old-0"),
+        (ground.carry_out, 5000, "new-1"),
+        (short, 200, "plan.json"),
+    ):
+        _, told = run_mortal(with_little_room(work, bytes_), ground.top, None)
+        assert f"cannot write {ground.record / lacking}: File too large" in told
+        assert seen(ground.root) == before
+        assert seen(ground.records) == {}
+
+
+def test_no_room_in_the_middle_is_made_up_for_by_the_next_command(ground: Ground) -> None:
+    ground.carry_out()
+    after = seen(ground.root)
+    laid_out(ground.top)
+    cut_off(ground, SPEC)
+    _, told = run_mortal(with_little_room(ground.recover, 5000), ground.top, None)
+    assert f"cannot write {ground.root / NEW_SPEC}: File too large" in told
+    assert (ground.root / SPEC).read_bytes() == b"# Auth flow\n\nmerged\n" and (ground.root / CHANGE).exists()
+    ground.recover()
+    assert seen(ground.root) == after
+
+
+@pytest.mark.parametrize("is_undo", [False, True], ids=["carry_out", "undo"])
+@pytest.mark.parametrize("folder", ["agentd/specs", "agentd/changes", "agentd", str(CHANGE)])
+def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
+    ground: Ground, folder: str, is_undo: bool
+) -> None:
+    before = seen(ground.root)
+    ground.carry_out()
+    after = seen(ground.root)
+    if not is_undo:
+        laid_out(ground.top)
+    closed = ground.root / (folder.replace(str(CHANGE), str(ARCHIVED)) if is_undo else folder)
+    mode = closed.stat().st_mode
+
+    def work(tell: Tell) -> None:
+        bound_by_rights()
+        with pytest.raises(files.CannotWrite, match="Permission denied") as caught:
+            ground.undo() if is_undo else ground.carry_out()
+        tell(caught.value.hint)
+
+    closed.chmod(0o555)
+    _, told = run_mortal(work, ground.top, None)
+    closed.chmod(mode)
+    assert told == ["check the free space and the rights of that folder, then run the command again"]
+    assert [record.title for record in together.pending(ground.records)] == [BACK if is_undo else TITLE]
+    ground.recover()
+    assert seen(ground.root) == (before if is_undo else after)

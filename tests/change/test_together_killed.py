@@ -1,0 +1,161 @@
+"""Several files changed as one: killed with -9 before and after every operation, and every operation failing once."""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentd import files, together
+from mortal import Strike, Tell, kill, kill_just_after, run_mortal
+from transacted import Ground, Seen, laid_out, seen
+
+MOMENTS = pytest.mark.parametrize("strike", [kill, kill_just_after])
+WORKS = pytest.mark.parametrize("is_undo", [False, True], ids=["carry_out", "undo"])
+_SLIM = {b"plan.json", b"done", b"old-0", b"old-2", b"old-3"}
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Ground:
+    return laid_out(tmp_path / "ground")
+
+
+@pytest.fixture
+def ends(ground: Ground, is_undo: bool) -> tuple[Seen, Seen]:
+    """The project before the work and after it, with nothing cut off."""
+    start(ground, is_undo)
+    before = seen(ground.root)
+    work(ground, is_undo)
+    after = seen(ground.root)
+    assert before != after
+    return before, after
+
+
+def start(ground: Ground, is_undo: bool) -> None:
+    laid_out(ground.top)
+    if is_undo:
+        ground.carry_out()
+
+
+def work(ground: Ground, is_undo: bool) -> None:
+    ground.undo() if is_undo else ground.carry_out()
+
+
+def attempts(attempt: Callable[[int], bool]) -> Iterator[int]:
+    """At the first operation, the second, and so on, until it lives to the end."""
+    for number in range(1, 500):
+        lived = attempt(number)
+        yield number
+        if lived:
+            assert number > 5, "it should have had occasions to die"
+            return
+    raise AssertionError("it never lived to the end")
+
+
+def records_are_tidy(ground: Ground, is_archived: bool) -> bool:
+    found = seen(ground.records)
+    left = {name.removeprefix(b"20260119-add-oauth/") for name in found} - {b"20260119-add-oauth"}
+    return left == (_SLIM if is_archived else set()) and bool(found) == is_archived
+
+
+@MOMENTS
+@WORKS
+def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
+    ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Seen, Seen]
+) -> None:
+    def attempt(number: int) -> bool:
+        start(ground, is_undo)
+        return run_mortal(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
+
+    outcomes = []
+    for number in attempts(attempt):
+        ground.recover()
+        now = seen(ground.root)
+        assert now in ends, number
+        outcomes.append(now == ends[1])
+        assert records_are_tidy(ground, is_archived=outcomes[-1] is not is_undo), number
+        assert not together.pending(ground.records)
+    assert outcomes == sorted(outcomes), "from some operation on it is the new one"
+    assert 10 < sum(outcomes) < len(outcomes) - 10
+
+
+@WORKS
+def test_what_finishes_it_may_be_killed_anywhere_too(
+    ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Seen, Seen]
+) -> None:
+    def leave(number: int, strike: Strike) -> bool:
+        start(ground, is_undo)
+        return run_mortal(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
+
+    kept = tmp_path / "kept"
+    rests: dict[str, Path] = {}  # many deaths leave the same behind
+    for strike in (kill, kill_just_after):
+        for number in attempts(lambda number, strike=strike: leave(number, strike)):  # type: ignore[misc]
+            mark = re.sub(r"\.\d+-[0-9a-f]{8}\.tmp", ".tmp", repr(sorted(seen(ground.top).items())))
+            if mark not in rests:
+                rests[mark] = kept / f"{strike.__name__}-{number}"
+                shutil.copytree(ground.top, rests[mark], symlinks=True)
+    assert len(rests) > 30
+    deaths = [recovered_though_killed(ground, rest, ends, turn) for turn, rest in enumerate(rests.values())]
+    assert sum(deaths) > 100
+
+
+def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen], turn: int) -> int:
+    """How often it died on the way from there to one end, always the same. Neighbours die at other operations."""
+    reached = set()
+    for died, number in enumerate(range(1 + turn % 4, 500, 4)):
+        shutil.rmtree(ground.top)
+        shutil.copytree(rest, ground.top, symlinks=True)
+        strike = (kill, kill_just_after)[(turn + died) % 2]
+        lived, _ = run_mortal(lambda tell: ground.recover(), ground.top, number, strike=strike)
+        ground.recover()
+        reached.add(ends.index(seen(ground.root)))
+        assert not together.pending(ground.records)
+        if lived:
+            assert len(reached) == 1, rest.name
+            return died
+    raise AssertionError("it never lived to the end")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full-disk", "no-right"])
+@WORKS
+def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
+    ground: Ground, number: int, is_undo: bool, ends: tuple[Seen, Seen]
+) -> None:
+    struck = []
+
+    def strike() -> None:
+        struck.append(True)
+        raise OSError(number, os.strerror(number))
+
+    def fails(tell: Tell) -> None:
+        words = ""
+        try:
+            work(ground, is_undo)
+        except (files.CannotWrite, files.CannotRead) as error:
+            words = error.message
+        tell([bool(struck), words])
+
+    told: list[tuple[bool, str]] = []
+
+    def attempt(at: int) -> bool:
+        start(ground, is_undo)
+        told.extend(run_mortal(fails, ground.top, at, strike=strike)[1])
+        return not told[-1][0]
+
+    half_done = 0
+    for at in attempts(attempt):
+        words = told[-1][1]
+        assert not words or words.startswith(("cannot write", "cannot read")), words
+        begun = together.pending(ground.records)
+        half_done += len(begun)
+        if not begun and words and seen(ground.root) == ends[0]:
+            assert records_are_tidy(ground, is_archived=is_undo), (at, words)
+        ground.recover()
+        now = seen(ground.root)
+        assert now in ends, (at, words)
+        assert now == ends[1] or not (begun or not words), (at, words)
+    assert half_done > 10
