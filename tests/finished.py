@@ -72,7 +72,7 @@ def begun(box: Box, change_id: str, specs: dict[str, str], place: Place | None =
         main = project.specs_in(change.tree) / f"{name}.md"
         known[name] = files.digest(main.read_bytes()) if main.is_file() else None
         if main.is_file():
-            _write(change.folder / "base" / f"{name}.md", main.read_text())
+            files.write(change.folder / "base" / f"{name}.md", main.read_bytes())
     change.update(lambda old: replace(old, base=replace(old.base, specs=known)))
     move(change, Event.PLAN_GENERATED)
     return change

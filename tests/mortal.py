@@ -15,7 +15,7 @@ from typing import Any
 
 Tell = Callable[[Any], None]
 Strike = Callable[[], None]
-_OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"}
+OPERATIONS = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir"}
 
 
 def kill() -> None:
@@ -62,7 +62,7 @@ def _live(
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal seen
-        if counting and event in _OPERATIONS and str(arguments[0]).startswith(root):
+        if counting and event in OPERATIONS and str(arguments[0]).startswith(root):
             seen += 1
             if seen == dies_at:
                 strike()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
@@ -83,6 +84,7 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
     """Under the run lock, and alone: two archives never write the specs at the same time."""
     project = change.project
     with change.running(f"agentd archive {change.id}") as held, unfinished.alone(project):
+        Places(project).find(change.id)  # somebody else may have archived it while we waited
         ending = prepare(change, pattern)
         with change.writing(held.token):
             record = unfinished.place(project, PurePath(ending.folder).name)
@@ -105,26 +107,32 @@ def operations(ending: Ending) -> list[Operation]:
     return [*found, Move(folder, PurePath(ending.folder))]
 
 
-def undo(project: Project, change_id: str) -> str:
-    """Byte for byte, while nobody has built on it. Where the change lies again, from its project's root."""
+def undo(project: Project, change_id: str) -> Change:
+    """Byte for byte, while nobody has built on it. The change lies again where it was."""
+    ids.check(change_id)
     with unfinished.alone(project):
-        found = [one for one in unfinished.done(project) if one.facts.get(unfinished.CHANGE) == ids.check(change_id)]
+        done = [one for one in unfinished.done(project) if one.facts.get(unfinished.CHANGE) == change_id]
+        found = [one for one in done if one.root.is_dir()]  # a work tree goes once its branch is merged
         if not found:
             raise _not_here(project, change_id)
-        record = max(found, key=lambda one: one.facts.get("at", ""))
+        record = sorted(found, key=lambda one: one.facts.get("at", ""))[-1]
         unfinished.undo(project, record, f"taking back {record.title}")
     tree = project.tree_path(record.facts.get("tree", "."))
     Places(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
     change.journal().append(events.Noted(code="unarchived", message="the archive was taken back"))
-    return f"agentd/changes/{change_id}"
+    return change
 
 
 def refuse_conflicts(change: Change, specs: tuple[Outcome, ...]) -> None:
     names = [one.name for spec in specs for one in spec.conflicts]
     if names:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        words = f"{shown} was changed by others since {change.id} began, and {change.id} changes it too"
+        is_one = len(names) == 1
+        words = (
+            f"{shown} {'was' if is_one else 'were'} changed by others since {change.id} began, "
+            f"and {change.id} changes {'it' if is_one else 'them'} too"
+        )
         hint = f"agentd rebase {change.id} brings the change onto the specs of today"
         raise MergeConflict(words, hint, tuple(one for spec in specs for one in spec.conflicts))
 
@@ -155,9 +163,7 @@ def _warnings(change: Change, state: State) -> list[str]:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         words = f"{', '.join(names[:3])}{more} changed since the review, so nobody has judged that"
         found.append(f"{words}: agentd impl {change.id} --review")
-    if word := standpoint.behind_upstream(change, state.git):
-        found.append(word)
-    return found
+    return [*found, *filter(None, (standpoint.behind_upstream(change, state.git), standpoint.on_no_branch(change)))]
 
 
 def _free_name(change: Change, date: str) -> str:
@@ -175,6 +181,7 @@ def _not_here(project: Project, change_id: str) -> AnswerIsNo:
     ended = Places(project).ended(change_id)
     if ended is None or ended.summary.phase is not Phase.ARCHIVED:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
-    folder = os.path.relpath(ended.folder or "")
+    folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))
     words = f"{change_id} was archived elsewhere, so only git can take it back"
-    return AnswerIsNo(words, f"git log -- {folder}, then git revert the commit")
+    hint = f"git{standpoint.to(ended.tree or '', project.repo.top)} log -- {folder}, then git revert the commit"
+    return AnswerIsNo(words, hint)

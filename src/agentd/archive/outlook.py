@@ -1,6 +1,9 @@
 """What the main specs would become by a change, and where others have changed the same since it began."""
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,9 +57,11 @@ def main_spec(change: Change, id_: str) -> Path:
 def read(path: Path) -> str | None:
     """None: there is no such file."""
     try:
-        return decode(files.read(path), path.name)
+        data = files.read(path)
     except FileNotFoundError:
         return None
+    with _mendable():
+        return decode(data, os.path.relpath(path))
 
 
 def base_of(change: Change, state: State, id_: str, main: str | None) -> str | None:
@@ -70,24 +75,33 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
         return kept
     if id_ in state.base.specs or main is None:
         return None
-    yours = spec.parse(read(change.folder / "specs" / f"{id_}.md") or "", id_)
-    return main if yours.base_version == (spec.parse(main, id_).version or 1) else None
+    with _mendable():
+        yours = spec.parse(read(change.folder / "specs" / f"{id_}.md") or "", f"specs/{id_}.md")
+        return main if yours.base_version == (spec.parse(main, f"agentd/specs/{id_}.md").version or 1) else None
 
 
 def _outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
     id_, yours = path.stem, read(path) or ""
     before = read(main_spec(change, id_))
     base = base_of(change, state, id_, before)
-    try:
+    with _mendable():
         merged = merge(before, yours, base, id_, pattern)
-    except FormatInvalid as error:
-        raise FormatInvalid(error.message, f"mend it, then: agentd validate {change.id}") from None
-    version = (spec.parse(before, id_).version or 1) + 1 if before is not None else spec.parse(yours, id_).version or 1
+    version = spec.parse(yours if before is None else before, id_).version or 1
     if merged.conflicts or not merged.touches or merged.text is None:
         return Outcome(id_, before, None, version, merged.touches, merged.conflicts)
+    version += before is not None
     after = stamped(merged.text, version, date, change.id, id_)
     _check(after, yours, base, id_, pattern)
     return Outcome(id_, before, after, version, merged.touches, ())
+
+
+@contextmanager
+def _mendable() -> Iterator[None]:
+    """What cannot be read is for a person to mend, in the main specs too, where no validation looks."""
+    try:
+        yield
+    except FormatInvalid as error:
+        raise FormatInvalid(error.message, "mend it, then run the command again") from None
 
 
 def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Pattern[str]) -> None:

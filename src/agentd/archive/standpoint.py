@@ -52,40 +52,53 @@ def behind_upstream(change: Change, place: Place) -> str | None:
     return f"{target} is {count} behind {upstream}, which may have newer specs: git pull, then merge {target}"
 
 
+def on_no_branch(change: Change) -> str | None:
+    """A word where a commit would soon be out of sight."""
+    if _branch(change) or not git.head_commit(change.tree):
+        return None
+    return f"HEAD is detached, so a commit would be on no branch: git{_at(change)} switch --create agentd/{change.id}"
+
+
 def commands(change: Change, place: Place, message: str) -> Commands:
     """To commit, to bring it to the target, and to be rid of branch and work tree once it is there."""
-    repo, here, at = change.project.repo, _branch(change), _at(change)
+    repo, at, target = change.project.repo, _at(change), place.target
     commit = (f"git{at} add --all", f"git{at} commit --message {shlex.quote(message)}")
     branch = place.branch if place.branch in git.branches(repo) else None
-    if branch is None:
+    if branch is None or not target:
         return Commands(commit)
-    quoted, target = shlex.quote(branch), place.target
-    delete = f"git branch --delete {quoted}"
-    tree = next((one.path for one in git.trees(repo) if one.branch == branch), None)
-    linked = tree if tree not in (None, repo.main) else None
-    away = _away(linked, repo) if linked else []
-    if here != branch or not target:
-        return Commands(commit, remove=(*away, delete) if target else ())
+    quoted, trees = shlex.quote(branch), git.trees(repo)
+    own = next((one.path for one in trees if one.branch == branch and one.path != repo.main), None)
+    if _branch(change) != branch:  # it is merged already
+        return Commands(commit, remove=_removal(repo, own, change.tree, quoted))
     remotes = git.run(change.tree, "remote").splitlines()
     remote = "origin" if "origin" in remotes else next(iter(remotes), None)
     requested = (f"git{at} push --set-upstream {shlex.quote(remote)} {quoted}",) if remote else ()
-    holder = next((one.path for one in git.trees(repo) if one.branch == target), None)
-    if linked:
-        where = f" -C {shlex.quote(os.path.relpath(holder or repo.main))}"
-        switch = () if holder else (f"git{where} switch {shlex.quote(target)}",)
-        return Commands(commit, (*switch, f"git{where} merge {quoted}"), requested, (*away, delete))
-    return Commands(commit, (f"git{at} switch {shlex.quote(target)}", f"git{at} merge {quoted}"), requested, (delete,))
+    holder = next((one.path for one in trees if one.branch == target), None)
+    tree = holder or (repo.main if own else change.tree)
+    there = to(tree, repo.top)
+    switch = () if holder else (f"git{there} switch {shlex.quote(target)}",)
+    off = (f"git{at} switch --detach",) if holder and not own else ()  # git keeps a branch that is checked out
+    return Commands(
+        commit, (*switch, f"git{there} merge {quoted}"), requested, (*off, *_removal(repo, own, tree, quoted))
+    )
 
 
-def _away(tree: str, repo: git.Repo) -> list[str]:
-    """A work tree is not removed by somebody who stands in it."""
-    if repo.top == tree:
-        return [f"cd {shlex.quote(os.path.relpath(repo.main))}", f"git worktree remove {shlex.quote(tree)}"]
-    return [f"git worktree remove {shlex.quote(os.path.relpath(tree))}"]
+def _removal(repo: git.Repo, own: str | None, tree: str, branch: str) -> tuple[str, ...]:
+    """Its work tree is not removed by somebody who stands in it; its branch where git sees that it is merged."""
+    if own == repo.top:
+        away = f"cd {shlex.quote(repo.main)}", f"git worktree remove {shlex.quote(own)}"
+        return *away, f"git{to(tree, repo.main, repo.main)} branch --delete {branch}"
+    delete = f"git{to(tree, repo.top)} branch --delete {branch}"
+    return (f"git worktree remove {shlex.quote(os.path.relpath(own))}", delete) if own else (delete,)
 
 
 def _at(change: Change) -> str:
-    return "" if change.tree == change.project.repo.top else f" -C {shlex.quote(os.path.relpath(change.tree))}"
+    return to(change.tree, change.project.repo.top)
+
+
+def to(tree: str, standing: str, start: str = os.curdir) -> str:
+    """What leads git to another tree than the one that somebody stands in."""
+    return "" if tree == standing else f" -C {shlex.quote(os.path.relpath(tree, start))}"
 
 
 def _branch(change: Change) -> str | None:

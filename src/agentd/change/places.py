@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentd import git
-from agentd.change import ids, unfinished
+from agentd.change import ids
 from agentd.change.index import Index, Summary
 from agentd.errors import ChangeNotFound, NotCheckedOut
 from agentd.project import Project
@@ -33,7 +33,10 @@ class Places:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        unfinished.finish(project)
+        if _folders(project.in_room("archiving")):
+            from agentd.change import unfinished  # late: there is rarely anything to finish
+
+            unfinished.finish(project)
         self.index = Index(project.in_room("index.json"))
         self._trees = {tree.path: tree for tree in git.trees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}

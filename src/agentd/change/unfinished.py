@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd import files, together
+from agentd import files, git, together
 from agentd.change import locks
 from agentd.project import Project
 
@@ -55,8 +55,16 @@ def undo(project: Project, record: together.Record, title: str) -> None:
 def _finish(project: Project) -> None:
     folder = Path(project.in_room(UNDER_WAY))
     for record in together.pending(folder):
-        together.finish(record)
+        if _is_lost(project, record):
+            together.drop(record.folder)
+        else:
+            together.finish(record)
     _tidy(project)
+
+
+def _is_lost(project: Project, record: together.Record) -> bool:
+    """Its work tree was removed, and with it all that was half done."""
+    return not any(record.root.is_relative_to(tree.path) for tree in git.trees(project.repo))
 
 
 def _tidy(project: Project) -> None:

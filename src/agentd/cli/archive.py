@@ -1,6 +1,7 @@
 """`agentd archive`: merge the specs of a complete change into those of the project, and put its folder away."""
 
 import difflib
+import os
 import re
 from typing import Any
 
@@ -50,9 +51,10 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
 
 
 def _undo(change_id: str, as_json: bool) -> int:
-    folder = ending.undo(find_project(), change_id)
-    data = {"change_id": change_id, "phase": "complete", "folder": folder, "next": f"agentd archive {change_id}"}
-    words = f"The archive of {change_id} is taken back. The change is complete again, in {folder}."
+    change = ending.undo(find_project(), change_id)
+    folder = f"agentd/changes/{change_id}"
+    data = _keys(change_id, "complete") | {"folder": folder, "next": f"agentd archive {change_id}"}
+    words = f"The archive of {change_id} is taken back. The change is complete again, in {_path(change, folder)}."
     return output.show("archive", as_json, data, lambda: words)
 
 
@@ -60,8 +62,24 @@ def _refused(change: Change, error: MergeConflict, as_json: bool) -> int:
     if not as_json:
         output.stream([conflicts.text(error.conflicts)])
         raise error
-    data = {"change_id": change.id, "phase": str(change.read().phase), "conflicts": conflicts.rows(error.conflicts)}
-    return output.show("archive", as_json, data, str, error.exit_code, error)
+    data = _keys(change.id, "complete") | {"conflicts": conflicts.rows(error.conflicts)}
+    return output.show("archive", as_json, data | {"next": f"agentd rebase {change.id}"}, str, error.exit_code, error)
+
+
+def _keys(change_id: str, phase: str) -> dict[str, Any]:
+    """What a program finds in every result, in this order."""
+    return {
+        "change_id": change_id,
+        "phase": phase,
+        "folder": None,
+        "specs": [],
+        "changelog": f"agentd/specs/{changelog.NAME}",
+        "conflicts": [],
+        "warnings": [],
+        "commands": {name: [] for name in Commands.__dataclass_fields__},
+        "diff": None,
+        "next": None,
+    }
 
 
 def _data(done: Ending, dry: bool) -> dict[str, Any]:
@@ -76,13 +94,9 @@ def _data(done: Ending, dry: bool) -> dict[str, Any]:
         }
         for one in done.specs
     ]
-    return {
-        "change_id": done.change.id,
-        "phase": str(done.state.phase) if dry else "archived",
+    return _keys(done.change.id, str(done.state.phase) if dry else "archived") | {
         "folder": done.folder,
         "specs": specs,
-        "changelog": f"agentd/specs/{changelog.NAME}",
-        "conflicts": [],
         "warnings": list(done.warnings),
         "commands": {name: list(getattr(done.commands, name)) for name in Commands.__dataclass_fields__},
         "diff": _diff(done) if dry else None,
@@ -91,7 +105,7 @@ def _data(done: Ending, dry: bool) -> dict[str, Any]:
 
 
 def _told(done: Ending) -> str:
-    lines = [f"{output.paint(done.change.id, bold=True)} is archived in {done.folder}", ""]
+    lines = [f"{output.paint(done.change.id, bold=True)} is archived in {_path(done.change, done.folder)}", ""]
     rows = [(f"  {one.id}", changelog.said_of(one)) for one in done.specs]
     lines += table.align(rows) if rows else ["  no spec changed"]
     lines += ["", "Nothing is committed yet:"]
@@ -101,8 +115,14 @@ def _told(done: Ending) -> str:
     if done.commands.pull_request:
         lines += ["or open a pull request:", *(f"  {line}" for line in done.commands.pull_request)]
     if done.commands.remove:
-        lines += ["Once it is merged:", *(f"  {line}" for line in done.commands.remove)]
+        words = "Once it is merged:" if done.commands.merge else "Its branch is merged, so it can go:"
+        lines += [words, *(f"  {line}" for line in done.commands.remove)]
     return "\n".join([*lines, "", f"To take it back: agentd archive {done.change.id} --undo"])
+
+
+def _path(change: Change, inside: str) -> str:
+    """As seen from here: the change may live in another work tree."""
+    return os.path.relpath(os.path.join(change.tree, change.project.prefix, inside))
 
 
 def _diff(done: Ending) -> str:

@@ -29,5 +29,5 @@ def _lines(one: Conflict) -> list[str]:
     lines = [f"{output.paint(one.name, bold=True)}: {one.why}"]
     for name, words in (("base", one.base), ("theirs", one.theirs), ("yours", one.yours)):
         lines.append(output.paint(f"  {name}", dim=True) + ("" if words else " (not there)"))
-        lines += [f"    {table.clean(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words]
+        lines += [f"    {table.harmless(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words]
     return lines

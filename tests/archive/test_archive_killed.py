@@ -1,0 +1,342 @@
+"""`agentd archive` and its undoing, cut off anywhere: the next command leaves the old tree or the new one, whole."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd.archive import ending
+from agentd.change import entry, locks
+from agentd.change.folder import read_state
+from agentd.cli import app
+from agentd.documents.delta import REQUIREMENT
+from agentd.project import find_project
+from agentd.terms import Phase
+from archived import ID, SHORTER, TAGS, at_once, laid_out
+from felling import axed
+from finished import complete, delta, in_work_tree, requirement, snapshot
+from mortal import OPERATIONS, Strike, Tell, kill, kill_just_after, run_mortal
+from support import Box
+from transacted import Seen, seen
+
+MOMENTS = pytest.mark.parametrize("strike", [kill, kill_just_after])
+WORKS = pytest.mark.parametrize("is_undo", [False, True], ids=["archive", "undo"])
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TEMPORARY = re.compile(rb"\.\d+-[0-9a-f]{8}\.tmp")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A project with a complete change, or an archived one, that can be laid out again and again."""
+
+    box: Box
+    kept: Path
+
+    @property
+    def room(self) -> Path:
+        return self.box.root / ".git/agentd"
+
+    def keep(self) -> None:
+        for name in ("agentd", ".git/agentd"):
+            shutil.copytree(self.box.root / name, self.kept / name, symlinks=True)
+
+    def restore(self) -> None:
+        for name in ("agentd", ".git/agentd"):
+            shutil.rmtree(self.box.root / name)
+            shutil.copytree(self.kept / name, self.box.root / name, symlinks=True)
+
+    def tree(self) -> dict[str, tuple[int, bytes]]:
+        """All files, whatever the time was."""
+        return {name: (mode, _TIME.sub(b"T", data)) for name, (mode, data) in snapshot(self.box.root).items()}
+
+    def rest(self) -> Seen:
+        """What is left in tree and local room, but for whose it was."""
+        found = {b"tree/" + name: one for name, one in seen(self.box.root / "agentd").items()}
+        found |= {b"room/" + name: one for name, one in seen(self.room).items() if not name.startswith(b"locks/")}
+        return {_TEMPORARY.sub(b".tmp", name): (mode, _TIME.sub(b"T", data)) for name, (mode, data) in found.items()}
+
+
+@pytest.fixture
+def notes(project: Box) -> Box:
+    laid_out(project)
+    return project
+
+
+@pytest.fixture
+def ground(notes: Box, tmp_path: Path, is_undo: bool) -> Ground:
+    change = complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
+    (change.folder / "GEMINI.md").write_text("context")
+    notes.commit("the change")
+    if is_undo:
+        work(False)
+    ground = Ground(notes, tmp_path / "kept")
+    ground.keep()
+    return ground
+
+
+def work(is_undo: bool) -> None:
+    """What the command does, from looking for the change on."""
+    project = find_project()
+    if is_undo:
+        ending.undo(project, ID)
+    else:
+        ending.archive(entry.open_change(project, ID), REQUIREMENT)
+
+
+def writes(ground: Ground, is_undo: bool) -> list[int]:
+    """Which of the operations, as run_mortal counts them, leave something else on disk."""
+
+    def watched(tell: Tell) -> None:
+        root, count = str(ground.box.root), 0
+
+        def watch(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal count
+            if event not in OPERATIONS or not str(arguments[0]).startswith(root):
+                return
+            count += 1
+            is_idle = os.path.isdir(arguments[0]) if event == "os.mkdir" else "/locks/" in str(arguments[0])
+            if not is_idle and (event != "open" or arguments[2] & _WRITING):
+                tell(count)
+
+        sys.addaudithook(watch)
+        work(is_undo)
+
+    _, numbers = run_mortal(watched, ground.box.root, None)
+    ground.restore()
+    return numbers
+
+
+def agentd(*arguments: str) -> int:
+    """The command, in a process of its own that has everything loaded."""
+
+    def run(tell: Tell) -> None:
+        for handle in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
+        tell(app.run(list(arguments)))
+
+    _, (code,) = run_mortal(run, Path("/nowhere"), None)
+    return int(code)
+
+
+def is_tidy(ground: Ground, is_archived: bool) -> bool:
+    """STATE.yaml can be read, nothing is under way, nobody holds a lock."""
+    (folder,) = (ground.box.root / "agentd").glob(f"archive/*-{ID}" if is_archived else f"changes/{ID}")
+    assert read_state(folder).phase is (Phase.ARCHIVED if is_archived else Phase.COMPLETE)
+    assert len(list((ground.room / "archived").glob("*"))) == is_archived, "what can be undone, and nothing else"
+    under_way = ground.room / "archiving"
+    return not (under_way.is_dir() and os.listdir(under_way)) and not locks.active_run(ground.room / f"locks/{ID}.run")
+
+
+# ---- killed
+
+
+@MOMENTS
+@WORKS
+def test_killed_at_any_write_the_next_command_leaves_the_old_tree_or_the_new_one(
+    ground: Ground, strike: Strike, is_undo: bool
+) -> None:
+    old = ground.tree()
+    numbers = writes(ground, is_undo)
+    work(is_undo)
+    ends = [old, ground.tree()]
+    assert len(numbers) > 25 and ends[0] != ends[1] and is_tidy(ground, is_archived=not is_undo)
+    again = ("archive", ID, "--undo") if is_undo else ("archive", ID)
+    next_ones = [("list",), ("status",), ("status", ID), again]
+    reached: list[bool] = []
+    before: Seen = {}
+    for turn, number in enumerate(numbers):
+        ground.restore()
+        lived, _ = run_mortal(lambda tell: work(is_undo), ground.box.root, number, strike=strike)
+        assert not lived or number in numbers[-4:], "only the index has sometimes more to write, and sometimes less"
+        rest = ground.rest()
+        if rest == before:
+            continue
+        before = rest
+        command = next_ones[turn % len(next_ones)]
+        code = agentd(*command)
+        now = ground.tree()
+        assert now in ends, (number, command)
+        is_new = now == ends[1]
+        assert is_tidy(ground, is_archived=is_new is not is_undo), (number, command)
+        if command != again:
+            reached.append(is_new)
+        else:
+            assert is_new and code in (0, 1), (number, code)
+        if turn % 3 == 0:
+            assert goes_on(ground, is_undo, is_new, ends), number
+    assert reached == sorted(reached), "from some write on it is the new one"
+    assert 3 < sum(reached) < len(reached) - 3
+
+
+def goes_on(ground: Ground, is_undo: bool, is_new: bool, ends: list[dict[str, tuple[int, bytes]]]) -> bool:
+    """What was not done is done, and what was is taken back."""
+    is_back = is_undo is not is_new
+    assert agentd("archive", ID, *(["--undo"] if is_back else [])) == 0
+    return ground.tree() == ends[not is_new]
+
+
+@pytest.mark.parametrize(("command", "moment"), [("list", "before"), ("status", "after"), ("archive", "before")])
+@WORKS
+def test_the_real_command_killed_and_the_real_next_one(
+    ground: Ground, is_undo: bool, command: str, moment: str
+) -> None:
+    box, old = ground.box, ground.tree()
+    work(is_undo)
+    ends = [old, ground.tree()]
+    first = ("archive", ID, "--undo") if is_undo else ("archive", ID)
+    reached = set()
+    for number in (2, 10):  # a text is laid down; the list stands, and the first file is being written
+        ground.restore()
+        killed = box.run(*axed(moment, number, str(box.root)), *first)
+        assert killed.code == -signal.SIGKILL, killed
+        ran = box.agentd(*(first if command == "archive" else (command,)))
+        assert ran.code in (0, 1) and ground.tree() in ends, ran.err
+        reached.add(ground.tree() == ends[1])
+        assert is_tidy(ground, is_archived=(ground.tree() == ends[1]) is not is_undo)
+    assert reached == ({True} if command == "archive" else {False, True})
+
+
+def test_a_work_tree_removed_with_half_an_archive_in_it_stops_nobody(notes: Box) -> None:
+    change = complete(notes, ID, {"notes": SHORTER}, in_work_tree(notes, ID))
+    lived, _ = run_mortal(lambda tell: work(False), Path(change.tree, "agentd/archive"), 1)  # before the folder moves
+    under_way = notes.root / ".git/agentd/archiving"
+    assert not lived and len(list(under_way.glob("*/plan.json"))) == 1
+    notes.git("worktree", "remove", "--force", change.tree)
+    assert notes.agentd("list").code == 0 and not os.listdir(under_way)
+
+
+# ---- interrupted, and without room
+
+
+@pytest.mark.parametrize("is_undo", [False, True], ids=["archive", "undo"])
+def test_ctrl_c_leaves_nothing_half_done_behind_the_next_command(ground: Ground, is_undo: bool) -> None:
+    old = ground.tree()
+    numbers = writes(ground, is_undo)
+    work(is_undo)
+    ends = [old, ground.tree()]
+    arguments = ["archive", ID, *(["--undo"] if is_undo else [])]
+
+    def interrupted(tell: Tell) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        tell(app.run(arguments))
+
+    for number in numbers[5::6]:
+        ground.restore()
+        _, told = run_mortal(interrupted, ground.box.root, number, strike=lambda: os.kill(os.getpid(), signal.SIGINT))
+        assert told in ([130], [0]), (number, told)
+        assert agentd("list") == 0 and ground.tree() in ends, number
+        assert is_tidy(ground, is_archived=(ground.tree() == ends[1]) is not is_undo)
+
+
+@WORKS
+def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(ground: Ground, is_undo: bool) -> None:
+    old = ground.tree()
+    numbers = writes(ground, is_undo)
+    work(is_undo)
+    ends = [old, ground.tree()]
+    arguments = ["archive", ID, *(["--undo"] if is_undo else []), "--json"]
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    def cramped(tell: Tell) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        tell(app.run(arguments))
+
+    codes = []
+    for number in numbers[:-4:4]:
+        ground.restore()
+        _, (code,) = run_mortal(cramped, ground.box.root, number, strike=fill)
+        codes.append(code)
+        is_begun = bool(list((ground.room / "archiving").glob("*/**/plan.json"))) and ground.tree() != old
+        assert agentd("list") == 0 and ground.tree() in ends, number
+        assert (ground.tree() == ends[1]) or not is_begun, "what was begun is completed"
+        assert is_tidy(ground, is_archived=(ground.tree() == ends[1]) is not is_undo)
+    assert set(codes) == {3}, codes
+
+
+# ---- two at once
+
+
+def test_two_archives_at_the_same_moment_are_both_merged(notes: Box) -> None:
+    longer = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+    for _ in range(4):
+        complete(notes, "one", {"notes": SHORTER})
+        complete(notes, "two", {"notes": longer})
+        with at_once(notes, ("archive", "one"), ("archive", "two")) as both:
+            ends = [(one.communicate()[1], one.returncode) for one in both]
+        assert [code for _, code in ends] == [0, 0], ends
+        text = (notes.root / "agentd/specs/notes.md").read_text()
+        assert "at most 40" in text and "for ever" in text and "version: 3" in text
+        assert (notes.root / "agentd/specs/CHANGELOG.md").read_text().count("\n## ") == 2
+        shutil.rmtree(notes.root / "agentd")
+        notes.git("checkout", "--", "agentd")
+
+
+def test_of_two_archives_that_change_the_same_one_is_refused(notes: Box) -> None:
+    other = delta("notes", requirement("R2", "Notes have a title", "A title is at most 20 characters."))
+    for _ in range(3):
+        complete(notes, "one", {"notes": SHORTER})
+        complete(notes, "two", {"notes": other})
+        with at_once(notes, ("archive", "one"), ("archive", "two")) as both:
+            codes = [one.wait() for one in both]
+        assert sorted(codes) == [0, 1]
+        text = (notes.root / "agentd/specs/notes.md").read_text()
+        assert ("at most 40" in text, "at most 20" in text) == (codes[0] == 0, codes[1] == 0)
+        assert "version: 2" in text and (notes.root / f"agentd/changes/{['one', 'two'][codes[0] == 0]}").is_dir()
+        shutil.rmtree(notes.root / "agentd")
+        notes.git("checkout", "--", "agentd")
+
+
+def test_of_two_archives_of_one_change_one_does_it(notes: Box) -> None:
+    complete(notes, ID, {"notes": SHORTER})
+    with at_once(notes, ("archive", ID), ("archive", ID)) as both:
+        ends = [(one.communicate()[1], one.returncode) for one in both]
+    assert sorted(code for _, code in ends) in ([0, 1], [0, 5]), ends
+    (loser,) = (words for words, code in ends if code)
+    assert f"{ID} is archived" in loser or f"{ID} is being worked on" in loser
+    assert len(list((notes.root / "agentd/archive").iterdir())) == 1
+
+
+def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Box) -> None:
+    complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
+    lock = str(notes.root / ".git/agentd/locks/@specs.write")
+    argv = [*notes.program, "list", "--all", "--json"]
+    listings: list[subprocess.Popen[str]] = []
+
+    def look() -> None:
+        """In the midst of it: somebody lists, and is seen to wait."""
+        listing = subprocess.Popen(argv, cwd=notes.root, env=notes.env, stdout=subprocess.PIPE, text=True)
+        listings.append(listing)
+        while listing.poll() is None and lock not in opened(listing.pid):
+            pass
+
+    def slow(tell: Tell) -> None:
+        tell([one.poll() for one in listings])
+        work(False)
+        tell([one.poll() for one in listings])
+        tell(listings[0].communicate()[0])
+
+    lived, told = run_mortal(slow, notes.root / "agentd/specs", 5, strike=look)
+    assert lived and told[:2] == [[], [None]], "it waited"
+    assert [(one["change_id"], one["phase"]) for one in json.loads(told[2])["changes"]] == [(ID, "archived")]
+
+
+def opened(pid: int) -> list[str]:
+    """The files that a process has open."""
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(link))
+    return found
