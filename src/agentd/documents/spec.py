@@ -206,7 +206,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
 def _spans(units: list[_Unit]) -> list[Span]:
     """A unit ends with its section, or before: a scenario at the next unit, a requirement at the next one."""
     spans: list[Span] = []
-    next_unit = next_requirement = units[-1].section.span.end + 1 if units else 0
+    next_unit = next_requirement = max((unit.section.span.end for unit in units), default=0) + 1
     for unit in reversed(units):
         start, end = unit.section.span.start, unit.section.span.end
         limit = next_unit if unit.kind == "scenario" else next_requirement

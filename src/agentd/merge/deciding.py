@@ -3,10 +3,11 @@
 All three texts are first put into the same words: what the change renames has its new id, and a scenario that
 names several requirements no longer names those that either side removed. So such a scenario stays while one of
 its requirements stays, and with it what the other side did to its text; only when all of them are removed by the
-change does it go with them.
+change does it go with them. Another id that others gave cannot be seen in the main spec: there one requirement is
+gone and one is new.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -66,10 +67,6 @@ class Plan:
     drops: Mapping[int, tuple[Key, ...]]
     gone_there: frozenset[str]
 
-    @property
-    def is_open(self) -> bool:
-        return any(one.is_open for one in self.requirements) or any(one.take is Take.NEITHER for one in self.scenarios)
-
 
 def decide(main: Sheet, intent: Intent, base: Sheet) -> Plan:
     _refuse_taken(intent, base)
@@ -80,14 +77,10 @@ def decide(main: Sheet, intent: Intent, base: Sheet) -> Plan:
     now = {names_there.get(id_, id_): one for id_, one in main.requirements.items()}
     gone_there = frozenset(before.keys() - now.keys())
     gone = gone_there | intent.removed.keys()
-    requirements = tuple(_requirements(main, intent, before, now))
-    aligned = (
-        _aligned(base, names, gone),
-        _aligned(main, names_there, gone),
-        _aligned(intent.sheet, names, gone),
-    )
-    drops = _drops(intent, aligned)
-    scenarios = tuple(_scenarios(intent, aligned, drops, gone_there))
+    requirements = tuple(_requirements(main, intent, (before, now, intent.sheet.requirements)))
+    sides = (_aligned(base, names, gone), _aligned(main, names_there, gone), _aligned(intent.sheet, names, gone))
+    drops = _drops(intent, sides, frozenset(before), gone_there)
+    scenarios = tuple(_scenarios(intent, sides, drops, gone_there))
     return Plan(main, base, intent, requirements, scenarios, drops, gone_there)
 
 
@@ -108,26 +101,26 @@ def _refuse_taken(intent: Intent, base: Sheet) -> None:
 
 
 def _requirements(
-    main: Sheet, intent: Intent, before: Mapping[str, Requirement], now: Mapping[str, Requirement]
+    main: Sheet, intent: Intent, sides: tuple[Mapping[str, Requirement], ...]
 ) -> Iterator[RequirementFate]:
     renames = {one.new.id: one for one in intent.renamed.values()}
-    entries = intent.sheet.requirements
-    for id_ in dict.fromkeys((*before, *now, *entries)):
-        base, theirs, entry, rename = before.get(id_), now.get(id_), entries.get(id_), renames.get(id_)
+    for id_ in dict.fromkeys(id_ for side in sides for id_ in side):
+        base, theirs, entry = (side.get(id_) for side in sides)
+        rename = renames.get(id_)
         if id_ in intent.removed:
             yield _removed(id_, base, theirs)
-        elif rename and _is_taken(rename, main):
+        elif rename and is_taken(rename, main):
             title = _title(intent, base, entry, rename)
             yield RequirementFate(id_, base, theirs, entry, rename, title, False, Take.NEITHER, Take.THEIRS)
-        elif id_ in intent.renamed and base is None and theirs:
+        elif (unknown := intent.renamed.get(id_)) and base is None and theirs and not is_taken(unknown, main):
             # The change renames what it cannot have known.
-            rename = intent.renamed[id_]
-            yield RequirementFate(id_, None, theirs, None, rename, rename.new.title, False, Take.NEITHER, Take.THEIRS)
+            yield RequirementFate(id_, None, theirs, None, unknown, unknown.new.title, False, Take.NEITHER, Take.THEIRS)
         else:
             yield _written(id_, base, theirs, entry, rename, _title(intent, base, entry, rename))
 
 
-def _is_taken(rename: Renamed, main: Sheet) -> bool:
+def is_taken(rename: Renamed, main: Sheet) -> bool:
+    """Whether others have the new id for something else."""
     old, new = rename.old.id, rename.new.id
     return old != new and old in main.requirements and new in main.requirements
 
@@ -150,14 +143,15 @@ def _written(
 ) -> RequirementFate:
     """An entry that says nothing below its heading leaves the text as it is."""
     words = entry.words if entry and (entry.words or base is None) else base.words if base else ""
+    name = (id_, title)
     if base and theirs:
-        heading = three_way(base.name, theirs.name, (id_, title))
+        heading = three_way(base.name, theirs.name, name)
         text = three_way(base.words, theirs.words, words)
     else:
         heading = text = three_way(
             (base.name, base.words) if base else None,
             (theirs.name, theirs.words) if theirs else None,
-            ((id_, title), words) if base or entry else None,
+            (name, words) if base or entry else None,
         )
     return RequirementFate(id_, base, theirs, entry, rename, title, False, heading, text)
 
@@ -192,8 +186,13 @@ def _aligned(sheet: Sheet, names: Mapping[str, str], gone: Collection[str]) -> M
     return found
 
 
-def _drops(intent: Intent, sides: _Sides) -> dict[int, tuple[Key, ...]]:
-    """Which scenario each entry under Removed means: in the base; only if it is not there, in the main spec."""
+def _drops(
+    intent: Intent, sides: _Sides, before: Collection[str], gone_there: frozenset[str]
+) -> dict[int, tuple[Key, ...]]:
+    """Which scenario each entry under Removed means: in the base; only if it is not there, in the main spec.
+
+    One that went from the main spec with its requirement, and stands under a new one there, is not gone.
+    """
     base, main, _ = (_by_title(side) if intent.drops else {} for side in sides)
     names, entries = intent.names, sides[2]
     found: dict[int, tuple[Key, ...]] = {}
@@ -201,10 +200,15 @@ def _drops(intent: Intent, sides: _Sides) -> dict[int, tuple[Key, ...]]:
         title, line = drop.entry.title, drop.entry.span.start
         wanted = None if drop.requirement is None else names.get(drop.requirement, drop.requirement)
         meant, there = (
-            [key for key in side.get(title, ()) if wanted is None or key[0] == wanted] for side in (base, main)
+            [one.key for one in side.get(title, ()) if wanted is None or wanted in _owners(one, names)]
+            for side in (base, main)
         )
+        if len(meant) == 1 and meant[0] not in sides[1]:
+            elsewhere = _elsewhere(sides[0][meant[0]], main.get(title, ()), before)
+            lost = _named(sides[0][meant[0]], names) & gone_there - intent.removed.keys()
+            meant = [key for key in elsewhere if lost and key not in entries][:1] or meant
         unwritten = tuple(key for key in meant or there if key not in entries)
-        if meant and not unwritten:
+        if (meant and not unwritten) or (wanted is not None and (wanted, title) in entries):
             raise BadDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
         if len(unwritten) > 1:
             owners = " and ".join(key[0] or "the whole spec" for key in unwritten)
@@ -214,10 +218,25 @@ def _drops(intent: Intent, sides: _Sides) -> dict[int, tuple[Key, ...]]:
     return found
 
 
-def _by_title(side: Mapping[Key, Scenario]) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = {}
-    for key in side:
-        found.setdefault(key[1], []).append(key)
+def _elsewhere(one: Scenario, there: Iterable[Scenario], before: Collection[str]) -> list[Key]:
+    """Scenarios of the main spec that say the same, for a requirement that the base does not know."""
+    return [
+        other.key
+        for other in there
+        if other.words == one.words and any(":" not in ref and ref not in before for ref in other.refs)
+    ]
+
+
+def _owners(one: Scenario, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The requirement that it goes by: in its text, and in the merge."""
+    written = one.written[0] if one.written else ""
+    return names.get(written, written), one.requirement
+
+
+def _by_title(side: Mapping[Key, Scenario]) -> dict[str, list[Scenario]]:
+    found: dict[str, list[Scenario]] = {}
+    for one in side.values():
+        found.setdefault(one.title, []).append(one)
     return found
 
 
@@ -234,8 +253,14 @@ def _scenarios(
         yours = None if is_removed else entry or base
         take = three_way(*(one.value if one else None for one in (base, theirs, yours)))
         is_unknown = is_removed and theirs and not base
-        is_orphan = take is Take.YOURS and entry and not base and _goes(entry, gone_there)
-        yield ScenarioFate(key, base, theirs, entry, is_removed, Take.NEITHER if is_unknown or is_orphan else take)
+        named = _named(entry, intent.names) - _named(base, intent.names) if entry else frozenset()
+        if is_unknown or not named.isdisjoint(gone_there):
+            take = Take.NEITHER
+        yield ScenarioFate(key, base, theirs, entry, is_removed, take)
+
+
+def _named(one: Scenario | None, names: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(names.get(ref, ref) for ref in one.written) if one else frozenset()
 
 
 def _goes(one: Scenario, removed: Collection[str]) -> bool:

@@ -14,7 +14,9 @@ class Drop:
     """A scenario to be removed: by its title, and by its requirement where the entry names that too."""
 
     entry: Removed
-    requirement: str | None
+    requirement: str | None = None
+    field: int | None = None
+    """The line that names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def read(sheet: Sheet) -> Intent:
         if one.id:
             removed[one.id] = one
         else:
-            drops.append(Drop(one, _requirement_of(sheet, one)))
+            drops.append(_drop(sheet, one))
     renamed = _renamed(sheet, removed)
     return Intent(sheet, removed, renamed, {old: one.new.id for old, one in renamed.items()}, tuple(drops))
 
@@ -54,12 +56,12 @@ def refuse_lost(sheet: Sheet) -> None:
         raise _bad(sheet, heading.line, f"'{heading.title[:60]}' is no requirement, and would be lost")
 
 
-def _requirement_of(sheet: Sheet, entry: Removed) -> str | None:
+def _drop(sheet: Sheet, entry: Removed) -> Drop:
     """R2 in a line `- **Requirement**: R2` below the entry; empty for `none`, a scenario of the whole spec."""
     below = Span(entry.span.start + 1, entry.span.end)
     for found in fields(sheet.document, below, {"requirement"}):
-        return "" if is_nothing(found.value) else found.value.strip("`*_ ")
-    return None
+        return Drop(entry, "" if is_nothing(found.value) else found.value.strip("`*_ "), found.span.start)
+    return Drop(entry)
 
 
 def _renamed(sheet: Sheet, removed: Mapping[str, Removed]) -> dict[str, Renamed]:

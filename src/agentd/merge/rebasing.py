@@ -28,9 +28,10 @@ def write(plan: Plan) -> str:
             _mark_requirement(plan, draft, fate)
         elif fate.entry:
             _renew_requirement(plan, draft, fate.entry, fate)
+    marked_ids = {fate.id for fate in plan.requirements if fate.is_open}
     for one in plan.scenarios:
         if one.entry:
-            _renew_scenario(plan, draft, one.entry, one)
+            _renew_scenario(plan, draft, one.entry, one, one.entry.requirement not in marked_ids)
     _mark_removed(plan, draft)
     _renew_drops(plan, draft)
     return draft.text()
@@ -46,8 +47,8 @@ def _renew_requirement(plan: Plan, draft: Draft, entry: Requirement, fate: Requi
             draft.cut(span)
     if there is None:
         return
-    if fate.heading is Take.THEIRS and entry.title != there.title:
-        heading = fitting.at_level(fitting.heading(plan.main, there, entry.id, there.title), entry.level)
+    if fate.heading is Take.THEIRS and entry.name != there.name:
+        heading = fitting.at_level(plan.main.document.content(there.line), entry.level)
         draft.replace(Span(entry.line, entry.line), [heading])
     if fate.text is Take.THEIRS and entry.words not in ("", there.words):
         draft.replace(Span(entry.line + 1, entry.own[0].end), fitting.body(plan.main, there, entry.level))
@@ -61,7 +62,7 @@ def _mark_requirement(plan: Plan, draft: Draft, fate: RequirementFate) -> None:
         draft.cut(rename.span)
     elif rename and fate.heading is Take.NEITHER:
         heads = (_head(plan.base, fate.base), _head(plan.main, fate.theirs))
-        _mark_lines(plan.intent.sheet, draft, rename.span, heads)
+        _mark_lines(draft, rename.span, _lines(plan.intent.sheet, rename.span), heads)
     if entry:
         draft.replace(entry.own[0], _three(plan, fate, entry.level))
         for span in entry.own[1:]:
@@ -97,15 +98,18 @@ def _head(sheet: Sheet, one: Requirement | None) -> list[str]:
 # ---- scenarios
 
 
-def _renew_scenario(plan: Plan, draft: Draft, entry: Scenario, fate: ScenarioFate) -> None:
+def _renew_scenario(plan: Plan, draft: Draft, entry: Scenario, fate: ScenarioFate, has_place: bool) -> None:
+    """`has_place` says whether the heading of its requirement stays above it, however marks are solved."""
     there, names = fate.theirs, plan.intent.names
     if fate.take is Take.NEITHER:
         draft.replace(entry.span, _three_scenarios(plan, entry, fate))
     elif fate.take is Take.THEIRS and there is None:
         draft.cut(entry.span)
     elif fate.take is Take.THEIRS and there and there.value != entry.value:
-        lines = fitting.scenario(plan.main, there, entry.level, names, entry.field is None)
-        draft.replace(entry.span, lines)
+        is_named_by_place = has_place and entry.field is None
+        draft.replace(entry.span, fitting.scenario(plan.main, there, entry.level, names, is_named_by_place))
+    elif entry.field is None and not has_place:
+        draft.replace(entry.span, _scenario(plan, plan.intent.sheet, entry, entry.level))
     elif entry.field is not None:
         left = tuple(ref for ref in entry.written if names.get(ref, ref) not in plan.gone_there)
         content = plan.intent.sheet.document.content(entry.field)
@@ -140,7 +144,8 @@ def _mark_removed(plan: Plan, draft: Draft) -> None:
             for lines, more in zip(found, _scenario_texts(plan, scenario), strict=True):
                 lines += more
     for id_, found in texts.items():
-        _mark_lines(plan.intent.sheet, draft, plan.intent.removed[id_].span, found)
+        span = plan.intent.removed[id_].span
+        _mark_lines(draft, span, _lines(plan.intent.sheet, span), found)
 
 
 def _renew_drops(plan: Plan, draft: Draft) -> None:
@@ -152,32 +157,30 @@ def _renew_drops(plan: Plan, draft: Draft) -> None:
     for drop in plan.intent.drops:
         span = drop.entry.span
         keys = plan.drops[span.start]
-        if drop.requirement is None and there.get(drop.entry.title, []) not in ([], list(keys)):
-            _pin(plan.intent.sheet, draft, span, keys)
+        lines = _lines(plan.intent.sheet, span)
+        if drop.field is not None and drop.requirement is not None:
+            if keys and keys[0][0] != plan.intent.names.get(drop.requirement, drop.requirement):
+                lines[drop.field - span.start] = _pin(keys)
+        elif there.get(drop.entry.title, []) not in ([], list(keys)):
+            # Others have a scenario of this title too; where none is meant, the entry has nothing left to say.
+            lines = [*lines, _pin(keys)] if keys else []
         if any(fates[key].take is Take.NEITHER for key in keys):
-            _mark_lines(plan.intent.sheet, draft, span, _scenario_texts(plan, fates[keys[0]]), _pinned(keys))
+            _mark_lines(draft, span, lines, _scenario_texts(plan, fates[keys[0]]))
+        elif lines and lines != _lines(plan.intent.sheet, span):
+            draft.replace(span, lines)
+        elif not lines:
+            draft.cut(span)
 
 
-def _pin(sheet: Sheet, draft: Draft, span: Span, keys: tuple[Key, ...]) -> None:
-    """The entry says whose scenario it means, now that others have one of this title too."""
-    if keys:
-        draft.replace(span, [*_lines(sheet, span), *_pinned(keys)])
-    else:
-        draft.cut(span)
-
-
-def _pinned(keys: tuple[Key, ...]) -> list[str]:
-    return [f"  - **Requirement**: {keys[0][0] or 'none'}"]
+def _pin(keys: tuple[Key, ...]) -> str:
+    return f"  - **Requirement**: {keys[0][0] or 'none'}"
 
 
 def _scenario_texts(plan: Plan, fate: ScenarioFate) -> _Texts:
     return _scenario(plan, plan.base, fate.base, 3), _scenario(plan, plan.main, fate.theirs, 3)
 
 
-def _mark_lines(
-    sheet: Sheet, draft: Draft, span: Span, texts: tuple[list[str], list[str]], more: list[str] | None = None
-) -> None:
-    yours = [*_lines(sheet, span), *(more or [])]
+def _mark_lines(draft: Draft, span: Span, yours: list[str], texts: _Texts) -> None:
     draft.replace(span, marked(yours, noted(texts[0]), noted(texts[1])))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentd.merge import fitting
-from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take
+from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take, is_taken
 from agentd.merge.units import Requirement, Scenario, Sheet
 
 
@@ -91,8 +91,8 @@ def _clashes(plan: Plan, fate: RequirementFate, spec: str) -> Iterator[Conflict]
     if base and theirs and yours:
         if fate.heading is Take.NEITHER:
             heads = [text.partition("\n")[0] for text in (base, theirs, yours)]
-            is_taken = fate.base and fate.base.id in plan.main.requirements and fate.base.id != fate.id
-            why = f"renamed here to {fate.id}, which is taken in the main spec" if is_taken else "renamed on both sides"
+            is_lost = fate.rename and is_taken(fate.rename, plan.main)
+            why = f"renamed here to {fate.id}, which is taken in the main spec" if is_lost else "renamed on both sides"
             yield Conflict(Kind.HEADING, name, heads[0], heads[1], heads[2], why)
         if fate.text is Take.NEITHER:
             yield Conflict(Kind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from agentd.documents import frontmatter, scenario
 from agentd.documents import spec as specs
@@ -149,16 +150,19 @@ def _scenario(document: Document, lines: list[int], found: scenario.Scenario, is
 
 
 def _words(document: Document, lines: list[int], spans: Iterable[Span], level: int, without: int | None = None) -> str:
-    """Text as it is compared: where it stands, and so how deep its headings are, makes no difference."""
+    """Text as it is compared: where it stands, how deep its headings are and what room they have does not count."""
     parts: list[str] = []
     for span in spans:
-        contents = list(document.contents[span.start - 1 : span.end])
+        contents: list[str | None] = [*document.contents[span.start - 1 : span.end]]
+        starts = [0]
         for at in range(bisect_left(lines, span.start), bisect_left(lines, span.end + 1)):
             heading = document.headings[at]
-            contents[heading.line - span.start] = f"{'#' * max(1, heading.level - level)} {heading.title}"
+            starts.append(heading.line - span.start)
+            contents[starts[-1]] = f"{'#' * max(1, heading.level - level)} {heading.title}"
         if without is not None:
-            del contents[without - span.start]
-        parts.append(trim(contents))
+            contents[without - span.start] = None
+        for start, end in pairwise((*starts, len(contents))):
+            parts.append(trim([content for content in contents[start:end] if content is not None]))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,0 +1,283 @@
+"""A change's spec in the main spec: each rule of the merge on a page small enough to see whole."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentd.documents import spec
+from agentd.merge import How, Kind, Merged, Touch, merge, stamped, touched
+from merge_notes import BASE, INSIDE, ONE, delta, merged, of
+
+DATA = Path(__file__).parents[1] / "data"
+EXAMPLE = DATA / "example"
+
+
+# ---- the example
+
+
+def test_the_example_archived() -> None:
+    base, yours, wanted = (
+        (folder / "api-endpoints.md").read_text() for folder in (EXAMPLE / "base", EXAMPLE / "specs", DATA / "merge")
+    )
+    found = merge(base, yours, base, "api-endpoints")
+    assert stamped(found.text or "", 4, "2026-01-20", "add-oauth", "api-endpoints") == wanted
+    assert [(str(one.kind), one.name, str(one.how)) for one in found.touches] == [
+        ("requirement", "api-endpoints:R2", "modified"),
+        ("requirement", "api-endpoints:R3", "removed"),
+        ("requirement", "api-endpoints:R4", "renamed"),
+        ("requirement", "api-endpoints:R5", "added"),
+        ("scenario", "api-endpoints:R2/Known token", "removed"),
+        ("scenario", "api-endpoints:R2/No credentials", "modified"),
+        ("scenario", "api-endpoints:R3/Token in the address", "removed"),
+        ("scenario", "api-endpoints:R2/Signed-in user", "added"),
+        ("scenario", "api-endpoints:R5/Sign-out", "added"),
+        ("scenario", "api-endpoints:R5/Unknown provider", "added"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["auth-flow", "user-model"])
+def test_a_new_spec_is_its_text(name: str) -> None:
+    yours = (EXAMPLE / "specs" / f"{name}.md").read_text()
+    found = merge(None, yours, None, name)
+    assert (found.text, found.conflicts) == (yours, ())
+    assert {one.how for one in found.touches} == {How.ADDED}
+    assert merge(yours, yours, None, name) == Merged(yours, (), ())
+
+
+def test_a_delta_of_nothing_becomes_a_spec() -> None:
+    yours = delta(requirements="### R1: A\n\na\n", removed="- R2: B\n", renamed="- R3: C → R3: D\n")
+    text = merged(None, yours, None)
+    assert "base_version" not in text and "Removed" not in text and "Renamed" not in text
+    assert text.endswith("## Requirements\n\n### R1: A\n\na\n")
+
+
+# ---- in place
+
+
+def test_a_modified_requirement_stands_where_it_stood() -> None:
+    yours = delta(requirements="### R1: Write\n\nOne *writes*.\n\n- a\n")
+    assert merged(BASE, yours) == of(BASE, "One writes.", "One *writes*.\n\n- a")
+
+
+def test_an_entry_that_says_what_the_base_says_touches_nothing() -> None:
+    yours = delta(
+        requirements="### R1 - Write\n\nOne writes.   \n\n### R2: Read\n",
+        criteria="#### Scenario: Lost\n\n\n- **WHEN** it is nowhere\n- **THEN** 404\n",
+    )
+    assert touched(yours, BASE, "notes") == ()
+    main = of(BASE, "One writes.", "One wrote.")
+    assert merge(main, yours, BASE, "notes") == Merged(main, (), ())
+
+
+def test_a_title_changes_by_rename_or_by_its_entry() -> None:
+    wanted = of(BASE, "### R1: Write", "### R1: Write → store")
+    assert merged(BASE, delta(renamed="- R1: Write → R1: Write → store\n")) == wanted
+    assert merged(BASE, delta(requirements="### R1: Write → store\n")) == wanted
+    assert touched(delta(requirements="### R1: Store\n"), BASE, "notes") == (
+        Touch(Kind.REQUIREMENT, "notes:R1", How.RENAMED),
+    )
+
+
+def test_a_new_id_is_written_into_the_lines_that_name_it_and_nowhere_else() -> None:
+    main = BASE.replace("R1, R2", "`notes:R1`, R2")
+    text = merged(main, delta(renamed="- R1: Write → R7: Store\n"), main)
+    wanted = main.replace("### R1: Write", "### R7: Store").replace("**: R1\n", "**: R7\n")
+    assert text == wanted.replace("`notes:R1`", "`R7`")
+    assert "R1 and R2 in prose" in text
+
+
+def test_a_rename_without_a_title_keeps_it() -> None:
+    assert "### R7: Write\n" in merged(BASE, delta(renamed="- R1 → R7\n"))
+
+
+def test_what_is_renamed_can_be_changed_under_its_new_id() -> None:
+    yours = delta(
+        requirements="### R7: Store\n\nOne stores.\n",
+        renamed="- R1: Write → R7: Store\n",
+        criteria="### Scenario: Written\n\n- **Requirement**: R1\n- **WHEN** one stores\n- **THEN** it is there\n",
+    )
+    text = merged(BASE, yours)
+    assert "### R7: Store\n\nOne stores.\n\n### R2: Read" in text
+    assert "- **Requirement**: R7\n- **WHEN** one stores" in text
+    assert touched(yours, BASE, "notes")[:3] == (
+        Touch(Kind.REQUIREMENT, "notes:R1", How.RENAMED),
+        Touch(Kind.REQUIREMENT, "notes:R7", How.RENAMED),
+        Touch(Kind.REQUIREMENT, "notes:R1", How.MODIFIED),
+    )
+
+
+def test_removing_a_requirement_takes_its_scenarios_and_leaves_those_it_shares() -> None:
+    text = merged(BASE, delta(removed="- R1: Write\n  - **Reason**: over\n"))
+    wanted = of(BASE, "### R1: Write\n\nOne writes.\n\n", "")
+    wanted = wanted.replace(BASE[BASE.index("### Scenario: Written") : BASE.index("### Scenario: Both")], "")
+    assert text == of(wanted, "R1, R2\n", "R2\n")
+
+
+def test_removing_the_last_unit_leaves_no_blank_lines_at_the_end() -> None:
+    main = BASE[: BASE.index("\n## Appendix")]
+    text = merged(main, delta(removed="- Scenario: Lost\n"), main)
+    assert text == main[: main.index("\n### Scenario: Lost")]
+
+
+def test_of_the_blank_lines_around_a_removed_unit_the_more_stay() -> None:
+    main = "## Requirements\n### R1: A\na\n### R2: B\nb\n\n\n### R3: C\nc\n## Acceptance Criteria\n"
+    assert merged(main, delta(removed="- R2\n"), main) == main.replace("### R2: B\nb\n", "")
+    text = merged(main, delta(removed="- R3\n- R2\n"), main)
+    assert text == "## Requirements\n### R1: A\na\n\n\n## Acceptance Criteria\n"
+
+
+def test_a_scenario_is_removed_by_its_title_and_where_that_is_not_enough_by_its_requirement() -> None:
+    twice = "### Scenario: Written\n\n- **Requirement**: R2\n- **WHEN** x\n- **THEN** y\n"
+    main = of(BASE, "### Scenario: Lost", twice + "\n### Scenario: Lost")
+    pinned = delta(removed="- Scenario: Written\n  - **Requirement**: R2\n")
+    assert merged(main, pinned, main) == BASE
+    assert [one.name for one in touched(pinned, main, "notes")] == ["notes:R2/Written"]
+    assert [one.name for one in touched(delta(removed="- Scenario: Lost\n"), main, "notes")] == ["notes:/Lost"]
+
+
+def test_a_scenario_may_move_to_another_requirement() -> None:
+    moved = "### Scenario: Written\n\n- **Requirement**: R2\n- **WHEN** one writes\n- **THEN** it is there\n"
+    yours = delta(removed="- Scenario: Written\n", criteria=moved)
+    text = merged(BASE, yours)
+    assert text.count("Scenario: Written") == 1
+    assert {one.name: one.requirement for one in spec.parse(text, "x").scenarios}["Written"] == "R2"
+
+
+# ---- new ones
+
+
+def test_new_units_come_after_their_like_with_one_blank_line_between() -> None:
+    yours = delta(
+        requirements="### R9: Nine\n\nnine\n\n\n\n### R3: Three\nthree\n",
+        criteria=f"### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}\n"
+        f"### Scenario: Of 1\n- **Requirement**: R1\n{ONE}\n\n### Scenario: Of all\n\n{ONE}",
+    )
+    text = merged(BASE, yours)
+    text = of(text, "\n### R9: Nine\n\nnine\n\n### R3: Three\nthree\n", "")
+    text = of(text, f"\n### Scenario: Of 1\n- **Requirement**: R1\n{ONE}", "")
+    text = of(text, f"\n### Scenario: Of all\n\n{ONE}", "")
+    text = of(text, f"\n### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}", "")
+    assert text == BASE
+    found = spec.parse(merged(BASE, yours), "x")
+    assert [one.id for one in found.requirements] == ["R1", "R2", "R9", "R3"]
+    assert [one.name for one in found.scenarios] == ["Written", "Both", "Of 1", "Lost", "Of all", "Of 9"]
+
+
+def test_a_new_unit_keeps_its_distance_where_others_do_not() -> None:
+    main = "## Requirements\n### R1: A\na\n## Acceptance Criteria\n"
+    text = merged(main, delta(requirements="### R2: B\nb\n"), main)
+    assert text == "## Requirements\n### R1: A\na\n\n### R2: B\nb\n\n## Acceptance Criteria\n"
+
+
+def test_the_scenarios_of_a_new_requirement_stay_together() -> None:
+    entries = [
+        f"### Scenario: {name}\n\n- **Requirement**: {id_}\n{ONE}"
+        for name, id_ in (("A", "R8"), ("B", "R9"), ("C", "R8"))
+    ]
+    yours = delta(requirements="### R8: X\n\nx\n\n### R9: Y\n\ny\n", criteria="\n".join(entries))
+    assert [one.name for one in spec.parse(merged(BASE, yours), "x").scenarios][-3:] == ["A", "C", "B"]
+
+
+def test_scenarios_go_inside_where_the_main_spec_has_them_inside() -> None:
+    yours = delta(
+        requirements="### R9: Nine\n\nnine\n",
+        criteria=f"### Scenario: Of 1\n\n- **Requirement**: R1\n{ONE}\n##### Detail\n\nd\n\n"
+        f"### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}\n### Scenario: Of 2\n\n- **Requirement**: R2\n{ONE}",
+    )
+    text = merged(INSIDE, yours, INSIDE)
+    assert (
+        f"WHEN a THEN b\n\n#### Scenario: Of 1\n\n- **Requirement**: R1\n{ONE}\n###### Detail\n\nd\n\n#### Notes"
+        in text
+    )
+    assert f"One reads.\n\n#### Scenario: Of 2\n\n- **Requirement**: R2\n{ONE}\n### R9: Nine\n\nnine\n\n#### Sc" in text
+    assert text.endswith(f"#### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}\n## Appendix\n")
+
+
+def test_a_scenario_that_leaves_its_requirement_says_which_it_was() -> None:
+    yours = delta(
+        requirements="### R2: Read\n\n"
+        "#### Scenario: Fine\n\n- WHEN a\n- THEN b\n\n#### Scenario: Bad\n\nWHEN c THEN d\n"
+    )
+    text = merged(BASE, yours)
+    assert "### Scenario: Fine\n\n- **Requirement**: R2\n- WHEN a\n- THEN b\n" in text
+    assert "### Scenario: Bad\n\n- **Requirement**: R2\n\nWHEN c THEN d\n" in text
+    assert "One reads." in text
+
+
+def test_an_inside_text_is_changed_around_its_scenarios() -> None:
+    yours = delta(requirements="### R1: Write\n\nOne stores.\n\n##### Deep\n\nd\n")
+    text = merged(INSIDE, yours, INSIDE)
+    scenario = "#### Scenario: Written\n\nWHEN a THEN b\n"
+    assert f"### R1: Write\n\nOne stores.\n\n##### Deep\n\nd\n\n{scenario}\n### R2: Read" in text
+
+
+def test_what_stands_after_the_last_scenario_of_the_last_requirement_is_its_text() -> None:
+    main = INSIDE[: INSIDE.index("### R2: Read")]
+    assert merged(main, delta(removed="- R1\n"), main) == "## Requirements\n\n"
+
+
+def test_groups_under_acceptance_criteria_follow_their_requirement() -> None:
+    groups = f"### R1: A\n\n#### Scenario: X\n\n{ONE}\n### R2\n\n#### Scenario: Y\n\n{ONE}"
+    main = f"### R1: A\n\na\n\n### R2: B\n\nb\n\n## Acceptance Criteria\n\n{groups}"
+    text = merged(main, delta(renamed="- R1: A → R5: E\n", removed="- R2: B\n"), main)
+    assert text == f"### R5: E\n\na\n\n## Acceptance Criteria\n\n### R5: A\n\n#### Scenario: X\n\n{ONE}"
+    text = merged(main, delta(criteria=f"### Scenario: Of all\n\n{ONE}"), main)
+    assert f"## Acceptance Criteria\n\n### Scenario: Of all\n\n{ONE}\n### R1: A\n" in text
+
+
+def test_missing_headings_are_made() -> None:
+    main = "# Spec: Notes\n\n## Overview\n\nWhat notes are.\n\n## Appendix\n\nx"
+    yours = delta(requirements="### R1: A\n\na\n", criteria=f"### Scenario: X\n\n- **Requirement**: R1\n{ONE}")
+    assert merged(main, yours, main) == (
+        "# Spec: Notes\n\n## Overview\n\nWhat notes are.\n\n## Requirements\n\n### R1: A\n\na\n\n## Appendix\n\nx\n\n"
+        "## Acceptance Criteria\n\n### Scenario: X\n\n- **Requirement**: R1\n- **WHEN** a\n- **THEN** b"
+    )
+    assert merged("", yours, "").startswith("## Requirements\n\n### R1: A\n\na\n\n## Acceptance Criteria\n\n### Scen")
+
+
+def test_line_endings_byte_order_mark_and_the_missing_last_newline_stay() -> None:
+    main = "\ufeff" + BASE.rstrip("\n").replace("\n", "\r\n")
+    yours = delta(
+        requirements="### R1: Write\n\nOne stores.\n\n### R3: C\n\nc\n",
+        removed="- R2\n",
+        criteria=f"### Scenario: New\n\n{ONE}",
+    )
+    text = merged(main, yours, main)
+    plain = merged(BASE, yours)
+    assert text == "\ufeff" + plain.rstrip("\n").replace("\n", "\r\n")
+    assert merged(BASE, yours.replace("\n", "\r\n")) == plain
+
+
+def test_the_pattern_of_a_project_may_know_no_title() -> None:
+    pattern = re.compile(r"^## (REQ-\d+)")
+    scenario = "### Scenario: X\n\n- Requirement: REQ-1\n- WHEN a\n- THEN b\n"
+    main = f"## REQ-1 Write\n\nOne writes.\n\n## Acceptance Criteria\n\n{scenario}"
+    assert "## REQ-7 Write\n" in merged(main, delta(renamed="- REQ-1 → REQ-7\n"), main, pattern)
+    assert "Requirement: REQ-7\n" in merged(main, delta(renamed="- REQ-1 → REQ-7\n"), main, pattern)
+    yours = "## REQ-1 Store\n\nOne stores.\n\n## REQ-2 Read\n\nOne reads.\n"
+    text = merged(main, yours, main, pattern)
+    assert text.startswith("## REQ-1 Store\n\nOne stores.\n\n## REQ-2 Read\n\nOne reads.\n\n## Acc")
+
+
+# ---- frontmatter
+
+
+def test_a_stamp_keeps_every_other_byte() -> None:
+    text = "---\nid: x  # mine\n# a note\nversion: 3 # third\n\nother: [a,\n  b]\n---\n# Spec\n---\nversion: 9\n"
+    assert stamped(text, 4, "2026-01-20", "add-x", "x") == (
+        "---\nid: x  # mine\n# a note\nversion: 4 # third\n\nother: [a,\n  b]\n"
+        "archived: 2026-01-20\nchange: add-x\n---\n# Spec\n---\nversion: 9\n"
+    )
+    crlf = text.replace("\n", "\r\n")
+    assert stamped(crlf, 4, "2026-01-20", "add-x", "x") == stamped(text, 4, "2026-01-20", "add-x", "x").replace(
+        "\n", "\r\n"
+    )
+    once = stamped(text, 4, "2026-01-20", "add-x", "x")
+    assert stamped(once, 4, "2026-01-20", "add-x", "x") == once
+
+
+def test_a_spec_without_frontmatter_gets_one() -> None:
+    assert stamped("# Spec\n", 1, "2026-01-20", "add-x", "x") == (
+        "---\nversion: 1\narchived: 2026-01-20\nchange: add-x\n---\n\n# Spec\n"
+    )
