@@ -92,7 +92,8 @@ def complete(box: Box, change_id: str, specs: dict[str, str], place: Place | Non
 
 def approve(change: Change) -> None:
     """The code as it is now is judged."""
-    hashes = {"tree": git.snapshot(change.tree), "base": str(change.read().base.tree)}
+    specs = {name: digest for name, digest in change.hashes().items() if name.startswith("specs/")}
+    hashes = {"tree": git.snapshot(change.tree), "base": str(change.read().base.tree), **specs}
     at = clock.now()
     change.update(lambda old: old.moved(Event.REVIEW_APPROVED, by="agent:codex", why="test", at=at, hashes=hashes))
 

@@ -147,15 +147,6 @@ def run(tree: str, *arguments: str, failing: str | None = None, index: str | Non
     raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
 
 
-def content(tree: str, name: str) -> bytes | None:
-    """A file as a commit or tree has it, `<tree>:<path>`; None: it has none."""
-    import subprocess  # late: see above
-
-    command = ["git", "-C", tree, "cat-file", "blob", name]
-    done = subprocess.run(command, capture_output=True, env=environment(), check=False)
-    return done.stdout if done.returncode == 0 else None
-
-
 def succeeds(tree: str, *arguments: str) -> bool:
     """Where the exit code is the answer."""
     import subprocess  # late: see above

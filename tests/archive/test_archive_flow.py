@@ -7,7 +7,7 @@ import pytest
 
 from agentd.change.folder import read_state
 from agentd.terms import Phase
-from finished import NOTES, begun, complete, delta, requirement, scenario, snapshot, spec
+from finished import NOTES, approve, begun, complete, delta, on_branch, requirement, scenario, snapshot, spec
 from support import Box
 
 SHORTER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 40 characters."))
@@ -165,3 +165,76 @@ def test_code_that_changed_since_the_review_is_told(notes: Box) -> None:
 def test_the_old_name_of_the_command_is_read(notes: Box) -> None:
     complete(notes, "typo", {})
     assert notes.agentd("merge-change", "typo").code == 0
+
+
+def test_a_spec_that_is_gone_since_the_code_was_judged_is_not_passed_over(notes: Box) -> None:
+    change = complete(notes, "short-titles", {"notes": SHORTER})
+    (change.folder / "specs/notes.md").unlink()
+    refused = notes.agentd("archive", "short-titles", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-complete"), refused.out
+
+
+def test_line_ends_that_git_changes_do_not_matter(notes: Box) -> None:
+    notes.write(".gitattributes", "* text=auto\n")
+    change = complete(notes, "short-titles", {"notes": SHORTER})
+    page = change.folder / "specs/notes.md"
+    page.write_bytes(page.read_bytes().replace(b"\n", b"\r\n"))
+    approve(change)
+    assert notes.agentd("archive", "short-titles").code == 0
+
+
+def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: Box, tmp_path: Path) -> None:
+    complete(notes, "short-titles", {"notes": SHORTER}, on_branch(notes, "short-titles"))
+    notes.commit("work")
+    notes.git("switch", "-q", "main")
+    notes.write("other.txt", "more")
+    notes.commit("main moves on")
+    clone = tmp_path / "clone"
+    notes.git("clone", "-q", "--no-local", "--branch", "agentd/short-titles", str(notes.root), str(clone))
+    refused = notes.agentd("archive", "short-titles", "--json", cwd=clone)
+    assert (refused.code, refused.json["error"]["code"]) == (1, "stale-branch")
+    assert "git merge origin/main" in refused.json["error"]["hint"]
+    notes.git("merge", "-q", "origin/main", cwd=clone)
+    page = clone / "agentd/changes/short-titles/specs/notes.md"
+    text = page.read_text()
+    page.write_text(text.replace("at most 40", "at most 4"))
+    edited = notes.agentd("archive", "short-titles", "--json", cwd=clone)
+    assert edited.json["error"]["code"] == "change-not-complete", "without the judged tree, too"
+    page.write_text(text)
+    assert notes.agentd("archive", "short-titles", cwd=clone).code == 0
+
+
+def test_sections_that_no_merge_carries_are_told(notes: Box) -> None:
+    more = SHORTER.replace("## Acceptance Criteria", "## Data Model\n\nRows.\n\n## Acceptance Criteria")
+    complete(notes, "short-titles", {"notes": more})
+    end = notes.agentd("archive", "short-titles", "--json")
+    assert end.code == 0 and "`## Data Model`: not merged" in end.json["warnings"][0]
+    assert "Data Model" not in main_spec(notes)
+
+
+def test_a_requirement_that_others_renamed_is_not_removed_in_silence(notes: Box) -> None:
+    gone = delta("notes", aside="## Removed\n\n- R2: Notes have a title\n  - **Reason**: Nobody reads it.\n\n")
+    complete(notes, "no-titles", {"notes": gone})
+    renamed = delta("notes", aside="## Renamed\n\n- R2: Notes have a title → R7: Titles\n\n")
+    complete(notes, "renamed", {"notes": renamed})
+    assert notes.agentd("archive", "renamed").code == 0
+    end = notes.agentd("archive", "no-titles", "--json")
+    assert end.code == 0 and end.json["warnings"][0].startswith("notes:R2 is removed here and not in the main specs")
+
+
+def test_undoing_says_what_stands_in_the_way(notes: Box) -> None:
+    complete(notes, "short-titles", {"notes": SHORTER})
+    kept = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+    assert notes.agentd("archive", "short-titles").code == 0
+    complete(notes, "kept", {"notes": kept})
+    assert notes.agentd("archive", "kept").code == 0
+    refused = notes.agentd("archive", "short-titles", "--undo", "--json")
+    assert (refused.code, refused.json["error"]["hint"]) == (1, "agentd archive kept --undo first")
+    notes.git("add", "--all")
+    notes.commit("archived")
+    notes.git("switch", "-q", "-c", "elsewhere", "HEAD~1")
+    refused = notes.agentd("archive", "kept", "--undo", "--json")
+    assert (refused.code, refused.json["error"]["hint"]) == (1, "git switch main, then run the command again")
+    notes.git("switch", "-q", "main")
+    assert notes.agentd("archive", "kept", "--undo").code == 0
+    assert notes.agentd("archive", "short-titles", "--undo").code == 0

@@ -6,7 +6,7 @@ from agentd import events
 from agentd.change.entry import open_change
 from agentd.change.folder import read_state
 from agentd.project import find_project
-from finished import NOTES, begun, complete, delta, scenario
+from finished import NOTES, begun, complete, delta, in_work_tree, scenario
 from placed import ready
 from support import Box
 from working import told
@@ -33,6 +33,18 @@ def test_one_that_was_dropped_is_never_waited_for_in_silence(project: Box) -> No
     assert project.agentd("drop", "typo", "--yes").code == 0
     refused = project.agentd("archive", "tagged", "--json")
     assert refused.json["error"]["message"] == "tagged depends on typo, which is dropped"
+    assert refused.json["error"]["hint"] == "take it out of depends_on in agentd/changes/tagged/STATE.yaml"
+
+
+def test_what_is_archived_in_another_work_tree_only_is_waited_for(project: Box) -> None:
+    place = in_work_tree(project, "typo")
+    complete(project, "typo", {}, place)
+    change = complete(project, "tagged", {})
+    change.update(lambda old: replace(old, depends_on=("typo",)))
+    assert project.agentd("archive", "typo").code == 0
+    refused = project.agentd("archive", "tagged", "--json")
+    words = "tagged depends on typo, which is archived, but not in this work tree"
+    assert refused.json["error"]["message"] == words
 
 
 def test_a_plan_says_what_it_waits_for(project: Box) -> None:

@@ -139,3 +139,59 @@ def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Box) -> None:
     notes.git("merge", "-q", "main")
     assert notes.agentd("rebase", "short").code == 0
     assert read_state(notes.root / "agentd/changes/short").rebased
+
+
+# ---- approvals after a rebase
+
+
+def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Box) -> None:
+    change = begun(notes, "short", {"notes": SHORT})
+    move(change, Event.CHALLENGE_APPROVED)
+    archive_another(notes, KEPT)
+    assert notes.agentd("rebase", "short").code == 0
+    move(change, Event.CHALLENGE_APPROVED)  # what `plan --rechallenge` comes to
+    assert not is_edited(change)
+    assert notes.agentd("status", "short", "--json").json["next"] == "agentd impl short"
+
+
+def test_there_and_back_again(notes: Box) -> None:
+    """A rebase onto an archive that is taken back, and a rebase onto what is there then."""
+    complete(notes, "short", {"notes": SHORT})
+    archive_another(notes, KEPT)
+    assert notes.agentd("rebase", "short").code == 0
+    assert notes.agentd("archive", "other", "--undo").code == 0
+    assert notes.agentd("rebase", "short").code == 0
+    assert notes.agentd("archive", "short").code == 0
+
+
+def test_code_judged_after_a_rebase_is_archived(notes: Box) -> None:
+    change = complete(notes, "short", {"notes": SHORT})
+    archive_another(notes, KEPT)
+    assert notes.agentd("rebase", "short").code == 0
+    approve(change)
+    assert notes.agentd("archive", "short").code == 0
+
+
+def test_what_others_wrote_by_hand_into_the_same_requirement_must_be_judged(notes: Box) -> None:
+    """The change's own spec keeps its bytes, and the approval is stale all the same."""
+    change = complete(notes, "short", {"notes": SHORT})
+    by_hand = NOTES + "\n" + scenario("Emoji", "R2", "they count as one")
+    notes.write("agentd/specs/notes.md", by_hand)
+    done = notes.agentd("rebase", "short", "--json")
+    assert (done.code, done.json["approval_stale"], page(change)) == (0, True, SHORT)
+    assert notes.agentd("archive", "short", "--json").json["error"]["code"] == "change-not-complete"
+    approve(change)
+    assert notes.agentd("archive", "short").code == 0
+    assert "they count as one" in (notes.root / "agentd/specs/notes.md").read_text()
+
+
+def test_marks_stop_a_review_and_an_acceptance(notes: Box) -> None:
+    change = complete(notes, "short", {"notes": SHORT})
+    archive_another(notes, LONG)
+    assert notes.agentd("rebase", "short").code == 1
+    refused = notes.agentd("impl", "short", "--review", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-ready"), refused.out
+    assert "has a conflict that is not solved" in refused.json["error"]["message"]
+    assert change.read().phase == "complete"
+    shown = notes.agentd("status", "short", "--json")
+    assert shown.json["next"] == "agentd impl short --review" and "specs/notes.md" in shown.json["edited"]

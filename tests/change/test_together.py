@@ -518,3 +518,21 @@ def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
     assert [record.title for record in together.pending(ground.records)] == [BACK if is_undo else TITLE]
     ground.recover()
     assert seen(ground.root) == (before if is_undo else after)
+
+
+# ---- what it was made from
+
+
+def test_a_text_made_from_another_one_is_not_written_over_what_is_there(ground: Ground) -> None:
+    was = files.digest((ground.root / SPEC).read_bytes())
+    before = seen(ground.root)
+    (ground.root / SPEC).write_text("somebody else's\n")
+    for operation in (Write(P(SPEC), b"mine\n", seen=was), Write(P(SPEC), b"mine\n", seen="")):
+        with pytest.raises(AnswerIsNo, match="was changed just now by somebody else"):
+            together.carry_out(ground.records / "one", ground.root, TITLE, [operation])
+    assert (ground.root / SPEC).read_text() == "somebody else's\n" and not together.pending(ground.records)
+    (ground.root / SPEC).unlink()
+    with pytest.raises(AnswerIsNo, match="was changed just now"):
+        together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen=was)])
+    together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen="")])
+    assert (ground.root / SPEC).read_text() == "mine\n" and set(seen(ground.root)) == set(before)

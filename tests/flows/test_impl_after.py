@@ -1,5 +1,7 @@
 """After the code: accepted and taken back, edited, looked at while it runs, and commands that have nothing to do."""
 
+from dataclasses import replace
+
 import pytest
 
 from built import DOCUMENTS, GOOD, NO, approved, home, honest, impl, record, state, task, tasks, write
@@ -81,6 +83,24 @@ def test_only_the_tasks_that_are_asked_for_are_announced(project: Box) -> None:
     approved(project, {"implement-greeting": WITHOUT})
     shown = impl(project, "--tasks", "2.1", "--dry-run").out
     assert "task 2.1" in shown and "4.1" not in shown
+
+
+def test_a_dry_run_of_a_review_names_what_would_be_paid(project: Box) -> None:
+    approved(project, {"implement-greeting": honest()})
+    assert impl(project).code == 0
+    shown = impl(project, "--review", "--dry-run", "--json")
+    assert [one["step"] for one in shown.json["steps"]] == ["review"], shown.out
+
+
+def test_from_another_branch_a_change_is_seen_as_its_last_run_left_it(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest()})
+    project.git("switch", "-q", "-c", "agentd/greet")
+    change.update(lambda old: replace(old, git=replace(old.git, branch="agentd/greet", target="main")))
+    assert impl(project).code == 0
+    project.commit("work")
+    project.git("switch", "-q", "main")
+    (row,) = project.agentd("list", "--json").json["changes"]
+    assert (row["phase"], row["checked_out"]) == ("complete", False)
 
 
 def test_a_check_that_is_gone_is_said_to_be_gone(project: Box) -> None:

@@ -6,9 +6,9 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd import clock, events, together
+from agentd import clock, events, git, together
 from agentd.archive import changelog, standpoint
-from agentd.archive.outlook import MergeConflict, Outcome, outcomes, read
+from agentd.archive.outlook import MergeConflict, Outcome, gone_already, left_out, outcomes, read
 from agentd.change import ids, unfinished
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Places
@@ -20,7 +20,7 @@ from agentd.steps import code
 from agentd.steps.desk import JUDGE, PLANNER
 from agentd.terms import Phase
 from agentd.together import Move, Operation, Remove, Write
-from agentd.workflows.dependence import waits_for
+from agentd.workflows.dependence import standing, waits_for
 from agentd.workflows.starting import refuse_unmerged
 
 _GUIDANCE = {
@@ -75,7 +75,7 @@ def prepare(change: Change, pattern: re.Pattern[str]) -> Ending:
         folder=f"agentd/archive/{_free_name(change, date)}",
         specs=specs,
         changelog=(log, changelog.with_entry(log, change.id, date, state.description, specs)),
-        warnings=tuple(_warnings(change, state)),
+        warnings=tuple(_warnings(change, state, pattern)),
         commands=standpoint.commands(change, state.git, f"Archive {change.id}"),
     )
 
@@ -88,7 +88,12 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
         ending = prepare(change, pattern)
         with change.writing(held.token):
             record = unfinished.place(project, PurePath(ending.folder).name)
-            facts = {unfinished.CHANGE: change.id, "at": clock.now(), "tree": project.tree_name(change.tree)}
+            facts = {
+                unfinished.CHANGE: change.id,
+                "at": clock.now_ms(),
+                "tree": project.tree_name(change.tree),
+                "branch": standpoint.branch_of(project, change.tree) or "",
+            }
             root = Path(change.tree, project.prefix)
             together.carry_out(record, root, ending.title, operations(ending), facts)
     Places(project).forget(change.tree, change.id)
@@ -100,7 +105,10 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
 
 def operations(ending: Ending) -> list[Operation]:
     change, folder = ending.change, PurePath("agentd", "changes", ending.change.id)
-    found: list[Operation] = [Write(PurePath(path), after.encode()) for path, (_, after) in ending.texts().items()]
+    seen = {f"agentd/specs/{one.id}.md": one.seen for one in ending.specs}
+    found: list[Operation] = [
+        Write(PurePath(path), after.encode(), seen=seen.get(path)) for path, (_, after) in ending.texts().items()
+    ]
     state = ending.state.moved(Event.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes())
     found.append(Write(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
     found += [Remove(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
@@ -116,12 +124,32 @@ def undo(project: Project, change_id: str) -> Change:
         if not found:
             raise _not_here(project, change_id)
         record = sorted(found, key=lambda one: one.facts.get("at", ""))[-1]
+        _refuse_undo(project, change_id, record)
         unfinished.undo(project, record, f"taking back {record.title}")
     tree = project.tree_path(record.facts.get("tree", "."))
     Places(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
     change.journal().append(events.Noted(code="unarchived", message="the archive was taken back"))
     return change
+
+
+def _refuse_undo(project: Project, change_id: str, record: together.Record) -> None:
+    """Where there is a better word than which files differ."""
+    moved = record.moves[0]
+    if not (record.root / moved.target).exists() and (record.root / moved.source).exists():
+        raise ChangeNotFound(f"{change_id} is not archived any more: {moved.source} is there", "agentd list")
+    tree = project.tree_path(record.facts.get("tree", "."))
+    branch = record.facts.get("branch", "")
+    if branch and standpoint.branch_of(project, tree) != branch and branch in git.branches(project.repo):
+        hint = f"git{standpoint.to(tree, project.repo.top)} switch {shlex.quote(branch)}, then run the command again"
+        raise AnswerIsNo(f"{change_id} was archived on {branch}, which is not checked out", hint)
+    own = {file.path for file in record.files if not file.path.endswith(changelog.NAME)}
+    for later in unfinished.done(project):
+        other = later.facts.get(unfinished.CHANGE, "")
+        is_later = later.root == record.root and later.facts.get("at", "") > record.facts.get("at", "")
+        if is_later and own & {file.path for file in later.files}:
+            words = f"{other} was archived after {change_id} and changes the same specs"
+            raise AnswerIsNo(words, f"agentd archive {other} --undo first")
 
 
 def refuse_conflicts(change: Change, specs: tuple[Outcome, ...]) -> None:
@@ -152,17 +180,24 @@ def _refuse_edited(change: Change) -> None:
 
 def _refuse_dependent(change: Change) -> None:
     for other, phase in waits_for(change).items():
-        stands = f"is {phase}" if phase else "is not there any more"
-        hint = f"agentd archive {other} first; or take it out of depends_on in STATE.yaml"
-        raise AnswerIsNo(f"{change.id} depends on {other}, which {stands}", hint)
+        out = f"take it out of depends_on in {os.path.relpath(change.folder / STATE)}"
+        first = f"agentd archive {other} first; or " if phase and phase.is_open else ""
+        merged = "merge its branch first; or " if phase is Phase.ARCHIVED else ""
+        raise AnswerIsNo(f"{change.id} depends on {other}, which {standing(phase)}", f"{first}{merged}{out}")
 
 
-def _warnings(change: Change, state: State) -> list[str]:
+def _warnings(change: Change, state: State, pattern: re.Pattern[str]) -> list[str]:
     found = []
     if names := code.edited_since(change):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         words = f"{', '.join(names[:3])}{more} changed since the review, so nobody has judged that"
         found.append(f"{words}: agentd impl {change.id} --review")
+    if names := gone_already(change, pattern):
+        words = "is removed here and not in the main specs any more; if others renamed it, it is still there"
+        found.append(f"{', '.join(names)} {words}")
+    if sections := left_out(change):
+        words = ", ".join(sections[:3]) + (f" and {len(sections) - 3} more" if len(sections) > 3 else "")
+        found.append(f"{words}: not merged, of a delta only requirements and scenarios are; edit agentd/specs/ by hand")
     return [*found, *filter(None, (standpoint.behind_upstream(change, state.git), standpoint.on_no_branch(change)))]
 
 

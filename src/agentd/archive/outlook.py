@@ -11,9 +11,12 @@ from agentd import files
 from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.documents import spec
-from agentd.documents.text import decode
+from agentd.documents.text import decode, parse
 from agentd.errors import AgentdError, AnswerIsNo, Bug, FormatInvalid, StateError
 from agentd.merge import Conflict, Touch, merge, stamped
+
+_ASIDE = ("removed", "removed requirements", "renamed", "renamed requirements")
+_CARRIED = frozenset({"overview", "requirements", "acceptance criteria", *_ASIDE})
 
 
 class MergeConflict(AnswerIsNo):
@@ -34,6 +37,8 @@ class Outcome:
     version: int
     touches: tuple[Touch, ...]
     conflicts: tuple[Conflict, ...]
+    seen: str = ""
+    """The hash of the main spec that was looked at."""
 
     @property
     def is_new(self) -> bool:
@@ -64,6 +69,14 @@ def read(path: Path) -> str | None:
         return decode(data, os.path.relpath(path))
 
 
+def hash_of(path: Path) -> str:
+    """Empty: there is no such file."""
+    try:
+        return files.digest(files.read(path))
+    except FileNotFoundError:
+        return ""
+
+
 def base_of(change: Change, state: State, id_: str, main: str | None) -> str | None:
     """The main spec as it was when the change began. Where nobody kept it, it is today's if the versions agree."""
     path = change.folder / "base" / f"{id_}.md"
@@ -73,6 +86,9 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
             name = f"agentd/changes/{change.id}/base/{id_}.md"
             raise StateError(f"{name} is not the text that the change began from", f"git log -p -- {name}")
         return kept
+    if wanted:
+        name = f"agentd/changes/{change.id}/base/{id_}.md"
+        raise StateError(f"{name}, the text that the change began from, is gone", f"git checkout HEAD -- {name}")
     if id_ in state.base.specs or main is None:
         return None
     with _mendable():
@@ -82,7 +98,7 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
 
 def _outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
     id_, yours = path.stem, read(path) or ""
-    before = read(main_spec(change, id_))
+    seen, before = hash_of(main_spec(change, id_)), read(main_spec(change, id_))
     base = base_of(change, state, id_, before)
     with _mendable():
         merged = merge(before, yours, base, id_, pattern)
@@ -92,7 +108,35 @@ def _outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str],
     version += before is not None
     after = stamped(merged.text, version, date, change.id, id_)
     _check(after, yours, base, id_, pattern)
-    return Outcome(id_, before, after, version, merged.touches, ())
+    return Outcome(id_, before, after, version, merged.touches, (), seen)
+
+
+def left_out(change: Change) -> list[str]:
+    """Sections of deltas that no merge carries over: requirements and scenarios are all that it knows."""
+    found = []
+    for path in spec_files(change):
+        if main_spec(change, path.stem).is_file():
+            for section in parse(read(path) or "", path.name).sections:
+                heading = section.heading
+                if heading.level == 2 and heading.key not in _CARRIED:
+                    found.append(f"specs/{path.name}:{heading.line} `## {heading.title}`")
+    return found
+
+
+def gone_already(change: Change, pattern: re.Pattern[str]) -> list[str]:
+    """Requirements that the change removes, and that others removed or renamed meanwhile: nobody can tell which."""
+    found = []
+    state = change.read()
+    for path in spec_files(change):
+        main = read(main_spec(change, path.stem))
+        base = base_of(change, state, path.stem, main)
+        if main is None or base is None:
+            continue
+        with _mendable():
+            removed = [one.id for one in spec.parse(read(path) or "", path.name, pattern).removed if one.id]
+            there, then = (spec.parse(text, path.name, pattern) for text in (main, base))
+        found += [f"{path.stem}:{id_}" for id_ in removed if then.requirement(id_) and not there.requirement(id_)]
+    return found
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from agentd import clock, events, files, together
 from agentd.archive import standpoint
-from agentd.archive.outlook import base_of, main_spec, read, spec_files
+from agentd.archive.outlook import base_of, hash_of, main_spec, read, spec_files
 from agentd.change import unfinished
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.state import State
@@ -31,6 +31,8 @@ class Moved:
     base: str | None
     conflicts: tuple[Conflict, ...]
     is_touched: bool
+    seen: str
+    """The hash of the change's spec that was looked at."""
 
 
 def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
@@ -59,7 +61,7 @@ def look(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
 
 
 def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -> Moved | None:
-    id_, yours = path.stem, read(path) or ""
+    id_, seen, yours = path.stem, hash_of(path), read(path) or ""
     if lines := marks(yours, path.name):
         words = f"specs/{path.name}:{lines[0]} still has a conflict to solve"
         raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
@@ -74,7 +76,7 @@ def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -
         )
     except FormatInvalid as error:
         raise FormatInvalid(error.message, f"mend it, then: agentd validate {change.id}") from None
-    return Moved(id_, yours, rebased.text, main, rebased.conflicts, is_touched)
+    return Moved(id_, yours, rebased.text, main, rebased.conflicts, is_touched, seen)
 
 
 def _names(text: str | None, base: str | None, id_: str, pattern: re.Pattern[str]) -> set[str]:
@@ -86,16 +88,19 @@ def _operations(change: Change, moved: tuple[Moved, ...]) -> list[Operation]:
     folder = PurePath("agentd", "changes", change.id)
     found: list[Operation] = []
     state = change.read()
-    bases, rebased = dict(state.base.specs), dict(state.rebased)
+    bases, rebased, touched_ = dict(state.base.specs), dict(state.rebased), dict(state.touched)
     for one in moved:
-        found.append(Write(folder / "specs" / f"{one.id}.md", one.after.encode()))
+        found.append(Write(folder / "specs" / f"{one.id}.md", one.after.encode(), seen=one.seen))
         kept = folder / "base" / f"{one.id}.md"
         if one.base is not None:
             found.append(Write(kept, one.base.encode()))
         elif (change.folder / "base" / f"{one.id}.md").is_file():
             found.append(Remove(kept))
         bases[one.id] = files.digest(one.base.encode()) if one.base is not None else None
-        if not one.is_touched and one.after != one.before:
+        if one.is_touched:
+            touched_[f"specs/{one.id}.md"] = len(state.history)
+        elif one.after != one.before:
             rebased[files.digest(one.after.encode())] = files.digest(one.before.encode())
-    new = replace(state, base=replace(state.base, specs=bases), rebased=rebased, updated_at=clock.now())
+    base = replace(state.base, specs=bases)
+    new = replace(state, base=base, rebased=rebased, touched=touched_, updated_at=clock.now())
     return [*found, Write(folder / STATE, as_bytes(new))]

@@ -2,12 +2,14 @@
 
 import os
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import Place
 from agentd.errors import StaleBranch
+from agentd.project import Project
 
 
 @dataclass(frozen=True)
@@ -24,20 +26,29 @@ def refuse_stale(change: Change, place: Place, again: str) -> None:
     """Its branch contains the tip of the target, or we stand on the target with the work merged."""
     target, here = place.target, _branch(change)
     names = git.branches(change.project.repo)
-    if target not in names or not git.head_commit(change.tree):
+    tip = _tip(change, target, names) if target and git.head_commit(change.tree) else None
+    if target is None or tip is None:
         return
-    assert target
     at = _at(change)
     if here == target:
-        if place.branch in names and not _contains(change, place.branch or ""):
+        if place.branch in names and not _contains(change, f"refs/heads/{place.branch}"):
             words = f"the work of {change.id} is on {place.branch}, which is not merged into {target}"
             raise StaleBranch(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
         return
-    if not _contains(change, target):
-        lacking = git.run(change.tree, "rev-list", "--count", f"HEAD..refs/heads/{target}")
+    if not _contains(change, tip):
+        lacking = git.run(change.tree, "rev-list", "--count", f"HEAD..{tip}")
         commits = "a commit" if lacking == "1" else f"{lacking} commits"
-        words = f"{here or 'the detached HEAD'} lacks {commits} of {target}, so its specs may not be those of today"
-        raise StaleBranch(words, f"git{at} merge {shlex.quote(target)}, then {again}")
+        name = tip.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+        words = f"{here or 'the detached HEAD'} lacks {commits} of {name}, so its specs may not be those of today"
+        raise StaleBranch(words, f"git{at} merge {shlex.quote(name)}, then {again}")
+
+
+def _tip(change: Change, target: str, names: Collection[str]) -> str | None:
+    """The target here; in a clone that never had it checked out, as it was fetched."""
+    if target in names:
+        return f"refs/heads/{target}"
+    found = git.run(change.tree, "for-each-ref", "--format=%(refname)", f"refs/remotes/*/{target}").splitlines()
+    return next((one for one in found if one.startswith("refs/remotes/origin/")), next(iter(found), None))
 
 
 def behind_upstream(change: Change, place: Place) -> str | None:
@@ -101,9 +112,13 @@ def to(tree: str, standing: str, start: str = os.curdir) -> str:
     return "" if tree == standing else f" -C {shlex.quote(os.path.relpath(tree, start))}"
 
 
+def branch_of(project: Project, tree: str) -> str | None:
+    return next((one.branch for one in git.trees(project.repo) if one.path == tree), None)
+
+
 def _branch(change: Change) -> str | None:
-    return next((one.branch for one in git.trees(change.project.repo) if one.path == change.tree), None)
+    return branch_of(change.project, change.tree)
 
 
-def _contains(change: Change, branch: str) -> bool:
-    return git.succeeds(change.tree, "merge-base", "--is-ancestor", f"refs/heads/{branch}", "HEAD")
+def _contains(change: Change, ref: str) -> bool:
+    return git.succeeds(change.tree, "merge-base", "--is-ancestor", ref, "HEAD")

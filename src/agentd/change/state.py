@@ -119,6 +119,8 @@ class State:
     """Tasks that a person's acceptance left out, for as long as it holds."""
     rebased: Mapping[str, str] = field(default_factory=dict)
     """Hashes of specs that a rebase wrote without touching what was judged, each with the hash that it stands for."""
+    touched: Mapping[str, int] = field(default_factory=dict)
+    """Specs in which others changed the same, and how long the history was when a rebase brought that in."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -137,6 +139,24 @@ class State:
                 return verdict.replace("-", "_").upper()
         older = self.extra.get("verdict")
         return str(older).upper() if older else None
+
+    def differing(self, recorded: Mapping[str, str], found: Mapping[str, str], moves: int) -> list[str]:
+        """Documents that are not those of a verdict, by hash, nor carried over from it by a rebase.
+
+        `moves` is how long the history was with that verdict: what a rebase brought in later, nobody has judged.
+        """
+        return [
+            name
+            for name in {**recorded, **found}
+            if moves <= self.touched.get(name, -1) or recorded.get(name) not in self._lineage(found.get(name))
+        ]
+
+    def _lineage(self, digest: str | None) -> list[str | None]:
+        """A hash and those that it stands for, none of them twice."""
+        found = [digest]
+        while (older := self.rebased.get(found[-1] or "")) and older not in found:
+            found.append(older)
+        return found
 
     def with_step(self, step: Step) -> "State":
         """A try that is there already is replaced where it stands, a new one comes last."""
@@ -189,6 +209,7 @@ def parse(text: str) -> State:
         depends_on=fields.texts("depends_on"),
         waived=fields.texts("waived"),
         rebased={str(new): str(old) for new, old in fields.mapping("rebased").items()},
+        touched={name: count for name, count in fields.mapping("touched").items() if isinstance(count, int)},
         extra=fields.rest(),
     )
 
@@ -218,11 +239,12 @@ def render(state: State) -> str:
         "depends_on": list(state.depends_on),
         "waived": list(state.waived),
         "rebased": dict(state.rebased),
+        "touched": dict(state.touched),
         **state.extra,
     }
     if state.phase is Phase.DRAFTING:
         del data["phase"]
-    for name in ("findings", "depends_on", "waived", "rebased"):
+    for name in ("findings", "depends_on", "waived", "rebased", "touched"):
         if not data[name]:
             del data[name]
     return yaml12.dump(data)

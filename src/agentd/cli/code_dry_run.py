@@ -15,7 +15,9 @@ def show(change: Change, options: Options) -> int:
     in_force = config.load(there.config_file, flags=options.settings)
     state = change.read()
     building.in_order(code.tasks_of(change), change.id)  # what cannot be built is told now
-    if options.tasks is None:
+    if options.review:
+        steps = code_course.of_review(change)
+    elif options.tasks is None:
         steps = code_course.of_code(change, in_force.workflow)
     else:
         steps = code_course.of_tasks(change, options.wishes.tasks, in_force.workflow)

@@ -84,6 +84,8 @@ def _text(change: Change, moved: Sequence[Moved], data: dict[str, Any], dry: boo
     lines = [conflicts.text(found)] if found else []
     for one in moved:
         lines.append(f"  {one.id}  {_said(one)}")
+    others = [one for one in data["faults"] if not found or one["rule"] == "conflict-mark"]
+    lines += [f"  {one['file']}:{one['line']} {one['message']}" for one in others]
     if found:
         lines += ["", f"Marks stand in agentd/changes/{change.id}/specs/. Solve them, then:"]
     else:

@@ -40,19 +40,15 @@ def edited_since(change: Change) -> list[str]:
 
 def specs_edited_since(change: Change) -> list[str]:
     """Specs that are not any more those that the code was judged by; what a rebase only carried over is."""
-    _, tree = _judged(change)
-    if not tree:
+    state = change.read()
+    if not state.history:
         return []
-    folder = os.path.join(change.project.prefix, "agentd", "changes", change.id)
-    rebased = change.read().rebased
-    edited = []
-    for path in sorted((change.folder / "specs").glob("*.md")):
-        then, digest = git.content(change.tree, f"{tree}:{folder}/specs/{path.name}"), files.digest(files.read(path))
-        while digest in rebased:
-            digest = rebased[digest]
-        if then is None or files.digest(then) != digest:
-            edited.append(f"specs/{path.name}")
-    return edited
+    judged, now = specs_of(state.history[-1].hashes), specs_of(change.hashes())
+    return state.differing(judged, now, len(state.history))
+
+
+def specs_of(hashes: Mapping[str, str]) -> dict[str, str]:
+    return {name: digest for name, digest in hashes.items() if name.startswith("specs/")}
 
 
 def _judged(change: Change) -> tuple[str, str]:

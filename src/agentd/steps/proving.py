@@ -49,8 +49,9 @@ def prove(desk: Desk, round_: int) -> Proof:
         proof = _once(desk, round_, names)
         proof = replace(proof, left=code.now(desk.change))  # what is new in each run settles never
     took = round((time.monotonic() - began) * 1000)
+    judged_by = code.specs_of(desk.change.hashes())
     trees = {"tree": proof.tree, **({"left": proof.left} if proof.left not in ("", proof.tree) else {})}
-    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, trees, clock.now())
+    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, {**trees, **judged_by}, clock.now())
     desk.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
     outputs, said = dict(row.outputs), said_of(proof)
     desk.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
@@ -127,8 +128,17 @@ def _accepted(comparison: Comparison, now: Result, before: Result | None, reason
 
 def left_by(state: State, round_: int) -> str:
     """The tree as the checks of that round left it; empty where it is the one they ran on."""
+    return str(_outputs(state, round_).get("left", ""))
+
+
+def specs_of(state: State, round_: int) -> dict[str, str]:
+    """The specs that the code of that round is judged by, as they were when it was proved."""
+    return code.specs_of(_outputs(state, round_))
+
+
+def _outputs(state: State, round_: int) -> Mapping[str, str]:
     rows = [row.outputs for row in state.steps if (row.name, row.round) == (STEP, round_)]
-    return str(rows[-1].get("left", "")) if rows else ""
+    return rows[-1] if rows else {}
 
 
 def _attempt(desk: Desk, round_: int) -> int:

@@ -14,8 +14,8 @@ from agentd.documents import blocks, records, review
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import open_counts, standing
 from agentd.documents.text import decode
-from agentd.steps import ticking
-from agentd.steps.bench import BY_KIND, PLAN, Bench
+from agentd.steps import proving, ticking
+from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.steps.desk import Desk
 from agentd.terms import ReviewVerdict, StepStatus
 
@@ -85,7 +85,8 @@ def _moved(record: Record, row: Step, words: str, old: State) -> State:
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
     event = machine.event_of(BY_KIND[record.kind].verdicts(record.verdict))
-    return new.moved(event, by=record.by, why=words, at=record.at, hashes=record.judged)
+    by = proving.specs_of(old, record.round) if record.kind == CODE.kind else {}
+    return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
 
 
 def _append_block(desk: Desk, record: Record) -> None:

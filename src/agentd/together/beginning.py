@@ -48,6 +48,14 @@ def begin(
 
 
 def _before(root: Path, change: Write | Remove) -> _Before:
+    before = _found(root, change)
+    digest = files.digest(before[0]) if before else ""
+    if isinstance(change, Write) and change.seen not in (None, digest):
+        raise AnswerIsNo(f"{shown(change.path)} was changed just now by somebody else", "run the command again")
+    return before
+
+
+def _found(root: Path, change: Write | Remove) -> _Before:
     place = way(root, change.path)
     kind = kind_of(place)
     if kind is None:

@@ -13,6 +13,8 @@ class Write:
     path: PurePath
     data: bytes
     mode: int | None = None  # None: as it was, and of a new file as the system gives it
+    seen: str | None = None
+    """The hash of the text that this was made from, empty for none: another one there is refused. None: any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,13 @@ def of_tasks(change: Change, wanted: Sequence[str], settings: WorkflowSettings) 
     return [*([] if state.base.tree else baseline), *makers(state, chosen, settings.sequential_implementation)]
 
 
+def of_review(change: Change) -> list[Ahead]:
+    """What `--review` does first: the checks, and one verdict."""
+    round_ = len(change.records(CODE.kind)) + 1
+    checks = Ahead(proving.STEP, round_, 1, f"Checks, round {round_}", proving.STEP)
+    return [checks, Ahead(CODE.kind, round_, 1, f"Review, round {round_}", CODE.kind)]
+
+
 def ahead(state: State, tasks: Sequence[Task], is_sequential: bool, round_: int, is_answering: bool) -> list[Ahead]:
     if state.phase not in (Phase.CHALLENGED, Phase.IMPLEMENTING):
         return []

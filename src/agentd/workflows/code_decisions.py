@@ -6,27 +6,33 @@ from functools import partial
 
 from agentd import clock
 from agentd.change.state import State
+from agentd.checks.result import Result
 from agentd.documents.records import Edit
 from agentd.documents.standing import ADDED
 from agentd.errors import AnswerIsNo, WrongPhase
 from agentd.machine import Event
-from agentd.steps import edits, proving, resolve, ticking
+from agentd.steps import code, edits, proving, resolve, ticking
 from agentd.steps.bench import CODE, PLAN, Bench
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState, Phase
+from agentd.steps.proving import Proof
+from agentd.terms import CheckStatus, FindingState, Phase
 from agentd.workflows.decisions import added, of_person, told
+from agentd.workflows.starting import refuse_marks
 from agentd.workflows.verdict import last
 
 
 def accept(desk: Desk, reason: str, by: str) -> None:
     """Never over a failed required check, on the tree as it is now."""
     _check(desk, Phase.IMPLEMENTING, "accepted")
+    refuse_marks(desk.change)
     base = desk.change.read().base.tree
     assert base
     proof = proving.prove(desk, len(desk.change.records(CODE.kind)) + 1)
     if proof.blocking:
         words = f"the required check {' and '.join(proof.blocking)} fails, and no acceptance goes over that"
-        raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check")
+        failed_before = any(before and before.status is CheckStatus.FAILED for before in _before(desk, proof))
+        known = f', or agentd impl {desk.change.id} --known-failures "REASON"' if failed_before else ""
+        raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check{known}")
     at, waiting = clock.now(), desk.change.read().findings
     record = last(desk.change, CODE)
     if record:
@@ -37,7 +43,7 @@ def accept(desk: Desk, reason: str, by: str) -> None:
             edits.write(desk, record, made)
     ticking.tick(desk, base, proof.tree)
     waived = ticking.waive(desk)
-    hashes = {"tree": proof.tree, "base": base}
+    hashes = {"tree": proof.tree, "base": base, **code.specs_of(desk.change.hashes())}
     kept = () if record else tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
     desk.run.update(
         lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived)))
@@ -60,6 +66,12 @@ def plan_wrong(desk: Desk, reason: str, by: str) -> None:
     _find(desk, PLAN, reason, by)
     ticking.untick(desk)
     desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
+
+
+def _before(desk: Desk, proof: Proof) -> list[Result | None]:
+    """How those that stand in the way were before the first edit."""
+    state = desk.change.read()
+    return [proving.before_of(state, one) for one in desk.config.checks if one.name in proof.blocking]
 
 
 BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd.change import ids
-from agentd.change.folder import Change, read_state
+from agentd.change.folder import STATE, Change, read_state
 from agentd.change.places import Found, Places
 from agentd.errors import ChangeNotFound, UsageError
 from agentd.events import Warned
@@ -39,15 +39,28 @@ def waits_for(change: Change) -> dict[str, Phase | None]:
     known = {one.id: one for one in places.open()}
     found: dict[str, Phase | None] = {}
     for other in wanted:
-        one = known.get(other) or places.ended(other)
-        if one is None or one.summary.phase is not Phase.ARCHIVED:
+        if not _is_archived_here(change, other):
+            one = known.get(other) or places.ended(other)
             found[other] = one.summary.phase if one else None
     return found
 
 
+def _is_archived_here(change: Change, other: str) -> bool:
+    """In the change's own tree: only there its specs are among those that the change is merged into."""
+    archive = change.project.archive_in(change.tree)
+    folders = [path for path in archive.glob(f"*{other}*") if other == ids.archived(path.name)]
+    return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE).is_file())
+
+
+def standing(phase: Phase | None) -> str:
+    if phase is Phase.ARCHIVED:
+        return "is archived, but not in this work tree"
+    return f"is {phase}" if phase else "is not there any more"
+
+
 def warn(desk: Desk) -> None:
     for other, phase in waits_for(desk.change).items():
-        stands = f"is {phase}" if phase else "is not there any more"
+        stands = standing(phase)
         words = f"{desk.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
         desk.run.emit(Warned(code="depends", message=words))
 

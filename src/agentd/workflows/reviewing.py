@@ -15,6 +15,7 @@ from agentd.steps.desk import Desk
 from agentd.steps.implement import implement
 from agentd.terms import CheckStatus, Phase, ReviewVerdict
 from agentd.workflows import building
+from agentd.workflows.starting import refuse_marks
 from agentd.workflows.verdict import closed_nothing, has_judged, is_answered, last
 from agentd.workflows.wishes import Wishes
 
@@ -42,6 +43,7 @@ def judge(desk: Desk, wishes: Wishes) -> None:
     if desk.change.read().phase not in _REVIEWED:
         raise ChangeNotReady(f"{desk.change.id} has no code to review yet", f"agentd impl {desk.change.id}")
     building.in_order(code.tasks_of(desk.change), desk.change.id)  # without tasks nothing says what is done
+    refuse_marks(desk.change)
     base = desk.change.read().base.tree
     if base and not code.changed(desk.change, base, code.now(desk.change)):
         raise ChangeNotReady(f"no code of {desk.change.id} has changed yet", f"agentd impl {desk.change.id}")
@@ -98,7 +100,7 @@ def know_failures(desk: Desk, reason: str, by: str) -> None:
 
     if not any(_failed(row) for row in proving.baseline(desk.change.read())):
         words = "no check failed before the first edit, so --known-failures has nothing to say"
-        raise WrongPhase(words, f"agentd status {desk.change.id}")
+        raise WrongPhase(words, f"leave it out: agentd impl {desk.change.id}")
     desk.run.update(known)
     made = events.DecisionMade(id="known-failures", answer="known", reason=reason, by=f"person:{by}", via="flag")
     desk.run.emit(made)

@@ -8,12 +8,13 @@ from agentd.change.state import State
 from agentd.errors import AnswerIsNo, ChangeNotReady
 from agentd.events import Warned
 from agentd.machine import Event
+from agentd.merge import marks
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
 from agentd.terms import CheckStatus, Phase
 from agentd.trace.reading import check_there
 from agentd.workflows import building
-from agentd.workflows.verdict import as_judged, is_edited
+from agentd.workflows.verdict import is_edited
 
 _GUIDANCE = {
     Phase.DRAFTING: "agentd plan %s",
@@ -30,17 +31,26 @@ def settled(change: Change, is_review: bool) -> str | None:
             raise ChangeNotReady(f"{change.id} has no code to review yet", f"agentd impl {change.id}")
         return None
     if state.phase is Phase.COMPLETE:
-        return None if state.run else f"{change.id} is complete"  # a run that was killed is ended properly
+        return None if state.run else _complete(change)  # a run that was killed is ended properly
     if not state.phase.is_open:
         return f"{change.id} is {state.phase}"
     what = "its plan was rejected" if state.phase is Phase.REJECTED else "its plan is not approved yet"
     raise ChangeNotReady(f"{change.id} is {state.phase}: {what}", _GUIDANCE[state.phase] % change.id)
 
 
+def _complete(change: Change) -> str:
+    names = [*code.specs_edited_since(change), *code.edited_since(change)]
+    if not names:
+        return f"{change.id} is complete"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{change.id} is complete, but {', '.join(names[:3])}{more} changed since: agentd impl {change.id} --review"
+
+
 def start(desk: Desk) -> None:
     """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
     change, state = desk.change, desk.change.read()
     refuse_unmerged(change)
+    refuse_marks(change)
     if state.base.tree:
         check_there(change.tree, state.base.tree, change.id)
     if not desk.config.checks:
@@ -89,16 +99,28 @@ def _started(old: State, base: str, hashes: dict[str, str]) -> State:
 
 def _warn_of_edits(desk: Desk, state: State) -> None:
     """tasks.md is left out: agentd ticks in it."""
-    begun = next((one.hashes for one in reversed(state.history) if one.event is Event.IMPLEMENTATION_STARTED), {})
-    now = as_judged(desk.change)
-    edited = [name for name in {**begun, **now} if name != "tasks.md" and begun.get(name) != now.get(name)]
-    if begun and edited:
+    starts = [n for n, one in enumerate(state.history, 1) if one.event is Event.IMPLEMENTATION_STARTED]
+    begun = state.history[starts[-1] - 1].hashes if starts else {}
+    edited = (
+        [name for name in state.differing(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
+        if begun
+        else []
+    )
+    if edited:
         words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
         desk.run.emit(Warned(code="plan-edited", message=words))
 
 
 def _older(change: Change, old: State) -> str:
     return git.run(change.tree, "rev-parse", f"{old.base.commit or 'HEAD'}^{{tree}}")
+
+
+def refuse_marks(change: Change) -> None:
+    """A spec with two texts in one says nothing that code could be judged by."""
+    for path in sorted((change.folder / "specs").glob("*.md")):
+        if lines := marks(path.read_text("utf-8", "replace"), path.name):
+            words = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
+            raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
 
 
 def refuse_unmerged(change: Change) -> None:

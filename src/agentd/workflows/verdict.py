@@ -23,24 +23,18 @@ def last(change: Change, bench: Bench = PLAN) -> Record | None:
 def is_judged(change: Change) -> bool:
     """The last verdict is on the plan as it is now, and the planner has answered nothing since."""
     found = challenges(change)
-    return bool(found) and dict(found[-1].judged) == as_judged(change) and not is_answered(change, len(found) + 1)
+    if not found or is_answered(change, len(found) + 1):
+        return False
+    state = change.read()
+    moves = [number for number, one in enumerate(state.history, 1) if one.event.startswith(f"{PLAN.kind}-")]
+    return not state.differing(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
 
 
 def is_as_decided(change: Change) -> bool:
     """The plan is what it was when a judge or a person brought the change to its phase."""
-    history = change.read().history
-    return bool(history) and dict(history[-1].hashes) == as_judged(change)
-
-
-def as_judged(change: Change) -> dict[str, str]:
-    """The plan's hashes; a spec that a rebase carried over unchanged has the one that it was judged by."""
-    rebased = change.read().rebased
-    found = change.hashes()
-    for name, digest in found.items():
-        while digest in rebased:
-            digest = rebased[digest]
-        found[name] = digest
-    return found
+    state = change.read()
+    history = state.history
+    return bool(history) and not state.differing(history[-1].hashes, change.hashes(), len(history))
 
 
 def is_edited(change: Change) -> bool:
