@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentd.terms import Phase
@@ -15,7 +16,7 @@ from agentd.terms import Phase
 if TYPE_CHECKING:
     from agentd.change.state import State
 
-FORMAT = 3
+FORMAT = 4
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
 
 
@@ -38,6 +39,7 @@ class Summary(NamedTuple):
     running: bool
     problem: str | None
     change_id: str  # as STATE.yaml has it; the name of an archived folder says more
+    touches: Sequence[str]  # requirements, as `overlaps` names them; none of a change that is not open
 
 
 _PHASE = {str(phase): phase for phase in Phase}
@@ -150,6 +152,7 @@ def summarize(path: str) -> Summary:
     from pathlib import Path  # late: YAML and its kin cost more than a listing
 
     from agentd.change import folder as folders
+    from agentd.change import overlaps
     from agentd.documents.standing import open_counts, standing
     from agentd.errors import AgentdError
 
@@ -157,27 +160,28 @@ def summarize(path: str) -> Summary:
     try:
         state = folders.read_state(folder)
         counts = open_counts((*standing(folders.read_records(folder, state.phase.judged_by)), *state.findings))
-        return _row(state, tuple(counts.values()))
+        return _row(state, tuple(counts.values()), overlaps.look(path) if state.phase.is_open else [])
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)
 
 
 def summarize_text(text: str) -> Summary:
+    """By STATE.yaml alone: what the change touches is not known until its branch is checked out."""
     from agentd.change import state  # late: see above
     from agentd.errors import AgentdError
 
     try:
-        return _row(state.parse(text), (0, 0, 0))
+        return _row(state.parse(text), (0, 0, 0), [])
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)
 
 
 _UNREADABLE = Summary(
-    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", ""
+    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", "", []
 )
 
 
-def _row(state: "State", counts: tuple[int, ...]) -> Summary:
+def _row(state: "State", counts: tuple[int, ...], touches: Sequence[str]) -> Summary:
     high, medium, low = counts
     return Summary(
         state.phase,
@@ -196,4 +200,5 @@ def _row(state: "State", counts: tuple[int, ...]) -> Summary:
         state.run is not None,
         None,
         state.change_id,
+        touches,
     )

@@ -1,7 +1,10 @@
 """A change in words and data for every face: what comes next, and its row in a listing."""
 
+from collections.abc import Iterable
 from typing import Any
 
+from agentd.change import overlaps
+from agentd.change.overlaps import Radar, Rival
 from agentd.change.places import Found
 from agentd.project import Project
 from agentd.terms import Phase
@@ -39,7 +42,25 @@ def is_running(project: Project, found: Found) -> bool:
     return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
-def row(project: Project, found: Found) -> dict[str, Any]:
+def radar(found: Iterable[Found]) -> Radar:
+    """Of the open ones among them, by what was last seen of each."""
+    touching = (one for one in found if one.summary.touches and not one.archived)
+    return Radar((one.id, one.summary.phase, one.summary.touches) for one in touching)
+
+
+def rivals(found: Found, among: Radar) -> list[Rival]:
+    """The open changes that touch the same as this one, if it is open itself."""
+    is_open = found.summary.phase.is_open and not found.archived
+    return among.rivals(found.id, found.summary.touches) if is_open else []
+
+
+def afresh(found: Found) -> Found:
+    """The same with what its specs touch now: a person may have edited them since its last step."""
+    assert found.folder, "what is looked for by its id is checked out"
+    return found._replace(summary=found.summary._replace(touches=overlaps.look(found.folder)))
+
+
+def row(project: Project, found: Found, among: Radar) -> dict[str, Any]:
     """One entry of `list --json`, `status --json` and the MCP tool `list_changes`."""
     summary = found.summary
     return {
@@ -61,4 +82,5 @@ def row(project: Project, found: Found) -> dict[str, Any]:
         },
         "checked_out": found.folder is not None,
         "problem": summary.problem,
+        "overlaps": [{"change_id": one.id, "requirements": one.requirements} for one in rivals(found, among)],
     }

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from agentd.change import report
+from agentd.change.overlaps import Radar, some
 from agentd.change.places import Found, Places
 from agentd.cli import output, table
 from agentd.project import Project, find_project
@@ -16,6 +17,7 @@ _COLOURS = {
     "implementing": "blue",
     "complete": "green",
 }
+_MEETINGS = 5  # of many the first ones
 _EMPTY = 'No changes yet. Begin one: agentd plan <id> "what should change"'
 
 
@@ -27,11 +29,12 @@ def command(everything: bool, as_json: bool) -> int:
     project = find_project()
     places = Places(project)
     found = places.open() + (places.archived() if everything else [])
-    data = {"changes": [report.row(project, one) for one in found]} if as_json else {}
-    return output.show("list", as_json, data, lambda: render(project, found, output.width()))
+    among = report.radar(found)
+    data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
+    return output.show("list", as_json, data, lambda: _render(project, found, among, output.width()))
 
 
-def render(project: Project, found: list[Found], width: int | None) -> str:
+def _render(project: Project, found: list[Found], among: Radar, width: int | None) -> str:
     if not found:
         return _EMPTY
     head = ("CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT")
@@ -39,9 +42,28 @@ def render(project: Project, found: list[Found], width: int | None) -> str:
     for kept in ((0, 1, 2, 3, 4, 5), (0, 1, 2, 4, 5), (0, 1, 2, 5), (0, 1, 5)):
         chosen = [[row[number] for number in kept] for row in rows]
         if width is None or table.total(chosen) <= width:
-            lines = table.align(chosen)
-            return "\n".join([output.paint(lines[0], dim=True), *lines[1:]])
-    return "\n".join(line for row in rows[1:] for line in _stacked(row, width or 0))
+            first, *lines = table.align(chosen)
+            lines.insert(0, output.paint(first, dim=True))
+            break
+    else:
+        lines = [line for row in rows[1:] for line in _stacked(row, width or 0)]
+    return "\n".join([*lines, *_meetings(among, width)])
+
+
+def _meetings(among: Radar, width: int | None) -> list[str]:
+    """Below the table: who touches the same."""
+    found = among.meetings()
+    if not found:
+        return []
+    import textwrap  # late: hardly ever do changes meet
+
+    told = [
+        f"{some(changes)} {'both' if len(changes) == 2 else 'all'} change {table.clean(some(names))}"
+        for changes, names in found[:_MEETINGS]
+    ]
+    if len(found) > _MEETINGS:
+        told.append(f"and {len(found) - _MEETINGS} more; agentd list --json has them all")
+    return ["", *(line for words in told for line in (textwrap.wrap(words, width) if width else [words]))]
 
 
 def phase_words(project: Project, found: Found) -> str:

@@ -1,11 +1,13 @@
 """`agentd status`: where one change stands, or all of them."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from agentd.change import report
+from agentd.change.overlaps import NAMED, Meeting, Radar, Rival, some
 from agentd.change.places import Found, Places
 from agentd.cli import output, table
 from agentd.cli.common import change_argument
@@ -26,22 +28,29 @@ def command(change_id: str | None, as_json: bool) -> int:
         return _overview(project, as_json)
     from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
 
-    found = Places(project).find(ids.check(change_id))
-    data = _details(project, found)
-    return output.show("status", as_json, data, lambda: _render(project, found, data))
+    places = Places(project)
+    found = report.afresh(places.find(ids.check(change_id)))
+    among = report.radar(places.open() if found.summary.touches else ())
+    data = _details(project, found, among)
+    return output.show("status", as_json, data, lambda: _render(project, found, data, report.rivals(found, among)))
 
 
 def _overview(project: Project, as_json: bool) -> int:
     found = Places(project).open()
-    data = {"changes": [report.row(project, one) for one in found]} if as_json else {}
-    return output.show("status", as_json, data, lambda: _blocks(project, found, output.width()))
+    among = report.radar(found)
+    data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
+    return output.show("status", as_json, data, lambda: _blocks(project, found, among, output.width()))
 
 
-def _blocks(project: Project, found: list[Found], width: int | None) -> str:
+def _blocks(project: Project, found: list[Found], among: Radar, width: int | None) -> str:
     if not found:
         return _EMPTY
     room = (width or 100) - 2
     lines = [f"{len(found)} open change{'s' if len(found) > 1 else ''}"]
+    met: dict[str, list[Meeting]] = {}
+    for meeting in among.meetings():
+        for change_id in meeting.changes:
+            met.setdefault(change_id, []).append(meeting)
     for one in found:
         summary = one.summary
         facts = [summary.verdict and summary.verdict.lower().replace("_", " ")]
@@ -49,13 +58,24 @@ def _blocks(project: Project, found: list[Found], width: int | None) -> str:
         facts += [output.age(summary.updated_at)]
         told = ", ".join(fact for fact in facts if fact and fact != "-")
         lines += ["", f"{output.paint(one.id, bold=True)}  {phase_words(project, one)}"]
-        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem, told) if text]
+        texts = (summary.description, summary.problem, told, _meets(one.id, met.get(one.id, [])))
+        lines += [f"  {table.shorten(text, room)}" for text in texts if text]
         if following := report.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
 
 
-def _details(project: Project, found: Found) -> dict[str, Any]:
+def _meets(change_id: str, met: Sequence[Meeting]) -> str:
+    """In a line; how the others stand is in their own blocks."""
+    told = [f"{some(one.changes, change_id)} in {some(one.requirements)}" for one in met[:NAMED]]
+    return f"meets {_listed(told, len(met))}" if told else ""
+
+
+def _listed(told: list[str], count: int) -> str:
+    return "; ".join([*told, f"{count - len(told)} more"] if count > len(told) else told)
+
+
+def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
     """The row of a listing and all that STATE.yaml and the records know."""
     from pathlib import Path  # late: the overview reads no YAML
 
@@ -67,8 +87,10 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
     known = (*standing(read_records(Path(found.folder), state.phase.judged_by)), *state.findings)
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
+    row, edited, waits_for = report.row(project, found, among), _edited(project, found), _waits_for(project, found)
     return {
-        **report.row(project, found),
+        **row,
+        "next": _next(found.id, row["next"], edited, waits_for),
         "open": {str(severity): count for severity, count in open_counts(open_ones).items()},
         "folder": str(Path(found.folder).relative_to(found.tree or "")),
         "created_at": state.created_at,
@@ -88,8 +110,8 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
         "steps": dict(Counter(str(step.status) for step in state.steps)),
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
-        "edited": _edited(project, found),
-        "waits_for": _waits_for(project, found),
+        "edited": edited,
+        "waits_for": waits_for,
         "calls": len(state.llm_calls),
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -100,7 +122,7 @@ def _details(project: Project, found: Found) -> dict[str, Any]:
     }
 
 
-def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
+def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequence[Rival]) -> str:
     import textwrap  # late: the overview cuts its lines instead
 
     width = output.width() or 100
@@ -111,6 +133,7 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
         ("Edited", _since(data)),
+        ("Meets", table.clean(_met(rivals))),
         ("Waits for", ", ".join(f"{name} ({phase or 'gone'})" for name, phase in data["waits_for"].items())),
         ("Cost", _cost(data)),
         ("Updated", output.age(data["updated_at"])),
@@ -134,6 +157,12 @@ def _render(project: Project, found: Found, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _met(rivals: Sequence[Rival]) -> str:
+    """Other open changes with their phase, and what they change too."""
+    told = [f"{one.id} ({one.phase}) in {some(one.requirements)}" for one in rivals[:NAMED]]
+    return _listed(told, len(rivals))
+
+
 def _edited(project: Project, found: Found) -> list[str]:
     """Of a complete change: code that nobody has judged as it is now."""
     if found.summary.phase != Phase.COMPLETE or not found.tree or not found.folder:
@@ -143,7 +172,8 @@ def _edited(project: Project, found: Found) -> list[str]:
     from agentd.change.folder import Change
     from agentd.steps import code
 
-    return code.edited_since(Change(project, found.id, found.tree, Path(found.folder)))
+    change = Change(project, found.id, found.tree, Path(found.folder))
+    return [*code.specs_edited_since(change), *code.edited_since(change)]
 
 
 def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
@@ -155,6 +185,15 @@ def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
 
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
     return {name: phase and str(phase) for name, phase in waits_for(change).items()}
+
+
+def _next(change_id: str, following: str | None, edited: list[str], waits_for: dict[str, str | None]) -> str | None:
+    """Not a command that would be refused."""
+    if following != f"agentd archive {change_id}":
+        return following
+    if any(name.startswith("specs/") for name in edited):
+        return f"agentd impl {change_id} --review"
+    return f"agentd status {next(iter(waits_for))}" if waits_for else following
 
 
 def _since(data: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from agentd.change import report
 from agentd.change.folder import documents, read_records
+from agentd.change.overlaps import Radar
 from agentd.change.places import Found, Places
 from agentd.documents import tasks
 from agentd.documents.standing import standing
@@ -14,20 +15,22 @@ from agentd.terms import TaskStatus
 from agentd.tools.binding import Binding
 
 MANY = 200
-_ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "updated_at", "next")
+_ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "updated_at", "next", "overlaps")
 
 
 def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     places = Places(binding.project)
     found = places.open() + (places.archived() if arguments.get("all") else [])
     found.sort(key=lambda one: one.summary.updated_at, reverse=True)
-    return {"changes": [_row(binding, one) for one in found[:MANY]]}
+    among = report.radar(found)
+    return {"changes": [_row(binding, one, among) for one in found[:MANY]]}
 
 
 def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
-    found = Places(binding.project).find(change.id)
-    row = report.row(binding.project, found)
+    places = Places(binding.project)
+    found = report.afresh(places.find(change.id))
+    row = report.row(binding.project, found, report.radar(places.open() if found.summary.touches else ()))
     folder = Path(found.folder or "")
     return {
         **{name: row[name] for name in (*_ROW, "description", "git")},
@@ -37,8 +40,8 @@ def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(binding: Binding, found: Found) -> dict[str, Any]:
-    row = report.row(binding.project, found)
+def _row(binding: Binding, found: Found, among: Radar) -> dict[str, Any]:
+    row = report.row(binding.project, found, among)
     return {name: row[name] for name in _ROW}
 
 

@@ -16,6 +16,7 @@ from agentd.workflows.asking import Option, Question, decide
 from agentd.workflows.clarifying import clarify_first
 from agentd.workflows.course import Ahead
 from agentd.workflows.forming import settle_form
+from agentd.workflows.meeting import tell_overlaps
 from agentd.workflows.wishes import Wishes
 
 
@@ -29,6 +30,7 @@ def draft(desk: Desk, wishes: Wishes) -> None:
         if form.is_due(desk):
             generate.keep_bases(desk)
             settle_form(desk, wishes)
+            tell_overlaps(desk)
             _offer_light(desk, wishes)
         found = facts.read(desk.change)
         following = course.next_maker(desk.change.read(), looks, found)

@@ -13,6 +13,7 @@ from agentd.terms import Phase
 from agentd.workflows import decisions
 from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
+from agentd.workflows.meeting import tell_overlaps
 from agentd.workflows.questions import after_challenge
 from agentd.workflows.verdict import (
     JUDGED,
@@ -38,6 +39,7 @@ def judge(desk: Desk, wishes: Wishes) -> None:
     is_wished = wishes.rechallenge and not has_judged(desk.change.read())  # a resumed command has it already
     if is_wished or not is_judged(desk.change):
         settle_form(desk, wishes)
+        tell_overlaps(desk)
         challenge.challenge(desk)
 
 

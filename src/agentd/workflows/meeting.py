@@ -1,0 +1,22 @@
+"""A plan that changes what another open change changes too is told so while both can still be altered."""
+
+from agentd.change import overlaps, report
+from agentd.change.overlaps import some
+from agentd.change.places import Places
+from agentd.events import Warned
+from agentd.steps.desk import Desk
+
+
+def tell_overlaps(desk: Desk) -> None:
+    """A word of warning, once in a run for each thing that both change. It is no finding and stops nothing."""
+    change, warned = desk.change, desk.run.warned
+    touches = overlaps.look(str(change.folder), desk.config.validation.requirement_pattern)
+    if not touches:
+        return
+    for rival in report.radar(Places(change.project).open()).rivals(change.id, touches):
+        names = [name for name in rival.requirements if f"{rival.id} {name}" not in warned]
+        warned.update(f"{rival.id} {name}" for name in names)
+        if names:
+            verb = "is" if len(names) == 1 else "are"
+            words = f"{some(names)} {verb} changed by {rival.id} ({rival.phase}) too"
+            desk.run.emit(Warned(code="overlap", message=f"{words}; whoever archives second may have to rebase"))
