@@ -322,15 +322,18 @@ def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Box) -> None:
         while listing.poll() is None and lock not in opened(listing.pid):
             pass
 
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.rename" and str(arguments[1]).startswith(str(notes.root / "agentd/specs")) and not listings:
+            look()
+
     def slow(tell: Tell) -> None:
-        tell([one.poll() for one in listings])
+        sys.addaudithook(watch)
         work(False)
-        tell([one.poll() for one in listings])
         tell(listings[0].communicate()[0])
 
-    lived, told = run_mortal(slow, notes.root / "agentd/specs", 5, strike=look)
-    assert lived and told[:2] == [[], [None]], "it waited"
-    assert [(one["change_id"], one["phase"]) for one in json.loads(told[2])["changes"]] == [(ID, "archived")]
+    lived, told = run_mortal(slow, notes.root, None)
+    rows = json.loads(told[0])["changes"]
+    assert lived and [(one["change_id"], one["phase"]) for one in rows] == [(ID, "archived")], "it waited"
 
 
 def opened(pid: int) -> list[str]:

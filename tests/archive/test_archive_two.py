@@ -150,7 +150,7 @@ def test_what_was_archived_first_is_taken_back_last(notes: Box) -> None:
     after = snapshot(notes.root)
     refused = notes.agentd("archive", "first", "--undo", "--json")
     assert refused.code == 1 and snapshot(notes.root) == after
-    assert "agentd/specs/notes.md was changed, agentd/specs/CHANGELOG.md was changed" in refused.out
+    assert refused.json["error"]["hint"] == "agentd archive second --undo first"
     for change_id in ("second", "first"):
         assert notes.agentd("archive", change_id, "--undo").code == 0
     assert snapshot(notes.root) == before

@@ -157,7 +157,8 @@ def test_a_project_in_a_folder_of_its_repository_is_seen_from_there(box: Box, mo
     work_tree = git.snapshot(str(box.root))
     told = sections(reviewer_context(work.change, checks=[], base=work.base, tree=work_tree))
     assert "MODIFY src/notes/auth/callback.py (+1 -1)" in told["Changed files"]
-    assert "other.py" not in told["Changed files"] + told["The diff"]
+    assert "MODIFY ../../other.py (+1 -1)" in told["Changed files"], "what lies outside is seen too"
+    assert "+++ b/../../other.py" in told["The diff"]
 
 
 # ---- limits ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from agentd import events, yaml12
 from agentd.change.entry import open_change
+from agentd.change.folder import document_hash
 from agentd.project import find_project
 from built import (
     BAD,
@@ -151,7 +152,8 @@ def test_the_state_tells_every_step_and_every_move(done: tuple[Box, Ran]) -> Non
         ("review-approved", "complete", "agent:play"),
     ]
     assert found.run is None and found.base.tree == record(done[0])["judged"]["base"]
-    assert dict(found.history[-1].hashes) == record(done[0], 2)["judged"]
+    by = {"specs/greeting.md": document_hash(home(done[0]) / "specs/greeting.md")}
+    assert dict(found.history[-1].hashes) == {**record(done[0], 2)["judged"], **by}
     assert [row["status"] for row in found.checks] == ["passed"]
 
 

@@ -58,11 +58,22 @@ def _blocks(project: Project, found: list[Found], among: Radar, width: int | Non
         facts += [output.age(summary.updated_at)]
         told = ", ".join(fact for fact in facts if fact and fact != "-")
         lines += ["", f"{output.paint(one.id, bold=True)}  {phase_words(project, one)}"]
-        texts = (summary.description, summary.problem, told, _meets(one.id, met.get(one.id, [])))
-        lines += [f"  {table.shorten(text, room)}" for text in texts if text]
+        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem, told) if text]
+        lines += [f"  {line}" for line in _wrapped(_meets(one.id, met.get(one.id, [])), room)]
         if following := report.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """What it says at its end matters too."""
+    if not text:
+        return []
+    import textwrap  # late: few changes meet
+
+    return textwrap.wrap(
+        table.clean(text), room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _meets(change_id: str, met: Sequence[Meeting]) -> str:
