@@ -1,0 +1,42 @@
+"""What the drawings share: marks of SVG with escaped words, cut to the room they have. Looks are the style sheet's."""
+
+from html import escape
+from unicodedata import east_asian_width
+
+from agentd.viewer import shown
+
+CHARACTER = 7.5  # what a narrow one takes at 13 px, rather more than less
+
+
+def tag(name: str, inner: str = "", **attributes: str | float) -> str:
+    """Underscores in names of attributes are hyphens; `class_` is the class."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"' for key, value in attributes.items()
+    )
+    return f"<{name}{written}>{inner}</{name}>"
+
+
+def words(text: str) -> str:
+    return escape(shown.plain(text))
+
+
+def fitted(text: str, room: float) -> str:
+    """On one line, cut to a width in px; wide characters count twice."""
+    line = " ".join(shown.plain(text).split())
+    left = room / CHARACTER
+    for place, character in enumerate(line):
+        left -= 2 if east_asian_width(character) in "WF" else 1
+        if left < 0:
+            return line[: max(place - 1, 0)] + "…"
+    return line
+
+
+def canvas(kind: str, label: str, width: float, height: float, inner: str) -> str:
+    """Its parts are read one by one, each by its title."""
+    box = f"0 0 {_value(width)} {_value(height)}"
+    size = {"width": width, "height": height}
+    return tag("svg", inner, class_=kind, role="group", aria_label=label, viewBox=box, **size)
+
+
+def _value(value: str | float) -> str:
+    return shown.plain(value) if isinstance(value, str) else f"{round(value, 1):g}"

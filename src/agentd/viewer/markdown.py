@@ -1,0 +1,93 @@
+"""A document of a change as a page that is safe to show: HTML with the lines it comes from, and its contents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.documents import blocks, frontmatter
+from agentd.documents import text as base
+from agentd.documents.blocks import ReviewBlock
+from agentd.documents.frontmatter import Entry
+from agentd.documents.text import BadDocument, Document, Span
+from agentd.viewer import cleaning, links, parsing, shown
+from agentd.viewer.parsing import Heading, Piece
+
+_STATES = ("approved", "needs-revision", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`html` may stand in a page as it is; `title` and the titles in `contents` are text, to be escaped like any."""
+
+    title: str
+    html: str
+    contents: tuple[Heading, ...]
+
+
+def render(text: str, name: str) -> Page:
+    """`name` is the document's short name: `proposal.md`, `specs/auth-flow.md`."""
+    document = base.parse(shown.readable(text), name)
+    reviews = blocks.find(document.text, name) if name == blocks.NAME else ()
+    spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
+    piece = Piece(name, ids=links.Ids())
+    parts = [_front(document), parsing.html(_without(document, spans), piece)]
+    parts += [_review(block, document, name) for block in reviews]
+    title = next((one.title for one in piece.headings if one.level == 1), shown.plain(name))
+    return Page(title, cleaning.clean("".join(parts)), tuple(piece.headings))
+
+
+def _without(document: Document, spans: Sequence[Span]) -> str:
+    """The text with these lines blank, so that all others keep their numbers."""
+    lines = list(document.contents)
+    for span in spans:
+        lines[span.start - 1 : span.end] = [""] * len(span)
+    return "\n".join(lines)
+
+
+# ---- frontmatter
+
+
+def _front(document: Document) -> str:
+    span = document.frontmatter
+    if span is None:
+        return ""
+    try:
+        entries = frontmatter.read(document).entries
+    except BadDocument:  # to be seen all the same
+        entries = ()
+    if not entries:
+        return f'<pre class="frontmatter"{_lines(span)}>{shown.markup(document.words(span))}</pre>\n'
+    rows = "".join(_row(document, entry) for entry in entries)
+    return f'<table class="frontmatter"{_lines(span)}><tbody>{rows}</tbody></table>\n'
+
+
+def _row(document: Document, entry: Entry) -> str:
+    """The value as it is written."""
+    first = document.content(entry.span.start)[entry.colon + 1 :].strip()
+    below = document.words(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
+    value = shown.markup(first) + (f"<pre>{shown.markup(below)}</pre>" if below else "")
+    return f'<tr{_lines(entry.span)}><th scope="row">{shown.markup(entry.key)}</th><td>{value}</td></tr>'
+
+
+# ---- review blocks
+
+
+def _review(block: ReviewBlock, document: Document, name: str) -> str:
+    """Headings of a judge get no ids: `### R1` in a review is not the requirement."""
+    state = block.status.strip().lower().replace("_", "-")
+    kind = f"review review-{state}" if state in _STATES else "review"
+    who = f" by {shown.markup(block.reviewer)}" if block.reviewer else ""
+    head = f"<header><p>Round {block.iteration}: {shown.markup(block.status)}{who}</p></header>"
+    body = parsing.html(block.text, Piece(name, before=_lines_before(block, document)))
+    return f'<section class="{kind}"{_lines(block.span)}>{head}{body}</section>\n'
+
+
+def _lines_before(block: ReviewBlock, document: Document) -> int:
+    """How many lines of the document stand before the block's text, which begins at its first words."""
+    behind = range(block.line + 1, block.span.end + 1)
+    first = next((line for line in behind if document.content(line).strip()), block.line)
+    is_beside_tag = bool(document.content(block.line).partition(">")[2].strip())
+    return (block.line if is_beside_tag else first) - 1
+
+
+def _lines(span: Span) -> str:
+    return f' data-line="{span.start}" data-end="{span.end}"'
