@@ -193,7 +193,7 @@ def read_finding(row: Fields) -> Finding:
         suggestion=row.text("suggestion", ""),
         requirement=row.text_or_none("requirement"),
         where=row.text_or_none("where"),
-        evidence=_evidence(row.inner("evidence")),
+        evidence=read_evidence(row.inner("evidence")),
         verified=row.flag("verified"),
         by=row.text("by"),
         state=row.choice("state", FindingState),
@@ -201,7 +201,7 @@ def read_finding(row: Fields) -> Finding:
     )
 
 
-def _evidence(row: Fields | None) -> Evidence | None:
+def read_evidence(row: Fields | None) -> Evidence | None:
     if row is None:
         return None
     line = row.count("line")

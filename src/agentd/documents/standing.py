@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentd.documents.records import Finding, Previous, Record
+from agentd.documents.records import Finding, Previous, Record, read_evidence
 from agentd.fields import Fields
 from agentd.terms import FindingState, Severity
 
@@ -72,6 +72,8 @@ def _edited(one: T, record: Record) -> T:
 def _with_edit(one: T, name: str, to: Any) -> T:
     if name == "state":
         return replace(one, state=FindingState(to))
+    if isinstance(one, Finding) and name in ("title", "description"):  # of a comment, in other words
+        return replace(one, title=str(to)) if name == "title" else replace(one, what=str(to))
     return replace(one, severity=Severity(to)) if name == "severity" else one
 
 
@@ -84,9 +86,10 @@ def _added(id_: str, data: Any, by: str) -> Finding:
         what=row.text("what", ""),
         suggestion=row.text("suggestion", ""),
         requirement=row.text_or_none("requirement"),
-        where=None,
-        evidence=None,
-        verified=False,
+        where=row.text_or_none("where"),
+        evidence=read_evidence(row.inner("evidence")),
+        verified=bool(row.take("verified")),
         by=by,
         state=FindingState.OPEN,
+        unverified_because=row.text_or_none("unverified_because"),
     )

@@ -10,7 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from agentd.change import ids, locks
+from agentd.documents.comments import NAME
 from agentd.project import Project
+
+_COMMENTS = re.compile(rf"{re.escape(NAME)}|\.{re.escape(NAME)}\..+\.tmp")
 
 
 class Neighbours:
@@ -29,7 +32,7 @@ class Neighbours:
         """Whether a path that differs is of another change's work."""
         parts = path.split("/")
         if len(parts) > 2 and parts[:2] == ["agentd", "changes"]:
-            return self._at_work(parts[2])
+            return self._at_work(parts[2]) or self._commented(parts[2], "/".join(parts[3:]))
         if len(parts) > 2 and parts[:2] == ["agentd", "archive"]:
             return self._archived(parts[2])
         return parts[:2] == ["agentd", "specs"] and self._archiving
@@ -41,6 +44,11 @@ class Neighbours:
             paths = [Path(self._project.in_room("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
             self._known[change_id] = any(_touched(path, self._since) or locks.active_run(path) for path in paths)
         return self._known[change_id]
+
+    def _commented(self, change_id: str, name: str) -> bool:
+        """People comment while nobody runs it; that says nothing about its other files."""
+        lock = Path(self._project.in_room("locks", f"{change_id}.comments"))
+        return change_id != self._own and bool(_COMMENTS.fullmatch(name)) and _touched(lock, self._since)
 
     def _archived(self, folder: str) -> bool:
         """A second one of the same name has a number behind it."""

@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd import clock, files, git
+from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.config import Check
 from agentd.errors import StateError
-from agentd.guard import neighbours, overlap, record, restoring, room
+from agentd.guard import commented, neighbours, overlap, record, restoring, room
 from agentd.guard.harmless import is_harmless
 from agentd.guard.looking import Area, Seen, above, look_at, seen_of
 from agentd.guard.mirror import Difference, Mirror
@@ -80,6 +81,7 @@ class Guard:
         if self._begun is None:
             self._mirror.load()
         working = neighbours.running(self._change.project, self._change.id)
+        comments.guard(self._change)
         what = protected(self._change, self._checks)
         self._mirror.take(what.areas)
         as_found = overlap.adopt(self._change, self._mirror, what, self._folder)
@@ -125,6 +127,7 @@ class Guard:
     def close(self) -> None:
         """What `after` or `finish_cut` told is recorded."""
         (self._folder / CALL).unlink(missing_ok=True)
+        comments.unguard(self._change)
         if self._is_touched:
             self._mirror.remove()  # their bytes cannot be relied on for another call
         self._mirror.close()
@@ -175,7 +178,8 @@ class Guard:
         begun, head = self._begun, self._head()
         is_moved = head.branch != begun.head.branch and is_agents(self._head_file("HEAD"))
         if not is_moved or head.listing == begun.head.listing:  # another branch may have another agentd/ by right
-            self._put_back(self._without(TREE, is_agents, self._rightful))
+            with commented.settled(self._change, self._mirror, begun.protected.areas[TREE].root):
+                self._put_back(self._without(TREE, is_agents, self._rightful))
         self._put_back(self._without(PROJECT, is_agents, self._rightful_elsewhere))
         if is_moved:
             raise _elsewhere(begun.head.branch, head.branch, self._begun.found)

@@ -52,7 +52,10 @@ def _overruled(reported: str, waiting: tuple[Finding, ...], previous: tuple[Prev
     """What an agent changed without leave is to be looked at first; a judge that answers in text settles nothing."""
     if reported != ChallengeVerdict.APPROVED:
         return None
-    if names := [one.id for one in waiting if one.severity is Severity.HIGH and not _is_of_plan(one)]:
+    high = [one for one in waiting if one.severity is Severity.HIGH]
+    if names := [one.id for one in high if one.by.startswith("person:")]:
+        return f"What a person asks for must be answered first ({', '.join(names)})."
+    if names := [one.id for one in high if not _is_of_plan(one)]:
         return f"What an agent changed without leave must be settled first ({', '.join(names)})."
     left = [one.id for one in previous if one.severity is Severity.HIGH and one.state.is_open]
     return f"Findings of high severity are still open ({', '.join(left)})." if left else None

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from agentd import clock, events, files, git
+from agentd.change import comments
 from agentd.documents import review_edits
 from agentd.documents.records import Edit, Record
 from agentd.documents.standing import standing
@@ -79,8 +80,10 @@ def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
 
 
 def next_id(desk: Desk) -> int:
-    """Of the findings that people make."""
-    used = [one.id[1:] for one in standing(desk.change.records()) if one.id.startswith("P")]
+    """Of the findings that people make; those that wait for a record and those of comments are taken too."""
+    known = [one.id for one in (*standing(desk.change.records()), *desk.change.read().findings)]
+    known += [one.finding or "" for one in comments.read(desk.change)]
+    used = [one[1:] for one in known if one.startswith("P")]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)
 
 

@@ -85,7 +85,8 @@ def _find(desk: Desk, bench: Bench, reason: str, by: str) -> None:
     """Where nobody has judged yet it waits for the first record, as agentd's own findings do."""
     record = last(desk.change, bench)
     if record is None:
-        desk.run.update(lambda old: replace(old, findings=(*old.findings, of_person(reason, by))))
+        found = replace(of_person(reason, by), id=f"P{edits.next_id(desk)}")
+        desk.run.update(lambda old: replace(old, findings=(*old.findings, found)))
     elif edit := added(desk, record, reason, by):
         edits.write(desk, record, [edit])
 

@@ -8,7 +8,7 @@ from agentd import events
 from agentd.change.state import State
 from agentd.documents.task import Task
 from agentd.errors import ChangeNotReady, WrongPhase
-from agentd.steps import code, edits, proving, resolve
+from agentd.steps import code, edits, proving, remarks, resolve
 from agentd.steps import review as reviewing
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
@@ -89,6 +89,7 @@ def is_judged(desk: Desk) -> bool:
 def take_up_edits(desk: Desk) -> None:
     if record := last(desk.change, CODE):
         edits.take_up(desk, record)
+    remarks.take_up(desk, CODE)
 
 
 def know_failures(desk: Desk, reason: str, by: str) -> None:

@@ -7,7 +7,8 @@ from typing import Literal
 from agentd.change.state import State
 from agentd.errors import ChangeNotReady, WrongPhase
 from agentd.events import Noted, Warned
-from agentd.steps import challenge, edits, reproposal
+from agentd.steps import challenge, edits, remarks, reproposal
+from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import Phase
 from agentd.workflows import decisions
@@ -76,6 +77,7 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
 def take_up_edits(desk: Desk) -> None:
     if record := last(desk.change):
         edits.take_up(desk, record)
+    remarks.take_up(desk, PLAN)
 
 
 def check_phase(desk: Desk, *phases: Phase) -> None:

@@ -1,0 +1,258 @@
+"""Comments of people in a change's folder, also while a run is active: under a lock of their own.
+
+While an agent's call is under way the version that counts lies in the local room, beside the one in the folder: it
+tells the guard what people wrote meanwhile, and what an agent did.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentd import clock, events, files
+from agentd.change import locks
+from agentd.change.folder import STATE, Change, document_hash, documents
+from agentd.documents import anchors, comments
+from agentd.documents.anchors import Anchor
+from agentd.documents.comments import NAME, Comment, CommentState, Entry, Weight
+from agentd.documents.standing import standing
+from agentd.documents.text import decode
+from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
+
+LENGTH = 20_000  # characters of one entry
+
+
+def read(change: Change) -> tuple[Comment, ...]:
+    """As they are written; `seen` says how they stand."""
+    return _parsed(change, _bytes(change))
+
+
+def seen(change: Change) -> tuple[Comment, ...]:
+    """As they are to be shown: one whose finding is settled is resolved."""
+    found = read(change)
+    settled = _settled(change) if any(one.finding for one in found) else set()
+    return tuple(replace(one, state=CommentState.RESOLVED) if one.finding in settled else one for one in found)
+
+
+def anchored(change: Change, document: str, quote: str, before: str = "", after: str = "", line: int = 1) -> Anchor:
+    """The place of what a reader has selected in a document."""
+    if document not in documents(change.folder):
+        known = ", ".join(documents(change.folder)) or "none yet"
+        raise UsageError(f"{change.id} has no document {document}", f"these can be commented: {known}")
+    text = decode(files.read(change.folder / document), document)
+    anchor = anchors.select(document, text, quote, before, after, line)
+    if anchor is None:
+        raise AnswerIsNo(f"the text that was selected is not in {document}", "read the document again, then select")
+    return anchor
+
+
+def add(change: Change, anchor: Anchor, text: str, by: str, severity: Weight = Weight.SHOULD) -> Comment:
+    """A new thread; its text may still be empty."""
+    made = document_hash(change.folder / anchor.document)
+    entry = _entry(text, by)
+
+    def with_new(old: tuple[Comment, ...]) -> tuple[Comment, ...]:
+        last = max((one.number for one in old), default=0)
+        number = 1 + max(last, _last(change))
+        files.write(_counter(change), str(number).encode())
+        return (*old, Comment(f"K{number}", anchor, severity, CommentState.OPEN, made, (entry,)))
+
+    return _changed(change, with_new)[-1]
+
+
+def reply(change: Change, comment_id: str, text: str, by: str) -> Comment:
+    entry = _entry(text, by)
+    return _with(change, comment_id, lambda old: replace(old, thread=(*old.thread, entry)))
+
+
+def edit(change: Change, comment_id: str, number: int, text: str, by: str) -> Comment:
+    """Other words for the number-th entry of a thread, from 0; people change their own only."""
+    entry = _entry(text, by)
+
+    def edited(old: Comment) -> Comment:
+        if not 0 <= number < len(old.thread):
+            raise AnswerIsNo(f"{old.id} has no entry {number}", f"it has {len(old.thread)}, counted from 0")
+        if old.thread[number].by != by:
+            raise AnswerIsNo(f"these words of {old.id} are those of {old.thread[number].by}", "reply to them")
+        return old if old.thread[number].text == text else old.with_text(number, text, entry.at)
+
+    return _with(change, comment_id, edited)
+
+
+def resolve(change: Change, comment_id: str, by: str) -> Comment:
+    """A finding that it became is withdrawn by the next command that takes up edits."""
+    _check_person(by)
+    return _with(change, comment_id, lambda old: replace(old, state=CommentState.RESOLVED, resolved_by=by))
+
+
+def reopen(change: Change, comment_id: str, by: str) -> Comment:
+    """A finding that is settled stays so: the comment becomes a new one."""
+    _check_person(by)
+    is_settled = _settled(change)
+
+    def opened(old: Comment) -> Comment:
+        finding = None if old.finding in is_settled else old.finding
+        return replace(old, state=CommentState.OPEN, resolved_by=None, finding=finding)
+
+    return _with(change, comment_id, opened)
+
+
+def link(change: Change, findings: Mapping[str, str]) -> None:
+    """Say of comments which finding each becomes."""
+    _changed(change, lambda old: tuple(replace(one, finding=findings.get(one.id, one.finding)) for one in old))
+
+
+# ---- while an agent's call is under way
+
+
+def guard(change: Change) -> None:
+    """A call begins: what is in the folder counts, and what is written by us from now on."""
+    path = change.folder / NAME
+    with held(change):
+        if _is_plain(path) or not os.path.lexists(path):
+            files.write(_copy(change), _bytes(change), mode=0o600)
+        else:
+            unguard(change)  # a link: it is guarded like any other
+
+
+def unguard(change: Change) -> None:
+    with contextlib.suppress(OSError):  # not there, or a folder in its place: neither counts
+        _copy(change).unlink()
+
+
+def counting(change: Change) -> Path | None:
+    """The version that counts, empty if there is to be none; None: no call is under way."""
+    return _copy(change) if _is_plain(_copy(change)) else None
+
+
+@contextlib.contextmanager
+def held(change: Change) -> Iterator[None]:
+    """Nobody else writes comments of the change."""
+    with locks.write_lock(Path(change.project.in_room("locks", f"{change.id}.comments"))):
+        yield
+
+
+# ---- reading and writing
+
+
+def _with(change: Change, comment_id: str, step: Callable[[Comment], Comment]) -> Comment:
+    def all_with(old: tuple[Comment, ...]) -> tuple[Comment, ...]:
+        if all(one.id != comment_id for one in old):
+            known = ", ".join(one.id for one in old) or "none"
+            raise AnswerIsNo(f"{change.id} has no comment {comment_id}", f"there are: {known}")
+        return tuple(step(one) if one.id == comment_id else one for one in old)
+
+    return next(one for one in _changed(change, all_with) if one.id == comment_id)
+
+
+def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]) -> tuple[Comment, ...]:
+    """Read, change and write as one. What counts is written first: killed in between, the guard puts it there."""
+    with held(change):
+        if not (change.folder / STATE).is_file():
+            raise ChangeNotFound(f"{change.id} is no longer in {change.folder}")
+        files.sweep(change.folder / NAME)
+        base = _base(change)
+        old = _parsed(change, base)
+        new = step(old)
+        if new == old and base == _bytes(change):
+            return new
+        data = _as_bytes(new)
+        if counting(change):
+            files.write(_copy(change), data, mode=0o600)
+        files.write(change.folder / NAME, data)
+    return new
+
+
+def _base(change: Change) -> bytes:
+    """What a new version is made from: during a call not what its agent may have written."""
+    found, copy = _bytes(change), counting(change)
+    if copy is None or not change.active_run():
+        return found
+    counts = files.read(copy)
+    if found != counts:
+        _tell_apart(change, found)
+    return counts
+
+
+def _tell_apart(change: Change, found: bytes) -> None:
+    kept = Path(change.project.in_room("kept", change.id, clock.run_id(), NAME))
+    files.write(kept, found, mode=0o600)
+    words = f"{NAME} was changed during an agent's call, and put back; a copy: {kept}"
+    change.journal().append(events.Warned(code="put-back", message=words))
+
+
+def _bytes(change: Change) -> bytes:
+    """Empty: there is none."""
+    path = change.folder / NAME
+    if not os.path.lexists(path):
+        return b""
+    if not _is_plain(path):
+        raise StateError(f"{path} is a link, or no file at all", f"git log -p -- {path}")
+    return files.read(path)
+
+
+def _parsed(change: Change, data: bytes) -> tuple[Comment, ...]:
+    path = change.folder / NAME
+    hint = f"mend it by hand, or take an older one: git log -p -- {path}"
+    try:
+        return comments.parse(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise StateError(f"{NAME} line {line}: this is not UTF-8 text ({path})", hint) from None
+    except StateError as error:
+        raise StateError(f"{error.message} ({path})", hint) from None
+
+
+def _as_bytes(new: Sequence[Comment]) -> bytes:
+    """Read back before it may replace what is there."""
+    text = comments.render(new)
+    try:
+        data = text.encode()
+        is_same = comments.parse(text) == tuple(new)
+    except (UnicodeError, StateError):
+        is_same = False
+    if not is_same:
+        raise UsageError(f"this cannot be kept in {NAME}", "leave out what is no plain text")
+    return data
+
+
+def _entry(text: str, by: str) -> Entry:
+    _check_person(by)
+    if len(text) > LENGTH:
+        raise UsageError(f"a comment has at most {LENGTH} characters, not {len(text)}", "say it in a document")
+    return Entry(by, clock.now(), text)
+
+
+def _check_person(by: str) -> None:
+    if not by.startswith("person:") or not by.removeprefix("person:").strip():
+        raise UsageError(f"only a person comments, not {by!r:.60}", "say who as person:<name>")
+
+
+def _settled(change: Change) -> set[str]:
+    """The findings that are closed, by the last word on each."""
+    known = (*standing(change.records()), *change.read().findings)
+    return {one.id for one in known if not one.state.is_open}
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _copy(change: Change) -> Path:
+    return Path(change.project.in_room("comments", f"{change.id}.yaml"))
+
+
+def _counter(change: Change) -> Path:
+    """The last number that was given: one that was taken out by hand is not given again."""
+    return Path(change.project.in_room("comments", f"{change.id}.last"))
+
+
+def _last(change: Change) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int(_counter(change).read_bytes())
+    return 0

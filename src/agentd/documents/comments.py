@@ -1,0 +1,171 @@
+"""`comments.yaml` of a change: what people say about places in its documents. Text <-> data; other keys stay."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Any
+
+from agentd import yaml12
+from agentd.documents.anchors import Anchor
+from agentd.errors import StateError
+from agentd.fields import Fields
+from agentd.terms import Severity
+
+NAME = "comments.yaml"
+_ID = re.compile(r"K[1-9]\d{0,8}")
+_ITEM = re.compile(r"( *)-(?: |$)")
+
+
+class Weight(StrEnum):
+    """How much a comment asks for."""
+
+    BLOCKER = "blocker"
+    SHOULD = "should"
+    NOTE = "note"
+
+    @property
+    def severity(self) -> Severity:
+        """Of the finding that it becomes."""
+        return {Weight.BLOCKER: Severity.HIGH, Weight.SHOULD: Severity.MEDIUM, Weight.NOTE: Severity.LOW}[self]
+
+
+class CommentState(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    by: str
+    at: str
+    text: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """`made`: the hash of the document then. `finding`: what it became. `resolved_by`: the person who closed it."""
+
+    id: str
+    anchor: Anchor
+    severity: Weight
+    state: CommentState
+    made: str
+    thread: tuple[Entry, ...]
+    finding: str | None = None
+    resolved_by: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    anchor_extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def document(self) -> str:
+        return self.anchor.document
+
+    @property
+    def number(self) -> int:
+        return int(self.id[1:])
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is CommentState.OPEN
+
+    @property
+    def words(self) -> str:
+        """All that was said: the first word as it is, each later one with its author."""
+        later = [f"{one.by.partition(':')[2]}: {one.text.strip()}" for one in self.thread[1:] if one.text.strip()]
+        return "\n\n".join(filter(None, [self.thread[0].text.strip(), *later]))
+
+    def with_text(self, number: int, text: str, at: str) -> "Comment":
+        """Its number-th entry, from 0, in other words."""
+        edited = replace(self.thread[number], text=text, at=at)
+        return replace(self, thread=(*self.thread[:number], edited, *self.thread[number + 1 :]))
+
+
+def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
+    """What is wrong is a StateError with its line."""
+    try:
+        data = yaml12.load(text)
+    except yaml12.BadYaml as error:
+        raise StateError(f"{name} line {error.line}: {error.message}") from None
+    if data is None:
+        return ()
+    if not isinstance(data, list):
+        raise StateError(f"{name} line 1: a list of comments is needed, each beginning with `- id: K1`")
+    found: dict[str, Comment] = {}
+    for row, line in zip_longest(data, _lines(text)[: len(data)], fillvalue=1):
+        where = f"{name} line {line}"
+        comment = _comment(Fields(row, where), where)
+        if comment.id in found:
+            raise StateError(f"{where}: the comment {comment.id} stands twice")
+        found[comment.id] = comment
+    return tuple(found.values())
+
+
+def render(comments: Sequence[Comment]) -> str:
+    return yaml12.dump([_data(one) for one in comments]) if comments else "[]\n"
+
+
+def _lines(text: str) -> list[int]:
+    """In which each comment begins, where the list is written as agentd does."""
+    found = [(number, match[1]) for number, line in enumerate(text.split("\n"), 1) if (match := _ITEM.match(line))]
+    return [number for number, indent in found if indent == found[0][1]]
+
+
+def _comment(row: Fields, where: str) -> Comment:
+    id_ = row.text("id")
+    if not _ID.fullmatch(id_):
+        raise StateError(f"{where}: id is {id_!r:.40}, which is no K and a number")
+    document, place = row.text("document"), row.inner("anchor")
+    if place is None:
+        raise StateError(f"{where}: {id_} has no anchor")
+    thread = tuple(_entry(one) for one in row.items("thread"))
+    if not thread:
+        raise StateError(f"{where}: {id_} has no entry in its thread")
+    return Comment(
+        id=id_,
+        anchor=_anchor(document, place),
+        severity=row.choice("severity", Weight),
+        state=row.choice("state", CommentState),
+        made=row.text("made", ""),
+        thread=thread,
+        finding=row.text_or_none("finding"),
+        resolved_by=row.text_or_none("resolved_by"),
+        extra=row.rest(),
+        anchor_extra=place.rest(),
+    )
+
+
+def _anchor(document: str, place: Fields) -> Anchor:
+    return Anchor(
+        document=document,
+        quote=place.text("quote"),
+        before=place.text("before", ""),
+        after=place.text("after", ""),
+        heading=place.texts("heading"),
+        line=place.count("line", 1),
+        column=place.count("column", 1),
+    )
+
+
+def _entry(row: Fields) -> Entry:
+    return Entry(row.text("by"), row.text("at", ""), row.text("text", ""), row.rest())
+
+
+def _data(one: Comment) -> dict[str, Any]:
+    anchor = one.anchor
+    place = {"quote": anchor.quote, "before": anchor.before, "after": anchor.after, "heading": [*anchor.heading]}
+    data = {
+        "id": one.id,
+        "document": one.document,
+        "anchor": {**place, "line": anchor.line, "column": anchor.column, **one.anchor_extra},
+        "severity": str(one.severity),
+        "state": str(one.state),
+        "made": one.made,
+        "finding": one.finding,
+    }
+    if one.resolved_by:
+        data["resolved_by"] = one.resolved_by
+    thread = [{"by": entry.by, "at": entry.at, "text": entry.text, **entry.extra} for entry in one.thread]
+    return {**data, "thread": thread, **one.extra}

@@ -1,0 +1,37 @@
+"""Comments that people make during an agent's call: what agentd wrote for them is how it is to be."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+
+from agentd import files
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents.comments import NAME
+from agentd.errors import AgentdError
+from agentd.guard.looking import Seen, look_at
+from agentd.guard.mirror import Mirror
+from agentd.guard.protected import TREE, inside
+
+_RIGHTS = stat.S_IFREG | 0o644  # where there was no file whose rights would count
+
+
+@contextlib.contextmanager
+def settled(change: Change, mirror: Mirror, root: str) -> Iterator[None]:
+    """In here the copy is the version that counts, and nobody writes another one."""
+    with contextlib.ExitStack() as lock:
+        with contextlib.suppress(OSError, AgentdError):  # an agent made havoc of the room: the older copy counts
+            lock.enter_context(comments.held(change))
+            _lay(change, mirror, root)
+        yield
+
+
+def _lay(change: Change, mirror: Mirror, root: str) -> None:
+    path = comments.counting(change)
+    data = files.read(path) if path else b""
+    if not data:
+        return
+    name = os.path.normpath(inside(change, f"agentd/changes/{change.id}/{NAME}"))
+    now = look_at(root, name)
+    mirror.lay(TREE, name, data, now if now and stat.S_ISREG(now.mode) else Seen(_RIGHTS, 0, 0, 0, 0))

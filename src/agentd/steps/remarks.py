@@ -1,0 +1,126 @@
+"""Open comments of people become findings of the next round; what is said later goes along.
+
+The comment is told its finding's id before the finding is made: cut off in between, the next command makes it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentd import clock, events, files
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents import anchors
+from agentd.documents.anchors import Place, Sure
+from agentd.documents.comments import Comment
+from agentd.documents.records import Edit, Evidence, Finding, finding_data
+from agentd.documents.standing import ADDED, standing
+from agentd.documents.text import BadDocument, decode
+from agentd.steps import edits
+from agentd.steps.bench import Bench
+from agentd.steps.desk import Desk
+from agentd.terms import FindingState
+
+_TITLE = 120  # characters
+_QUOTE = 1000
+_TOLD = ("severity", "title", "what", "suggestion", "requirement", "where", "evidence", "verified")
+
+
+def take_up(desk: Desk, bench: Bench) -> None:
+    """Into the last record of that judge; where there is none they wait for the first one."""
+    said = [one for one in comments.read(desk.change) if one.words]  # one that is just begun says nothing yet
+    if not said:
+        return
+    waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
+    made_before = {one.id for one in (*standing(desk.change.records()), *waiting)}
+    new = _linked(desk, [one for one in said if one.is_open and one.finding not in made_before])
+    made = [_finding(desk.change, one) for one in new]
+    known = {one.id: one for one in (standing(found) if found else waiting)}
+    later = [(one, known[one.finding]) for one in said if one.finding in known and known[one.finding].state.is_open]
+    if found:
+        changes = [*(_added(one) for one in made), *(word for one in later for word in _words(*one))]
+        if changes:
+            edits.write(desk, found[-1], changes)
+    else:
+        _wait(desk, made, later)
+
+
+def _linked(desk: Desk, new: Sequence[Comment]) -> list[Comment]:
+    """Each with the id of its finding; one that has an id was cut off before its finding was made."""
+    first = edits.next_id(desk)
+    without = [one.id for one in new if one.finding is None]
+    ids = {id_: f"P{number}" for number, id_ in enumerate(without, first)}
+    if ids:
+        comments.link(desk.change, ids)
+    return [replace(one, finding=one.finding or ids[one.id]) for one in new]
+
+
+def _wait(desk: Desk, made: Sequence[Finding], later: Sequence[tuple[Comment, Finding]]) -> None:
+    said = {finding.id: comment for comment, finding in later}
+    if not made and not said:
+        return
+
+    def waiting(old: Finding) -> Finding:
+        comment = said.get(old.id)
+        return replace(old, title=_title(comment), what=comment.words) if comment else old
+
+    closed = {id_ for id_, comment in said.items() if not comment.is_open}
+    desk.run.update(
+        lambda old: replace(old, findings=(*(waiting(one) for one in old.findings if one.id not in closed), *made))
+    )
+    for one in made:
+        told = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
+        desk.run.emit(events.FindingMade(**told))
+
+
+def _added(one: Finding) -> Edit:
+    data = finding_data(one)
+    told: Mapping[str, Any] = {name: data[name] for name in (*_TOLD, "unverified_because") if name in data}
+    return Edit(one.id, ADDED, told, one.by, clock.now())
+
+
+def _words(comment: Comment, finding: Finding) -> list[Edit]:
+    """What people have said about it since: other words, or that it is settled."""
+    by, at = comment.thread[-1].by, clock.now()
+    if not comment.is_open:
+        return [Edit(finding.id, "state", str(FindingState.WITHDRAWN), comment.resolved_by or by, at)]
+    new = {"title": (finding.title, _title(comment)), "description": (finding.what, comment.words)}
+    return [Edit(finding.id, name, now, by, at) for name, (before, now) in new.items() if before != now]
+
+
+def _finding(change: Change, one: Comment) -> Finding:
+    assert one.finding
+    place = _place(change, one)
+    line, because = place.line if place else None, _doubt(one, place)
+    return Finding(
+        id=one.finding,
+        severity=one.severity.severity,
+        title=_title(one),
+        what=one.words,
+        suggestion="",
+        requirement=None,
+        where=f"{one.document}:{line}" if line else one.document,
+        evidence=Evidence(file=one.document, line=line, quote=one.anchor.quote[:_QUOTE]),
+        verified=because is None,
+        by=one.thread[0].by,
+        state=FindingState.OPEN,
+        unverified_because=because,
+    )
+
+
+def _title(one: Comment) -> str:
+    return " ".join(one.words.split("\n")[0].split())[:_TITLE]
+
+
+def _place(change: Change, one: Comment) -> Place | None:
+    try:
+        text = decode(files.read(change.folder / one.document), one.document)
+    except (FileNotFoundError, BadDocument):
+        return None
+    return anchors.find(one.anchor, text)
+
+
+def _doubt(one: Comment, place: Place | None) -> str | None:
+    if place is None:
+        return f"the text that it is about is gone from {one.document}"
+    return "the text that it is about has changed since" if place.sure is Sure.CHANGED else None

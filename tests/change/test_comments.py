@@ -1,0 +1,289 @@
+"""Comments of people: kept in the change's folder, while a run is active and whatever its agent does meanwhile."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentd import events, files
+from agentd.change import comments, entry
+from agentd.change.folder import Change
+from agentd.documents.comments import NAME, CommentState, Weight
+from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
+from agentd.guard import Guard, Watched, plan_rule
+from agentd.project import find_project
+from support import Box
+from yard import OWN, Yard, at_work, told
+
+ANN, BOB = "person:ann", "person:bob"
+TEXT = "# Proposal\n\nPeople are users.\n"
+
+
+@pytest.fixture
+def yard(project: Box, tmp_path: Path) -> Yard:
+    yard = at_work(project, tmp_path)
+    project.write(f"{OWN}/proposal.md", TEXT)
+    project.commit("a proposal")
+    return yard
+
+
+@pytest.fixture
+def change(yard: Yard) -> Change:
+    return yard.change
+
+
+def say(change: Change, text: str = "Who?", by: str = ANN, severity: Weight = Weight.SHOULD) -> str:
+    return comments.add(change, comments.anchored(change, "proposal.md", "users"), text, by, severity).id
+
+
+def texts(change: Change) -> list[list[str]]:
+    return [[one.text for one in comment.thread] for comment in comments.read(change)]
+
+
+def test_a_comment_is_made_answered_edited_resolved_and_opened_again(change: Change) -> None:
+    assert comments.read(change) == () and not (change.folder / NAME).exists()
+    assert say(change, "", ANN, Weight.BLOCKER) == "K1"
+    comments.edit(change, "K1", 0, "Who", ANN)
+    comments.edit(change, "K1", 0, "Who?", ANN)
+    comments.reply(change, "K1", "Everybody.", BOB)
+    comments.edit(change, "K1", 1, "Everyone.", BOB)
+    (one,) = comments.read(change)
+    assert (one.severity, one.state, one.document, one.anchor.quote) == ("blocker", "open", "proposal.md", "users")
+    assert one.made == change.hashes()["proposal.md"] and one.anchor.heading == ("Proposal",)
+    assert [(said.by, said.text) for said in one.thread] == [(ANN, "Who?"), (BOB, "Everyone.")]
+    assert comments.resolve(change, "K1", BOB).state is CommentState.RESOLVED
+    assert comments.read(change)[0].resolved_by == BOB
+    assert comments.reopen(change, "K1", ANN).state is CommentState.OPEN
+    assert comments.read(change)[0].resolved_by is None
+
+
+def test_a_number_is_never_given_twice(change: Change) -> None:
+    assert [say(change) for _ in range(3)] == ["K1", "K2", "K3"]
+    (change.folder / NAME).write_text("[]\n")
+    assert say(change) == "K4"
+    (change.folder / NAME).unlink()
+    assert say(change) == "K5"
+    Path(change.project.in_room("comments", "add-oauth.last")).unlink()
+    assert say(change) == "K6", "what the file says counts too"
+
+
+def test_who_may_not_and_what_is_not_there_is_refused_and_nothing_is_written(change: Change) -> None:
+    say(change)
+    before = (change.folder / NAME).read_bytes()
+    with pytest.raises(AnswerIsNo, match="these words of K1 are those of person:ann"):
+        comments.edit(change, "K1", 0, "Mine.", BOB)
+    with pytest.raises(AnswerIsNo, match="K1 has no entry 1"):
+        comments.edit(change, "K1", 1, "Mine.", BOB)
+    with pytest.raises(AnswerIsNo, match="add-oauth has no comment K9"):
+        comments.reply(change, "K9", "Mine.", BOB)
+    for who in ("agent:claude", "person:", "ann"):
+        with pytest.raises(UsageError, match="only a person comments"):
+            say(change, by=who)
+        with pytest.raises(UsageError, match="only a person comments"):
+            comments.resolve(change, "K1", who)
+    with pytest.raises(UsageError, match="has at most 20000 characters"):
+        say(change, "x" * 20_001)
+    with pytest.raises(UsageError, match="cannot be kept"):
+        say(change, "half a character: \ud800")
+    with pytest.raises(AnswerIsNo, match=r"is not in proposal\.md"):
+        comments.anchored(change, "proposal.md", "never written")
+    for name in ("STATE.yaml", "../other/proposal.md", "specs/none.md"):
+        with pytest.raises(UsageError, match="has no document"):
+            comments.anchored(change, name, "users")
+    assert (change.folder / NAME).read_bytes() == before
+
+
+def test_a_bad_file_is_told_with_line_and_way_on_and_left_as_it_is(change: Change) -> None:
+    say(change)
+    path = change.folder / NAME
+    good = path.read_bytes()
+    line = good.count(b"\n") + 1
+    for bad in (good + b"- {\n", good + b"\xff\n"):
+        path.write_bytes(bad)
+        with pytest.raises(StateError, match=f"comments.yaml line {line}") as error:
+            say(change)
+        assert "git log -p" in error.value.hint and path.read_bytes() == bad
+    path.unlink()
+    path.symlink_to("proposal.md")
+    with pytest.raises(StateError, match="is a link"):
+        comments.read(change)
+
+
+def test_a_change_that_is_gone_is_not_made_again_by_a_comment(change: Change) -> None:
+    anchor = comments.anchored(change, "proposal.md", "users")
+    files.move(change.folder, change.folder.with_name("moved"))
+    with pytest.raises((ChangeNotFound, FileNotFoundError)):
+        comments.add(change, anchor, "Who?", ANN)
+    with pytest.raises(ChangeNotFound):
+        comments.resolve(change, "K1", ANN)
+    assert not change.folder.exists()
+
+
+WRITER = """
+import sys
+from agentd.change import comments, entry
+from agentd.project import find_project
+change = entry.open_change(find_project(), "add-oauth")
+for number in range(15):
+    anchor = comments.anchored(change, "proposal.md", "users")
+    made = comments.add(change, anchor, f"{sys.argv[1]} {number}", "person:ann")
+    comments.edit(change, made.id, 0, f"{sys.argv[1]} {number}!", "person:ann")
+    comments.reply(change, "K1", f"{sys.argv[1]} {number}", "person:ann")
+"""
+
+
+def test_people_who_comment_at_once_while_a_run_is_active_lose_nothing(yard: Yard, change: Change) -> None:
+    say(change)
+    with change.running("agentd plan add-oauth"):
+        argv = [sys.executable, "-c", WRITER]
+        writers = [subprocess.Popen([*argv, name], cwd=yard.box.root, env=yard.box.env) for name in "abcd"]
+        assert [one.wait() for one in writers] == [0] * 4
+    said = texts(change)
+    wanted = sorted(f"{name} {number}" for name in "abcd" for number in range(15))
+    assert sorted(said[0][1:]) == wanted and sorted(one[0] for one in said[1:]) == [f"{one}!" for one in wanted]
+    assert len({one.id for one in comments.read(change)}) == 61
+
+
+# ---- the guard
+
+
+def plan_guard(yard: Yard) -> Guard:
+    return yard.guard(may_edit=plan_rule("add-oauth"))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_comment_made_during_a_call_stays_and_is_no_trespass(yard: Yard, change: Change, is_first: bool) -> None:
+    if not is_first:
+        say(change, "Before.")
+    with change.running("agentd plan add-oauth"):
+        guard = plan_guard(yard)
+        say(change, "Meanwhile.")
+        assert told(guard) == Watched()
+    assert texts(change)[-1] == ["Meanwhile."] and len(texts(change)) == 2 - is_first
+
+
+FORGED = f"Path('{OWN}/{NAME}').write_text('[]\\n')"
+DELETED = f"Path('{OWN}/{NAME}').unlink()"
+
+
+@pytest.mark.parametrize(("code", "what"), [(FORGED, "changed"), (DELETED, "deleted")])
+def test_what_an_agent_does_to_comments_is_put_back_and_told(yard: Yard, change: Change, code: str, what: str) -> None:
+    say(change)
+    before = (change.folder / NAME).read_bytes()
+    watched = yard.watched(code, may_edit=plan_rule("add-oauth"))
+    assert [(one.path, one.what) for one in watched.put_back] == [(f"{OWN}/{NAME}", what)]
+    assert (change.folder / NAME).read_bytes() == before
+
+
+def test_comments_that_an_agent_makes_up_are_taken_away(yard: Yard, change: Change) -> None:
+    (trespass,) = yard.watched(FORGED, may_edit=plan_rule("add-oauth")).put_back
+    assert (trespass.path, trespass.what) == (f"{OWN}/{NAME}", "created")
+    assert not (change.folder / NAME).exists() and yard.kept(trespass).read_text() == "[]\n"
+
+
+@pytest.mark.parametrize("code", [FORGED, DELETED])
+def test_a_comment_made_during_a_call_survives_what_the_agent_does_after_it(
+    yard: Yard, change: Change, code: str
+) -> None:
+    say(change, "Before.")
+    with change.running("agentd plan add-oauth"):
+        guard = plan_guard(yard)
+        say(change, "Meanwhile.")
+        yard.agent(code)
+        assert [one.path for one in told(guard).put_back] == [f"{OWN}/{NAME}"]
+    assert texts(change) == [["Before."], ["Meanwhile."]]
+
+
+def test_an_older_version_put_back_by_an_agent_is_no_version_of_ours(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    older = (change.folder / NAME).read_text()
+    with change.running("agentd plan add-oauth"):
+        guard = plan_guard(yard)
+        say(change, "Meanwhile.")
+        yard.agent(f"Path('{OWN}/{NAME}').write_text({older!r})")
+        assert [one.path for one in told(guard).put_back] == [f"{OWN}/{NAME}"]
+    assert texts(change) == [["Before."], ["Meanwhile."]]
+
+
+def test_a_comment_does_not_make_what_an_agent_wrote_before_it_ours(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    forged = (change.folder / NAME).read_text().replace("Before.", "All is well.")
+    with change.running("agentd plan add-oauth"):
+        guard = plan_guard(yard)
+        yard.agent(f"Path('{OWN}/{NAME}').write_text({forged!r})")
+        say(change, "Meanwhile.")
+        assert told(guard) == Watched()
+    assert texts(change) == [["Before."], ["Meanwhile."]]
+    (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.Warned)]
+    assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent's call")
+    assert Path(said.message.partition("a copy: ")[2]).read_text() == forged
+
+
+def test_after_the_call_a_hand_edit_counts_again(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    with change.running("agentd plan add-oauth"):
+        told(plan_guard(yard))
+        path = change.folder / NAME
+        path.write_text(path.read_text().replace("Before.", "By hand."))
+        say(change, "Later.")
+    assert texts(change) == [["By hand."], ["Later."]]
+
+
+def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    with change.running("agentd plan add-oauth"):
+        plan_guard(yard)  # killed here
+        say(change, "Meanwhile.")
+    say(change, "After the kill.")
+    later = yard.guard(call=False)
+    assert later.finish_cut(None) == Watched()
+    later.close()
+    assert texts(change) == [["Before."], ["Meanwhile."], ["After the kill."]]
+
+
+def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    with change.running("agentd plan add-oauth"):
+        plan_guard(yard)
+        say(change, "Meanwhile.")
+        yard.agent(FORGED)
+    later = yard.guard(call=False)
+    assert [one.path for one in later.finish_cut(None).put_back] == [f"{OWN}/{NAME}"]
+    assert texts(change) == [["Before."], ["Meanwhile."]]
+
+
+def test_a_room_that_an_agent_made_havoc_of_keeps_the_guard_from_nothing(yard: Yard, change: Change) -> None:
+    say(change, "Before.")
+    guard = plan_guard(yard)
+    copies, locks = change.project.in_room("comments"), change.project.in_room("locks")
+    yard.agent(f"shutil.rmtree({copies!r}); os.makedirs({copies + '/add-oauth.yaml'!r})\n{FORGED}")
+    yard.agent(f"shutil.rmtree({locks!r}); Path({locks!r}).write_text('')")
+    assert f"{OWN}/{NAME}" in [one.path for one in told(guard).put_back]
+    assert texts(change) == [["Before."]]
+
+
+def test_a_comment_on_another_change_is_nobodys_trespass_but_says_nothing_of_its_other_files(
+    yard: Yard, change: Change
+) -> None:
+    other = entry.open_change(find_project(), "other")
+    yard.box.write("agentd/changes/other/proposal.md", TEXT)
+    guard = plan_guard(yard)
+    say(other, "Elsewhere.")
+    yard.agent("Path('agentd/changes/other/proposal.md').write_text('evil')")
+    assert [one.path for one in told(guard).put_back] == ["agentd/changes/other/proposal.md"]
+    assert texts(other) == [["Elsewhere."]]
+    forged = yard.watched("Path('agentd/changes/other/comments.yaml').write_text('[]')")
+    assert [one.path for one in forged.put_back] == ["agentd/changes/other/comments.yaml"]
+
+
+def test_the_copy_is_there_during_a_call_only(yard: Yard, change: Change) -> None:
+    say(change)
+    assert comments.counting(change) is None
+    guard = plan_guard(yard)
+    path = comments.counting(change)
+    assert path and path.read_bytes() == (change.folder / NAME).read_bytes()
+    told(guard)
+    assert comments.counting(change) is None
+    assert json.loads(Path(change.project.in_room("comments", "add-oauth.last")).read_bytes()) == 1

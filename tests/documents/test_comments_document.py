@@ -1,0 +1,142 @@
+"""comments.yaml: what is written is read back to the letter, what is not known stays, what is wrong is told by line."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentd.documents import comments
+from agentd.documents.anchors import Anchor
+from agentd.documents.comments import Comment, CommentState, Entry, Weight
+from agentd.errors import StateError
+from agentd.terms import Severity
+
+TEXT = """- id: K1
+  document: specs/auth-flow.md
+  anchor:
+    quote: 10 minutes
+    before: 'It lasts '
+    after: .
+    heading:
+      - 'R1: Begin'
+    line: 13
+    column: 6
+    colour: red
+  severity: blocker
+  state: open
+  made: sha256:1
+  finding: null
+  thread:
+    - by: person:ann
+      at: 2026-01-19T10:30:00Z
+      text: Too long.
+      mood: bad
+    - by: person:bob
+      at: 2026-01-19T10:31:00Z
+      text: |-
+        No.
+
+        It is not.
+  starred: true
+- id: K3
+  document: tasks.md
+  anchor:
+    quote: x
+    before: ''
+    after: ''
+    heading: []
+    line: 1
+    column: 1
+  severity: note
+  state: resolved
+  made: sha256:2
+  finding: P2
+  resolved_by: person:ann
+  thread:
+    - by: person:ann
+      at: 2026-01-19T10:30:00Z
+      text: ''
+"""
+
+
+def test_every_key_is_read_and_written_as_it_was() -> None:
+    first, second = comments.parse(TEXT)
+    assert (first.id, first.number, first.document, first.severity) == ("K1", 1, "specs/auth-flow.md", Weight.BLOCKER)
+    assert first.anchor == Anchor(first.document, "10 minutes", "It lasts ", ".", ("R1: Begin",), 13, 6)
+    assert first.words == "Too long.\n\nbob: No.\n\nIt is not."
+    assert (first.extra, first.anchor_extra, first.thread[0].extra) == (
+        {"starred": True},
+        {"colour": "red"},
+        {"mood": "bad"},
+    )
+    assert (second.state, second.finding, second.resolved_by, second.words) == (
+        CommentState.RESOLVED,
+        "P2",
+        "person:ann",
+        "",
+    )
+    assert comments.render((first, second)) == TEXT
+
+
+def test_severities_are_those_of_findings() -> None:
+    assert [one.severity for one in Weight] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "[]\n", "# nothing yet\n"])
+def test_no_comments_are_none(text: str) -> None:
+    assert comments.parse(text) == ()
+    assert comments.parse(comments.render(())) == ()
+
+
+WRONG = {
+    "no list": ("id: K1\n", "line 1: a list of comments is needed, each beginning with `- id: K1`"),
+    "no yaml": (TEXT + "- [\n", "line 46: "),
+    "no mapping": (TEXT + "- K4\n", "line 46 must be a mapping"),
+    "a severity": (
+        TEXT.replace("note", "huge"),
+        "line 28: severity is 'huge', which is none of: blocker, should, note",
+    ),
+    "an id": (TEXT.replace("K3", "C3"), "line 28: id is 'C3', which is no K and a number"),
+    "an id twice": (TEXT.replace("K3", "K1"), "line 28: the comment K1 stands twice"),
+    "no anchor": ("- id: K1\n  document: x\n", "line 1: K1 has no anchor"),
+    "no thread": (TEXT.split("  thread")[0], "line 1: K1 has no entry in its thread"),
+    "a time": (TEXT.replace("line: 13", "line: soon"), "line 1: anchor: line must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_with_its_line(name: str) -> None:
+    text, words = WRONG[name]
+    with pytest.raises(StateError) as error:
+        comments.parse(text)
+    assert error.value.message.startswith(f"comments.yaml {words}")
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sampled_from(
+    ["- a\n- b", "a: b", " a\r\n\tb ", "null", "10", "no", "👩‍💻\u2028x", "---\n", "\n\n x\n", "#", "\ufeffa", "\x85"]
+)
+ENTRIES = st.builds(Entry, by=st.just("person:ann"), at=st.just("2026-01-19T10:30:00Z"), text=WORDS)
+ANCHORS = st.builds(
+    Anchor,
+    document=st.just("tasks.md"),
+    quote=WORDS,
+    before=WORDS,
+    after=WORDS,
+    heading=st.lists(WORDS, max_size=3).map(tuple),
+    line=st.integers(1, 9999),
+    column=st.integers(1, 9999),
+)
+COMMENTS = st.builds(
+    Comment,
+    id=st.just("K1"),
+    anchor=ANCHORS,
+    severity=st.sampled_from(Weight),
+    state=st.sampled_from(CommentState),
+    made=st.just("sha256:1"),
+    thread=st.lists(ENTRIES, min_size=1, max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(COMMENTS)
+def test_any_words_come_back_as_they_were(comment: Comment) -> None:
+    assert comments.parse(comments.render([comment])) == (comment,)

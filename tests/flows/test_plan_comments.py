@@ -1,0 +1,218 @@
+"""Comments on a plan: findings of the next round, answered by the planner, settled by the judge or by people."""
+
+import os
+
+import pytest
+
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents.comments import NAME, CommentState, Weight
+from agentd.documents.records import Evidence, Finding
+from agentd.documents.standing import standing
+from agentd.steps import remarks
+from agentd.steps.bench import PLAN
+from agentd.steps.desk import Desk
+from agentd.terms import FindingState, Phase, Severity
+from judged import SPEC_FILE, by_hand, judged, page, previous, rewrite, said, states
+from planned import APPROVED, SPEC_TEXT, change_of, proposed, ran
+from plays import verdict
+from support import Box, Ran
+from working import at_work, say
+
+ANN, BOB = "person:ann", "person:bob"
+LOW = ("Low", "A comma")
+
+
+def comment(change: Change, text: str, severity: Weight = Weight.BLOCKER, quote: str = "A user is") -> str:
+    return comments.add(change, comments.anchored(change, SPEC_FILE, quote), text, ANN, severity).id
+
+
+def take_up(box: Box) -> Ran:
+    """The quickest command that takes up what people did."""
+    return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
+
+
+def finding(box: Box, id_: str = "P1") -> Finding:
+    return next(one for one in standing(change_of(box).records()) if one.id == id_)
+
+
+def shown(box: Box) -> dict[str, str]:
+    return {one.id: str(one.state) for one in comments.seen(change_of(box))}
+
+
+def test_open_comments_become_findings_with_their_evidence(project: Box) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who is that?\n\nSay it.")
+    comment(change, "Slow.", Weight.SHOULD)
+    comment(change, "A word.", Weight.NOTE)
+    comment(change, " \n")
+    comments.resolve(change, comment(change, "Never mind."), ANN)
+    told = take_up(project).json
+    assert [(one["id"], one["severity"], one["by"]) for one in told["findings"]["list"]] == [
+        ("C1", "low", "agent:play"),
+        ("P1", "high", ANN),
+        ("P2", "medium", ANN),
+        ("P3", "low", ANN),
+    ]
+    line = SPEC_TEXT[: SPEC_TEXT.index("A user is")].count("\n") + 1
+    one = finding(project)
+    assert (one.title, one.what) == ("Who is that?", "Who is that?\n\nSay it.")
+    assert (one.where, one.verified) == (f"{SPEC_FILE}:{line}", True)
+    assert one.evidence == Evidence(file=SPEC_FILE, line=line, quote="A user is")
+    assert [one.finding for one in comments.read(change)] == ["P1", "P2", "P3", None, None]
+    assert "### P1: Who is that?" in page(project).read_text() and "  > A user is" in page(project).read_text()
+    record, kept = change.records(), (change.folder / NAME).read_bytes()
+    take_up(project)
+    assert (change.records(), (change.folder / NAME).read_bytes()) == (record, kept), "nothing is taken twice"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("A user is one person. ", "", f"the text that it is about is gone from {SPEC_FILE}"),
+        ("one person", "one human", "the text that it is about has changed since"),
+    ],
+)
+def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Box, old: str, new: str, because: str) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who?", quote="A user is one person.")
+    path = change.folder / SPEC_FILE
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    take_up(project)
+    assert (finding(project).verified, finding(project).unverified_because) == (False, because)
+
+
+def test_the_planner_answers_and_what_the_judge_settles_is_shown_as_resolved(project: Box) -> None:
+    answers = [{"expect": "P1 (high): Who is that?"}, {"expect": f"Where: {SPEC_FILE}:"}, by_hand(), say("So.")]
+    change = judged(project, LOW, reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
+    comment(change, "Who is that?")
+    comment(change, " ")
+    assert shown(project) == {"K1": "open", "K2": "open"}
+    assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
+    assert ran(project) == ["reproposal", "challenge"]
+    assert (states(project)["P1"], shown(project)) == ("fixed", {"K1": "resolved", "K2": "open"})
+    assert comments.read(change)[0].state is CommentState.OPEN, "it is computed, not written"
+
+
+def test_what_is_said_later_goes_along_with_the_next_round(project: Box) -> None:
+    answers = [{"expect": "P1 (high): Who?"}, {"expect": "bob: The reader."}, by_hand(), say("So.")]
+    change = judged(project, LOW, reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
+    comment(change, "Wh")
+    take_up(project)
+    assert finding(project).title == "Wh"
+    comments.edit(change, "K1", 0, "Who?", ANN)
+    comments.reply(change, "K1", "The reader.", BOB)
+    assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
+    assert (finding(project).title, finding(project).what) == ("Who?", "Who?\n\nbob: The reader.")
+    assert "bob: The reader." not in page(project).read_text(), "the last round has only a line of it"
+    count = len(change.records()[0].edits)
+    take_up(project)
+    assert len(change.records()[0].edits) == count == 3
+
+
+def test_a_person_who_resolves_a_comment_withdraws_its_finding_and_can_open_it_as_a_new_one(project: Box) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who?")
+    take_up(project)
+    comments.resolve(change, "K1", BOB)
+    take_up(project)
+    (record,) = change.records()
+    assert [(one.id, one.field, one.by) for one in record.edits] == [("P1", "added", ANN), ("P1", "state", BOB)]
+    assert (states(project)["P1"], shown(project)) == ("withdrawn", {"K1": "resolved"})
+    assert comments.reopen(change, "K1", ANN).finding is None
+    take_up(project)
+    assert (states(project)["P2"], shown(project)) == ("open", {"K1": "open"})
+    rewrite(page(project), "### P2: Who?\n\n- **Severity**: High", "### P2: Who?\n\n- **Severity**: Low")
+    take_up(project)
+    assert finding(project, "P2").severity is Severity.LOW
+
+
+def test_a_finding_closed_in_the_document_resolves_its_comment(project: Box) -> None:
+    change = judged(project)
+    comment(change, "Who?")
+    take_up(project)
+    rewrite(page(project), "- **State**: open", "- **State**: accepted")
+    take_up(project)
+    assert (states(project), shown(project)) == ({"P1": "accepted"}, {"K1": "resolved"})
+    assert comments.read(change)[0].state is CommentState.OPEN
+
+
+def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_approval(project: Box) -> None:
+    change = proposed(project, APPROVED)
+    comment(change, "Who?")
+    comment(change, "Slow.", Weight.SHOULD)
+    ended = project.agentd("plan", "add-oauth", "--rounds", "0")
+    assert ended.code == 1
+    (record,) = change.records()
+    assert [(one.id, one.by, one.state) for one in record.findings] == [
+        ("P1", ANN, FindingState.OPEN),
+        ("P2", ANN, FindingState.OPEN),
+    ]
+    assert record.verdict == "NEEDS_REVISION"
+    assert record.overruled == "What a person asks for must be answered first (P1)."
+    assert (change.read().findings, change.read().phase) == ((), Phase.PROPOSED)
+    comments.reply(change, "K1", "Who indeed?", BOB)
+    take_up(project)
+    assert finding(project).what == "Who?\n\nbob: Who indeed?" and set(states(project)) == {"P1", "P2"}
+
+
+def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Box) -> None:
+    change = proposed(project, APPROVED)
+    comment(change, "Who?")
+    comment(change, "Slow.")
+    with at_work(change) as run:
+        desk = Desk(run, os.environ)
+        remarks.take_up(desk, PLAN)
+        assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
+        comments.reply(change, "K1", "Me.", BOB)
+        comments.resolve(change, "K2", BOB)
+        remarks.take_up(desk, PLAN)
+        assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?\n\nbob: Me.")]
+        comments.reopen(change, "K2", BOB)
+        remarks.take_up(desk, PLAN)
+        assert [one.id for one in change.read().findings] == ["P1", "P2"]
+
+
+def test_a_command_that_was_cut_off_before_the_finding_was_made_makes_it_once(project: Box) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who?")
+    comments.link(change, {"K1": "P4"})
+    comment(change, "Slow.")
+    take_up(project)
+    take_up(project)
+    assert states(project) == {"C1": "open", "P4": "open", "P5": "open"}
+    assert [one.finding for one in comments.read(change)] == ["P4", "P5"]
+
+
+def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(project: Box) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who?")
+    mine = "### Name it\n\n- **Severity**: High\n- **Description**: It has no name.\n\n"
+    rewrite(page(project), "## Earlier findings", f"{mine}## Earlier findings")
+    take_up(project)
+    comment(change, "Slow.")
+    take_up(project)
+    assert {one.id: one.title for one in standing(change.records())} == {
+        "C1": "A comma",
+        "P1": "Name it",
+        "P2": "Who?",
+        "P3": "Slow.",
+    }
+
+
+def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(project: Box) -> None:
+    change = judged(project, LOW)
+    comment(change, "Who?")
+    path = change.folder / NAME
+    path.write_text(path.read_text().replace("severity: blocker", "severity: huge"))
+    ended = project.agentd("plan", "add-oauth", "--rounds", "0")
+    assert ended.code == 6
+    assert "comments.yaml line 1: severity is 'huge'" in ended.err and "git log -p" in ended.err
+
+
+def test_a_judge_that_does_not_mention_a_blocker_approves_nothing(project: Box) -> None:
+    change = judged(project, LOW, challenge_2=said("APPROVED"))
+    comment(change, "Who?")
+    assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
+    assert change.records()[-1].overruled == "Findings of high severity are still open (P1)."
