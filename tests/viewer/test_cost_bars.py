@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from agentd.change.folder import read_state
-from agentd.viewer import chart
-from agentd.viewer.chart import Row
+from agentd.rendering import chart
+from agentd.rendering.chart import Row
 from support import EXAMPLE
 from viewed import Seen, seen
 

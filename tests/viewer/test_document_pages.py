@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentd.documents import text as base
-from agentd.viewer import markdown
+from agentd.rendering import markdown
 from support import EXAMPLE
 from viewed import Element, Seen, seen
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agentd.viewer import markdown
+from agentd.rendering import markdown
 from viewed import Element, Seen, seen
 
 LINES = {"data-line", "data-end"}

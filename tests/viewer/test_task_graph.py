@@ -7,8 +7,8 @@ import pytest
 
 from agentd.documents import tasks
 from agentd.documents.task import Task
+from agentd.rendering import graph
 from agentd.terms import Layer, TaskStatus
-from agentd.viewer import graph
 from support import EXAMPLE
 from viewed import Seen, seen
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.viewer import words
-from agentd.viewer.words import Kind, Piece
+from agentd.rendering import words
+from agentd.rendering.words import Kind, Piece
 from support import EXAMPLE
 from viewed import seen
 

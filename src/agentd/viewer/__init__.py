@@ -1,10 +1,10 @@
-"""What a person reads, as safe HTML and SVG made here; no document of a change is trusted. Pure.
+"""`agentd view`: pages on which a person reads a change, comments on it and decides.
 
-markdown    a document as a page: HTML with source lines, and its contents
-parsing     Markdown into HTML, block by block with its lines; marking: how each kind of token is written
-dressing    links, images and boxes made ready; links: where a link leads, and the ids of headings
-cleaning    the allow-list that all of it must pass in the end
-shown       characters that cannot be seen, made visible
-words       what changed between two texts, word by word; matching: what two lists have in common
-graph       the tasks by layer, as SVG; chart: what was spent, as SVG; drawing: what both are drawn with
+serving     one address until Ctrl-C; security: who is let in; token_file
+app         the application: pages (what is shown), actions (what is done), live (what happens meanwhile)
+site        what all pages share; frame: what stands around those of a change; telling: values in words
+deciding    what can be decided now, and how that is done
+waiting, reading, margin, rounds, comparing, traced, checked, coded, outlooks, spent, running, recorded
+            what a page shows, read from the change as plain values
+export      a change as one file
 """

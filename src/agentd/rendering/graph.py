@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from agentd.documents import order
 from agentd.documents.task import Task
+from agentd.rendering import drawing
 from agentd.terms import Layer, TaskStatus
-from agentd.viewer import drawing
 
 _WIDTH, _HEIGHT = 220, 46  # of a task
 _ACROSS, _DOWN = 88, 14  # between tasks
 _HEAD = 32  # for the name of a layer
 _MARGIN = 8
+_LEFT = 40  # for what goes around
 _SIGNS = {TaskStatus.PENDING: "", TaskStatus.DONE: "✓", TaskStatus.WAIVED: "–"}
 _OTHER = "other"
 
@@ -98,9 +99,9 @@ def _closure(needs: Sequence[Sequence[int]]) -> list[int]:
 def svg(graph: Graph) -> str:
     """Edges lie behind the tasks; a task's title says what it needs."""
     height = max((node.row + 1 for node in graph.nodes), default=0) * (_HEIGHT + _DOWN) + _HEAD + 2 * _MARGIN
-    width = max(len(graph.columns), 1) * (_WIDTH + _ACROSS) + 2 * _MARGIN
+    width = max(len(graph.columns), 1) * (_WIDTH + _ACROSS) - _ACROSS + _LEFT + _MARGIN
     heads = (
-        drawing.tag("text", name, class_="layer", x=_MARGIN + column * (_WIDTH + _ACROSS), y=_MARGIN + 16)
+        drawing.tag("text", name, class_="layer", x=_LEFT + column * (_WIDTH + _ACROSS), y=_MARGIN + 16)
         for column, name in enumerate(graph.columns)
     )
     edges = "".join(_edge(graph, edge) for edge in graph.edges)
@@ -116,7 +117,7 @@ def _label(graph: Graph) -> str:
 
 
 def _corner(node: Node) -> tuple[float, float]:
-    return _MARGIN + node.column * (_WIDTH + _ACROSS), _MARGIN + _HEAD + node.row * (_HEIGHT + _DOWN)
+    return _LEFT + node.column * (_WIDTH + _ACROSS), _MARGIN + _HEAD + node.row * (_HEIGHT + _DOWN)
 
 
 def _node(node: Node) -> str:
@@ -144,21 +145,33 @@ def _title(node: Node) -> str:
 
 
 def _edge(graph: Graph, edge: Edge) -> str:
-    """From the right side of what is needed to the left side of what needs it; within a layer around the right."""
+    """From the right side of what is needed to the left side of what needs it; straight down to a neighbour below."""
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-    x, y = _corner(source)
-    x, y = x + _WIDTH, y + _HEIGHT / 2
-    end_x, end_y = _corner(target)
-    end_y += _HEIGHT / 2
-    is_forward = target.column > source.column
-    if is_forward:
-        bend, end_bend, tip = x + _ACROSS * 0.6, end_x - _ACROSS * 0.6, end_x - 7
+    if (target.column, target.row) == (source.column, source.row + 1):
+        line, head = _down(source)
     else:
-        end_x += _WIDTH
-        far = min(16 + 6 * abs(target.row - source.row), _ACROSS - 8) + max(x, end_x)
-        bend, end_bend, tip = far, far, end_x + 7
-    path = " ".join(f"{number:g}" for number in (bend, y, end_bend, end_y, tip, end_y))
-    head = f"{end_x:g},{end_y:g} {tip:g},{end_y - 4:g} {tip:g},{end_y + 4:g}"
+        line, head = _across(source, target)
     kind = "edge" + " implied" * edge.is_implied + " circle" * edge.is_circle
-    inner = drawing.tag("path", d=f"M {x:g} {y:g} C {path}", fill="none") + drawing.tag("polygon", points=head)
-    return drawing.tag("g", inner, class_=kind)
+    return drawing.tag("g", drawing.tag("path", d=line, fill="none") + drawing.tag("polygon", points=head), class_=kind)
+
+
+def _down(source: Node) -> tuple[str, str]:
+    x, y = _corner(source)
+    x, y = x + 18, y + _HEIGHT
+    end = y + _DOWN
+    return f"M {x:g} {y:g} L {x:g} {end - 5:g}", f"{x:g},{end:g} {x - 4:g},{end - 6:g} {x + 4:g},{end - 6:g}"
+
+
+def _across(source: Node, target: Node) -> tuple[str, str]:
+    """Within a layer, or back to an earlier one, around the left."""
+    x, y = _corner(source)
+    end_x, end_y = _corner(target)
+    y, end_y = y + _HEIGHT / 2, end_y + _HEIGHT / 2
+    tip = end_x - 7
+    if target.column > source.column:
+        x += _WIDTH
+        bend, end_bend = x + _ACROSS * 0.6, end_x - _ACROSS * 0.6
+    else:
+        bend = end_bend = min(x, end_x) - min(16 + 4 * abs(target.row - source.row), _LEFT)
+    path = " ".join(f"{number:g}" for number in (bend, y, end_bend, end_y, tip, end_y))
+    return f"M {x:g} {y:g} C {path}", f"{end_x:g},{end_y:g} {tip:g},{end_y - 4:g} {tip:g},{end_y + 4:g}"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd.viewer import drawing
+from agentd.rendering import drawing
 
 _LABEL, _BAR, _FIGURE = 200, 260, 150  # px across
 _HEIGHT, _DOWN = 18, 8

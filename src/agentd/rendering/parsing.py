@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
@@ -12,8 +12,8 @@ from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from agentd.viewer import dressing, links, shown
-from agentd.viewer.marking import Renderer
+from agentd.rendering import dressing, links, shown
+from agentd.rendering.marking import Renderer
 
 # A paragraph beyond these is shown as it is written: reading its brackets would cost their square.
 _LONGEST = 10_000
@@ -40,6 +40,8 @@ class Piece:
 
     name: str
     before: int = 0
+    is_shared: bool = False
+    """Other documents stand in the same page."""
     ids: links.Ids | None = None
     headings: list[Heading] = field(default_factory=list)
 
@@ -61,7 +63,9 @@ def html(text: str, piece: Piece) -> str:
             dressing.align(token)
         elif token.type == "inline":
             dressing.task_box(tokens, number)
-            token.children = dressing.linked(token.children or [], piece.name)
+            token.children = dressing.linked(
+                token.children or [], partial(links.place, name=piece.name, is_shared=piece.is_shared)
+            )
     return str(parser.renderer.render(tokens, parser.options, {}))
 
 

@@ -1,10 +1,12 @@
 """Tokens of Markdown made ready to be shown: links that lead somewhere safe, images as links, boxes, alignment."""
 
 import re
+from collections.abc import Callable
 
 from markdown_it.token import Token
 
-from agentd.viewer import links, shown
+from agentd.rendering import shown
+from agentd.rendering.links import Place
 
 _BOX = re.compile(r"\[([ xX~-])\]\s")
 
@@ -41,27 +43,27 @@ def task_box(tokens: list[Token], number: int) -> None:
         tokens[number - 2].attrSet("class", "task")
 
 
-def linked(children: list[Token], name: str) -> list[Token]:
+def linked(children: list[Token], where: Callable[[str], Place]) -> list[Token]:
     """Links to documents stay, links outside are marked, images are links; what leads nowhere is only named."""
     done: list[Token] = []
     tag = ""
     for child in children:
         if child.type == "link_open":
-            tag = _open(child, str(child.attrs.get("href", "")), name)
+            tag = _open(child, str(child.attrs.get("href", "")), where)
             done.append(child)
         elif child.type == "link_close":
             child.tag, tag = tag, ""
             done.append(child)
         elif child.type == "image":
-            done += _image(child, name, is_in_link=bool(tag))
+            done += _image(child, where, is_in_link=bool(tag))
         else:
             done.append(child)
     return done
 
 
-def _open(token: Token, url: str, name: str, *also: str) -> str:
+def _open(token: Token, url: str, where: Callable[[str], Place], *also: str) -> str:
     """The tag that the link is shown with."""
-    found = links.place(url, name)
+    found = where(url)
     kinds = [*also]
     title = shown.plain(str(token.attrs.get("title", "")))
     token.tag = "a" if found.href else "span"
@@ -80,12 +82,12 @@ def _open(token: Token, url: str, name: str, *also: str) -> str:
     return token.tag
 
 
-def _image(image: Token, name: str, is_in_link: bool) -> list[Token]:
+def _image(image: Token, where: Callable[[str], Place], is_in_link: bool) -> list[Token]:
     """Never loaded. Inside a link its words are the link's."""
     url = str(image.attrs.get("src", ""))
     text = Token("text", "", 0, content=words(image) or url)
     if is_in_link:
         return [text]
     opening = Token("link_open", "a", 1, attrs={"title": image.attrs.get("title", "")})
-    tag = _open(opening, url, name, "image")
+    tag = _open(opening, url, where, "image")
     return [opening, text, Token("link_close", tag, -1)]

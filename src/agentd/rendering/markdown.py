@@ -1,15 +1,15 @@
 """A document of a change as a page that is safe to show: HTML with the lines it comes from, and its contents."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentd.documents import blocks, frontmatter
 from agentd.documents import text as base
 from agentd.documents.blocks import ReviewBlock
 from agentd.documents.frontmatter import Entry
 from agentd.documents.text import BadDocument, Document, Span
-from agentd.viewer import cleaning, links, parsing, shown
-from agentd.viewer.parsing import Heading, Piece
+from agentd.rendering import cleaning, links, parsing, shown
+from agentd.rendering.parsing import Heading, Piece
 
 _STATES = ("approved", "needs-revision", "rejected")
 
@@ -23,14 +23,14 @@ class Page:
     contents: tuple[Heading, ...]
 
 
-def render(text: str, name: str) -> Page:
-    """`name` is the document's short name: `proposal.md`, `specs/auth-flow.md`."""
+def render(text: str, name: str, is_shared: bool = False) -> Page:
+    """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
     document = base.parse(shown.readable(text), name)
     reviews = blocks.find(document.text, name) if name == blocks.NAME else ()
     spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
-    piece = Piece(name, ids=links.Ids())
+    piece = Piece(name, is_shared=is_shared, ids=links.Ids(links.within(name) if is_shared else ""))
     parts = [_front(document), parsing.html(_without(document, spans), piece)]
-    parts += [_review(block, document, name) for block in reviews]
+    parts += [_review(block, document, replace(piece, ids=None)) for block in reviews]
     title = next((one.title for one in piece.headings if one.level == 1), shown.plain(name))
     return Page(title, cleaning.clean("".join(parts)), tuple(piece.headings))
 
@@ -71,13 +71,13 @@ def _row(document: Document, entry: Entry) -> str:
 # ---- review blocks
 
 
-def _review(block: ReviewBlock, document: Document, name: str) -> str:
+def _review(block: ReviewBlock, document: Document, piece: Piece) -> str:
     """Headings of a judge get no ids: `### R1` in a review is not the requirement."""
     state = block.status.strip().lower().replace("_", "-")
     kind = f"review review-{state}" if state in _STATES else "review"
     who = f" by {shown.markup(block.reviewer)}" if block.reviewer else ""
     head = f"<header><p>Round {block.iteration}: {shown.markup(block.status)}{who}</p></header>"
-    body = parsing.html(block.text, Piece(name, before=_lines_before(block, document)))
+    body = parsing.html(block.text, replace(piece, before=_lines_before(block, document)))
     return f'<section class="{kind}"{_lines(block.span)}>{head}{body}</section>\n'
 
 

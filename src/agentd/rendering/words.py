@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-from agentd.viewer import matching, shown
+from agentd.rendering import matching, shown
 
 _WORD = re.compile(r"(\w+|[^\w\s])")
 

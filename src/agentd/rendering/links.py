@@ -32,18 +32,26 @@ def is_link(url: str) -> bool:
     return not url.startswith(("//", "/\\", "\\"))
 
 
-def place(url: str, name: str) -> Place:
-    """`name` is the document that the link stands in; links between documents stay relative."""
+def within(name: str) -> str:
+    """What ids of a document begin with where several stand in one page."""
+    return f"{PREFIX}{slug(name.removesuffix('.md').replace('/', '-'))}-"
+
+
+def place(url: str, name: str, is_shared: bool = False) -> Place:
+    """`name` is the document that the link stands in; links between documents stay relative, or stay in the page."""
     if _SCHEME.match(url):
         return Place(url, is_outside=True) if _OUTSIDE.match(url) else Place()
     path, _, fragment = url.partition("#")
-    anchor = f"#{quote(anchor_of(unquote(fragment)))}" if fragment else ""
+    part = quote(anchor_of(unquote(fragment))) if fragment else ""
+    anchor = f"#{part}" if part else ""
     if not path:
-        return Place(anchor or "#")
+        return Place(f"#{quote(within(name))}{part}" if is_shared else anchor or "#")
     folder = posixpath.dirname(name)
     target = _inside(posixpath.join(folder, unquote(path)))
     if target is None:
         return Place()
+    if is_shared:
+        return Place(f"#{quote(within(target))}{part}", target)
     return Place(quote(posixpath.relpath(target, folder or ".")) + anchor, target)
 
 
@@ -74,7 +82,8 @@ def anchor_of(fragment: str) -> str:
 class Ids:
     """Gives each heading of a document an id of its own; equal titles are numbered in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: str = "") -> None:
+        self._before = before
         self._given: set[str] = set()
         self._next: dict[str, int] = {}
 
@@ -93,4 +102,4 @@ class Ids:
 
     def _keep(self, given: str) -> str:
         self._given.add(given)
-        return given
+        return self._before + given

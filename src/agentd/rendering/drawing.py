@@ -3,7 +3,7 @@
 from html import escape
 from unicodedata import east_asian_width
 
-from agentd.viewer import shown
+from agentd.rendering import shown
 
 CHARACTER = 7.5  # what a narrow one takes at 13 px, rather more than less
 
@@ -36,6 +36,15 @@ def canvas(kind: str, label: str, width: float, height: float, inner: str) -> st
     box = f"0 0 {_value(width)} {_value(height)}"
     size = {"width": width, "height": height}
     return tag("svg", inner, class_=kind, role="group", aria_label=label, viewBox=box, **size)
+
+
+def meter(part: float, whole: float) -> str:
+    """How much of something is used."""
+    width, height = 96, 4
+    used = width * min(1.0, part / whole) if whole else 0
+    bars = tag("rect", class_="room", width=width, height=height, rx=2)
+    bars += tag("rect", class_="used over" if part > whole else "used", width=used, height=height, rx=2)
+    return canvas("meter", f"{part:.2f} of {whole:.2f} USD", width, height, bars)
 
 
 def _value(value: str | float) -> str:
