@@ -95,12 +95,19 @@ _IMPLEMENT: dict[str, Any] = {
     "documents": PLAN[:-1],
     "description": "Let people sign in with Google or GitHub\nas user@example.com",
     "clarifications": "## Q1: Providers\n\n- **Answer**: Google and GitHub",
+    "notes": ["Good, but name the cookie `sid`.", "Say in the error who refused.\n\nbob: And why."],
     "done": [],
     "commands": _COMMANDS,
     "is_last": False,
     "there": False,
 }
-_NO_SPECS: dict[str, Any] = {"requirements": [], "documents": PLAN[:1], "clarifications": "", "commands": []}
+_NO_SPECS: dict[str, Any] = {
+    "requirements": [],
+    "documents": PLAN[:1],
+    "clarifications": "",
+    "notes": [],
+    "commands": [],
+}
 _CHECKS: list[dict[str, Any]] = [
     {
         "name": "tests",

@@ -57,8 +57,8 @@ def test_the_error_has_the_figures_and_how_to_raise_the_limit() -> None:
     error = refused(limits(), Spent(9.0, 0), 1.02)
     assert error.message == "add-oauth has cost 10.02 USD of its 10.00 USD"
     assert error.hint == (
-        "set budget.per_change above 10.02 in agentd/config.toml (or run agentd --set budget.per_change=20 …), "
-        "then run the command again"
+        "agentd plan add-oauth --raise-budget 20 goes on; or set budget.per_change above 10.02 in agentd/config.toml "
+        "(or run agentd --set budget.per_change=20 …), then run the command again"
     )
 
 

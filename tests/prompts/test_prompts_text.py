@@ -144,7 +144,7 @@ def filled(prompt: str, text: str) -> str:
     """The prompt with that text wherever somebody else's stands."""
     values = dict(CASES[prompt][1])
     if prompt == "implement":
-        values |= {"description": text, "clarifications": text}
+        values |= {"description": text, "clarifications": text, "notes": [text]}
         values["tasks"] = [{**task, "description": text} for task in values["tasks"]]
         values["requirements"] = [
             {**one, "text": text, "scenarios": [{"title": "One", "text": text}]} for one in values["requirements"]

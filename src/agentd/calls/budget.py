@@ -1,12 +1,14 @@
 """Is there money for a call? Decided from the limits, what was spent, and what the call has cost so far (pure)."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentd.calls.spend import Spent
+from agentd.change.state import State
 from agentd.config import Budget
 from agentd.errors import OverBudget
+from agentd.terms import Role, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,13 @@ class Over:
     limit: Literal["per_change", "per_day", "per_run"]
     spent: float
     allowed: float
+
+
+def in_force(budget: Budget, state: State) -> Budget:
+    """The configured limits, with what a person has raised for this change; a raise never lowers one."""
+    if state.budget is None or not budget.per_change:
+        return budget
+    return replace(budget, per_change=max(budget.per_change, state.budget.per_change))
 
 
 def over(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> Over | None:
@@ -33,10 +42,18 @@ def over(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost:
     return None
 
 
-def check(budget: Budget, change_id: str, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> None:
-    """OverBudget if a limit is used up, with the figures and how to raise it."""
+def check(
+    budget: Budget,
+    change_id: str,
+    spent: Spent,
+    in_flight: float | None = None,
+    max_cost: float = 0.0,
+    role: Role = Role.PLANNER,
+) -> None:
+    """OverBudget if a limit is used up, with the figures and how to raise it. `role` is whose call it is."""
     if found := over(budget, spent, in_flight, max_cost):
-        raise _error(found, change_id)
+        workflow = Workflow.PLAN if role in (Role.PLANNER, Role.CHALLENGER) else Workflow.IMPL
+        raise _error(found, change_id, workflow)
 
 
 def check_price(budget: Budget, agent: str, model: str | None, known: bool, max_cost: float = 0.0) -> str | None:
@@ -56,7 +73,7 @@ def check_price(budget: Budget, agent: str, model: str | None, known: bool, max_
     )
 
 
-def _error(found: Over, change_id: str) -> OverBudget:
+def _error(found: Over, change_id: str, workflow: Workflow) -> OverBudget:
     spent, allowed = _figures(found.spent, found.allowed)
     if found.limit == "per_run":
         return OverBudget(
@@ -66,12 +83,12 @@ def _error(found: Over, change_id: str) -> OverBudget:
     key = f"budget.{found.limit}"
     if found.limit == "per_change":
         message = f"{change_id} has cost {spent} USD of its {allowed} USD"
-        later = ""
+        first, later = f"agentd {workflow} {change_id} --raise-budget {_enough(found)} goes on; or ", ""
     else:
         message = f"today's calls have cost {spent} USD of the day's {allowed} USD"
-        later = ", or wait for the next day (UTC)"
+        first, later = "", ", or wait for the next day (UTC)"
     hint = (
-        f"set {key} above {spent} in agentd/config.toml (or run agentd --set {key}={_enough(found)} …), "
+        f"{first}set {key} above {spent} in agentd/config.toml (or run agentd --set {key}={_enough(found)} …), "
         f"then run the command again{later}"
     )
     return OverBudget(message, hint)

@@ -92,7 +92,7 @@ class _Call:
 
     def made(self) -> Called:
         run, began = self._run, time.monotonic()
-        self._spent = run.spent()  # now: during the call STATE.yaml could be the agent's
+        self._spent, self._limits = run.spent(), run.limits  # now: during the call STATE.yaml could be the agent's
         self._day = clock.now()[:10]
         prices.cost_of(Usage(), self._ready.brief.model, run.config.prices)  # loaded now, so that no usage waits for it
         self._guard.before()
@@ -220,7 +220,7 @@ class _Call:
             return  # it has done its work; the next call is what the budget can still stop
         today = spend.spent_on(run.change.project, self._day, but=self._open.id)
         spent = replace(self._spent, today=today)
-        budget.check(run.config.budget, run.change.id, spent, self._open.cost, run.max_cost)
+        budget.check(self._limits, run.change.id, spent, self._open.cost, run.max_cost, self._work.role)
 
     def _tell_kept(self, put_back: tuple[Trespass, ...]) -> None:
         """It may have been a person's: say where it is."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from agentd import clock, events, files, trust
-from agentd.calls import drafts, interrupts, spend
+from agentd.calls import budget, drafts, interrupts, spend
 from agentd.change.folder import Change
 from agentd.change.locks import Held
 from agentd.change.state import State, Step
-from agentd.config import Config
+from agentd.config import Budget, Config
 from agentd.documents.records import Finding
 from agentd.documents.standing import standing
 from agentd.errors import AgentdError, Bug, Interrupted
@@ -63,6 +63,10 @@ class Run:
     def sign(self) -> None:
         """Say whose folder this is, so that the next run of the change finds it if this one is killed."""
         files.write(self.folder / _OWNER, json.dumps({"change_id": self.change.id, "run": self.change.run}).encode())
+
+    @property
+    def limits(self) -> Budget:
+        return budget.in_force(self.config.budget, self.change.read())
 
     def spent(self) -> spend.Spent:
         found = spend.spent(self.change)

@@ -54,8 +54,8 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
 
 
 def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:
-    limits = run.config.budget
-    budget.check(limits, run.change.id, run.spent(), max_cost=run.max_cost)
+    limits = run.limits
+    budget.check(limits, run.change.id, run.spent(), max_cost=run.max_cost, role=work.role)
     is_known = adapter.states_cost or prices.is_known(brief.model, run.config.prices)
     warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
     if warning and warning not in run.warned:

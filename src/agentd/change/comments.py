@@ -99,6 +99,33 @@ def reopen(change: Change, comment_id: str, by: str) -> Comment:
     return _with(change, comment_id, opened)
 
 
+def weigh(change: Change, comment_id: str, severity: Weight, by: str) -> Comment:
+    """How much it asks for, until it is a finding."""
+    _check_person(by)
+
+    def weighed(old: Comment) -> Comment:
+        if old.finding and old.severity is not severity:
+            raise AnswerIsNo(f"{old.id} is the finding {old.finding} now", "regrade that where the verdict stands")
+        return replace(old, severity=severity)
+
+    return _with(change, comment_id, weighed)
+
+
+def remove(change: Change, comment_id: str, by: str) -> None:
+    """A draft that is given up: one's own words, to which nobody said a word, and no finding yet."""
+    _check_person(by)
+
+    def without(old: tuple[Comment, ...]) -> tuple[Comment, ...]:
+        one = _chosen(change, old, comment_id)
+        if [entry.by for entry in one.thread] != [by]:
+            raise AnswerIsNo(f"{comment_id} holds words of others, or more than one", "resolve it instead")
+        if one.finding:
+            raise AnswerIsNo(f"{comment_id} is the finding {one.finding} now", "resolve it instead")
+        return tuple(other for other in old if other.id != comment_id)
+
+    _changed(change, without)
+
+
 def link(change: Change, findings: Mapping[str, str]) -> None:
     """Say of comments which finding each becomes."""
     _changed(change, lambda old: tuple(replace(one, finding=findings.get(one.id, one.finding)) for one in old))
@@ -139,12 +166,18 @@ def held(change: Change) -> Iterator[None]:
 
 def _with(change: Change, comment_id: str, step: Callable[[Comment], Comment]) -> Comment:
     def all_with(old: tuple[Comment, ...]) -> tuple[Comment, ...]:
-        if all(one.id != comment_id for one in old):
-            known = ", ".join(one.id for one in old) or "none"
-            raise AnswerIsNo(f"{change.id} has no comment {comment_id}", f"there are: {known}")
+        _chosen(change, old, comment_id)
         return tuple(step(one) if one.id == comment_id else one for one in old)
 
-    return next(one for one in _changed(change, all_with) if one.id == comment_id)
+    return _chosen(change, _changed(change, all_with), comment_id)
+
+
+def _chosen(change: Change, found: Sequence[Comment], comment_id: str) -> Comment:
+    for one in found:
+        if one.id == comment_id:
+            return one
+    known = ", ".join(one.id for one in found) or "none"
+    raise AnswerIsNo(f"{change.id} has no comment {comment_id}", f"there are: {known}")
 
 
 def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]) -> tuple[Comment, ...]:

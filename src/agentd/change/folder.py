@@ -1,7 +1,7 @@
 """One change's folder. The only place that writes STATE.yaml."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,21 +141,28 @@ def read_state(folder: Path) -> State:
 
 def read_records(folder: Path, kind: str = "") -> tuple[records.Record, ...]:
     """All rounds, challenges first, in order; or those of one kind."""
-    found = []
-    for path in (folder / "reviews").glob("*.yaml"):
-        name = f"reviews/{path.name}"
-        if path.is_symlink() or not path.is_file():
-            raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
-        try:
-            found.append(records.parse(files.read(path).decode("utf-8-sig"), name))
-        except UnicodeDecodeError:
-            raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
-        except StateError as error:
-            raise StateError(
-                error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}"
-            ) from None
-    wanted = (record for record in found if kind in ("", record.kind))
-    return tuple(sorted(wanted, key=lambda record: (record.kind != "challenge", record.round)))
+    found = (read_record(path) for path in record_files(folder))
+    return in_order(record for record in found if kind in ("", record.kind))
+
+
+def record_files(folder: Path) -> list[Path]:
+    return list((folder / "reviews").glob("*.yaml"))
+
+
+def read_record(path: Path) -> records.Record:
+    name = f"reviews/{path.name}"
+    if path.is_symlink() or not path.is_file():
+        raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
+    try:
+        return records.parse(files.read(path).decode("utf-8-sig"), name)
+    except UnicodeDecodeError:
+        raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
+    except StateError as error:
+        raise StateError(error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}") from None
+
+
+def in_order(found: Iterable[records.Record]) -> tuple[records.Record, ...]:
+    return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
 
 
 def plan_files(folder: Path) -> list[Path]:
@@ -184,9 +191,12 @@ def _named_specs(path: Path) -> dict[str, int]:
 
 
 def document_hash(path: Path) -> str:
-    """Of the bytes; for proposal.md of the text before its review blocks, which are not the planner's."""
+    return files.digest(document_bytes(path))
+
+
+def document_bytes(path: Path) -> bytes:
+    """What is judged of a document; of proposal.md the text before its review blocks, which are not the planner's."""
     data = files.read(path)
-    if path.name == "proposal.md":
-        text = data.decode("utf-8", "surrogateescape")
-        data = proposal_body(text).encode("utf-8", "surrogateescape")
-    return files.digest(data)
+    if path.name != "proposal.md":
+        return data
+    return proposal_body(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -16,7 +16,7 @@ from agentd.terms import Phase
 if TYPE_CHECKING:
     from agentd.change.state import State
 
-FORMAT = 4
+FORMAT = 5
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
 
 
@@ -40,6 +40,7 @@ class Summary(NamedTuple):
     problem: str | None
     change_id: str  # as STATE.yaml has it; the name of an archived folder says more
     touches: Sequence[str]  # requirements, as `overlaps` names them; none of a change that is not open
+    raised: float | None  # USD that a person allows it to cost, where that is not the configuration's
 
 
 _PHASE = {str(phase): phase for phase in Phase}
@@ -177,7 +178,7 @@ def summarize_text(text: str) -> Summary:
 
 
 _UNREADABLE = Summary(
-    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", "", []
+    Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", "", [], None
 )
 
 
@@ -201,4 +202,5 @@ def _row(state: "State", counts: tuple[int, ...], touches: Sequence[str]) -> Sum
         None,
         state.change_id,
         touches,
+        state.budget.per_change if state.budget else None,
     )

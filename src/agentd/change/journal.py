@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from agentd import clock, events
@@ -44,6 +45,28 @@ class Journal:
             return [], offset
         lines = whole.decode("utf-8", "replace").split("\n") if line_end else []
         return [entry for line in lines if (entry := events.parse(line))], offset + len(whole) + len(line_end)
+
+    def backwards(self) -> Iterator[bytes]:
+        """Its whole lines, the last one first; no more of the file is read than is taken."""
+        try:
+            file = open(self._path, "rb")  # noqa: SIM115 - closed by the `with` below
+        except OSError:
+            return
+        with file:
+            place = file.seek(0, os.SEEK_END)
+            rest = b""
+            is_whole = False  # what is behind the last line end is being written, or torn
+            while place:
+                size = min(_TAIL, place)
+                place -= size
+                first, *lines = (os.pread(file.fileno(), size, place) + rest).split(b"\n")
+                for line in reversed(lines):
+                    if is_whole and line:
+                        yield line
+                    is_whole = True
+                rest = first
+            if is_whole and rest:
+                yield rest
 
 
 def _last(handle: int) -> tuple[int, bool]:

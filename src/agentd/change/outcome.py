@@ -27,8 +27,13 @@ def keep(change: Change, pid: int, result: dict[str, Any]) -> None:
 
 
 def last(change: Change) -> Outcome | None:
+    return read(_file(change))
+
+
+def read(path: Path) -> Outcome | None:
+    """None: there is none, or it says nothing."""
     try:
-        data = json.loads(_file(change).read_bytes())
+        data = json.loads(path.read_bytes())
         return Outcome(int(data["pid"]), str(data["updated_at"]), dict(data["result"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None

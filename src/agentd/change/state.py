@@ -96,6 +96,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """What a person allows this change to cost, in USD."""
+
+    per_change: float
+    by: str
+    at: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     change_id: str
     description: str
@@ -121,6 +131,7 @@ class State:
     """Hashes of specs that a rebase wrote without touching what was judged, each with the hash that it stands for."""
     touched: Mapping[str, int] = field(default_factory=dict)
     """Specs in which others changed the same, and how long the history was when a rebase brought that in."""
+    budget: Raised | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -210,6 +221,7 @@ def parse(text: str) -> State:
         waived=fields.texts("waived"),
         rebased={str(new): str(old) for new, old in fields.mapping("rebased").items()},
         touched={name: count for name, count in fields.mapping("touched").items() if isinstance(count, int)},
+        budget=_raised(fields),
         extra=fields.rest(),
     )
 
@@ -240,11 +252,12 @@ def render(state: State) -> str:
         "waived": list(state.waived),
         "rebased": dict(state.rebased),
         "touched": dict(state.touched),
+        "budget": state.budget and _plain(state.budget),
         **state.extra,
     }
     if state.phase is Phase.DRAFTING:
         del data["phase"]
-    for name in ("findings", "depends_on", "waived", "rebased", "touched"):
+    for name in ("findings", "depends_on", "waived", "rebased", "touched", "budget"):
         if not data[name]:
             del data[name]
     return yaml12.dump(data)
@@ -323,6 +336,17 @@ def _run(fields: Fields) -> Run | None:
         return None
     left, before = row.count("rounds_left"), row.count("steps_before")
     return Run(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
+
+
+def _raised(fields: Fields) -> Raised | None:
+    row = fields.inner("budget")
+    if row is None:
+        return None
+    amount = row.money("per_change")
+    if amount is None:
+        fields.put_back("budget", row.rest())
+        return None
+    return Raised(amount, row.text("by", ""), row.text("at", ""), row.rest())
 
 
 def _place(row: Fields) -> Place:

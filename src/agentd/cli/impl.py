@@ -23,6 +23,7 @@ from agentd.workflows.course import Ahead
 @click.option("--accept", metavar="REASON", help="Accept the code in spite of findings; never over a failed check.")
 @click.option("--send-back", metavar="REASON", help="Send complete code back; the reason must be answered.")
 @click.option("--plan-wrong", metavar="REASON", help="The plan is wrong: back to planning with this reason.")
+@deciding.seen_option
 @detach_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
 def command(
@@ -32,16 +33,14 @@ def command(
 
     Run again, it goes on where it stopped.
     """
-    decision = deciding.chosen({"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong})
-    if (decision or dry) and options.detach:
-        raise UsageError(f"--{decision[0] if decision else 'dry-run'} is done at once", "leave --detach out")
+    decision = deciding.chosen(options, dry, {"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong})
     if options.tasks is not None and options.review:
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
         return deciding.decide(change_id, options, *decision)
     change = entry.open_change(find_project(), change_id)
     if message := starting.settled(change, options.review):
-        return running.tell(change, options, message, 0)
+        return running.settled(change, options, message, 0)
     if dry:
         return code_dry_run.show(change, options)
     if options.detach:

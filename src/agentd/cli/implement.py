@@ -5,7 +5,7 @@ import click
 from agentd.change import entry
 from agentd.cli import impl as whole
 from agentd.cli.options import Options, run_options
-from agentd.cli.running import run, tell
+from agentd.cli.running import run, settled
 from agentd.project import find_project
 from agentd.terms import Workflow
 from agentd.workflows import impl, starting
@@ -17,6 +17,6 @@ def command(change_id: str, options: Options) -> int:
     """Write the code of the change ID, and stop there. Exit code 0 when that is done."""
     change = entry.open_change(find_project(), change_id)
     if message := starting.settled(change, False):
-        return tell(change, options, message, 0)
+        return settled(change, options, message, 0)
     ahead = None if options.tasks is None else whole.course_of(options)
     return run(change, options, impl.implement, Workflow.IMPL, lambda: whole.made(change), ahead)

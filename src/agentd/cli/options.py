@@ -36,7 +36,7 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
     def decorate(function: Callable[..., int]) -> click.Command:
         def called(change_id: str, **values: Any) -> int:
             known = {one.name: values.pop(one.name) for one in fields(Options) if one.name in values}
-            known["max_cost"] = known["max_cost"] or 0.0
+            known |= {name: known[name] or 0.0 for name in ("max_cost", "raise_budget")}
             settings = click.get_current_context().find_root().obj or ()
             return function(change_id, Options(command=command, wanted=change_id, settings=settings, **known), **values)
 
@@ -51,6 +51,7 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 _RUN_OPTIONS = (
     click.option("--new-session", is_flag=True, help="Give a fresh planner the documents and findings."),
     click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
+    click.option("--raise-budget", type=_Money(), metavar="USD", help="What the change may cost from now on."),
     trust_option,
     output.yes_option,
     output.json_option,
@@ -101,6 +102,8 @@ class Options:
     light: bool = False
     new_session: bool = False
     max_cost: float = 0.0
+    raise_budget: float = 0.0
+    seen: str = ""
     rounds: int | None = None
     rechallenge: bool = False
     skip_clarify: bool = False
@@ -150,6 +153,7 @@ class Options:
             "--clarifications": self.clarifications,
             "--tasks": self.tasks,
             "--known-failures": self.known_failures,
+            "--raise-budget": f"{self.raise_budget:.10g}" if self.raise_budget else "",
         }
         given = [word for flag, value in values.items() if value for word in (flag, value)]
         chosen = [flag for flag, is_set in flags.items() if is_set]

@@ -17,6 +17,7 @@ from agentd.workflows import plan
 @click.option("--accept", metavar="REASON", help="Accept the plan in spite of its findings.")
 @click.option("--reject", metavar="REASON", help="Reject the plan.")
 @click.option("--send-back", metavar="REASON", help="Send the plan back; the reason is what the planner must answer.")
+@deciding.seen_option
 @detach_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
 def command(
@@ -32,11 +33,9 @@ def command(
 
     A new ID needs a DESCRIPTION, a sentence that says what should change. Run again, it goes on where it stopped.
     """
-    decision = deciding.chosen({"accept": accept, "reject": reject, "send-back": send_back})
+    decision = deciding.chosen(options, dry, {"accept": accept, "reject": reject, "send-back": send_back})
     if decision and dry:
         raise UsageError(f"--dry-run changes nothing, and --{decision[0]} is a decision", "give one of them")
-    if options.detach and (dry or decision):
-        raise UsageError(f"--{decision[0] if decision else 'dry-run'} is done at once", "leave --detach out")
     if options.detach and options.as_events:
         raise UsageError("--events needs somebody who reads them", f"--detach, then: agentd log {change_id} --follow")
     if decision:

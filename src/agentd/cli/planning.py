@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.cli import detaching, output, place
+from agentd.cli import detaching, output, place, running
 from agentd.cli.options import Options
-from agentd.cli.running import Course, Work, run, tell, trust
+from agentd.cli.running import Course, Work, run, trust
 from agentd.config import Config
 from agentd.project import Project, find_project
 from agentd.terms import GitSetup
@@ -38,7 +38,7 @@ def begin(
     if options.depends_on:
         dependence.add(change, options.depends_on)
     if message := settled(change, options.rechallenge):
-        return tell(change, options, message)
+        return running.settled(change, options, message)
     return detaching.start(change, options) if options.detach else run(change, options, work, ahead=ahead)
 
 

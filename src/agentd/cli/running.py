@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agentd import config
+from agentd import config, git
 from agentd.calls import run as runs
 from agentd.change import outcome
 from agentd.change.folder import Change
@@ -23,7 +23,7 @@ from agentd.errors import AgentdError, Busy
 from agentd.project import Project
 from agentd.steps.desk import Desk
 from agentd.terms import Workflow
-from agentd.workflows import code_course, course, result
+from agentd.workflows import code_course, course, raising, result
 from agentd.workflows.course import Ahead
 from agentd.workflows.wishes import Wishes
 
@@ -71,6 +71,8 @@ def run(
                 max_cost=options.max_cost,
             )
             with begun as at_work:
+                if options.raise_budget:
+                    raising.raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
                 work(Desk(at_work, os.environ), wishes)
                 message, code = told()
                 ended = result.result(change, options.command, options.wanted, before, message, None, code)
@@ -83,6 +85,13 @@ def run(
     if not isinstance(failure, Busy):
         outcome.keep(change, os.getpid(), data)
     return show(options, data, failure)
+
+
+def settled(change: Change, options: Options, message: str, code: int | None = None) -> int:
+    """Nothing is left to do, but for a budget that is to be raised."""
+    if options.raise_budget:
+        return run(change, options, lambda desk, wishes: None, told=lambda: (message, code))
+    return tell(change, options, message, code)
 
 
 def tell(change: Change, options: Options, message: str = "", code: int | None = None) -> int:

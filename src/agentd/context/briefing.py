@@ -7,14 +7,19 @@ from typing import Any
 
 from agentd import config
 from agentd.change.folder import Change, plan_files
+from agentd.change.state import Moved
 from agentd.context.ground import Reader
 from agentd.context.quoting import shortened
 from agentd.context.requirements import Page, Shown, Told, page, requirements
 from agentd.documents import clarifications, tasks
 from agentd.documents.prose import one_line
+from agentd.documents.records import Finding
+from agentd.documents.standing import standing
 from agentd.documents.task import Task
 from agentd.documents.text import BadDocument
 from agentd.errors import FormatInvalid
+from agentd.machine import Event
+from agentd.terms import FindingState, Phase
 
 DESCRIPTION = 6_000  # characters
 CLARIFICATIONS = 8_000
@@ -22,10 +27,11 @@ TASKS = 20_000  # of all descriptions
 REQUIREMENTS = 40_000  # of all texts and scenarios
 TEXT = 6_000  # of one of them
 TITLE = 200
+NOTES = 8_000  # of all words of people about the plan
 
 
 def brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
-    """Plain values for `implement.md`: tasks, requirements, documents, description, clarifications."""
+    """Plain values for `implement.md`: tasks, requirements, documents, description, clarifications, notes."""
     reader = Reader(change)
     chosen = _chosen(change, reader, task_ids)
     refs = [ref for task in chosen for ref in task.spec_refs]
@@ -39,7 +45,35 @@ def brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
         "documents": [f"{reader.folder}/{name}" for name in plan if name != tasks.NAME],
         "description": shortened(change.read().description, DESCRIPTION, f"{reader.folder}/STATE.yaml"),
         "clarifications": shortened(asked, CLARIFICATIONS, f"{reader.folder}/{clarifications.NAME}"),
+        "notes": list(_notes(change, f"{reader.folder}/STATE.yaml")),
     }
+
+
+def _notes(change: Change, path: str) -> Iterator[str]:
+    """Why a person accepted the plan, and the findings of people that were accepted with it."""
+    why = _acceptance(change.read().history)
+    if why is None:
+        return
+    room = NOTES
+    for words in (why, *(one.what or one.title for one in standing(change.records("challenge")) if _is_note(one))):
+        yield shortened(words, min(TEXT, room), path)
+        room -= len(words)
+        if room <= 0:
+            return
+
+
+def _acceptance(history: Sequence[Moved]) -> str | None:
+    """Of the plan as it is: one that went back since is another one."""
+    for moved in reversed(history):
+        if moved.to in (Phase.PROPOSED, Phase.REJECTED):
+            return None
+        if moved.event is Event.ACCEPTED and moved.to is Phase.CHALLENGED:
+            return moved.why
+    return None
+
+
+def _is_note(one: Finding) -> bool:
+    return one.by.startswith("person:") and one.state is FindingState.ACCEPTED
 
 
 def _chosen(change: Change, reader: Reader, task_ids: Sequence[str]) -> list[Task]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from agentd import clock
 from agentd.calls.work import Done
+from agentd.change import texts
 from agentd.documents.records import Finding, Previous, Record
 from agentd.steps import judging, recording
 from agentd.steps.bench import PLAN
@@ -16,6 +17,7 @@ STEP = PLAN.kind
 def challenge(desk: Desk) -> Record:
     desk.write_context(PLAN.judge, PLAN.stage)
     judged = desk.change.hashes()
+    texts.keep_plan(desk.change)
     paths = [desk.path(name) for name in judged]
     prompt = desk.prompt(STEP, PLAN.judge, PLAN.stage, round=desk.round, documents=paths)
     told, done = judging.ask(desk, PLAN, desk.round, prompt)

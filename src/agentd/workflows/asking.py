@@ -85,7 +85,8 @@ def decide(run: Run, question: Question, person: Person | None, yes: bool = Fals
 def _ask(run: Run, question: Question, person: Person) -> Answer:
     """At the terminal, and through the inbox at the same time."""
     inbox = Inbox(run.change)
-    asked = {"id": question.id, "question": question.text, "options": _offered_now(question)}
+    answers = [{"id": one.id, "label": one.label, "asks": one.asks} for one in question.answers.values()]
+    asked = {"id": question.id, "question": question.text, "options": _offered_now(question), "answers": answers}
     inbox.open({**asked, "hashes": run.change.hashes(), "at": clock.now()})
     why = "the question was withdrawn"
     try:

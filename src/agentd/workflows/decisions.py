@@ -1,6 +1,6 @@
 """What a person decides about a plan: accept it in spite of findings, send it back, reject it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,26 +9,30 @@ from agentd import clock
 from agentd.change.state import State
 from agentd.documents.records import Edit, Finding, Record
 from agentd.documents.standing import ADDED, standing
-from agentd.errors import FormatInvalid, WrongPhase
+from agentd.errors import AnswerIsNo, FormatInvalid, WrongPhase
 from agentd.machine import Event
 from agentd.steps import edits, form
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Phase, Severity
+from agentd.workflows.seen import differing
 from agentd.workflows.verdict import last
 
 _TITLE = 120  # characters of a reason that is a finding's title
 
 
-def accept(desk: Desk, reason: str, by: str) -> None:
+def accept(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The open findings are accepted with it; a plan that does not keep to its form cannot be built."""
     _check(desk, Event.ACCEPTED)
+    if changed := differing(seen, desk.change.hashes()):
+        raise AnswerIsNo(f"{', '.join(changed)} changed while this was decided", "read it again")
     if faults := form.faults(desk):
         first = faults[0]
         raise FormatInvalid(
             f"the plan cannot be accepted as it is: {first.file}:{first.line} {first.message}",
             f"agentd validate {desk.change.id} lists what is wrong",
         )
+    mended = desk.change.hashes()  # the form only
     at, waiting = clock.now(), desk.change.read().findings
     left = [one for one in standing(desk.change.records(PLAN.kind)) if one.state.is_open]
     if record := last(desk.change):
@@ -37,15 +41,15 @@ def accept(desk: Desk, reason: str, by: str) -> None:
         if made:
             edits.write(desk, record, made)
     desk.run.update(lambda old: replace(old, findings=()))
-    _move(desk, Event.ACCEPTED, reason, by)
+    _move(desk, Event.ACCEPTED, reason, by, mended)
 
 
-def reject(desk: Desk, reason: str, by: str) -> None:
+def reject(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     _check(desk, Event.REJECTED)
-    _move(desk, Event.REJECTED, reason, by)
+    _move(desk, Event.REJECTED, reason, by, seen)
 
 
-def send_back(desk: Desk, reason: str, by: str) -> None:
+def send_back(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The reason is a finding that the planner must answer."""
     _check(desk, Event.SENT_BACK)
     record = last(desk.change)
@@ -53,7 +57,7 @@ def send_back(desk: Desk, reason: str, by: str) -> None:
         raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
     if edit := added(desk, record, reason, by):
         edits.write(desk, record, [edit])
-    _move(desk, Event.SENT_BACK, reason, by)
+    _move(desk, Event.SENT_BACK, reason, by, seen)
 
 
 def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
@@ -65,7 +69,12 @@ def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
     return Edit(f"P{edits.next_id(desk)}", ADDED, what, by, clock.now())
 
 
-BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {"accept": accept, "reject": reject, "send-back": send_back}
+# Each is given the plan as whoever decides has read it, by hash: an edit in the same moment is not decided upon.
+BY_NAME: dict[str, Callable[[Desk, str, str, Mapping[str, str]], None]] = {
+    "accept": accept,
+    "reject": reject,
+    "send-back": send_back,
+}
 
 
 def of_person(reason: str, by: str) -> Finding:
@@ -98,9 +107,9 @@ def _check(desk: Desk, event: Event) -> None:
         raise WrongPhase(words, f"agentd status {desk.change.id}")
 
 
-def _move(desk: Desk, event: Event, reason: str, by: str) -> None:
-    desk.run.update(partial(_moved, event, reason, by, desk.change.hashes()))
+def _move(desk: Desk, event: Event, reason: str, by: str, seen: Mapping[str, str]) -> None:
+    desk.run.update(partial(_moved, event, reason, by, seen))
 
 
-def _moved(event: Event, reason: str, by: str, hashes: dict[str, str], old: State) -> State:
+def _moved(event: Event, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
     return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

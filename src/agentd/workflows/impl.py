@@ -6,7 +6,7 @@ from dataclasses import replace
 from agentd import git
 from agentd.steps.desk import Desk
 from agentd.terms import Phase, Workflow
-from agentd.workflows import code_decisions, dependence, reviewing, starting
+from agentd.workflows import code_decisions, dependence, reviewing, seen, starting
 from agentd.workflows.under_way import begun, under_way
 from agentd.workflows.wishes import Wishes
 
@@ -44,8 +44,9 @@ def resolve(desk: Desk, wishes: Wishes) -> None:
         reviewing.answer(desk)
 
 
-def decide(desk: Desk, answer: str, reason: str, by: str) -> None:
-    """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`."""
+def decide(desk: Desk, answer: str, reason: str, by: str, read: str = "") -> None:
+    """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`; `read` as for a plan."""
+    seen.check(desk.change, read)
     with _implementing(desk, Wishes(rounds=0)):
         reviewing.take_up_edits(desk)
         code_decisions.BY_NAME[answer](desk, reason, by)

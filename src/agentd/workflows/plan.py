@@ -7,7 +7,7 @@ from agentd.change.state import State
 from agentd.config import WorkflowSettings
 from agentd.steps.desk import Desk
 from agentd.terms import Lane, Phase, Workflow
-from agentd.workflows import decisions, dependence, rounds
+from agentd.workflows import decisions, dependence, rounds, seen
 from agentd.workflows.clarifying import is_only_asked
 from agentd.workflows.drafting import draft
 from agentd.workflows.under_way import begun, under_way
@@ -41,11 +41,16 @@ def repropose(desk: Desk, wishes: Wishes) -> None:
         rounds.repropose(desk, wishes)
 
 
-def decide(desk: Desk, answer: str, reason: str, by: str) -> None:
-    """What a person decides without being asked: `--accept`, `--reject`, `--send-back`."""
+def decide(desk: Desk, answer: str, reason: str, by: str, read: str = "") -> None:
+    """What a person decides without being asked: `--accept`, `--reject`, `--send-back`.
+
+    `read` is the digest of what they have read (`seen`): nothing is written if that is not what is there.
+    """
+    hashes = desk.change.hashes()
+    seen.check(desk.change, read)
     with _planning(desk, Wishes(rounds=0)):
         rounds.take_up_edits(desk)
-        decisions.BY_NAME[answer](desk, reason, by)
+        decisions.BY_NAME[answer](desk, reason, by, hashes)
 
 
 def _planning(desk: Desk, wishes: Wishes) -> AbstractContextManager[None]:

@@ -35,7 +35,7 @@ def after_review(change: Change) -> Question:
         Option("plan-wrong", "The plan is wrong", '--plan-wrong "REASON"', f'{start} --plan-wrong "REASON"', _WHY),
         Option("stop", "Stop here", "--rounds 0"),
     ]
-    blocking = [row for row in change.read().checks if row.get("blocks")]
+    blocking = blocking_checks(change)
     if blocking:
         options = [one for one in options if one.id != "accept"]
     if any(_failed_before(row) for row in blocking):
@@ -45,6 +45,11 @@ def after_review(change: Change) -> Question:
         )
     number = len(change.records("review"))
     return Question(f"after-review-{number}", f"The review found {_found(change)}. What next?", tuple(options), "fix")
+
+
+def blocking_checks(change: Change) -> list[Mapping[str, Any]]:
+    """What nobody can accept the code over, by the last run of the checks."""
+    return [row for row in change.read().checks if row.get("blocks")]
 
 
 def _failed_before(row: Mapping[str, Any]) -> bool:

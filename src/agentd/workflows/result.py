@@ -63,7 +63,7 @@ def result(
         **_spent(state, before),
         "session_id": state.session_id,
         "decision_needed": question,
-        "next": _next(change, state, found),
+        "next": next_command(change),
         "error": error and {"code": error.code, "message": error.message, "hint": error.hint},
         "exit_code": code,
     }
@@ -114,8 +114,9 @@ def _question(change: Change, state: State, found: list[Finding]) -> dict[str, A
     return {"id": question.id, "question": question.text, "options": offered(question)}
 
 
-def _next(change: Change, state: State, found: list[Finding]) -> str | None:
-    judged = " --rounds 1" if found else " --rechallenge"  # where nothing is open there is nothing to answer
+def next_command(change: Change) -> str | None:
+    state = change.read()
+    judged = " --rounds 1" if left_open(change) else " --rechallenge"  # where nothing is open there is no answer
     again = is_edited(change)
     following = {
         Phase.DRAFTING: "agentd plan %s",

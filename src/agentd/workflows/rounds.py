@@ -117,11 +117,12 @@ def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
         return "look again"
     if answer.id not in decisions.BY_NAME:
         return "fix" if answer.id == "fix" else "stop"
-    if answer.via == "terminal" and desk.change.hashes() != seen:
+    now = desk.change.hashes()
+    if answer.via == "terminal" and now != seen:
         words = "the plan changed while the question was open, so it is asked again"
         desk.run.emit(Warned(code="stale", message=words))
         return "look again"
-    decisions.BY_NAME[answer.id](desk, answer.reason, answer.by)
+    decisions.BY_NAME[answer.id](desk, answer.reason, answer.by, now)
     return "fix" if answer.id == "send-back" else "stop"
 
 

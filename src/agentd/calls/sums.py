@@ -1,0 +1,47 @@
+"""Calls added up: all of them, or by what they have in common (pure)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.change.state import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Some calls together; `cost` is over the known ones only."""
+
+    calls: int = 0
+    without_price: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost: float = 0.0
+
+    @classmethod
+    def of(cls, calls: Iterable[Call]) -> "Sum":
+        calls = tuple(calls)
+        return cls(
+            len(calls),
+            sum(call.cost is None for call in calls),
+            sum(call.tokens_in for call in calls),
+            sum(call.tokens_out for call in calls),
+            sum(call.tokens_cached for call in calls),
+            round(sum(call.cost or 0.0 for call in calls), 6),
+        )
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "calls": self.calls,
+            "calls_without_price": self.without_price,
+            "tokens": {"in": self.tokens_in, "out": self.tokens_out, "cached": self.tokens_cached},
+            "cost": self.cost,
+        }
+
+
+def grouped(calls: Iterable[Call], key: Callable[[Call], str | None]) -> dict[str | None, Sum]:
+    """In the order of the calls."""
+    groups: dict[str | None, list[Call]] = {}
+    for call in calls:
+        groups.setdefault(key(call), []).append(call)
+    return {name: Sum.of(some) for name, some in groups.items()}

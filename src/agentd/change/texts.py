@@ -1,0 +1,46 @@
+"""What the documents of a change said, by hash, in the local room: to show later what changed since.
+
+Losing it loses reading matter only, so what cannot be kept or read is no error.
+"""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from agentd import files
+from agentd.change.folder import Change, document_bytes, plan_files
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+def keep(change: Change, data: bytes) -> str:
+    """Its hash, under which it lies; one that is there is not written again."""
+    digest = files.digest(data)
+    path = _file(change, digest.removeprefix("sha256:"))
+    with suppress(OSError, files.CannotWrite):
+        if not path.is_file():
+            files.write(path, data)
+    return digest
+
+
+def keep_plan(change: Change) -> None:
+    """Proposal, specs and tasks, each as `Change.hashes` knows it."""
+    for path in plan_files(change.folder):
+        with suppress(OSError, files.CannotRead):
+            keep(change, document_bytes(path))
+
+
+def text(change: Change, digest: str) -> str | None:
+    """None: not kept on this machine, or not what the hash says."""
+    name = _DIGEST.fullmatch(digest)
+    if name is None:
+        return None
+    try:
+        data = _file(change, name[1]).read_bytes()
+    except OSError:
+        return None
+    return data.decode("utf-8", "replace") if files.digest(data) == digest else None
+
+
+def _file(change: Change, name: str) -> Path:
+    return Path(change.project.in_room("texts", change.id, name))

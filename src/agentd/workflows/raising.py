@@ -1,0 +1,25 @@
+"""A person allows one change to cost more than the configuration says."""
+
+from dataclasses import replace
+
+from agentd import clock, events
+from agentd.calls.run import Run
+from agentd.change.state import Raised, State
+from agentd.errors import UsageError
+
+
+def raise_budget(run: Run, amount: float, by: str) -> None:
+    """From now on, for this change; the same amount again changes nothing, so a command can be repeated."""
+    limit = run.limits.per_change
+    if amount == limit:
+        return
+    if amount < limit or not limit:
+        now = f"may cost {limit:.10g} USD already" if limit else "has no limit"
+        raise UsageError(f"{run.change.id} {now}, so {amount:.10g} USD is no more", "leave --raise-budget out")
+
+    def raised(old: State) -> State:
+        extra = old.budget.extra if old.budget else {}
+        return replace(old, budget=Raised(amount, by, clock.now(), extra))
+
+    run.update(raised)
+    run.emit(events.DecisionMade(id="budget", answer=f"{amount:.10g}", reason=None, by=by, via="flag"))
