@@ -5,14 +5,16 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 CLIS   ?= .cache/clis
+VENDOR := src/agentd/viewer/static/vendor
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
-.PHONY: test demo lint format bench clean tools
+.PHONY: test demo lint format bench clean tools browser pictures
 
-test: $(READY) tools $(CLIS)/.ready
+test: $(READY) tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
 	$(BIN)/python -m pytest -n auto
 
-demo:
-	@echo "The demo does not exist yet. 'make test' runs what there is." >&2; exit 1
+demo: $(READY) $(VENDOR)/mermaid.min.js
+	@$(BIN)/agentd demo
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -27,6 +29,10 @@ format: $(READY)
 bench: $(READY)
 	for script in tests/bench/*.py; do $(BIN)/python $$script || exit 1; done
 
+# The viewer's pages as the documentation shows them.
+pictures: $(READY) browser $(VENDOR)/mermaid.min.js
+	AGENTD_TEST_BROWSER_REQUIRED=1 AGENTD_PICTURES=docs/pictures $(BIN)/python -m pytest tests/viewer/test_browser_pictures.py
+
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "agentd needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -39,6 +45,17 @@ tools:
 	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install --yes nodejs npm; } || \
 		{ echo "The tests need node and npm; install them and run make test again." >&2; exit 1; }
 
+# The browser that looks at the viewer's pages. Without it those tests are skipped, unless they are required.
+browser:
+	@command -v chromium >/dev/null || $(AS_ROOT) sh -c 'apt-get -qq update && apt-get -qq install --yes chromium' || \
+		{ echo "chromium could not be installed: the tests of the viewer's pages need it." >&2; \
+		  [ "$$AGENTD_TEST_BROWSER_REQUIRED" != 1 ]; }
+
+# The scripts of the viewer's pages. Without npm or a network they are left out, and asked for the next time.
+$(VENDOR)/mermaid.min.js: vendoring/package.json vendoring/fetch.py
+	@$(PYTHON) vendoring/fetch.py
+	@[ ! -e $@ ] || touch $@
+
 # The CLIs that tests/real_cli runs, as pinned there. Without them those tests are skipped, and say so.
 $(CLIS)/.ready: tests/loopback/package.json
 	@mkdir -p $(CLIS) && cp $< $(CLIS)/package.json
@@ -46,4 +63,4 @@ $(CLIS)/.ready: tests/loopback/package.json
 		echo "The real CLIs could not be installed: tests/real_cli will be skipped." >&2
 
 clean:
-	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VENDOR) .cache build dist .mypy_cache .ruff_cache .pytest_cache

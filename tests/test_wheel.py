@@ -1,0 +1,130 @@
+"""What a person installs: the wheel brings the pages, their style and the scripts of others, with their terms."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STATIC = "agentd/viewer/static/"
+SOURCES = ("src", "vendoring", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+IS_REQUIRED = os.environ.get("AGENTD_VENDOR_REQUIRED") == "1"
+HAS_SCRIPTS = (ROOT / "src" / STATIC / "vendor" / "mermaid.min.js").is_file()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """Built from a copy, so that the tree stays as it is; git's ignore rules come along."""
+    tree = tmp_path_factory.mktemp("tree")
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in (*SOURCES, ".gitignore"):
+        source = ROOT / name
+        shutil.copytree(source, tree / name, ignore=ignored) if source.is_dir() else shutil.copy(source, tree / name)
+    built = tmp_path_factory.mktemp("built")
+    argv = [sys.executable, "-m", "pip", "wheel", str(tree), "--no-deps", "--quiet", "--wheel-dir", str(built)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(built.glob("agentd-*.whl"))) as opened:
+        yield opened
+
+
+def pinned() -> dict[str, str]:
+    told: dict[str, str] = json.loads((ROOT / "vendoring" / "package.json").read_text())["sha256"]
+    return {Path(name).name: value for name, value in told.items()}
+
+
+def test_it_holds_every_page_and_all_that_pages_load(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    here = [path for path in (ROOT / "src" / "agentd" / "viewer").rglob("*") if path.is_file()]
+    wanted = {str(path.relative_to(ROOT / "src")) for path in here if path.suffix in (".html", ".css", ".js", ".svg")}
+    assert {f"{STATIC}style.css", f"{STATIC}app.js", "agentd/viewer/templates/base.html"} <= wanted <= names
+
+
+@pytest.mark.skipif(not (HAS_SCRIPTS or IS_REQUIRED), reason="the scripts of others could not be fetched")
+def test_the_scripts_of_others_are_those_that_are_pinned_and_bring_their_terms(wheel: zipfile.ZipFile) -> None:
+    for name, value in pinned().items():
+        assert hashlib.sha256(wheel.read(f"{STATIC}vendor/{name}")).hexdigest() == value
+    terms = wheel.read(f"{STATIC}vendor/LICENCES.txt").decode()
+    for words in ("htmx.org 2.", "mermaid 11.", "dompurify 3.", "Permission is hereby granted", "Zero-Clause BSD"):
+        assert words in terms
+    named = re.findall(r"^@?[\w./-]+ \d[\w.-]*: (.*)$", terms, re.MULTILINE)
+    assert len(named) > 50 and not [one for one in named if "GPL" in one or "EPL" in one]
+
+
+def test_nothing_in_it_names_where_packages_come_from(wheel: zipfile.ZipFile) -> None:
+    """Neither a public registry nor the one that this machine asks."""
+    found = [b"registry.npmjs.org", b"files.pythonhosted.org", b"pypi.org/simple"]
+    for argv in (
+        ["npm", "config", "get", "registry"],
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+    ):
+        asked = subprocess.run(argv, capture_output=True, check=False) if shutil.which(argv[0]) else None
+        host = re.match(rb"https?://([^/\s]+)", asked.stdout) if asked else None
+        found += [host[1]] if host else []
+    texts = {name: wheel.read(name) for name in wheel.namelist()}
+    assert [(name, one) for one in found for name, text in texts.items() if one in text] == []
+
+
+def test_what_is_fetched_is_not_committed() -> None:
+    ask = ["git", "check-ignore", "--quiet", f"src/{STATIC}vendor/mermaid.min.js"]
+    assert subprocess.run(ask, cwd=ROOT, check=False).returncode in (0, 128)  # 128: not a repository, as from an sdist
+    described = (ROOT / "vendoring" / "package.json").read_text()
+    assert "http" not in described and not re.search(r'"[~^<>*]', described)
+
+
+# ---- fetching
+
+
+def fetching(tmp_path: Path, npm: str | None, **env: str) -> "subprocess.CompletedProcess[str]":
+    """In a copy without the scripts; `npm` is what stands in for the program, which none of these asks the network."""
+    shutil.copytree(ROOT / "vendoring", tmp_path / "tree" / "vendoring", dirs_exist_ok=True)
+    programs = tmp_path / "programs"
+    programs.mkdir(exist_ok=True)
+    if npm is not None:
+        (programs / "npm").write_text(f"#!/bin/sh\n{npm}\n")
+        (programs / "npm").chmod(0o755)
+    path = f"{programs}:/bin" if npm is not None else str(programs)
+    argv = [sys.executable, str(tmp_path / "tree" / "vendoring" / "fetch.py")]
+    return subprocess.run(argv, env={"PATH": path, **env}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("required", "code"), [("", 0), ("0", 0), ("1", 1)])
+@pytest.mark.parametrize("npm", [None, "exit 7"], ids=["no npm", "no network"])
+def test_without_them_the_build_goes_on_unless_they_are_required(
+    tmp_path: Path, npm: str | None, required: str, code: int
+) -> None:
+    ran = fetching(tmp_path, npm, AGENTD_VENDOR_REQUIRED=required)
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert len(ran.stderr.splitlines()) == 1 and ("npm is not installed" in ran.stderr or "with 7" in ran.stderr)
+    assert not (tmp_path / "tree" / "src").exists()
+
+
+FAKE = """
+while [ "$1" != --prefix ]; do shift; done
+for one in htmx.org/dist/htmx.min.js mermaid/dist/mermaid.min.js; do
+  mkdir -p "$(dirname "$2/node_modules/$one")" && echo evil > "$2/node_modules/$one"
+done
+"""
+
+
+def test_a_file_that_is_not_the_pinned_one_is_never_used(tmp_path: Path) -> None:
+    ran = fetching(tmp_path, FAKE)
+    assert ran.returncode == 1 and "htmx.org/dist/htmx.min.js is not the one" in ran.stderr
+    assert not (tmp_path / "tree" / "src").exists()
+
+
+@pytest.mark.skipif(not (HAS_SCRIPTS or IS_REQUIRED), reason="the scripts of others could not be fetched")
+def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    vendor = tmp_path / "tree" / "src" / STATIC / "vendor"
+    shutil.copytree(ROOT / "src" / STATIC / "vendor", vendor)
+    assert fetching(tmp_path, "exit 7", AGENTD_VENDOR_REQUIRED="1").returncode == 0
+    (vendor / "htmx.min.js").write_text("of another version")
+    assert fetching(tmp_path, "exit 7", AGENTD_VENDOR_REQUIRED="1").returncode == 1
