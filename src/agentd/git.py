@@ -147,6 +147,17 @@ def run(tree: str, *arguments: str, failing: str | None = None, index: str | Non
     raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
 
 
+def printed(tree: str, *arguments: str) -> bytes:
+    """What git prints, byte for byte: a carriage return in a file ends no line here."""
+    import subprocess  # late: see above
+
+    done = subprocess.run(["git", "-C", tree, *arguments], capture_output=True, env=environment(), check=False)
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
+    return done.stdout
+
+
 def succeeds(tree: str, *arguments: str) -> bool:
     """Where the exit code is the answer."""
     import subprocess  # late: see above

@@ -93,7 +93,7 @@ def test_status_of_one_change_says_what_counts(example: Box) -> None:
         "APPROVED in round 2",
         "C4  low  The refusal has no status code  specs/auth-flow.md:77",
         "last challenge (round 2)",
-        "0.18 USD in 13 calls, 207,589 tokens in, 13,038 out",
+        "0.18 USD of 10.00 USD in 13 calls, 207,589 tokens in, 13,038 out",
         "Next      agentd impl add-oauth",
     ):
         assert words in ran.out, ran.out

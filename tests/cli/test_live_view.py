@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.cli import frame
-from agentd.cli.board import Board
+from agentd.workflows.board import Board
 from display import Display
 from showing import COURSE, did, started
 from support import Ran

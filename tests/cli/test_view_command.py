@@ -1,4 +1,4 @@
-"""`agentd view`: the latest word on a change, in a pager or as it is."""
+"""`agentd view --plain`: the latest word on a change, in a pager or as it is."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ def born(project: Box) -> Path:
 def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Box) -> None:
     folder = born(project)
     (folder / "proposal.md").write_text("# Change: add-oauth\n")
-    assert project.agentd("view", "add-oauth").out == "# Change: add-oauth\n"
+    assert project.agentd("view", "add-oauth", "--plain").out == "# Change: add-oauth\n"
     (folder / "CHALLENGE.md").write_text("**Verdict**: APPROVED\x1b[2J\n")
-    assert project.agentd("view", "add-oauth").out == "**Verdict**: APPROVED�[2J\n"
+    assert project.agentd("view", "add-oauth", "--plain").out == "**Verdict**: APPROVED�[2J\n"
 
 
 def test_with_nothing_to_read_it_says_what_to_do(project: Box) -> None:
     born(project)
-    ran = project.agentd("view", "add-oauth")
+    ran = project.agentd("view", "add-oauth", "--plain")
     assert (ran.code, ran.out) == (1, "")
     assert "nothing to read yet" in ran.err and "agentd plan add-oauth" in ran.err
 
@@ -33,5 +33,5 @@ def test_on_a_terminal_it_opens_the_pager(project: Box, tmp_path: Path) -> None:
     program.write_text('#!/bin/sh\necho "paged: $1"; head -1 "$2"\n')
     program.chmod(0o755)
     project.env["PAGER"] = f"'{program}' -R"
-    seen = on_terminal(project, "view", "add-oauth")
+    seen = on_terminal(project, "view", "add-oauth", "--plain")
     assert (seen.code, seen.lines) == (0, ["paged: -R", "# Change: add-oauth"])

@@ -3,7 +3,7 @@
 import pytest
 
 from agentd import events
-from agentd.cli import happenings
+from agentd.change import happenings
 from support import EXAMPLE
 
 LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()

@@ -48,7 +48,7 @@ class Outcome:
 def outcomes(change: Change, pattern: re.Pattern[str], date: str) -> tuple[Outcome, ...]:
     """Of each spec in the change's folder; none for a change without specs."""
     state = change.read()
-    return tuple(_outcome(change, state, path, pattern, date) for path in spec_files(change))
+    return tuple(outcome(change, state, path, pattern, date) for path in spec_files(change))
 
 
 def spec_files(change: Change) -> list[Path]:
@@ -96,7 +96,8 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
         return main if yours.base_version == (spec.parse(main, f"agentd/specs/{id_}.md").version or 1) else None
 
 
-def _outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
+def outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
+    """Of the spec in that file; what cannot be read is an error."""
     id_, yours = path.stem, read(path) or ""
     seen, before = hash_of(main_spec(change, id_)), read(main_spec(change, id_))
     base = base_of(change, state, id_, before)

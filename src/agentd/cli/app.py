@@ -31,9 +31,12 @@ COMMANDS = {
     "wait": ("wait", "Wait for the run of a change to end, or to need a decision."),
     "stop": ("stop", "End the run of a change."),
     "drop": ("drop", "Move a change to the archive as dropped."),
+    "import": ("import_command", "Move the project of another tool in: OpenSpec or Spec Kit."),
+    "export": ("export_command", "Give the specs to another tool: OpenSpec."),
     "trust": ("trust", "Show and trust the commands this repository wants to run."),
     "doctor": ("doctor", "Check that everything agentd needs is here."),
     "config": ("config", "Show the configuration in force and where each value comes from."),
+    "demo": ("demo", "Show the whole way of one change in a sample project, without models."),
     "mcp": ("mcp", "Serve agentd's tools to agents and to your own session."),
     "completion": ("completion", "Print the completion script for a shell."),
 }

@@ -10,6 +10,8 @@ import click
 
 from agentd import clock, config
 from agentd.calls import spend
+from agentd.calls.budget import in_force
+from agentd.calls.sums import Sum, grouped
 from agentd.change import ids
 from agentd.change.folder import Change, read_state
 from agentd.change.places import Found, Places
@@ -22,38 +24,6 @@ from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
 _NO_CALLS = "No call has reported its usage yet."
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """Some calls together; `cost` is over the known ones only."""
-
-    calls: int = 0
-    without_price: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    cost: float = 0.0
-
-    @classmethod
-    def of(cls, calls: Iterable[Call]) -> "Sum":
-        calls = tuple(calls)
-        return cls(
-            len(calls),
-            sum(call.cost is None for call in calls),
-            sum(call.tokens_in for call in calls),
-            sum(call.tokens_out for call in calls),
-            sum(call.tokens_cached for call in calls),
-            round(sum(call.cost or 0.0 for call in calls), 6),
-        )
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "calls": self.calls,
-            "calls_without_price": self.without_price,
-            "tokens": {"in": self.tokens_in, "out": self.tokens_out, "cached": self.tokens_cached},
-            "cost": self.cost,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +62,11 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
         return _overview(project, by, as_json)
     found = _find(Places(project), ids.check(change_id))
     assert found.folder and found.tree
-    calls = read_state(Path(found.folder)).llm_calls
+    state = read_state(Path(found.folder))
     spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
     limits = config.load(project.config_file, flags=ctx.find_root().obj or ()).budget
-    bill = Bill(found, calls)
-    budget = _budget(limits, spent)
+    bill = Bill(found, state.llm_calls)
+    budget = _budget(in_force(limits, state), spent)
     data = {
         "change_id": found.id,
         "phase": str(found.summary.phase),
@@ -157,11 +127,7 @@ def _total(bills: list[Bill]) -> Sum:
 
 def _grouped(bills: list[Bill], key: Callable[[Call], str | None]) -> Groups:
     """In the order of the calls; what is not checked out comes last."""
-    calls: dict[str | None, list[Call]] = {}
-    for bill in bills:
-        for call in bill.calls:
-            calls.setdefault(key(call), []).append(call)
-    groups = {name: Sum.of(some) for name, some in calls.items()}
+    groups = grouped((call for bill in bills for call in bill.calls), key)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
     return {**groups, _NOT_HERE: Sum(cost=absent)} if absent else groups
 

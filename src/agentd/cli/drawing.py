@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from agentd import events
-from agentd.cli import frame, happenings, screen, table
-from agentd.cli.board import Board, Course, clean
-from agentd.cli.view import LONGEST, View
+from agentd.change.happenings import words_of
+from agentd.cli import frame, screen, table
+from agentd.cli.view import LONGEST, View, clean
+from agentd.workflows.board import Board, Course
 
 _TICK = 0.125  # seconds
 
@@ -81,5 +82,5 @@ class Drawing(View):
 
 
 def _line(label: str, event: events.Happened) -> Text:
-    words = table.shorten_end(": ".join(part for part in (label, clean(happenings.words_of(event))) if part), LONGEST)
+    words = table.shorten_end(": ".join(part for part in (clean(label), clean(words_of(event))) if part), LONGEST)
     return Text(words, "yellow" if isinstance(event, events.Warned) else "dim")

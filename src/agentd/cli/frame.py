@@ -1,11 +1,13 @@
 """The live view's picture: the board as lines of a given width that fit into a given height."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from agentd.cli import output
-from agentd.cli.board import Board, Row, Spent, Stand
+from agentd.cli.view import clean
+from agentd.workflows.board import Board, Row, Spent, Stand
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS = 8  # of the spinner, a second
@@ -21,7 +23,7 @@ _FADED = (Stand.AHEAD, Stand.EARLIER)
 
 def moving(title: str, board: Board, began: float, at: float, width: int, height: int) -> list[Text]:
     """A run under way, never higher than the screen, whose last line is the cursor's."""
-    rows = board.rows()
+    rows = [_harmless(row) for row in board.rows()]
     columns = _Columns(rows, at, width)
     blocks = [columns.lines(row, at) for row in rows]
     foot = Text(_foot(board.spent, at - began, width), "dim")
@@ -32,7 +34,7 @@ def moving(title: str, board: Board, began: float, at: float, width: int, height
 
 def ended(title: str, board: Board, began: float, at: float, width: int) -> list[Text]:
     """What stays: every step that something happened in, how many did not come, and a line free for what follows."""
-    rows = board.rows()
+    rows = [_harmless(row) for row in board.rows()]
     came = [row for row in rows if row.stand is not Stand.AHEAD]
     columns = _Columns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
@@ -40,6 +42,11 @@ def ended(title: str, board: Board, began: float, at: float, width: int) -> list
         lines.append(_fold(f"{left} {_steps(left)} not begun"))
     foot = Text(_foot(board.spent, at - began, width), "dim")
     return [_title(title, width), Text(), *lines, Text(), foot, Text()]
+
+
+def _harmless(row: Row) -> Row:
+    """Nothing an agent said can move the cursor."""
+    return replace(row, label=clean(row.label), agent=clean(row.agent), words=clean(row.words))
 
 
 def _title(title: str, width: int) -> Text:

@@ -1,8 +1,9 @@
-"""Events in words, one line each: what `log` prints and every live view shows."""
+"""Entries of the journal as lines of a terminal: what `log` prints."""
 
 from datetime import datetime
 
 from agentd import events
+from agentd.change.happenings import words_of
 from agentd.cli import output, table
 
 
@@ -13,65 +14,6 @@ def line_of(entry: events.Entry) -> str:
     words = table.clean(words_of(event))
     head = output.paint(_time(entry.at), dim=True)
     return f"{head}  {step}  {words}" if step else f"{head}  {words}"
-
-
-def words_of(event: events.Happened) -> str:
-    match event:
-        case events.RunStarted(command=command):
-            return command
-        case events.RunFinished(exit_code=code, message=message):
-            return f"ended with exit code {code}{f': {message}' if message else ''}"
-        case events.StepStarted():
-            return _started(event)
-        case events.StepFinished(status=status, duration_ms=took, message=message):
-            return f"{status} after {seconds(took)}{f': {message}' if message else ''}"
-        case events.AgentActivity(kind=kind, text=text, ok=ok):
-            return text if kind == "text" else f"{_MARKS[ok]} {text}"
-        case events.Usage():
-            return _usage(event)
-        case events.CheckFinished(name=name, status=status, duration_ms=took):
-            return f"check {name} {status.replace('-', ' ')} after {seconds(took)}"
-        case events.FindingMade(id=id_, severity=severity, title=title, where=where, state=state):
-            place = f" ({where})" if where else ""
-            return f"{' '.join(word for word in (id_, severity) if word)}, {state}: {title}{place}"
-        case events.Transition(from_=origin, to=to, by=by, why=why):
-            return f"{origin} → {to} by {by}{f': {why}' if why else ''}"
-        case events.DecisionAsked(question=question, options=options):
-            return f"asked: {question} ({', '.join(options)})"
-        case events.DecisionMade(answer=answer, reason=reason, by=by):
-            return f"{by} decided: {answer}{f' ({reason})' if reason else ''}"
-        case events.Noted(message=message):
-            return message
-        case events.Warned(message=message):
-            return f"warning: {message}"
-        case events.Failed(message=message, retry_in_secs=wait):
-            return f"failed: {message}{f'; again in {wait:g} s' if wait is not None else ''}"
-    return event.type
-
-
-_MARKS = {True: "✓", False: "✗", None: "…"}
-
-
-def _started(event: events.StepStarted) -> str:
-    who = ", ".join(word for word in (event.agent, event.model) if word) or "agentd"
-    tries = f", attempt {event.attempt}" if event.attempt > 1 else ""
-    rounds = f", round {event.round}" if event.round > 1 else ""
-    return f"started: {who}{rounds}{tries}{', session resumed' if event.resumed else ''}"
-
-
-def _usage(event: events.Usage) -> str:
-    cost = "cost unknown" if event.cost is None else output.money(event.cost)
-    cached = f" ({event.tokens_cached:,} cached)" if event.tokens_cached else ""
-    return f"{event.tokens_in:,} tokens in{cached}, {event.tokens_out:,} out, {cost}"
-
-
-def seconds(milliseconds: int) -> str:
-    whole = milliseconds / 1000
-    if whole < 10:
-        return f"{whole:.1f} s"
-    if whole < 120:
-        return f"{whole:.0f} s"
-    return f"{whole // 60:.0f} min {whole % 60:.0f} s"
 
 
 def _time(at: str) -> str:

@@ -5,8 +5,8 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
-from agentd.cli.board import Course
 from agentd.cli.view import Journal, Lines, View
+from agentd.workflows.board import Course
 
 __all__ = ["Mode", "View", "watching"]
 

@@ -10,6 +10,7 @@ import click
 from agentd import events
 from agentd.agents import transcript
 from agentd.change import ids
+from agentd.change.happenings import is_under_way
 from agentd.change.journal import Journal
 from agentd.change.places import Places
 from agentd.cli import happenings, output, table
@@ -50,7 +51,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
     if not chosen and not follow:
         output.tell(f"Nothing has happened to {change_id} yet.")
     show = events.Entry.line if raw else happenings.line_of
-    output.stream(show(entry) for entry in chosen if raw or not _is_under_way(entry.event))
+    output.stream(show(entry) for entry in chosen if raw or not is_under_way(entry.event))
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
     elif calls and not raw:
@@ -74,11 +75,6 @@ def _chosen(entries: list[events.Entry], step: str | None, last: bool) -> Iterat
     for entry in entries:
         if (not last or entry.run == run) and step in (None, getattr(entry.event, "step", None)):
             yield entry
-
-
-def _is_under_way(event: events.Happened) -> bool:
-    """The end of it is told too."""
-    return isinstance(event, events.AgentActivity) and event.kind != "text" and event.ok is None
 
 
 def _coming(journal: Journal, place: int, step: str | None) -> Iterator[events.Entry]:

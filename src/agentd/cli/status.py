@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from agentd.cli.common import change_argument
 from agentd.cli.listing import phase_words
 from agentd.project import Project, find_project
 from agentd.terms import Phase
+
+if TYPE_CHECKING:
+    from agentd.change.state import State
 
 _EMPTY = 'No open changes. Begin one: agentd plan <id> "what should change"'
 
@@ -123,6 +126,7 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
         "checks": [dict(check) for check in state.checks],
         "edited": edited,
         "waits_for": waits_for,
+        "budget": _budget(project, state),
         "calls": len(state.llm_calls),
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -187,6 +191,19 @@ def _edited(project: Project, found: Found) -> list[str]:
     return [*code.specs_edited_since(change), *code.edited_since(change)]
 
 
+def _budget(project: Project, state: "State") -> float | None:
+    """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
+    from agentd import config  # late: see above
+    from agentd.calls.budget import in_force
+    from agentd.errors import AgentdError
+
+    try:
+        limits = config.load(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
+    except AgentdError:
+        return None  # `agentd config` says why
+    return in_force(limits, state).per_change or None
+
+
 def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
     """What it depends on and is not archived yet."""
     from pathlib import Path  # late: see above
@@ -239,9 +256,9 @@ def _steps(data: dict[str, Any]) -> str:
 def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
         return "no call has reported its usage yet"
-    unknown = data["calls_without_price"]
+    unknown, of = data["calls_without_price"], f" of {output.money(data['budget'])}" if data["budget"] else ""
     return (
-        f"{output.money(data['cost'])} in {data['calls']} calls, "
+        f"{output.money(data['cost'])}{of} in {data['calls']} calls, "
         f"{data['tokens']['in']:,} tokens in, {data['tokens']['out']:,} out"
         + (f"; {unknown} without a known price" if unknown else "")
     )

@@ -1,6 +1,7 @@
 """The matrix of a change for people: a table, blocks on a narrow terminal, or Markdown."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from agentd.cli import output, table
@@ -12,6 +13,7 @@ _AHEAD = "-"
 _EMPTY = "There are no requirements in the specs of %s."
 _HEAD = ("REQUIREMENT", "TITLE", "TASKS", "FILES", "TESTS")
 _TITLE = 40  # columns
+_GAPS = {"task": "task", "file": "changed file", "test": "test"}
 
 
 def text(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str:
@@ -45,10 +47,11 @@ def markdown(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str
 
 def _cells(row: Row, matrix: Matrix) -> list[list[str]]:
     """Scenarios, tasks, files and tests; what is missing is said."""
+    gaps = row.gaps(matrix.implemented)
     tasks = [f"{', '.join(row.tasks)} (waived)"] if row.waived else [", ".join(row.tasks)] if row.tasks else [_NONE]
     found = [list(row.scenarios) or [_AHEAD], tasks]
-    for some in (row.files, row.tests):
-        found.append(list(some) or [_NONE if matrix.implemented and not row.waived else _AHEAD])
+    for name, some in (("file", row.files), ("test", row.tests)):
+        found.append(list(some) or [_NONE if name in gaps else _AHEAD])
     return found
 
 
@@ -101,11 +104,8 @@ def _marked(cell: str) -> str:
 def _summary(matrix: Matrix) -> str:
     rows = matrix.rows
     count = f"{len(rows)} requirement{'' if len(rows) == 1 else 's'}"
-    missing = [(sum(not row.tasks for row in rows), "task")]
-    if matrix.implemented:
-        due = [row for row in rows if not row.waived]
-        missing += [(sum(not row.files for row in due), "changed file"), (sum(not row.tests for row in due), "test")]
-    gaps = ", ".join(f"{number} without a {word}" for number, word in missing if number)
+    lacking = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
+    gaps = ", ".join(f"{lacking[gap]} without a {word}" for gap, word in _GAPS.items() if lacking[gap])
     if not matrix.implemented:
         return f"{count}, {gaps or 'each with a task'}; nothing is implemented yet"
     return f"{count}, {gaps or 'each with task, changed file and test'}"

@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from agentd import events
-from agentd.cli import happenings, output, table
-from agentd.cli.board import Board, Course, clean
+from agentd.change.happenings import words_of
+from agentd.cli import output, table
 from agentd.terms import StepStatus
+from agentd.workflows.board import Board, Course
 
 LONGEST = 500  # columns of a line that stays
+_SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
 _WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingMade, events.Transition)
 _TOLD = (*_WHAT_COMES, events.DecisionMade, events.Noted, events.Warned, events.Failed)
 
@@ -55,8 +57,13 @@ class Lines(View):
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
             if _is_told(entry.event):
-                parts = (_clock(entry.at), self._board.label_of(entry.event), clean(happenings.words_of(entry.event)))
+                parts = (_clock(entry.at), clean(self._board.label_of(entry.event)), clean(words_of(entry.event)))
                 _tell(table.shorten_end("  ".join(part for part in parts if part), LONGEST))
+
+
+def clean(text: str) -> str:
+    """What somebody said as one harmless line, of a length that a person would read."""
+    return table.clean(text[:_SAID])
 
 
 def _is_told(event: events.Happened) -> bool:

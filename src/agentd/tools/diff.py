@@ -1,6 +1,8 @@
 """What an implementation changed: two git trees compared, seen from the project's root, without what is agentd's."""
 
 import os
+import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from agentd import git
@@ -9,6 +11,9 @@ from agentd.terms import TaskAction
 
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
 _NOT_OURS = (".", ":(exclude)agentd", ":(exclude,glob,icase)**/.env*", ":(exclude,glob,icase)**/.env*/**")
+_PIECE = re.compile(rb"^diff --git ", re.MULTILINE)
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")  # in a name that git quotes
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _ACTIONS = {"A": TaskAction.CREATE, "D": TaskAction.DELETE}
 
 
@@ -47,6 +52,31 @@ def diff(change: Change, base: str, tree: str, path: str | None = None) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def by_file(change: Change, base: str, tree: str, but: Collection[str] = ()) -> dict[str, bytes]:
+    """The diff of each file by its path, byte for byte; those in `but` are left out."""
+    found: dict[str, bytes] = {}
+    for part in _parts(change):
+        outside = {name.removeprefix(part.up) for name in but if name.startswith("../") == bool(part.up)}
+        for text in part.printed(base, tree, outside):
+            for piece in _PIECE.split(text)[1:]:  # no line of a file can begin like that
+                path = _path_in(piece)
+                found[path] = found.get(path, b"") + piece  # one that became a link has two
+    return found
+
+
+def _path_in(piece: bytes) -> str:
+    """Without renames both halves of the first line name the same file."""
+    head = piece.partition(b"\n")[0]
+    half = head[: (len(head) - 1) // 2]
+    if half.startswith(b'"'):
+        half = _ESCAPE.sub(_unescaped, half[1:-1])
+    return half[2:].decode("utf-8", "surrogateescape")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return _LETTERS.get(match[1]) or (bytes([int(match[1], 8)]) if match[1].isdigit() else match[1])
+
+
 class _Part(NamedTuple):
     """The project, or what is around it; `up` leads from the project's root to where its paths begin."""
 
@@ -55,18 +85,28 @@ class _Part(NamedTuple):
     wanted: tuple[str, ...]
 
     def git(self, *arguments: str) -> str:
-        around = (f"--src-prefix=a/{self.up}", f"--dst-prefix=b/{self.up}")
-        return git.run(self.folder, "diff", *_PLAIN, "--relative", *around, *arguments)
+        return git.run(self.folder, *self._diff, *arguments)
+
+    @property
+    def _diff(self) -> tuple[str, ...]:
+        return ("diff", *_PLAIN, "--relative", f"--src-prefix=a/{self.up}", f"--dst-prefix=b/{self.up}")
 
     def diff(self, base: str, tree: str, *wanted: str) -> str:
+        return "\n".join(self.git(*call) for call in self._calls(base, tree, wanted, ()))
+
+    def printed(self, base: str, tree: str, but: Collection[str]) -> list[bytes]:
+        """The same in bytes, without some files."""
+        calls = self._calls(base, tree, self.wanted, but)
+        return [git.printed(self.folder, *self._diff, *call) for call in calls]
+
+    def _calls(self, base: str, tree: str, wanted: Sequence[str], but: Collection[str]) -> Iterator[tuple[str, ...]]:
         """Text that .gitattributes calls binary is shown all the same: whoever is judged may write that file."""
-        counts = self.counts(base, tree, *wanted)
+        counts = {name: row for name, row in self.counts(base, tree, *wanted).items() if name not in but}
         hidden = [name for name, row in counts.items() if row == ("-", "-") and self._is_text(name, base, tree)]
-        out = [f":(exclude,literal){name}" for name in hidden]
-        texts = [self.git(base, tree, "--", *wanted, *out)] if len(hidden) < len(counts) else []
+        if len(hidden) < len(counts):
+            yield (base, tree, "--", *wanted, *(f":(exclude,literal){name}" for name in (*hidden, *but)))
         if hidden:
-            texts.append(self.git("--text", base, tree, "--", *(f":(literal){name}" for name in hidden)))
-        return "\n".join(texts)
+            yield ("--text", base, tree, "--", *(f":(literal){name}" for name in hidden))
 
     def counts(self, base: str, tree: str, *wanted: str) -> dict[str, tuple[str, str]]:
         rows = self.git("-z", "--numstat", base, tree, "--", *(wanted or self.wanted)).split("\0")

@@ -16,6 +16,12 @@ class Row:
     line: int = 0  # of its heading in specs/<spec>.md
     waived: bool = False  # every one of its tasks is
 
+    def gaps(self, implemented: bool) -> tuple[str, ...]:
+        """What it lacks; files and tests are not due before there is code, nor where all is waived."""
+        is_due = implemented and not self.waived
+        lacks = {"task": not self.tasks, "file": is_due and not self.files, "test": is_due and not self.tests}
+        return tuple(name for name, is_lacking in lacks.items() if is_lacking)
+
 
 @dataclass(frozen=True, slots=True)
 class Test:

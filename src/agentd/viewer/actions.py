@@ -1,0 +1,271 @@
+"""What a person does on a page: decisions, stop and resume, comments. Forms in; a word about it, or the way back, out.
+
+Who may post at all is settled before, by `security`.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from agentd.change import comments, texts
+from agentd.change.folder import Change
+from agentd.documents.comments import Comment, Weight
+from agentd.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
+from agentd.rendering import words
+from agentd.viewer import deciding
+from agentd.viewer.deciding import Told
+from agentd.viewer.site import Site
+from agentd.workflows import seen
+
+_FIELDS = 20  # of one form
+_FORM = "application/x-www-form-urlencoded"
+
+Value = TypeVar("Value")
+
+
+class BadForm(UsageError):
+    hint = "load the page again"
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A form about a change: its fields are what a browser sent, and nothing more is known of them."""
+
+    site: Site
+    request: Request
+    fields: Mapping[str, str]
+
+    @property
+    def change(self) -> Change:
+        """One that can still be worked on."""
+        change = self.site.change(self.request.path_params["id"])
+        if not (phase := change.read().phase).is_open:
+            raise WrongPhase(f"{change.id} is {phase}", "it can be read, and nothing more")
+        return change
+
+    @property
+    def is_comment(self) -> bool:
+        return self.request.url.path.split("/")[3] == "comments"
+
+    @property
+    def comment(self) -> str:
+        return str(self.request.path_params["comment"])
+
+    def text(self, name: str) -> str:
+        return self.fields.get(name, "")
+
+    def value(self, name: str, read: Callable[[str], Value]) -> Value:
+        """A field that must be there and be readable."""
+        try:
+            return read(self.fields[name])
+        except (KeyError, ValueError, TypeError, RecursionError):
+            raise BadForm(f"the form has no {name} that can be read") from None
+
+
+def routes(site: Site) -> list[Route]:
+    on_change = {"decide": _decide, "stop": _stop, "resume": _resume}
+    on_comment = {
+        "reply": _reply,
+        "edit": _edit,
+        "resolve": _resolve,
+        "reopen": _reopen,
+        "weight": _weigh,
+        "remove": _remove,
+    }
+    of_change = [_route(site, f"/{name}", work) for name, work in on_change.items()]
+    of_comments = [
+        _route(site, f"/comments/{{comment}}/{name}", partial(_commented, work)) for name, work in on_comment.items()
+    ]
+    return [*of_change, _route(site, "/comments", partial(_commented, _comment)), *of_comments]
+
+
+# ---- decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The same decision about what is there now, where all that changed is told with it."""
+
+    choice: str
+    label: str
+    reason: str
+    shown: str
+
+
+def _decide(posted: Posted) -> Response:
+    shown, choice = posted.value("shown", _mapping), posted.value("choice", str)
+    change, reason = posted.change, posted.text("reason")
+    told = deciding.decide(change, choice, reason, shown, posted.site.by, posted.site.settings)
+    if not told.changed:
+        return _page(posted, told)
+    now = deciding.shown(change)
+    differences = _differences(change, told.changed, shown, now)
+    label = next((one.label for one in deciding.choices(change) if one.id == choice), None)
+    is_all_told = {name for name, html in differences if html} == set(told.changed)
+    again = Again(choice, label, reason, json.dumps(now)) if label and is_all_told else None
+    return _page(posted, told, 409, differences, again)
+
+
+def _stop(posted: Posted) -> Response:
+    return _page(posted, deciding.stop(posted.change))
+
+
+def _resume(posted: Posted) -> Response:
+    budget = posted.value("budget", _amount) if posted.text("budget").strip() else None
+    return _page(posted, deciding.resume(posted.change, budget, posted.site.settings))
+
+
+def _differences(
+    change: Change, changed: Iterable[str], shown: Mapping[str, str], now: Mapping[str, str]
+) -> list[tuple[str, Markup]]:
+    """Each document that changed, word by word; nothing where this machine has not kept what was shown."""
+    found = []
+    for name in seen.documents({name: now[name] for name in changed if name in now}):
+        old, new = (texts.text(change, hashes.get(name, "")) for hashes in (shown, now))
+        pieces = words.diff(old, new) if old is not None and new is not None else []
+        found.append((name, Markup(words.html(pieces))))  # noqa: S704 - escaped there
+    return found
+
+
+# ---- comments
+
+
+def _comment(posted: Posted) -> Comment:
+    weight = posted.value("weight", Weight)
+    change, line = posted.change, posted.value("line", int) if posted.text("line") else 1
+    anchor = comments.anchored(
+        change, posted.value("document", str), posted.text("quote"), posted.text("before"), posted.text("after"), line
+    )
+    return comments.add(change, anchor, posted.text("text"), posted.site.by, weight)
+
+
+def _reply(posted: Posted) -> Comment:
+    return comments.reply(posted.change, posted.comment, posted.value("text", str), posted.site.by)
+
+
+def _edit(posted: Posted) -> Comment:
+    number, text = posted.value("number", int), posted.value("text", str)
+    return comments.edit(posted.change, posted.comment, number, text, posted.site.by)
+
+
+def _resolve(posted: Posted) -> Comment:
+    return comments.resolve(posted.change, posted.comment, posted.site.by)
+
+
+def _reopen(posted: Posted) -> Comment:
+    return comments.reopen(posted.change, posted.comment, posted.site.by)
+
+
+def _weigh(posted: Posted) -> Comment:
+    return comments.weigh(posted.change, posted.comment, posted.value("weight", Weight), posted.site.by)
+
+
+def _remove(posted: Posted) -> None:
+    comments.remove(posted.change, posted.comment, posted.site.by)
+
+
+def _commented(work: Callable[[Posted], Comment | None], posted: Posted) -> Response:
+    made = work(posted)
+    if not _is_asked_by_script(posted):
+        return RedirectResponse(_back(posted), 303)
+    return JSONResponse({"id": made.id if made else posted.comment, "comment": made and _plain(made)})
+
+
+def _plain(one: Comment) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "document": one.document,
+        "quote": one.anchor.quote,
+        "line": one.anchor.line,
+        "weight": str(one.severity),
+        "state": str(one.state),
+        "finding": one.finding,
+        "thread": [{"by": entry.by, "at": entry.at, "text": entry.text} for entry in one.thread],
+    }
+
+
+# ---- in and out
+
+
+def _route(site: Site, path: str, work: Callable[[Posted], Response]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        posted = Posted(site, request, await _fields(request))
+        return await run_in_threadpool(_answered, work, posted)
+
+    return Route(f"/changes/{{id}}{path}", endpoint, methods=["POST"])
+
+
+def _answered(work: Callable[[Posted], Response], posted: Posted) -> Response:
+    try:
+        return work(posted)
+    except AgentdError as error:
+        if _is_asked_by_script(posted) and posted.is_comment:
+            return JSONResponse({"error": error.message, "hint": error.hint}, _status(error))
+        return _page(posted, Told(False, error.message, error.hint), _status(error))
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Nothing for what is no form: then the fields that are needed are missing."""
+    body = await request.body()
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return {}
+    try:
+        return dict(parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError:
+        return {}
+
+
+def _status(error: AgentdError) -> int:
+    kinds = {BadForm: 400, UsageError: 422, ChangeNotFound: 404}
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 409)
+
+
+def _page(
+    posted: Posted,
+    told: Told,
+    status: int = 200,
+    differences: Sequence[tuple[str, Markup]] = (),
+    again: Again | None = None,
+) -> Response:
+    name = "_told.html" if _is_asked_by_script(posted) else "told.html"
+    change = posted.request.path_params["id"]
+    return posted.site.page(
+        posted.request, name, status, told=told, change=change, differences=differences, again=again
+    )
+
+
+def _is_asked_by_script(posted: Posted) -> bool:
+    return "hx-request" in posted.request.headers
+
+
+def _back(posted: Posted) -> str:
+    """To the page it came from, if that is one of ours."""
+    came = posted.request.headers.get("referer", "").partition("#")[0]
+    path = came.removeprefix(f"http://{posted.request.headers.get('host')}")
+    if path != came and (path == "/" or path.startswith("/changes/")):
+        return path
+    return f"/changes/{quote(posted.request.path_params['id'], safe='')}"
+
+
+def _mapping(text: str) -> dict[str, str]:
+    data = json.loads(text)
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
+        raise ValueError(text)
+    return data
+
+
+def _amount(text: str) -> float:
+    amount = float(text)
+    if not 0 < amount < math.inf:
+        raise ValueError(text)
+    return amount

@@ -1,0 +1,173 @@
+"""The code of a change: what differs from the tree that it began from, file by file, and the findings at its lines."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agentd import git
+from agentd.change.folder import Change
+from agentd.change.state import State
+from agentd.documents import anchors
+from agentd.documents.records import Evidence, Finding
+from agentd.errors import AgentdError, AnswerIsNo
+from agentd.rendering import hunks, shown
+from agentd.rendering.hunks import Hunk
+from agentd.tools import diff
+from agentd.tools.diff import Changed
+from agentd.trace.reading import check_there
+from agentd.viewer import margin, recorded
+from agentd.viewer.margin import Note
+
+_BIG = 20_000  # changed lines of a file that are not even read
+_TOTAL = 20_000  # lines that are shown of all files together
+_NAMES = 2_000  # files
+_TREE = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """`left_out`: changed lines and those around them that are not among the hunks, as far as they were counted."""
+
+    path: str
+    old_path: str  # the same: a file that was renamed is one that went and one that came
+    status: str  # CREATE, MODIFY or DELETE
+    added: int
+    removed: int
+    is_binary: bool
+    is_big: bool
+    hunks: tuple[Hunk, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """`tree` is the code as it is now, or, of a change that has ended, as it was judged last. None: there is none."""
+
+    base: str | None
+    tree: str | None
+    is_now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """`files_left_out`: how many more there are."""
+
+    trees: Trees
+    files: tuple[FileDiff, ...]
+    files_left_out: int
+    problem: str
+
+
+def code(change: Change) -> Code:
+    nothing = Trees(None, None, is_now=True)
+    try:
+        found = trees(change)
+        if found.base is None or found.tree is None:
+            return Code(nothing, (), 0, "")
+        check_there(change.tree, found.base, change.id)
+        check_tree(change, found.tree)
+        some = diff.changed_files(change, found.base, found.tree)
+        return Code(found, _diffs(change, found.base, found.tree, some), max(0, len(some) - _NAMES), "")
+    except AgentdError as error:
+        return Code(nothing, (), 0, error.message)
+
+
+def trees(change: Change) -> Trees:
+    state = change.read()
+    if state.base.tree is None:
+        return Trees(None, None, is_now=True)
+    if state.phase.is_open:
+        return Trees(state.base.tree, git.snapshot(change.tree), is_now=True)
+    return Trees(state.base.tree, _last_judged(state), is_now=False)
+
+
+def _last_judged(state: State) -> str | None:
+    return next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
+
+
+def check_tree(change: Change, tree: str) -> None:
+    """One that git has, by its whole name: anything else could be an option of git."""
+    if not _TREE.fullmatch(tree) or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
+        hint = f"fetch it from where the code was judged: git fetch <remote> 'refs/agentd/{change.id}/*'"
+        raise AnswerIsNo(f"the tree {tree[:12]} of {change.id} is not in this repository", hint)
+
+
+def between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:
+    """Both have been looked for."""
+    return _diffs(change, base, tree, diff.changed_files(change, base, tree))
+
+
+def _diffs(change: Change, base: str, tree: str, some: Mapping[str, Changed]) -> tuple[FileDiff, ...]:
+    big = [path for path, row in some.items() if _lines(row) > _BIG]
+    pieces = diff.by_file(change, base, tree, big)
+    found = []
+    room = _TOTAL
+    for path in list(some)[:_NAMES]:
+        one = _file(path, some[path], pieces.get(path, b""), min(room, hunks.LINES), path in big)
+        room -= sum(len(hunk.lines) for hunk in one.hunks)
+        found.append(one)
+    return tuple(found)
+
+
+def _file(path: str, row: Changed, piece: bytes, room: int, is_big: bool) -> FileDiff:
+    read = hunks.read(piece, room)
+    is_counted = row.more.isdecimal()  # git counts no lines of what .gitattributes calls binary, text or not
+    told = shown.plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return FileDiff(
+        path=told,
+        old_path=told,
+        status=str(row.action),
+        added=int(row.more) if is_counted else read.added,
+        removed=int(row.less) if is_counted else read.removed,
+        is_binary=not is_counted and not read.hunks,
+        is_big=is_big or read.left_out > 0,
+        hunks=read.hunks,
+        left_out=_lines(row) if is_big else read.left_out,
+    )
+
+
+def _lines(row: Changed) -> int:
+    return sum(int(count) for count in (row.more, row.less) if count.isdecimal())
+
+
+# ---- findings
+
+
+def notes(change: Change) -> dict[str, tuple[Note, ...]]:
+    """Findings about code by file, where their text is now; a file that is gone has them at line 0."""
+    found = recorded.read(change)
+    about = [(one, one.evidence) for one in found.findings if _is_about_code(change, one)]
+    try:
+        tree = trees(change).tree if about else None
+    except AgentdError:
+        tree = None
+    texts: dict[str, str | None] = {}
+    made: dict[str, list[Note]] = {}
+    for one, evidence in about:
+        path = (evidence.file if evidence else None) or ""
+        if path not in texts:
+            texts[path] = _text(change, tree, path) if tree else None
+        made.setdefault(shown.plain(path), []).append(_at_line(one, evidence, found, texts[path]))
+    return {path: tuple(sorted(some, key=lambda note: note.line)) for path, some in sorted(made.items())}
+
+
+def _is_about_code(change: Change, one: Finding) -> bool:
+    file = one.evidence.file if one.evidence else None
+    return bool(file) and margin.document_of(change, replace(one, requirement=None)) == ""
+
+
+def _text(change: Change, tree: str, path: str) -> str | None:
+    inside = f"{change.project.prefix}/{path}" if change.project.prefix else path
+    text = git.run(change.tree, "cat-file", "blob", f"{tree}:{inside}", failing="\0")
+    return None if "\0" in text else text
+
+
+def _at_line(one: Finding, evidence: Evidence | None, found: recorded.Records, text: str | None) -> Note:
+    path = (evidence.file if evidence else None) or ""
+    line, quote = (evidence.line or 0, evidence.quote) if evidence else (0, None)
+    if text is None:
+        return margin.placed(one, found, path, 0, is_orphaned=True)
+    place = anchors.select(path, text, quote, line=line or 1) if quote else None
+    if quote and place is None:
+        return margin.placed(one, found, path, min(line, text.count("\n") + 1), is_orphaned=True)
+    return margin.placed(one, found, path, place.line if place else min(line, text.count("\n") + 1))

@@ -1,0 +1,172 @@
+"""What stands around every page of a change: where it stands, its parts, and what can be decided now."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from agentd import clock
+from agentd.change.folder import Change, documents
+from agentd.change.state import State
+from agentd.errors import AgentdError
+from agentd.terms import Phase, Workflow
+from agentd.viewer import deciding, running, spent, waiting
+from agentd.viewer.deciding import Choice
+from agentd.viewer.running import Running
+from agentd.viewer.site import Site
+from agentd.viewer.waiting import Waits
+from agentd.workflows import result
+
+_GOOD = (Phase.CHALLENGED, Phase.COMPLETE, Phase.ARCHIVED)
+_BAD = (Phase.REJECTED, Phase.DROPPED)
+_EXPLAINED = {
+    "approve": "The plan counts as approved by you, exactly as you have read it.",
+    "approve-with-notes": "Approved by you as read; your notes go to whoever builds it.",
+    "accept": "The open findings count as accepted by you, with your reason.",
+    "send-back": "Your reason becomes a finding that must be answered first.",
+    "reject": "The change stops here until its plan is edited and challenged again.",
+    "plan-wrong": "Back to planning; the code stays as it is, your reason becomes a finding.",
+    "fix": "Whoever made it answers the open findings, then it is judged again.",
+    "stop": "The run ends here; the same command goes on later.",
+}
+_OF_CODE = {
+    "approve": "The code counts as approved by you, exactly as it is now; its checks run once more.",
+    "accept": "The open findings count as accepted by you; the checks run once more.",
+}
+_ASKS = {
+    "approve-with-notes": "Your notes",
+    "send-back": "What has to be different?",
+    "accept": "Why is that all right?",
+    "plan-wrong": "What is wrong with the plan?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    label: str
+    href: str
+    is_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A choice, in words."""
+
+    id: str
+    label: str
+    needs_reason: bool
+    is_primary: bool
+    explains: str
+    asks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    id: str
+    phase: str
+    description: str
+    is_good: bool
+    is_bad: bool
+    tabs: tuple[Tab, ...]
+    running: Running | None
+    last_output_at: str
+    choices: tuple[Offer, ...]
+    shown: str
+    """What is to come back with a decision, as JSON."""
+    waits: str
+    waits_since: str
+    next: str
+    resume: str
+    """What going on is called; "" where there is nothing to go on with."""
+    is_resume_primary: bool
+    can_comment: bool
+    cost: float
+    budget: float | None
+    problem: str
+
+
+def frame(site: Site, change: Change, here: str = "") -> Frame:
+    """`here` is the tab. What cannot be read is told; the rest is there."""
+    try:
+        state, run = change.read(), running.now(change, site.settings)
+        offers, shown = tuple(map(_offer, deciding.choices(change))), deciding.shown(change)
+        waits, following = _waits(site, change, state), result.next_command(change) or ""
+    except AgentdError as error:
+        return _broken(change, here, f"{error.message}; {error.hint}")
+    spending = spent.costs(change, site.settings)
+    is_open = state.phase.is_open
+    return Frame(
+        id=change.id,
+        phase=state.phase,
+        description=state.description,
+        is_good=state.phase in _GOOD,
+        is_bad=state.phase in _BAD,
+        tabs=tuple(_tabs(change, state, here)),
+        running=run,
+        last_output_at=_before_now(run.quiet_for) if run and run.quiet_for is not None else "",
+        choices=offers,
+        shown=json.dumps(shown),
+        waits=waits.words if waits else "",
+        waits_since=waits.since if waits else "",
+        next=following,
+        resume=_resume(state, following),
+        is_resume_primary=not any(one.is_primary for one in offers),
+        can_comment=is_open,
+        cost=spending.total,
+        budget=spending.budget,
+        problem="",
+    )
+
+
+def _waits(site: Site, change: Change, state: State) -> Waits | None:
+    return waiting.of_change(site.project, change.id) if state.phase.is_open else None
+
+
+def _resume(state: State, following: str) -> str:
+    """By the command that comes next."""
+    match following.split()[1:2]:
+        case [Workflow.PLAN]:
+            return "Go on planning" if state.phase is Phase.DRAFTING else "Plan on"
+        case [Workflow.IMPL]:
+            return "Implement" if state.phase is Phase.CHALLENGED else "Go on"
+    return ""
+
+
+def _broken(change: Change, here: str, problem: str) -> Frame:
+    tabs = tuple(_tabs(change, None, here))
+    return Frame(
+        change.id, "", "", False, True, tabs, None, "", (), "{}", "", "", "", "", False, False, 0.0, None, problem
+    )
+
+
+def _offer(choice: Choice) -> Offer:
+    is_code = choice.workflow == Workflow.IMPL
+    explains = (_OF_CODE.get(choice.id) if is_code else None) or _EXPLAINED.get(choice.id, "")
+    asks = _ASKS.get(choice.id, "Why?")
+    return Offer(choice.id, choice.label, choice.needs_reason, choice.is_primary, explains, asks)
+
+
+def _before_now(seconds: float) -> str:
+    return f"{clock.moment() - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _tabs(change: Change, state: State | None, here: str) -> Iterator[Tab]:
+    """Those that have something to show."""
+    there = documents(change.folder)
+    has_specs = any(name.startswith("specs/") for name in there)
+    is_built = bool(state and state.base.tree)
+    wanted = (
+        ("Overview", "", True),
+        ("Read", f"/read/{there[0]}" if there else "", bool(there)),
+        ("Rounds", "/rounds", "CHALLENGE.md" in there or "REVIEW.md" in there),
+        ("Tasks", "/tasks", "tasks.md" in there),
+        ("Trace", "/trace", has_specs),
+        ("Checks", "/checks", is_built),
+        ("Code", "/code", is_built),
+        ("Specs", "/specs", has_specs),
+        ("Cost", "/cost", bool(state and state.llm_calls)),
+        ("Run", "/run", True),
+    )
+    for label, part, is_there in wanted:
+        if is_there:
+            yield Tab(label, f"/changes/{change.id}{part}", label.lower() == here)

@@ -1,0 +1,124 @@
+"""What happens meanwhile, told to the open pages: a document was written, a run took a step, a question waits."""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+from watchfiles import awatch
+
+from agentd import git
+from agentd.project import Project
+
+_PULSE = 15  # seconds between two signs of life of a stream on which nothing happens
+_BEHIND = 200  # happenings that a page may not have taken yet; it looks at everything anew anyway
+_ROOM = {"journal": "run", "inbox": "run", "outcomes": "run"}  # folders of the local room, and what they tell
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """`what`: the documents of the change that were written; none: its run took a step."""
+
+    change: str
+    what: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        return f"event: {'changed' if self.what else 'run'}\ndata: {json.dumps([self.change, *self.what])}\n\n"
+
+
+class Watch:
+    """One look at the files for all pages."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._listening: set[asyncio.Queue[Moved]] = set()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def listen(self, change: str) -> AsyncIterator[str]:
+        """Of one change, or of all; a line at once, so that the page knows that it is heard."""
+        queue: asyncio.Queue[Moved] = asyncio.Queue(_BEHIND)
+        self._listening.add(queue)
+        try:
+            yield ": here\n\n"
+            while True:
+                try:
+                    moved = await asyncio.wait_for(queue.get(), _PULSE)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if change in ("", moved.change):
+                    yield moved.line()
+        finally:
+            self._listening.discard(queue)
+
+    async def _run(self) -> None:
+        """Anew whenever there is another work tree; the watcher itself asks for nothing but a moment's patience."""
+        while True:
+            trees = await asyncio.to_thread(self._trees)
+            stop = asyncio.Event()
+            with contextlib.suppress(FileNotFoundError):  # a tree went away just now
+                async for found in awatch(
+                    *self._paths(trees), stop_event=stop, debounce=300, step=50, rust_timeout=2000
+                ):
+                    self._tell({path for _, path in found})
+                    if await asyncio.to_thread(self._trees) != trees:
+                        stop.set()
+            await asyncio.sleep(0.1)
+
+    def _trees(self) -> list[str]:
+        return [tree.path for tree in git.trees(self._project.repo)]
+
+    def _paths(self, trees: Iterable[str]) -> list[Path]:
+        rooms = [Path(self._project.in_room(name)) for name in _ROOM]
+        for room in rooms:
+            room.mkdir(parents=True, exist_ok=True)
+        changes = [self._project.changes_in(tree).parent for tree in trees]
+        return [*rooms, *(path for path in changes if path.is_dir())]
+
+    def _tell(self, paths: Iterable[str]) -> None:
+        documents: dict[str, set[str]] = {}
+        for path in paths:
+            for change, name in self._meant(path):
+                documents.setdefault(change, set()).update({name} - {""})
+        for change, names in documents.items():
+            moved = Moved(change, tuple(sorted(names)))
+            for queue in self._listening:
+                with contextlib.suppress(asyncio.QueueFull):
+                    queue.put_nowait(moved)
+
+    def _meant(self, path: str) -> Iterable[tuple[str, str]]:
+        """The change that a path belongs to, and its document there; an empty name is the run's doing."""
+        parts = Path(os.path.relpath(path, self._project.in_room())).parts
+        if parts[0] in _ROOM and len(parts) > 1:
+            yield parts[1].removesuffix(".jsonl").removesuffix(".json"), ""
+            return
+        parts = Path(path).parts
+        for number in range(len(parts) - 3, 0, -1):
+            if parts[number : number + 2] == ("agentd", "changes"):
+                name = "/".join(parts[number + 3 :])
+                if not parts[-1].startswith("."):
+                    yield parts[number + 2], name
+                return
+
+
+def routes(watch: Watch) -> list[Route]:
+    async def events(request: Request) -> StreamingResponse:
+        stream = watch.listen(request.query_params.get("change", ""))
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    return [Route("/events", events)]

@@ -1,0 +1,303 @@
+"""What stands beside a document: findings of all rounds and comments of people, each where its text is now."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from agentd.change import comments, texts
+from agentd.change.folder import Change, documents
+from agentd.documents import anchors, spec
+from agentd.documents.anchors import Anchor, Sure
+from agentd.documents.comments import Comment
+from agentd.documents.delta import REQUIREMENT
+from agentd.documents.records import Finding, Record
+from agentd.documents.standing import ADDED, findings
+from agentd.documents.text import BadDocument
+from agentd.errors import AgentdError
+from agentd.viewer import recorded
+from agentd.viewer.recorded import Records
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One word about a finding, or one entry of a thread. `what`: found, fixed, disputed, open, withdrawn, edited."""
+
+    by: str
+    at: str
+    what: str
+    text: str
+    round: int = 0
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """`line` 0 is the whole document. `sure`: exact, moved or changed; line or heading where no text is quoted."""
+
+    kind: str  # finding or comment
+    id: str
+    document: str
+    line: int
+    last_line: int
+    sure: str
+    is_orphaned: bool
+    severity: str
+    title: str
+    what: str
+    suggestion: str
+    requirement: str
+    quote: str
+    where: str
+    is_verified: bool
+    unverified_because: str
+    by: str
+    state: str
+    is_open: bool
+    first_round: int
+    last_round: int
+    said: tuple[Said, ...]
+    thread: tuple[Said, ...]
+    finding: str
+    """Of a comment: the finding that it became."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    document: str
+    line: int = 0
+    last_line: int = 0
+    sure: str = ""
+    is_orphaned: bool = False
+
+
+def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT) -> tuple[Note, ...]:
+    """In the order of the text; a finding that a comment became is told by the comment."""
+    found, said = recorded.read(change), _comments(change)
+    taken = {one.finding for one in said}
+    made = [
+        _finding(one, found, _spot(change, found, one, document, text, pattern))
+        for one in found.findings
+        if one.id not in taken and document_of(change, one) == document
+    ]
+    made += [_comment(one, found, text) for one in said if one.document == document]
+    return tuple(sorted(made, key=lambda note: (note.line, note.last_line)))
+
+
+def unplaced(change: Change) -> tuple[Note, ...]:
+    """Findings that belong to no document: about code, a check, or the change as a whole."""
+    found = recorded.read(change)
+    taken = {one.finding for one in _comments(change)}
+    some = (one for one in found.findings if one.id not in taken and not document_of(change, one))
+    return tuple(_finding(one, found, _Spot("")) for one in some)
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A finding or a comment in a list; `document` is "" where it concerns none."""
+
+    id: str
+    severity: str
+    title: str
+    by: str
+    where: str
+    document: str
+
+
+def left(change: Change) -> tuple[Brief, ...]:
+    """All that is open, the findings first, as far as the judges' records and the comments can be read."""
+    found, said = recorded.read(change), _comments(change)
+    taken = {one.finding for one in said}
+    made = [
+        Brief(one.id, str(one.severity), one.title, one.by, one.where or "", document_of(change, one))
+        for one in found.findings
+        if one.state.is_open and one.id not in taken
+    ]
+    return (*made, *(_brief(one) for one in said if one.is_open and one.words))
+
+
+def places(change: Change) -> dict[str, str]:
+    """The document of each finding that stands beside one."""
+    found = ((one.id, document_of(change, one)) for one in recorded.read(change).findings)
+    return {id_: document for id_, document in found if document}
+
+
+def _brief(one: Comment) -> Brief:
+    return Brief(one.id, str(one.severity), one.words.split("\n")[0], one.thread[0].by, one.document, one.document)
+
+
+def problems(change: Change) -> tuple[str, ...]:
+    """What of the records and the comments cannot be read."""
+    found = recorded.read(change).problems
+    try:
+        comments.read(change)
+    except (AgentdError, OSError) as error:
+        return (*found, str(error))
+    return found
+
+
+def _comments(change: Change) -> tuple[Comment, ...]:
+    """How they stand; as they are written where the records cannot say."""
+    for look in (comments.seen, comments.read):
+        try:
+            return look(change)
+        except (AgentdError, OSError):
+            continue  # `problems` tells
+    return ()
+
+
+# ---- where it stands
+
+
+def document_of(change: Change, one: Finding) -> str:
+    """The document that a finding concerns: that of its evidence, else the spec of its requirement; "": none."""
+    known = documents(change.folder)
+    named = [one.evidence.file if one.evidence else None, re.sub(r":\d+$", "", one.where or "")]
+    named.append(f"specs/{one.requirement.partition(':')[0]}.md" if one.requirement else None)
+    short = ((name or "").removeprefix(f"agentd/changes/{change.id}/") for name in named)
+    return next((name for name in short if name in known), "")
+
+
+def _spot(change: Change, found: Records, one: Finding, document: str, text: str, pattern: re.Pattern[str]) -> _Spot:
+    evidence = one.evidence
+    is_here = evidence is not None and (evidence.file or "").removeprefix(f"agentd/changes/{change.id}/") == document
+    if evidence and is_here and evidence.quote:
+        judged = partial(_as_judged, change, found, one.id, document)
+        if spot := _quoted(Anchor(document, evidence.quote, line=evidence.line or 1), text, judged()):
+            return spot
+        return replace(_heading(one, document, text, pattern), is_orphaned=True)
+    line = evidence.line if evidence and is_here else _line_in(one.where or "", document)
+    if line:
+        last = min(line, text.count("\n") + 1)
+        return _Spot(document, last, last, "line")
+    return _heading(one, document, text, pattern)
+
+
+def _quoted(anchor: Anchor, text: str, judged: str | None) -> _Spot | None:
+    """By what stood around it when it was judged, where that is kept; else by the quote alone."""
+    whole = anchors.select(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
+    place = anchors.find(whole, text) if whole else None
+    if place:
+        return _Spot(anchor.document, place.line, place.last_line, str(place.sure))
+    alone = anchors.select(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
+    if alone:
+        return _Spot(anchor.document, alone.line, alone.line + alone.quote.rstrip("\n").count("\n"), str(Sure.EXACT))
+    return None
+
+
+def _as_judged(change: Change, found: Records, id_: str, document: str) -> str | None:
+    record = next((one for one in found.records if any(own.id == id_ for own in findings(one))), None)
+    return texts.text(change, record.judged.get(document, "")) if record else None
+
+
+def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -> _Spot:
+    name, _, id_ = (one.requirement or "").partition(":")
+    if document != f"specs/{name}.md":
+        return _Spot(document)
+    try:
+        requirement = spec.parse(text, document, pattern).requirement(id_)
+    except BadDocument:
+        requirement = None
+    return _Spot(document, requirement.line, requirement.line, "heading") if requirement else _Spot(document)
+
+
+def _line_in(where: str, document: str) -> int:
+    name, _, line = where.rpartition(":")
+    return int(line) if name.endswith(document) and line.isdecimal() and len(line) < 8 else 0
+
+
+# ---- what is told
+
+
+def _finding(one: Finding, found: Records, spot: _Spot) -> Note:
+    said = tuple(_history(one.id, found))
+    return Note(
+        kind="finding",
+        id=one.id,
+        document=spot.document,
+        line=spot.line,
+        last_line=spot.last_line,
+        sure=spot.sure,
+        is_orphaned=spot.is_orphaned,
+        severity=str(one.severity),
+        title=one.title,
+        what=one.what,
+        suggestion=one.suggestion,
+        requirement=one.requirement or "",
+        quote=(one.evidence.quote if one.evidence else None) or "",
+        where=one.where or "",
+        is_verified=one.verified,
+        unverified_because=one.unverified_because or "",
+        by=one.by,
+        state=str(one.state),
+        is_open=one.state.is_open,
+        first_round=said[0].round if said else 0,
+        last_round=said[-1].round if said else 0,
+        said=said,
+        thread=(),
+        finding="",
+    )
+
+
+def placed(one: Finding, found: Records, document: str, line: int, is_orphaned: bool = False) -> Note:
+    """A finding at a line of another file than a document: of the code."""
+    return _finding(one, found, _Spot(document, line, line, "line", is_orphaned))
+
+
+def _comment(one: Comment, found: Records, text: str) -> Note:
+    place = anchors.find(one.anchor, text)
+    said = tuple(_history(one.finding or "", found))
+    thread = tuple(Said(entry.by, entry.at, "said", entry.text) for entry in one.thread)
+    return Note(
+        kind="comment",
+        id=one.id,
+        document=one.document,
+        line=place.line if place else 0,
+        last_line=place.last_line if place else 0,
+        sure=str(place.sure) if place else "",
+        is_orphaned=place is None,
+        severity=str(one.severity),
+        title="",
+        what=one.thread[0].text,
+        suggestion="",
+        requirement="",
+        quote=one.anchor.quote,
+        where="",
+        is_verified=place is not None,
+        unverified_because="",
+        by=one.thread[0].by,
+        state=str(one.state),
+        is_open=one.is_open,
+        first_round=said[0].round if said else 0,
+        last_round=said[-1].round if said else 0,
+        said=said,
+        thread=thread,
+        finding=one.finding or "",
+    )
+
+
+def _history(id_: str, found: Records) -> Iterator[Said]:
+    """What each round said of a finding, in order: the judge, the maker's answer, a person's edit."""
+    for record in found.records:
+        yield from _in_record(id_, record)
+
+
+def _in_record(id_: str, record: Record) -> Iterator[Said]:
+    def word(by: str, at: str, what: str, text: str) -> Said:
+        return Said(by, at, what, text, record.round, record.kind)
+
+    for one in record.findings:
+        if one.id == id_:
+            yield word(one.by, record.at, "found", one.title)
+    for earlier in record.previous:
+        if earlier.id == id_:
+            yield word(record.by, record.at, str(earlier.state), earlier.note)
+    for answer in record.answers:
+        if answer.id == id_:
+            yield word(answer.by, answer.at, str(answer.answer), answer.note)
+    for edit in record.edits:
+        if edit.id == id_:
+            is_new = edit.field == ADDED
+            to = "" if is_new else str(edit.to)
+            what = "found" if is_new else to if edit.field == "state" else "edited"
+            yield word(edit.by, edit.at, what, "" if is_new or edit.field == "state" else f"{edit.field}: {to}")

@@ -1,0 +1,98 @@
+"""The specs as they would be after the archive of a change, who else touches the same, and what stands in the way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from re import Pattern
+
+from agentd import clock, config
+from agentd.archive import ending
+from agentd.archive import outlook as merged
+from agentd.archive.outlook import Outcome
+from agentd.calls.run import there
+from agentd.change import report
+from agentd.change.folder import Change
+from agentd.change.places import Places
+from agentd.errors import AgentdError
+from agentd.merge import Conflict, Touch
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """`after` None: nothing is to be written, or it cannot be because of conflicts or a problem."""
+
+    id: str
+    is_new: bool
+    version: int
+    before: str
+    after: str | None
+    touches: tuple[Touch, ...]
+    conflicts: tuple[Conflict, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another open change, and the requirements that both touch."""
+
+    id: str
+    phase: str
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`refused`: why it would not be archived now, and `hint` what to do about that."""
+
+    specs: tuple[Spec, ...]
+    overlaps: tuple[Rival, ...]
+    refused: str
+    hint: str
+    warnings: tuple[str, ...]
+    is_over: bool
+    """It is archived or dropped: the main specs have it, or never will."""
+    problem: str
+
+
+def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
+    """`settings` are those of the command line."""
+    try:
+        pattern = config.load(there(change).config_file, flags=settings).validation.requirement_pattern
+        if not change.read().phase.is_open:
+            return Outlook((), (), "", "", (), is_over=True, problem="")
+        met = _rivals(change)
+    except AgentdError as error:
+        return Outlook((), (), error.message, error.hint, (), is_over=False, problem=error.message)
+    try:
+        done = ending.prepare(change, pattern)
+    except AgentdError as error:
+        return Outlook(_each(change, pattern), met, error.message, error.hint, (), is_over=False, problem="")
+    return Outlook(tuple(map(_spec, done.specs)), met, "", "", done.warnings, is_over=False, problem="")
+
+
+def _each(change: Change, pattern: Pattern[str]) -> tuple[Spec, ...]:
+    """One that cannot be merged does not hide the others."""
+    state, date = change.read(), clock.now()[:10]
+    found = []
+    for path in merged.spec_files(change):
+        try:
+            found.append(_spec(merged.outcome(change, state, path, pattern, date)))
+        except AgentdError as error:
+            found.append(_broken(change, path, error.message))
+    return tuple(found)
+
+
+def _spec(one: Outcome) -> Spec:
+    return Spec(one.id, one.is_new, one.version, one.before or "", one.after, one.touches, one.conflicts, "")
+
+
+def _broken(change: Change, path: Path, problem: str) -> Spec:
+    is_new = not merged.main_spec(change, path.stem).is_file()
+    return Spec(path.stem, is_new, 0, "", None, (), (), problem)
+
+
+def _rivals(change: Change) -> tuple[Rival, ...]:
+    places = Places(change.project)
+    found = report.afresh(places.find(change.id))
+    among = report.radar(places.open() if found.summary.touches else ())
+    return tuple(Rival(one.id, str(one.phase), tuple(one.requirements)) for one in report.rivals(found, among))

@@ -1,0 +1,246 @@
+"""The pages: each reads what it shows, and changes nothing."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from agentd import config, files
+from agentd.calls.run import there
+from agentd.change.folder import Change, documents
+from agentd.documents import tasks as task_lists
+from agentd.documents.task import Task
+from agentd.documents.text import decode
+from agentd.errors import AgentdError
+from agentd.rendering import chart, drawing, graph
+from agentd.terms import TaskStatus
+from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, running, spent, traced, waiting
+from agentd.viewer.coded import FileDiff
+from agentd.viewer.frame import frame
+from agentd.viewer.margin import Note
+from agentd.viewer.site import Site
+from agentd.viewer.waiting import Row
+
+_STORY = 200  # events
+_GROUPS = ("Waiting for you", "Running", "Others")
+
+Show = Callable[[Site, Request, Change], Response]
+
+
+def routes(site: Site) -> list[Route]:
+    parts: dict[str, Show] = {
+        "": _overview,
+        "/bar": _bar,
+        "/read/{document:path}": _read,
+        "/rounds": _rounds,
+        "/tasks": _tasks,
+        "/trace": _trace,
+        "/checks": _checks,
+        "/code": _code,
+        "/specs": _specs,
+        "/cost": _cost,
+        "/run": _run,
+        "/export": _export,
+    }
+
+    def inbox(request: Request) -> Response:
+        return _inbox(site, request)
+
+    return [
+        Route("/", inbox),
+        *(Route(f"/changes/{{id}}{path}", _of_change(site, show)) for path, show in parts.items()),
+    ]
+
+
+def _of_change(site: Site, show: Show) -> Callable[[Request], Response]:
+    def page(request: Request) -> Response:
+        return show(site, request, site.change(request.path_params["id"]))
+
+    return page
+
+
+# ---- the inbox
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    row: Row
+    meter: Markup
+
+
+def _inbox(site: Site, request: Request) -> Response:
+    rows = [_Entry(row, _meter(row.cost, row.budget)) for row in waiting.rows(site.project, site.settings)]
+    groups = [(_GROUPS[number], list(some)) for number, some in groupby(rows, lambda one: _group(one.row))]
+    name = site.project.root.name
+    return site.page(
+        request, "inbox.html", groups=groups, project=name, archived=waiting.archived(site.project), group=_GROUPS[0]
+    )
+
+
+def _group(row: Row) -> int:
+    return 0 if row.waits else 1 if row.is_running else 2
+
+
+def _meter(cost: float, budget: float | None) -> Markup:
+    return Markup(drawing.meter(cost, budget)) if budget else Markup()  # noqa: S704  made of numbers
+
+
+# ---- a change
+
+
+def _overview(site: Site, request: Request, change: Change) -> Response:
+    around = frame(site, change, "overview")
+    problems = [*([around.problem] if around.problem else []), *margin.problems(change)]
+    history = () if around.problem else tuple(reversed(change.read().history))
+    where = change.folder.relative_to(change.tree).as_posix()
+    return site.page(
+        request,
+        "overview.html",
+        frame=around,
+        problems=problems,
+        documents=reading.listed(change),
+        open=margin.left(change),
+        history=history,
+        where=where,
+    )
+
+
+def _bar(site: Site, request: Request, change: Change) -> Response:
+    return site.page(request, "_foot.html", frame=frame(site, change))
+
+
+def _read(site: Site, request: Request, change: Change) -> Response:
+    name = request.path_params["document"]
+    if name not in documents(change.folder):
+        raise HTTPException(404)
+    found = reading.read(change, name, _pattern(site, change))
+    return site.page(
+        request,
+        "read.html",
+        frame=frame(site, change, "read"),
+        documents=reading.listed(change),
+        read=found,
+        contents=found.page.contents,
+        html=Markup(found.page.html),  # noqa: S704  cleaned there
+    )
+
+
+def _pattern(site: Site, change: Change) -> re.Pattern[str]:
+    return config.load(there(change).config_file, flags=site.settings).validation.requirement_pattern
+
+
+def _rounds(site: Site, request: Request, change: Change) -> Response:
+    return site.page(
+        request,
+        "rounds.html",
+        frame=frame(site, change, "rounds"),
+        rounds=[comparing.told(change, one) for one in rounds.rounds(change)],
+        problems=margin.problems(change),
+    )
+
+
+def _tasks(site: Site, request: Request, change: Change) -> Response:
+    tasks: tuple[Task, ...] = ()
+    problem = ""
+    try:
+        tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+    except (AgentdError, FileNotFoundError) as error:
+        problem = str(error)
+    done = sum(task.status is not TaskStatus.PENDING for task in tasks)
+    return site.page(
+        request,
+        "tasks.html",
+        frame=frame(site, change, "tasks"),
+        tasks=tasks,
+        lead=f"{done} of {len(tasks)} tasks done or waived." if tasks else "",
+        picture=Markup(graph.svg(graph.layers(tasks))) if tasks else "",  # noqa: S704  made safe there
+        problem=problem,
+    )
+
+
+def _trace(site: Site, request: Request, change: Change) -> Response:
+    found = traced.trace(change, _pattern(site, change))
+    return site.page(request, "trace.html", frame=frame(site, change, "trace"), trace=found)
+
+
+def _checks(site: Site, request: Request, change: Change) -> Response:
+    return site.page(request, "checks.html", frame=frame(site, change, "checks"), checks=checked.checks(change))
+
+
+def _code(site: Site, request: Request, change: Change) -> Response:
+    """All of it; or, with `from` and `to`, what changed between two reviews."""
+    older, newer = request.query_params.get("from", ""), request.query_params.get("to", "")
+    if older and newer:
+        found, problem, left, notes = rounds.code_difference(change, older, newer), "", 0, {}
+        lead = "What changed between two reviews."
+    else:
+        code = coded.code(change)
+        found, problem, left, notes = code.files, code.problem, code.files_left_out, coded.notes(change)
+        lead = _lead(found, code.trees.is_now)
+    placed, elsewhere = _placed(found, notes)
+    return site.page(
+        request,
+        "code.html",
+        frame=frame(site, change, "code"),
+        files=found,
+        notes=placed,
+        elsewhere=elsewhere,
+        lead=lead,
+        left_out=left,
+        problem=problem,
+        address=f"{request.url.path}?{request.url.query}" if older else request.url.path,
+    )
+
+
+def _lead(found: Iterable[FileDiff], is_now: bool) -> str:
+    found = tuple(found)
+    added, removed = sum(one.added for one in found), sum(one.removed for one in found)
+    when = "now" if is_now else "when it was judged last"
+    return f"{len(found)} files, {added} lines added and {removed} removed, from the first edit until {when}."
+
+
+def _placed(
+    found: Iterable[FileDiff], notes: dict[str, tuple[Note, ...]]
+) -> tuple[dict[str, dict[int, list[Note]]], list[Note]]:
+    """By file and line, where that line is shown; and those that have no place in the diff."""
+    shown = {one.path: {line.new for hunk in one.hunks for line in hunk.lines if line.new} | {0} for one in found}
+    placed: dict[str, dict[int, list[Note]]] = {}
+    elsewhere = []
+    for path, some in notes.items():
+        for note in some:
+            if note.line in shown.get(path, ()):
+                placed.setdefault(path, {}).setdefault(note.line, []).append(note)
+            else:
+                elsewhere.append(note)
+    return placed, elsewhere
+
+
+def _specs(site: Site, request: Request, change: Change) -> Response:
+    found = outlooks.outlook(change, site.settings)
+    specs = [comparing.spec(one) for one in found.specs]
+    return site.page(request, "specs.html", frame=frame(site, change, "specs"), outlook=found, specs=specs)
+
+
+def _cost(site: Site, request: Request, change: Change) -> Response:
+    costs = spent.costs(change, site.settings)
+    groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
+    made = [(title, Markup(chart.bars(rows, costs.budget))) for title, rows in groups.items() if rows]  # noqa: S704
+    return site.page(request, "cost.html", frame=frame(site, change, "cost"), costs=costs, pictures=made)
+
+
+def _run(site: Site, request: Request, change: Change) -> Response:
+    story = tuple(reversed(running.story(change, _STORY)))
+    return site.page(request, "run.html", frame=frame(site, change, "run"), last=running.last(change), story=story)
+
+
+def _export(site: Site, request: Request, change: Change) -> Response:
+    from agentd.viewer import export  # late: it is seldom asked for
+
+    headers = {"Content-Disposition": f'attachment; filename="{change.id}.html"'}
+    return HTMLResponse(export.export(change, site.settings), headers=headers)

@@ -1,0 +1,40 @@
+"""The records of a change as far as they can be read, and what is wrong with the others; the same for its state."""
+
+from dataclasses import dataclass
+
+from agentd.change.folder import Change, in_order, read_record, record_files
+from agentd.change.state import State
+from agentd.documents.records import Finding, Record
+from agentd.documents.standing import standing
+from agentd.errors import AgentdError
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """`state` None: it cannot be read. `problems` say what else cannot be, each with its file."""
+
+    state: State | None
+    records: tuple[Record, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """As they stand by the last word on each; those that wait for a record last."""
+        return (*standing(self.records), *(self.state.findings if self.state else ()))
+
+    def of(self, kind: str) -> tuple[Record, ...]:
+        return tuple(one for one in self.records if one.kind == kind)
+
+
+def read(change: Change) -> Records:
+    problems, records, state = [], [], None
+    try:
+        state = change.read()
+    except AgentdError as error:
+        problems.append(error.message)
+    for path in sorted(record_files(change.folder)):
+        try:
+            records.append(read_record(path))
+        except (AgentdError, OSError) as error:
+            problems.append(str(error))
+    return Records(state, in_order(records), tuple(problems))

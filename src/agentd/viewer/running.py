@@ -1,0 +1,324 @@
+"""The run that is under way on a change, how the last one ended, and what happened: from the end of its journal."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agentd import clock, config, events
+from agentd.agents.transcript import transcript_path
+from agentd.calls import spend
+from agentd.calls.run import there
+from agentd.change import outcome
+from agentd.change.folder import Change
+from agentd.change.happenings import is_under_way, words_of
+from agentd.change.inbox import Inbox
+from agentd.change.locks import Holder
+from agentd.errors import AgentdError
+from agentd.terms import Workflow
+from agentd.workflows import code_course, course
+from agentd.workflows.board import Board, Row, Stand
+from agentd.workflows.course import Ahead
+
+_ACTIONS = 40
+_SAID = 2000  # characters of one thing that an agent said or did
+_ACTIVITY = b'"type": "agent.activity"'
+_STARTED = b'"type": "run.started"'
+_HEAD = 400  # bytes of a line before which its type stands
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`stand`: ahead, earlier, running, waiting, done or failed."""
+
+    label: str
+    stand: str
+    agent: str
+    attempt: int
+    seconds: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`kind`: tool, text or shell. `ok` None: it is not over yet, or is no matter of success."""
+
+    kind: str
+    text: str
+    ok: bool | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    id: str
+    label: str
+    is_recommended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that waits for a person."""
+
+    id: str
+    question: str
+    options: tuple[Option, ...]
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The step at work is empty between steps. `quiet_for`: seconds since the last sign of life."""
+
+    command: str
+    workflow: str
+    since: str
+    pid: int
+    run: str
+    step: str
+    round: int
+    number: int
+    attempt: int
+    label: str
+    agent: str
+    model: str
+    role: str
+    steps: tuple[Step, ...]
+    actions: tuple[Action, ...]
+    last_output_at: str
+    quiet_for: float | None
+    cost: float
+    total: float
+    without_price: int
+    warnings: tuple[str, ...]
+    asked: Asked | None
+    problem: str
+
+    @property
+    def question(self) -> str:
+        return self.asked.question if self.asked else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """`exit_code` None: it was killed, or the machine stopped."""
+
+    command: str
+    message: str
+    hint: str
+    exit_code: int | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    seq: int
+    at: str
+    type: str
+    label: str
+    words: str
+
+
+# ---- now
+
+
+def now(change: Change, settings: Sequence[str] = ()) -> Running | None:
+    """None: nobody is at work. `settings` are those of the command line."""
+    holder = change.active_run()
+    if holder is None:
+        return None
+    entries = _last_run(change)
+    if any(isinstance(one.event, events.RunFinished) for one in entries):
+        entries = []  # that was an earlier run: this one has said nothing yet
+    began = next((one.event for one in entries if isinstance(one.event, events.RunStarted)), None)
+    ahead, problem = _ahead(change, began, settings)
+    return _running(change, holder, began, entries, ahead, problem)
+
+
+def _running(
+    change: Change,
+    holder: Holder,
+    began: events.RunStarted | None,
+    entries: Sequence[events.Entry],
+    ahead: Sequence[Ahead],
+    problem: str,
+) -> Running:
+    board = Board(lambda: ahead)
+    for entry in entries:
+        board.hear(entry.event, _seconds(entry.at))
+    step = _at_work(entries)
+    total, under_way = _money(change)
+    heard, at = _heard(change, entries, step), clock.moment().timestamp()
+    run = entries[-1].run if entries else None
+    return Running(
+        command=began.command if began else holder.command,
+        workflow=began.workflow if began else "",
+        since=entries[0].at if entries else holder.since,
+        pid=holder.pid,
+        run=run or "",
+        step=step.step if step else "",
+        round=step.round if step else 0,
+        number=step.number if step else 0,
+        attempt=step.attempt if step else 0,
+        label=board.label_of(step) if step else "",
+        agent=(step.agent if step else None) or "",
+        model=(step.model if step else None) or "",
+        role=(step.role if step else None) or "",
+        steps=tuple(_step(row, at) for row in board.rows()),
+        actions=_actions(entries),
+        last_output_at=f"{datetime.fromtimestamp(heard, UTC):%Y-%m-%dT%H:%M:%SZ}" if heard else "",
+        quiet_for=max(0.0, round(at - heard, 1)) if heard else None,
+        cost=round(board.spent.cost + under_way, 6),
+        total=total,
+        without_price=board.spent.without_price,
+        warnings=tuple(one.event.message for one in entries if isinstance(one.event, events.Warned)),
+        asked=question(change),
+        problem=problem,
+    )
+
+
+def question(change: Change) -> Asked | None:
+    """What the run under way asks; only who knows that there is one may believe it."""
+    asked = Inbox(change).asked()
+    if asked is None:
+        return None
+    options = asked.get("options")
+    rows = [row for row in options if isinstance(row, dict)] if isinstance(options, list) else []
+    return Asked(_word(asked, "id"), _word(asked, "question"), tuple(map(_option, rows)), _word(asked, "at"))
+
+
+def _option(row: dict[str, Any]) -> Option:
+    return Option(_word(row, "id"), _word(row, "label"), bool(row.get("recommended")))
+
+
+def _word(data: dict[str, Any], name: str) -> str:
+    return str(data.get(name) or "")
+
+
+def _ahead(change: Change, began: events.RunStarted | None, settings: Sequence[str]) -> tuple[Sequence[Ahead], str]:
+    """The steps as the terminal has them; none where that cannot be known."""
+    if began is None:
+        return (), ""
+    try:
+        wanted = config.load(there(change).config_file, flags=settings).workflow
+        is_plan = began.workflow == Workflow.PLAN
+        return (course.of_plan if is_plan else code_course.of_code)(change, wanted), ""
+    except AgentdError as error:
+        return (), error.message
+
+
+def _at_work(entries: Sequence[events.Entry]) -> events.StepStarted | None:
+    """The step that began last, if it is not over."""
+    for entry in reversed(entries):
+        if isinstance(entry.event, events.StepFinished):
+            return None
+        if isinstance(entry.event, events.StepStarted):
+            return entry.event
+    return None
+
+
+def _step(row: Row, at: float) -> Step:
+    is_over = row.stand in (Stand.AHEAD, Stand.EARLIER)
+    seconds = 0.0 if is_over else max(0.0, round(row.elapsed(at), 1))
+    return Step(row.label, str(row.stand), row.agent, row.attempt, seconds, row.words)
+
+
+def _actions(entries: Sequence[events.Entry]) -> tuple[Action, ...]:
+    """The last ones; the beginning of one that is over is left out."""
+    found: list[Action] = []
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, events.AgentActivity):
+            done = Action(event.kind, event.text[:_SAID], event.ok, entry.at)
+            if found and _is_its_end(found[-1], done):
+                found.pop()
+            found.append(done)
+    return tuple(found[-_ACTIONS:])
+
+
+def _is_its_end(begun: Action, done: Action) -> bool:
+    is_same = (begun.kind, begun.text) == (done.kind, done.text)
+    return is_same and begun.kind != "text" and begun.ok is None and done.ok is not None
+
+
+def _heard(change: Change, entries: Sequence[events.Entry], step: events.StepStarted | None) -> float | None:
+    """The last sign of life, by the journal and by the transcript of the call at work, which has more."""
+    signs = [_seconds(entries[-1].at)] if entries else []
+    if step and entries[-1].run:
+        place = (step.step, step.round, step.number, step.attempt)
+        with contextlib.suppress(OSError):  # agentd's own steps have none
+            signs.append(os.stat(transcript_path(change.project, change.id, entries[-1].run, *place)).st_mtime)
+    return max(signs, default=None)
+
+
+def _money(change: Change) -> tuple[float, float]:
+    """All that the change has cost, and what of it no event has told yet."""
+    try:
+        spent, counted = spend.spent(change).change, change.read().total_cost
+    except AgentdError:
+        return 0.0, 0.0
+    return spent, max(0.0, spent - counted)
+
+
+# ---- before
+
+
+def last(change: Change) -> Last | None:
+    """How the last run ended; None: there was none, or one is under way."""
+    entries = _last_run(change)
+    if not entries or change.active_run():
+        return None
+    began = entries[0].event
+    command = began.command if isinstance(began, events.RunStarted) else ""
+    end = next((one for one in reversed(entries) if isinstance(one.event, events.RunFinished)), None)
+    if end is None:
+        return Last(command, "it was cut off", "run the same command again to go on", None, entries[-1].at)
+    assert isinstance(end.event, events.RunFinished)
+    return Last(command, end.event.message, _hint(change, end.event.exit_code), end.event.exit_code, end.at)
+
+
+def _hint(change: Change, exit_code: int) -> str:
+    """What to do next, if the result that is kept is that of this end."""
+    kept = outcome.last(change)
+    error = kept.result.get("error") if kept and kept.result.get("exit_code") == exit_code else None
+    return _word(error, "hint") if isinstance(error, dict) else ""
+
+
+def story(change: Change, limit: int) -> tuple[Line, ...]:
+    """The last things that happened, oldest first."""
+    found: list[Line] = []
+    for line in change.journal().backwards():
+        entry = events.parse(line.decode("utf-8", "replace"))
+        if entry is None or is_under_way(entry.event):
+            continue
+        label = getattr(entry.event, "step", None) or ""
+        found.append(Line(entry.seq, entry.at, entry.event.type, label, words_of(entry.event)[:_SAID]))
+        if len(found) == limit:
+            break
+    return tuple(reversed(found))
+
+
+def _last_run(change: Change) -> list[events.Entry]:
+    """From its start on. Of what agents do only the end is read: there can be thousands of it."""
+    found: list[events.Entry] = []
+    left = 2 * _ACTIONS
+    for line in change.journal().backwards():
+        head = line[:_HEAD]
+        if _ACTIVITY in head:
+            left -= 1
+            if left < 0:
+                continue
+        if entry := events.parse(line.decode("utf-8", "replace")):
+            found.append(entry)
+        if _STARTED in head:
+            break
+    return found[::-1]
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0

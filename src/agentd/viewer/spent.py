@@ -1,0 +1,103 @@
+"""What a change has cost: by step, by model and by round, as rows of a chart, and against its budget."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agentd import clock, config
+from agentd.calls import spend
+from agentd.calls.budget import in_force
+from agentd.calls.run import there
+from agentd.calls.sums import Sum, grouped
+from agentd.change.folder import Change
+from agentd.change.state import Call, Step
+from agentd.errors import AgentdError
+from agentd.rendering import chart
+from agentd.steps.bench import CODE
+from agentd.steps.proving import STEP as CHECKS
+from agentd.workflows.building import STEP as IMPLEMENT
+
+_UNNAMED = "not named"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """USD over the calls with a known price. `under_way`: of a call that is not among the others yet."""
+
+    by_step: tuple[chart.Row, ...]
+    by_model: tuple[chart.Row, ...]
+    by_round: tuple[chart.Row, ...]
+    total: float
+    under_way: float
+    budget: float | None
+    left: float | None
+    today: float
+    per_day: float | None
+    calls: int
+    without_price: int
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    problem: str
+
+
+_NOTHING = Costs((), (), (), 0.0, 0.0, None, None, 0.0, None, 0, 0, 0, 0, 0, "")
+
+
+def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
+    """`settings` are those of the command line. A limit of 0 is none."""
+    problem, limits = "", None
+    try:
+        state, spent = change.read(), spend.spent(change)
+    except AgentdError as error:
+        return replace(_NOTHING, problem=error.message)
+    try:
+        limits = in_force(config.load(there(change).config_file, flags=settings).budget, state)
+    except AgentdError as error:
+        problem = error.message
+    calls, whole = state.llm_calls, Sum.of(state.llm_calls)
+    budget = (limits.per_change or None) if limits else None
+    return Costs(
+        by_step=_rows(calls, lambda call: call.step),
+        by_model=tuple(sorted(_rows(calls, lambda call: call.model), key=lambda row: -(row.cost or 0.0))),
+        by_round=_rows(calls, lambda call: _round(call, state.steps)),
+        total=spent.change,
+        under_way=max(0.0, round(spent.change - whole.cost, 6)),
+        budget=budget,
+        left=max(0.0, round(budget - spent.change, 6)) if budget else None,
+        today=spent.today,
+        per_day=(limits.per_day or None) if limits else None,
+        calls=whole.calls,
+        without_price=whole.without_price,
+        tokens_in=whole.tokens_in,
+        tokens_out=whole.tokens_out,
+        tokens_cached=whole.tokens_cached,
+        problem=problem,
+    )
+
+
+def _rows(calls: Iterable[Call], key: Callable[[Call], str | None]) -> tuple[chart.Row, ...]:
+    return tuple(_row(name or _UNNAMED, some) for name, some in grouped(calls, key).items())
+
+
+def _row(label: str, some: Sum) -> chart.Row:
+    """None where no price is known at all."""
+    return chart.Row(label, None if some.without_price == some.calls else some.cost, some.without_price)
+
+
+def _round(call: Call, steps: Sequence[Step]) -> str:
+    """STATE.yaml does not say it of a call: that of the step of its name which ended nearest to it."""
+    moment = clock.moment()
+    ended = clock.seconds_since(call.timestamp, moment)
+
+    def distance(step: Step) -> float:
+        other = clock.seconds_since(step.at, moment)
+        return abs(ended - other) if ended is not None and other is not None else float("inf")
+
+    rows = [step for step in steps if step.name == call.step]
+    nearest = min(rows, key=distance, default=None)
+    stage = "code" if _is_code(call.step) else "plan"
+    return f"{stage}, round {nearest.round}" if nearest else stage
+
+
+def _is_code(step: str) -> bool:
+    return step in (CHECKS, CODE.kind, CODE.answer) or step.partition("-")[0] == IMPLEMENT

@@ -1,0 +1,25 @@
+// Everything here adds to pages that can be read, and decided upon, without it.
+import * as ages from "./ages.js";
+import * as comments from "./comments.js";
+import * as diagrams from "./diagrams.js";
+import * as keys from "./keys.js";
+import * as live from "./live.js";
+import * as margin from "./margin.js";
+import * as read from "./read.js";
+
+function dress() {
+  margin.place();
+  read.mark();
+  ages.tick();
+  diagrams.draw();
+  keys.again();
+}
+
+comments.start();
+keys.start();
+read.start();
+margin.start();
+live.start();
+ages.start();
+document.body.addEventListener("htmx:afterSettle", dress);
+dress();

@@ -1,0 +1,56 @@
+// Which documents were read, and as what: a decision counts for those, and not for what they became since.
+import { change } from "./asking.js";
+
+const key = `read:${change}`;
+const first = document.querySelector("input[name=shown]");
+const loaded = first ? JSON.parse(first.value) : {};
+const desk = document.querySelector(".desk");
+
+function known() {
+  try {
+    return JSON.parse(localStorage.getItem(key) || "{}");
+  } catch {
+    return {};
+  }
+}
+
+function keep(seen) {
+  localStorage.setItem(key, JSON.stringify({ ...known(), ...seen }));
+}
+
+export function mark() {
+  const seen = known();
+  const rows = [...document.querySelectorAll(".documents a[data-hash]")];
+  for (const row of rows) {
+    const hash = seen[row.dataset.document];
+    row.dataset.state = hash === undefined ? "" : hash === row.dataset.hash ? "read" : "changed";
+  }
+  const left = rows.filter((row) => row.dataset.plan && row.dataset.state === "").length;
+  for (const place of document.querySelectorAll("[data-unread]")) {
+    place.textContent = left ? ` · ${left} of the plan's documents not opened yet` : "";
+  }
+}
+
+// What this person has seen of each document: as it was when it was last opened, or when the page was loaded.
+function shown(form) {
+  const given = JSON.parse(form.elements.shown.value);
+  if (form.dataset.fresh) return given;
+  const seen = known();
+  const all = { ...given, ...loaded };
+  return Object.fromEntries(Object.keys(all).map((name) => [name, seen[name] || all[name]]));
+}
+
+export function start() {
+  if (!change) return;
+  if (desk && desk.dataset.hash) keep({ [desk.dataset.document]: desk.dataset.hash });
+  document.body.addEventListener("submit", (event) => {
+    if (event.target.elements.shown) event.target.elements.shown.value = JSON.stringify(shown(event.target));
+  }, true);
+  document.body.addEventListener("htmx:configRequest", (event) => {
+    const form = event.detail.elt.closest("form");
+    if (!form || !form.elements.shown) return;
+    const seen = shown(form);
+    event.detail.parameters.shown = JSON.stringify(seen);
+    if (form.dataset.fresh) keep(seen);
+  });
+}

@@ -1,0 +1,82 @@
+"""Values as a page says them: times, money, phases, people."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+_STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
+
+
+def age(at: str | None, now: datetime | None = None) -> str:
+    """`4 min`, `3 h`, `2 days`."""
+    if not at:
+        return ""
+    try:
+        then = datetime.fromisoformat(at.replace("Z", "+00:00"))
+    except ValueError:
+        return ""
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return span(max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()))
+
+
+def span(seconds: float) -> str:
+    for limit, unit, name in _STEPS:
+        if seconds < limit:
+            return f"{int(seconds // unit)} {name}"
+    days = int(seconds // 86400)
+    return f"{days} day{'' if days == 1 else 's'}"
+
+
+def money(amount: float | None) -> str:
+    """To the cent; finer where cents would hide it."""
+    if amount is None:
+        return "unknown"
+    return f"${amount:.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
+
+
+def moment(at: str | None) -> str:
+    """`16 Nov 2026, 14:05` as it is written, with its zone left out."""
+    if not at:
+        return ""
+    try:
+        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')):%-d %b %Y, %H:%M}"
+    except ValueError:
+        return at
+
+
+def clock(at: str) -> str:
+    """`14:05:09` in the zone of this machine."""
+    try:
+        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def person(by: str | None) -> str:
+    """`dev` of `person:dev`, `codex` of `agent:codex`."""
+    return (by or "").removeprefix("person:").removeprefix("agent:")
+
+
+def words(name: Any) -> str:
+    """`needs revision` of NEEDS_REVISION."""
+    return str(name).replace("_", " ").replace("-", " ").lower()
+
+
+def first_up(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+FILTERS = {
+    "age": age,
+    "clock": clock,
+    "first_up": first_up,
+    "money": money,
+    "moment": moment,
+    "person": person,
+    "plural": plural,
+    "span": span,
+    "words": words,
+}

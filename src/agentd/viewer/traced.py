@@ -1,0 +1,84 @@
+"""The trace matrix of a change with its gaps marked, and the tests that prove less than before."""
+
+import re
+from dataclasses import dataclass
+
+from agentd.change.folder import Change
+from agentd.documents.delta import REQUIREMENT
+from agentd.errors import AgentdError
+from agentd.trace import build
+from agentd.trace.matrix import Matrix
+from agentd.viewer import coded
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`gaps`: what is missing, of task, file and test. `document` and `line` are where the requirement stands."""
+
+    requirement: str
+    title: str
+    document: str
+    line: int
+    scenarios: tuple[str, ...]
+    tasks: tuple[str, ...]
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    is_waived: bool
+    gaps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`line` 0: the place is gone, or the whole file is meant."""
+
+    path: str
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Without code there are no files, no tests and no gaps of them. `problem`: why git could not be asked."""
+
+    rows: tuple[Row, ...]
+    is_implemented: bool
+    unnamed: tuple[str, ...]
+    """Changed files that no task names."""
+    weakened: tuple[Place, ...]
+    notes: tuple[Place, ...]
+    problem: str
+
+    @property
+    def gaps(self) -> int:
+        return sum(len(row.gaps) for row in self.rows)
+
+
+def trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT) -> Trace:
+    """Where the code cannot be seen, the plan alone."""
+    try:
+        trees = coded.trees(change)
+        matrix = build.build(change, trees.base, trees.tree, pattern)
+        weaker = build.weakenings(change, trees.base, trees.tree, pattern)
+    except AgentdError as error:
+        return _told(build.build(change, None, None, pattern), (), error.message)
+    return _told(matrix, tuple(Place(one.path, one.line, one.what) for one in weaker))
+
+
+def _told(matrix: Matrix, weakened: tuple[Place, ...], problem: str = "") -> Trace:
+    rows = tuple(
+        Row(
+            requirement=row.requirement,
+            title=row.title,
+            document=f"specs/{row.requirement.partition(':')[0]}.md",
+            line=row.line,
+            scenarios=row.scenarios,
+            tasks=row.tasks,
+            files=row.files,
+            tests=row.tests,
+            is_waived=row.waived,
+            gaps=row.gaps(matrix.implemented),
+        )
+        for row in matrix.rows
+    )
+    notes = tuple(Place(one.path, one.line, one.what) for one in matrix.notes)
+    return Trace(rows, matrix.implemented, matrix.unnamed, weakened, notes, problem)

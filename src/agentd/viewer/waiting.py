@@ -1,0 +1,252 @@
+"""The inbox: every open change in a row, and what in it waits for a person, since when.
+
+By what the index knows of each; a folder of the local room is listed once, and read only where something lies in it.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from agentd import config
+from agentd.change import outcome, report
+from agentd.change.folder import STATE, Change
+from agentd.change.index import Summary
+from agentd.change.overlaps import NAMED, Meeting, Radar, some
+from agentd.change.places import Found, Places
+from agentd.errors import AgentdError, OverBudget
+from agentd.project import Project
+from agentd.steps import clarify
+from agentd.terms import Phase
+from agentd.viewer import running
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """`kind`: question, clarify, verdict, ready, review, archive, rejected, budget, failed, unfinished or broken."""
+
+    kind: str
+    words: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`waits` is "" where nothing does. `open`: severities with how many findings, those with none left out."""
+
+    id: str
+    phase: str
+    description: str
+    verdict: str
+    round: int
+    open: tuple[tuple[str, int], ...]
+    cost: float
+    budget: float | None
+    is_running: bool
+    is_here: bool
+    """False: its branch is not checked out, and `next` is what to type."""
+    updated_at: str
+    kind: str
+    waits: str
+    since: str
+    next: str
+    overlaps: tuple[str, ...]
+    """Whom it meets, and in what: `long-titles in notes:R2`; of many the first ones."""
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A change that is archived or dropped."""
+
+    id: str
+    phase: str
+    at: str
+    description: str
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What lies in the local room, by change."""
+
+    project: Project
+    asked: frozenset[str]
+    questions: frozenset[str]
+    outcomes: frozenset[str]
+
+
+def rows(project: Project, settings: Sequence[str] = ()) -> list[Row]:
+    """What waits for a person first, longest first; then what runs; then the rest. `settings`: of the command line."""
+    found = Places(project).open()
+    met, budget, room = _meetings(report.radar(found)), _budget(project, settings), _look(project)
+    made = [_row(project, one, met.get(one.id, ()), budget, room) for one in found]
+    return sorted(made, key=_place)
+
+
+def archived(project: Project) -> list[Ended]:
+    """Newest first."""
+    found = Places(project).archived()
+    return [Ended(one.id, str(one.summary.phase), one.summary.updated_at, one.summary.description) for one in found]
+
+
+def of_change(project: Project, change_id: str) -> Waits | None:
+    """Of one open change that is checked out."""
+    found = Places(project).find(change_id)
+    return _waits(found, report.is_running(project, found), _look(project))
+
+
+def _place(row: Row) -> tuple[int, str]:
+    return (0 if row.waits else 1 if row.is_running else 2, row.since)
+
+
+def _budget(project: Project, settings: Sequence[str]) -> float | None:
+    """A configuration that cannot be read sets none; whoever works by it is told."""
+    try:
+        return config.load(project.config_file, flags=settings).budget.per_change or None
+    except AgentdError:
+        return None
+
+
+def _look(project: Project) -> _Room:
+    def names(folder: str) -> frozenset[str]:
+        path = project.in_room(folder)
+        return frozenset(name.removesuffix(".json") for name in (os.listdir(path) if os.path.isdir(path) else ()))
+
+    return _Room(project, names("inbox"), names("questions"), names("outcomes"))
+
+
+def _meetings(among: Radar) -> dict[str, list[Meeting]]:
+    """By change; in time that grows with the changes and not with their pairs."""
+    met: dict[str, list[Meeting]] = {}
+    for meeting in among.meetings():
+        for change_id in meeting.changes:
+            met.setdefault(change_id, []).append(meeting)
+    return met
+
+
+def _row(project: Project, found: Found, met: Sequence[Meeting], budget: float | None, room: _Room) -> Row:
+    summary, is_running = found.summary, report.is_running(project, found)
+    waits = _waits(found, is_running, room)
+    counts = (("high", summary.high), ("medium", summary.medium), ("low", summary.low))
+    return Row(
+        id=found.id,
+        phase=str(summary.phase),
+        description=summary.description,
+        verdict=summary.verdict or "",
+        round=summary.round,
+        open=tuple(pair for pair in counts if pair[1]),
+        cost=summary.cost,
+        budget=max(budget, summary.raised or 0.0) if budget else None,
+        is_running=is_running,
+        is_here=found.folder is not None,
+        updated_at=summary.updated_at,
+        kind=waits.kind if waits else "",
+        waits=waits.words if waits else "",
+        since=waits.since if waits else "",
+        next=report.next_command(project, found) or "",
+        overlaps=tuple(f"{some(one.changes, found.id)} in {some(one.requirements)}" for one in met[:NAMED]),
+        problem=summary.problem or "",
+    )
+
+
+# ---- what waits
+
+
+def _waits(found: Found, is_running: bool, room: _Room) -> Waits | None:
+    """The first that applies: broken, a question, a failure, and else what its phase says."""
+    if found.folder is None or found.tree is None:
+        return None
+    summary = found.summary
+    if summary.problem:
+        return Waits("broken", f"{STATE} cannot be read: {summary.problem}", _written(f"{found.folder}/{STATE}"))
+    change = Change(room.project, found.id, found.tree, Path(found.folder))
+    if is_running:
+        return _asked(change) if found.id in room.asked else None
+    return (
+        (_unanswered(change) if found.id in room.questions and summary.phase is Phase.DRAFTING else None)
+        or (_failed(room.project, found) if found.id in room.outcomes else None)
+        or _by_phase(summary)
+    )
+
+
+def _asked(change: Change) -> Waits | None:
+    asked = running.question(change)
+    return Waits("question", asked.question, asked.at) if asked else None
+
+
+def _unanswered(change: Change) -> Waits | None:
+    try:
+        asked = clarify.kept(change)
+    except AgentdError:
+        return None
+    left = len(asked.questions) - len(asked.answers) if asked else 0
+    if left <= 0:
+        return None
+    words = "a question of the planner waits" if left == 1 else f"{left} questions of the planner wait"
+    return Waits(
+        "clarify", f"{words} for an answer", _written(change.project.in_room("questions", f"{change.id}.json"))
+    )
+
+
+def _failed(project: Project, found: Found) -> Waits | None:
+    """How its last run ended, if that was no answer and nothing happened since."""
+    path = project.in_room("outcomes", f"{found.id}.json")
+    try:
+        stamp = os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+    end = _end(path, stamp)
+    if end is None or end[0] != found.summary.updated_at:
+        return None
+    _, code, words = end
+    return Waits("budget" if code == OverBudget.exit_code else "failed", words, _written(path))
+
+
+@lru_cache(maxsize=4096)
+def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
+    """STATE.yaml's time, exit code and message of a run that failed; read once for each time it is written."""
+    kept = outcome.read(Path(path))
+    error = kept.result.get("error") if kept else None
+    if kept is None or not isinstance(error, dict):
+        return None
+    code = kept.result.get("exit_code")
+    return kept.updated_at, code if isinstance(code, int) else 0, str(error.get("message") or "the run failed")
+
+
+def _by_phase(summary: Summary) -> Waits:
+    kind, words = _stands(summary)
+    if summary.running:
+        kind, words = "unfinished", "a run was cut off; the same command goes on"
+    return Waits(kind, words, summary.updated_at)
+
+
+def _stands(summary: Summary) -> tuple[str, str]:
+    counts = ((summary.high, "high"), (summary.medium, "medium"), (summary.low, "low"))
+    left = ", ".join(f"{count} {word}" for count, word in counts if count)
+    match summary.phase:
+        case Phase.DRAFTING:
+            return "unfinished", "the plan is not complete yet"
+        case Phase.PROPOSED if summary.verdict is None:
+            return "unfinished", "the plan is there, and nobody has challenged it yet"
+        case Phase.PROPOSED:
+            return "verdict", f"the challenge found {left}" if left else "no finding is open: challenge it again"
+        case Phase.CHALLENGED:
+            return "ready", f"ready to implement, {left} open" if left else "ready to implement"
+        case Phase.REJECTED:
+            return "rejected", "rejected: edit the plan, or drop it"
+        case Phase.IMPLEMENTING if summary.verdict is None:
+            return "unfinished", "the code is not complete yet"
+        case Phase.IMPLEMENTING:
+            return "review", f"the review found {left}" if left else "the code was reviewed and is still open"
+        case Phase.COMPLETE:
+            return "archive", "complete, ready to archive"
+    return "unfinished", f"{summary.phase}, and still among the open ones"
+
+
+def _written(path: str) -> str:
+    try:
+        return f"{datetime.fromtimestamp(os.stat(path).st_mtime, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except OSError:
+        return ""

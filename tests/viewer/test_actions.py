@@ -1,0 +1,281 @@
+"""What is posted from a page: decisions, stop and resume, comments, and forms that nobody meant to send."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from httpx2 import Response
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.project import find_project
+from agentd.terms import Phase
+from agentd.viewer import actions, deciding
+from agentd.viewer import site as sites
+from judged import judged, rewrite
+from support import Box
+
+FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
+SPEC = "specs/user-model.md"
+ME, WHY, HX = "person:dev", "Good enough.", {"HX-Request": "true"}
+SELECTED: dict[str, Any] = {
+    "document": "proposal.md",
+    "quote": "People are users",
+    "before": "",
+    "after": ".",
+    "line": "18",
+}
+
+
+def client() -> TestClient:
+    app = Starlette(routes=[*actions.routes(sites.of(find_project(), "csrf"))])
+    return TestClient(app, base_url="http://127.0.0.1:4000", follow_redirects=False)
+
+
+def post(path: str, headers: dict[str, str] | None = None, **fields: Any) -> Response:
+    return client().post(f"/changes/add-oauth/{path}", data=fields, headers=HX if headers is None else headers)
+
+
+def decide(change: Change, choice: str = "accept", **fields: Any) -> Response:
+    known = {"choice": choice, "reason": WHY, "shown": json.dumps(deciding.shown(change))}
+    return post("decide", **{**known, **fields})
+
+
+def thread(change: Change) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    found = comments.read(change)
+    return [(one.id, str(one.severity), [(said.by, said.text) for said in one.thread]) for one in found]
+
+
+# ---- decisions
+
+
+def test_a_decision_is_done_and_told_in_a_piece_of_a_page(project: Box) -> None:
+    change = judged(project, *FOUND)
+    answer = decide(change)
+    assert (answer.status_code, "<html" in answer.text) == (200, False)
+    assert f"Accepted by dev: {WHY}" in answer.text and 'data-ok="yes"' in answer.text
+    assert change.read().phase is Phase.CHALLENGED and change.read().history[-1].by == ME
+
+
+def test_without_a_script_it_is_told_on_a_page(project: Box) -> None:
+    answer = decide(judged(project, *FOUND), headers={})
+    assert answer.status_code == 200 and "<html" in answer.text and f"Accepted by dev: {WHY}" in answer.text
+
+
+def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = json.dumps(deciding.shown(change))
+    rewrite(change.folder / SPEC, "A user is", "A user <script>alert(1)</script> is")
+    answer = decide(change, shown=shown)
+    assert answer.status_code == 409 and change.read().phase is Phase.PROPOSED
+    assert f"What changed in {SPEC} since you read it" in answer.text
+    assert re.search(r"<ins>[^/]*&lt;script&gt;", answer.text) and "<script>" not in answer.text
+    again = answer.text.split('name="shown" value="')[1].split('"')[0].replace("&#34;", '"')
+    assert json.loads(again) == deciding.shown(change)
+    assert decide(change, shown=again).status_code == 200
+    assert change.read().phase is Phase.CHALLENGED
+
+
+def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = {**deciding.shown(change), SPEC: f"sha256:{'0' * 64}"}
+    answer = decide(change, shown=json.dumps(shown))
+    assert answer.status_code == 409
+    assert f'<a href="/changes/add-oauth/read/{SPEC}">read it again</a>' in answer.text
+    assert "as it is now" not in answer.text
+
+
+def test_another_verdict_is_to_be_read_before_it_is_decided_upon(project: Box) -> None:
+    change = judged(project, *FOUND)
+    answer = decide(change, shown=json.dumps({**deciding.shown(change), "challenges": "0"}))
+    assert answer.status_code == 409 and "challenges changed since" in answer.text
+    assert "as it is now" not in answer.text
+
+
+def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Box) -> None:
+    change = judged(project, *FOUND)
+    bad = "<img src=x onerror=alert(1)>"
+    for answer in (
+        decide(change, bad),
+        decide(change, shown=json.dumps({bad: "1"})),
+        decide(change, headers={}, shown=json.dumps({bad: "1"})),
+        client().post(f"/changes/{bad}/stop"),
+        decide(change, "send-back", reason=bad),
+    ):
+        assert "<img" not in answer.text and "&lt;img" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"choice": "view"}, 409, "view cannot be decided about add-oauth now"),
+        ({"reason": " "}, 422, "needs a reason"),
+        ({"shown": ""}, 400, "the form has no shown"),
+        ({"shown": "[]"}, 400, "the form has no shown"),
+        ({"shown": '{"a": 1}'}, 400, "the form has no shown"),
+        ({"shown": "[" * 100_000}, 400, "the form has no shown"),
+    ],
+)
+def test_what_cannot_be_decided_is_told_why(project: Box, fields: dict[str, str], status: int, words: str) -> None:
+    change = judged(project, *FOUND)
+    answer = decide(change, **fields)
+    assert (answer.status_code, words in answer.text) == (status, True), answer.text
+    assert len(change.read().history) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", "application/x-www-form-urlencoded"),
+        (b"\xff\xfe%%%&&==", "application/x-www-form-urlencoded"),
+        (b"a=1&" * 1000, "application/x-www-form-urlencoded"),
+        (b'{"choice": "accept", "shown": "{}"}', "application/json"),
+        (b"choice=accept&reason=x&shown={}", "text/plain"),
+        (b"--x\r\n", "multipart/form-data; boundary=x"),
+    ],
+)
+def test_what_is_no_form_is_a_bad_request(project: Box, body: bytes, kind: str) -> None:
+    change = judged(project, *FOUND)
+    for path in ("decide", "comments", "comments/K1/edit", "comments/K1/weight"):
+        answer = client().post(f"/changes/add-oauth/{path}", content=body, headers={"content-type": kind, **HX})
+        assert answer.status_code == 400
+    assert len(change.read().history) == 2 and comments.read(change) == ()
+
+
+def test_pages_do_nothing_by_being_looked_at(project: Box) -> None:
+    change = judged(project, *FOUND)
+    for path in ("decide", "stop", "resume", "comments", "comments/K1/resolve"):
+        assert client().get(f"/changes/add-oauth/{path}").status_code == 405
+    assert len(change.read().history) == 2
+
+
+@pytest.mark.parametrize(("name", "status"), [("no-such", 404), ("..%2f..", 404), ("No", 422)])
+def test_a_change_that_is_not_there_is_told(project: Box, name: str, status: int) -> None:
+    judged(project, *FOUND)
+    for path in ("stop", "comments/K1/resolve"):
+        assert client().post(f"/changes/{name}/{path}", headers=HX).status_code == status
+
+
+def test_stop_and_resume_are_told(project: Box) -> None:
+    judged(project, word="REJECTED")
+    assert "Nothing is running for add-oauth." in post("stop").text
+    answer = post("resume")
+    assert answer.status_code == 409 and "add-oauth has nothing to go on with" in answer.text
+    for amount in ("many", "-1", "0", "inf", "nan"):
+        assert post("resume", budget=amount).status_code == 400
+    assert post("resume", budget=" ").status_code == 409
+
+
+# ---- comments
+
+
+def test_a_comment_is_made_and_all_that_is_done_with_it(project: Box) -> None:
+    change = judged(project, *FOUND)
+    made = post("comments", **SELECTED, text="", weight="note")
+    assert made.status_code == 200 and made.json()["id"] == "K1"
+    row = made.json()["comment"]
+    assert (row["document"], row["quote"], row["weight"], row["state"]) == (
+        "proposal.md",
+        "People are users",
+        "note",
+        "open",
+    )
+    assert post("comments/K1/edit", number="0", text="Who?").json()["comment"]["thread"][0]["text"] == "Who?"
+    assert post("comments/K1/reply", text="All.").json()["id"] == "K1"
+    assert post("comments/K1/weight", weight="blocker").json()["comment"]["weight"] == "blocker"
+    assert thread(change) == [("K1", "blocker", [(ME, "Who?"), (ME, "All.")])]
+    assert post("comments/K1/resolve").json()["comment"]["state"] == "resolved"
+    assert post("comments/K1/reopen").json()["comment"]["state"] == "open"
+
+
+def test_a_draft_is_given_up(project: Box) -> None:
+    change = judged(project, *FOUND)
+    post("comments", **SELECTED, text="", weight="should")
+    assert post("comments/K1/remove").json() == {"id": "K1", "comment": None}
+    assert comments.read(change) == ()
+
+
+def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(project: Box) -> None:
+    change = judged(project, *FOUND)
+    for _ in range(3):
+        post("comments", **SELECTED, text="Who?", weight="should")
+    comments.reply(change, "K1", "All.", "person:ann")
+    comments.link(change, {"K2": "P1"})
+    anchor = comments.read(change)[0].anchor
+    comments.add(change, anchor, "Mine.", "person:ann")
+    before = comments.read(change)
+    refused = {
+        "K1": "K1 holds words of others, or more than one",
+        "K2": "K2 is the finding P1 now",
+        "K4": "K4 holds words of others, or more than one",
+        "K9": "add-oauth has no comment K9",
+    }
+    for name, words in refused.items():
+        answer = post(f"comments/{name}/remove")
+        assert (answer.status_code, answer.json()["error"]) == (409, words)
+    assert post("comments/K2/weight", weight="note").json()["error"] == "K2 is the finding P1 now"
+    assert post("comments/K2/weight", weight="should").status_code == 200, "as it is"
+    assert comments.read(change) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"weight": "heavy"}, 400),
+        ({"line": "x"}, 400),
+        ({"line": "-5"}, 200),
+        ({"line": "9" * 18}, 200),
+        ({"line": "9" * 5000}, 400),
+        ({"document": "STATE.yaml"}, 422),
+        ({"document": "../../config.toml"}, 422),
+        ({"quote": "nowhere to be found"}, 409),
+        ({"text": "long " * 5000}, 422),
+    ],
+)
+def test_a_comment_on_what_is_not_there_is_refused(project: Box, fields: dict[str, Any], status: int) -> None:
+    change = judged(project, *FOUND)
+    answer = post("comments", **{**SELECTED, "text": "Who?", "weight": "should", **fields})
+    assert answer.status_code == status, answer.text
+    assert len(comments.read(change)) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("referer", "back"),
+    [
+        (
+            "http://127.0.0.1:4000/changes/add-oauth/read/proposal.md?at=3#L3",
+            "/changes/add-oauth/read/proposal.md?at=3",
+        ),
+        ("http://127.0.0.1:4000/", "/"),
+        ("http://127.0.0.1:4000//evil.example/", "/changes/add-oauth"),
+        ("http://evil.example/changes/add-oauth/read/proposal.md", "/changes/add-oauth"),
+        ("javascript:alert(1)", "/changes/add-oauth"),
+        ("http://[", "/changes/add-oauth"),
+        ("", "/changes/add-oauth"),
+    ],
+)
+def test_without_a_script_a_comment_leads_back_to_where_it_was_made(project: Box, referer: str, back: str) -> None:
+    judged(project, *FOUND)
+    answer = post("comments", {"referer": referer}, **SELECTED, text="Who?", weight="should")
+    assert (answer.status_code, answer.headers["location"]) == (303, back)
+    refused = post("comments/K9/resolve", {})
+    assert refused.status_code == 409 and "<html" in refused.text and "has no comment K9" in refused.text
+
+
+def test_a_change_in_the_archive_is_not_commented_nor_decided_upon(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = json.dumps(deciding.shown(change))
+    post("comments", **SELECTED, text="Who?", weight="should")
+    assert project.agentd("drop", "add-oauth", "--yes").code == 0
+    before = {path: path.read_bytes() for path in (project.root / "agentd").rglob("*") if path.is_file()}
+    for answer in (
+        post("decide", choice="accept", reason=WHY, shown=shown),
+        post("resume"),
+        post("comments", **SELECTED, text="Who?", weight="should"),
+        post("comments/K1/reply", text="All."),
+    ):
+        assert answer.status_code == 409 and "add-oauth is dropped" in answer.text
+    assert {path: path.read_bytes() for path in (project.root / "agentd").rglob("*") if path.is_file()} == before

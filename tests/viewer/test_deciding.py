@@ -1,0 +1,277 @@
+"""What can be decided about a change in the viewer, and what comes of a decision, a stop and a resume."""
+
+import pytest
+
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents.comments import Weight
+from agentd.errors import AnswerIsNo, UsageError
+from agentd.machine import Event
+from agentd.terms import Phase
+from agentd.viewer import deciding
+from agentd.viewer.deciding import Told
+from built import BAD, CHECK, NO, YES, approved, honest, impl, move
+from judged import at_question, by_hand, decided, edits, judged, rewrite, said, states
+from planned import proposed, ran
+from running import wait_until
+from support import Box
+from working import say
+
+FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
+ME, WHY = "person:dev", "Good enough."
+SPEC = "specs/user-model.md"
+
+
+def ids(change: Change) -> list[str]:
+    return [one.id for one in deciding.choices(change)]
+
+
+def primary(change: Change) -> list[str]:
+    return [one.id for one in deciding.choices(change) if one.is_primary]
+
+
+def decide(change: Change, choice: str, reason: str = WHY) -> Told:
+    return deciding.decide(change, choice, reason, deciding.shown(change), ME)
+
+
+def note(change: Change, weight: Weight, quote: str = "People are users", text: str = "Who?") -> str:
+    return comments.add(change, comments.anchored(change, "proposal.md", quote), text, "person:ann", weight).id
+
+
+# ---- what can be decided about a plan
+
+
+def test_a_plan_with_nothing_open_is_approved_with_or_without_words(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    assert ids(change) == ["approve", "approve-with-notes", "send-back", "reject"]
+    assert primary(change) == ["approve"]
+    assert [one.id for one in deciding.choices(change) if not one.needs_reason] == ["approve"]
+    assert {one.workflow for one in deciding.choices(change)} == {"plan"}
+
+
+def test_findings_that_are_open_must_be_accepted_with_a_reason(project: Box) -> None:
+    change = judged(project, *FOUND)
+    assert ids(change) == ["accept", "send-back", "reject"] and primary(change) == ["send-back"]
+    assert all(one.needs_reason for one in deciding.choices(change))
+
+
+def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Box) -> None:
+    assert ids(proposed(project, [])) == ["approve", "approve-with-notes", "reject"]
+
+
+@pytest.mark.parametrize(
+    ("weight", "wanted"),
+    [
+        (Weight.NOTE, ["approve-with-notes", "send-back", "reject"]),
+        (Weight.SHOULD, ["accept", "send-back", "reject"]),
+        (Weight.BLOCKER, ["accept", "send-back", "reject"]),
+    ],
+)
+def test_a_comment_counts_before_it_is_a_finding(project: Box, weight: Weight, wanted: list[str]) -> None:
+    change = judged(project, word="APPROVED")
+    note(change, weight, text="")
+    assert "approve" in ids(change), "one that is just begun says nothing yet"
+    comments.edit(change, "K1", 0, "Who?", "person:ann")
+    assert ids(change) == wanted
+    comments.resolve(change, "K1", "person:ann")
+    assert "approve" in ids(change)
+
+
+def test_what_is_approved_is_not_approved_again_until_it_changes(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    assert decide(change, "approve", "").ok
+    assert change.read().history[-1].why == "approved as read"
+    assert ids(change) == ["approve-with-notes", "send-back", "reject"]
+    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    assert "approve" in ids(change)
+
+
+@pytest.mark.parametrize("word", ["REJECTED"])
+def test_where_the_table_allows_nothing_nothing_is_offered(project: Box, word: str) -> None:
+    change = judged(project, *FOUND, word=word)
+    assert ids(change) == []
+    with pytest.raises(AnswerIsNo, match="accept cannot be decided about add-oauth now"):
+        decide(change, "accept")
+
+
+def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Box) -> None:
+    change = judged(project, *FOUND)
+    assert project.agentd("drop", "add-oauth", "--yes").code == 0
+    (folder,) = (project.root / "agentd/archive").iterdir()
+    assert deciding.choices(Change(change.project, change.id, change.tree, folder)) == ()
+
+
+# ---- what can be decided about code
+
+
+def test_code_is_decided_upon_after_its_review(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(), "review": NO})
+    assert ids(change) == ["approve", "approve-with-notes", "reject"], "of the plan"
+    move(change, Event.IMPLEMENTATION_STARTED)
+    assert ids(change) == ["plan-wrong"]
+    assert impl(project, "--rounds", "0").code == 1
+    assert ids(change) == ["accept", "plan-wrong"]
+    assert {one.workflow for one in deciding.choices(change)} == {"impl"}
+    told = decide(change, "accept")
+    assert told.ok and told.message == f"Accepted by dev: {WHY}" and told.hint == "agentd archive greet"
+    assert ids(change) == ["send-back"]
+    assert decide(change, "send-back").ok and change.read().phase is Phase.IMPLEMENTING
+
+
+def test_code_is_never_accepted_over_a_failed_check(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(BAD), "review": YES}, CHECK)
+    assert impl(project, "--rounds", "0").code == 1
+    assert ids(change) == ["plan-wrong"]
+    assert decide(change, "plan-wrong", "It cannot be greeted so.").ok
+    assert change.read().phase is Phase.PROPOSED
+
+
+# ---- a decision, by the command itself
+
+
+def test_a_decision_is_done_by_the_command_and_told_in_its_words(project: Box) -> None:
+    change = judged(project, *FOUND)
+    assert decide(change, "accept") == Told(True, f"Accepted by dev: {WHY}", "agentd impl add-oauth")
+    last = change.read().history[-1]
+    assert (last.by, last.why, last.hashes) == (ME, WHY, change.hashes())
+    assert set(states(project).values()) == {"accepted"}
+
+
+def test_a_plan_that_is_sent_back_without_a_run_is_moved_and_the_way_on_is_told(project: Box) -> None:
+    change = judged(project, *FOUND)
+    assert decide(change, "send-back", "Name it.\r\nSoon.") == Told(
+        True, "Sent back by dev: Name it.\nSoon.", "agentd plan add-oauth --rounds 1"
+    )
+    assert change.read().phase is Phase.PROPOSED and ran(project) == [] and states(project)["P1"] == "open"
+
+
+def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = deciding.shown(change)
+    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    (change.folder / "specs/more.md").write_text("# More\n")
+    told = deciding.decide(change, "accept", WHY, shown, ME)
+    assert not told.ok and set(told.changed) == {SPEC, "specs/more.md"} and SPEC in told.message
+    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+
+
+@pytest.mark.parametrize("shown", [{}, {"proposal.md": "sha256:1"}, {"../STATE.yaml": "x"}])
+def test_nothing_is_decided_about_what_nobody_was_shown(project: Box, shown: dict[str, str]) -> None:
+    change = judged(project, *FOUND)
+    assert deciding.decide(change, "accept", WHY, shown, ME).changed
+    assert change.read().phase is Phase.PROPOSED
+
+
+@pytest.mark.parametrize("choice", ["", "view", "fix", "approve", "accept --trust", "drop", "--accept"])
+def test_only_what_is_offered_can_be_decided(project: Box, choice: str) -> None:
+    change = judged(project, *FOUND)
+    with pytest.raises(AnswerIsNo, match="cannot be decided"):
+        decide(change, choice)
+    assert len(change.read().history) == 2
+
+
+@pytest.mark.parametrize("reason", ["", " \n ", "a\0b", "long " * 5000])
+def test_a_reason_is_some_plain_words(project: Box, reason: str) -> None:
+    change = judged(project, *FOUND)
+    with pytest.raises(UsageError, match="reason"):
+        decide(change, "accept", reason)
+
+
+def test_a_reason_is_words_and_never_an_option(project: Box) -> None:
+    change = judged(project, *FOUND)
+    assert decide(change, "accept", "--trust").ok
+    assert change.read().history[-1].why == "--trust"
+
+
+def test_a_no_of_the_command_is_told_with_its_hint(project: Box) -> None:
+    change = judged(project, *FOUND)
+    rewrite(change.folder / "proposal.md", "## Why", "## Because")
+    told = decide(change, "accept")
+    assert not told.ok and told.message.startswith("the plan cannot be accepted as it is: proposal.md:")
+    assert told.hint == "agentd validate add-oauth lists what is wrong" and told.changed == ()
+
+
+# ---- a decision, through a run that waits
+
+
+def test_a_waiting_run_is_given_the_answer_and_goes_on(project: Box) -> None:
+    fixed = [by_hand(), say("So.")]
+    change = judged(project, *FOUND[1:], reproposal=fixed, challenge_2=said("APPROVED"))
+    person = at_question(project)
+    assert ids(change) == ["fix", "accept", "stop", "reject", "send-back"] and primary(change) == ["fix"]
+    assert [one.id for one in deciding.choices(change) if one.needs_reason] == ["accept", "reject", "send-back"]
+    assert decide(change, "fix", "").ok
+    assert person.waits() == 0
+    assert ran(project) == ["reproposal", "challenge"] and decided(project) == [("fix", ME, "inbox", None)]
+
+
+def test_an_acceptance_ends_the_waiting_run(project: Box) -> None:
+    change = judged(project, *FOUND)
+    person = at_question(project)
+    told = deciding.decide(change, "accept", WHY, deciding.shown(change), "person:ann")
+    assert told.ok, told
+    assert person.waits() == 0
+    assert decided(project) == [("accept", "person:ann", "inbox", WHY)]
+    assert change.read().history[-1].by == "person:ann"
+
+
+def test_a_stale_answer_is_not_given_to_the_waiting_run(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = deciding.shown(change)
+    person = at_question(project)
+    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    assert deciding.decide(change, "accept", WHY, shown, ME).changed == (SPEC,)
+    assert decided(project) == [] and change.active_run()
+    assert decide(change, "stop", "").ok
+    assert person.waits() == 1
+
+
+def test_a_run_that_is_at_work_is_not_asked(project: Box) -> None:
+    change = proposed(project, [{"wait": 600}])
+    assert deciding.resume(change).ok
+    wait_until(lambda: ran(project) == ["challenge"], "it is at work")
+    assert deciding.choices(change) == ()
+    with pytest.raises(AnswerIsNo):
+        decide(change, "approve")
+    deciding.stop(change)
+
+
+# ---- stop and resume
+
+
+def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: Box) -> None:
+    change = proposed(project, [{"wait": 600}])
+    assert deciding.stop(change) == Told(True, "Nothing is running for add-oauth.")
+    told = deciding.resume(change)
+    assert (told.ok, told.message) == (True, "add-oauth goes on in the background.")
+    wait_until(lambda: ran(project) == ["challenge"], "it is at work")
+    busy = deciding.resume(change)
+    assert not busy.ok and "is being worked on by" in busy.message
+    stopped = deciding.stop(change)
+    assert stopped.ok and stopped.hint == "agentd plan add-oauth --json"
+    assert change.active_run() is None and change.read().phase is Phase.PROPOSED
+
+
+def test_a_resume_can_raise_the_budget(project: Box) -> None:
+    change = proposed(project, said("APPROVED"), more="[budget]\nper_change = 1\n")
+    less = deciding.resume(change, 0.5)
+    wait_until(lambda: change.active_run() is None, "it has ended")
+    assert change.read().budget is None and (not less.ok or less.message)
+    assert deciding.resume(change, 3.25).ok
+    wait_until(lambda: change.read().phase is Phase.CHALLENGED, "it is judged")
+    wait_until(lambda: change.active_run() is None, "it has ended")
+    raised = change.read().budget
+    assert raised and (raised.per_change, raised.by) == (3.25, ME)
+
+
+def test_what_stands_against_a_resume_is_told(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    project.write("agentd/config.toml", (project.root / "agentd/config.toml").read_text() + CHECK)
+    told = deciding.resume(change)
+    assert not told.ok and "trust" in told.message and "agentd trust" in told.hint
+
+
+def test_what_is_at_its_end_has_nothing_to_go_on_with(project: Box) -> None:
+    change = judged(project, *FOUND, word="REJECTED")
+    with pytest.raises(AnswerIsNo, match="add-oauth has nothing to go on with"):
+        deciding.resume(change)

@@ -1,0 +1,237 @@
+"""The code of a change as it is shown: its diff, the findings at its lines, the trace matrix and the checks."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agentd import git
+from agentd.change.folder import Change
+from agentd.errors import AnswerIsNo
+from agentd.project import find_project
+from agentd.rendering.hunks import Kind
+from agentd.viewer import checked, coded, rounds, traced
+from agentd.viewer.coded import FileDiff
+from archived import laid_out, short_titles
+from built import BAD, GOOD, TEST, answer, approved, edit, home, honest, impl, judged, standing_in
+from finished import complete
+from plays import finding
+from support import Box
+from traced import begun, implemented
+from working import say, usage
+
+QUOTED = {"file": "greeting.py", "line": 1, "quote": "return f"}
+FLAW = finding("medium", "It is cold", requirement="greeting:R1", evidence=QUOTED)
+
+
+def by_path(files: tuple[FileDiff, ...]) -> dict[str, FileDiff]:
+    return {one.path: one for one in files}
+
+
+def shown(one: FileDiff) -> list[tuple[str, int | None, int | None, str]]:
+    return [(str(line.kind), line.old, line.new, line.text) for hunk in one.hunks for line in hunk.lines]
+
+
+# ---- a change that was built, reviewed, mended and reviewed again
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Change]]:
+    root = tmp_path_factory.mktemp("read")
+    with standing_in(Box(root / "notes-service", root / "home")) as box:
+        steps = {
+            "implement-greeting": honest(BAD),
+            "review": judged("NEEDS_CHANGES", FLAW),
+            "resolve": [
+                edit("greeting.py", "{name}", "{name or 'world'}"),
+                answer("V2", "fixed", "Warmer."),
+                answer("V1", "fixed", "Mended."),
+                usage(0.02),
+                say("Mended."),
+            ],
+            "review/2": judged("APPROVED", previous=[{"id": "V2", "state": "fixed", "note": "Warm."}]),
+        }
+        approved(box, steps)
+        ran = impl(box)
+        assert ran.code == 0, ran.out + ran.err
+        yield box, Change(find_project(), "greet", str(box.root), home(box))
+
+
+def test_the_diff_is_from_the_first_edit_to_now_with_numbered_lines(built: tuple[Box, Change]) -> None:
+    files = by_path(coded.code(built[1]).files)
+    assert list(files) == ["greeting.py", "tests/test_greeting.py"], "agentd's own files are no code"
+    one = files["greeting.py"]
+    assert (one.status, one.added, one.removed, one.is_binary, one.is_big) == ("CREATE", 5, 0, False, False)
+    assert shown(one) == [("added", None, number, line) for number, line in enumerate(GOOD.splitlines(), 1)]
+
+
+def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Box, Change]) -> None:
+    notes = coded.notes(built[1])
+    assert list(notes) == ["greeting.py"]
+    (note,) = notes["greeting.py"]
+    assert (note.id, note.line, note.state, note.is_orphaned) == ("V2", 5, "fixed", False)
+    assert [(one.what, one.text) for one in note.said[1:]] == [("fixed", "Warmer."), ("fixed", "Warm.")]
+
+
+def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Box, Change]) -> None:
+    second, first = (one for one in rounds.rounds(built[1]) if one.kind == "review")
+    assert first.older_tree == built[1].read().base.tree and second.older_tree == first.tree != second.tree
+    (one,) = rounds.code_difference(built[1], second.older_tree, second.tree)
+    removed, added = [line for hunk in one.hunks for line in hunk.lines if line.kind is not Kind.SAME]
+    assert (removed.old, removed.new, added.old, added.new) == (5, None, None, 5)
+    assert [part.text.strip() for part in added.parts if part.is_changed] == ["or 'world'"]
+    assert "".join(part.text for part in removed.parts) == removed.text == '    return f"Hello, {name}!"'
+    assert {one.id for one in second.closed} == {"V1", "V2"}
+
+
+@pytest.mark.parametrize("tree", ["", "HEAD", "HEAD^{tree}", "--output=x", "0" * 40])
+def test_only_trees_by_their_whole_name_are_compared(built: tuple[Box, Change], tree: str) -> None:
+    base = built[1].read().base.tree or ""
+    with pytest.raises(AnswerIsNo):
+        rounds.code_difference(built[1], base, tree)
+
+
+def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: tuple[Box, Change]) -> None:
+    found = checked.checks(built[1])
+    (row,) = found.rows
+    assert (row.name, row.status, row.before, row.is_required, row.blocks) == ("tests", "passed", "passed", True, False)
+    assert row.counts and row.counts.passed == 3 and row.counts_before and row.counts_before.passed == 1
+    assert "OK" in row.output and row.tree and row.at and not found.is_baseline and not found.problem
+
+
+def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Box, Change]) -> None:
+    found = traced.trace(built[1])
+    assert found.is_implemented and found.gaps == 0 and not found.problem
+    assert [(row.requirement, row.document, row.files) for row in found.rows] == [
+        ("greeting:R1", "specs/greeting.md", ("greeting.py",)),
+        ("greeting:R2", "specs/greeting.md", ("tests/test_greeting.py",)),
+    ]
+
+
+def test_a_check_that_blocks_says_why(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(BAD)})
+    impl(project, "--rounds", "0")
+    (row,) = checked.checks(change).rows
+    assert row.blocks and row.status == "failed" and "did not fail before the first edit" in row.why
+    assert row.new_failures == row.failed_tests != () and "AssertionError" in row.output
+
+
+# ---- gaps
+
+
+def test_gaps_are_marked_by_what_is_missing(project: Box) -> None:
+    change = begun(project)
+    assert {row.gaps for row in traced.trace(change).rows} == {("file", "test")}
+    project.write("src/notes/models/user.py", "class User: ...\n")
+    first = traced.trace(change).rows[0]
+    assert (first.requirement, first.gaps) == ("user-model:R1", ("test",))
+    (change.folder / "tasks.md").write_text("# Tasks\n")
+    assert traced.trace(change).rows[0].gaps == ("task", "file", "test")
+
+
+def test_before_there_is_code_only_tasks_are_due(project: Box) -> None:
+    change = approved(project, {})
+    found = traced.trace(change)
+    assert not found.is_implemented and found.gaps == 0 and len(found.rows) == 2
+    assert coded.code(change).files == () and coded.code(change).problem == "" and checked.checks(change).rows == ()
+
+
+def test_weakened_tests_are_told(project: Box) -> None:
+    project.write("tests/test_greeting.py", TEST)
+    change = implemented(project)
+    project.write(
+        "tests/test_greeting.py",
+        TEST.replace('"Hello, Ann!")', 'greet("Ann"))').replace("def test_nobody", "def nobody"),
+    )
+    weakened = traced.trace(change).weakened
+    assert weakened and {one.path for one in weakened} == {"tests/test_greeting.py"}
+
+
+def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Box) -> None:
+    change = implemented(project)
+    state = (change.folder / "STATE.yaml").read_text()
+    (change.folder / "STATE.yaml").write_text(state.replace(str(change.read().base.tree), "1" * 40))
+    assert "which is not in this repository" in coded.code(change).problem
+    found = traced.trace(change)
+    assert "which is not in this repository" in found.problem and len(found.rows) > 2
+    (change.folder / "STATE.yaml").write_text("phase: [")
+    assert coded.code(change).problem and checked.checks(change).problem and traced.trace(change).problem
+
+
+# ---- hostile and large
+
+
+def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Box) -> None:
+    change = begun(project)
+    lines = "one\rdiff --git a/README.md b/README.md\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-gone\n"
+    (project.root / "trick.txt").write_bytes(lines.encode())
+    (project.root / 'a "b" ü\t.txt').write_text("named oddly\n")
+    files = by_path(coded.code(change).files)
+    assert sorted(files) == ['a "b" ü\t.txt', "trick.txt"]
+    assert [row[3] for row in shown(files["trick.txt"])] == [
+        "one[U+000D]diff --git a/README.md b/README.md",
+        "--- a/x",
+        "+++ b/x",
+        "@@ -1 +1 @@",
+        "-gone",
+    ]
+    assert shown(files['a "b" ü\t.txt']) == [("added", None, 1, "named oddly")]
+
+
+def test_what_turns_the_order_of_a_line_is_written_out(project: Box) -> None:
+    change = begun(project)
+    project.write("x.py", "access = 'user\u202e'  # \u2066admin\n")
+    assert shown(coded.code(change).files[0])[0][3] == "access = 'user[U+202E]'  # [U+2066]admin"
+
+
+def test_a_long_file_is_cut_and_says_by_how_much(project: Box) -> None:
+    change = begun(project)
+    project.write("long.txt", "".join(f"line {number}\n" for number in range(2000)))
+    project.write("longer.txt", "x\n" * 30_000)
+    project.write("wide.txt", "y" * 50_000 + "\n")
+    files = by_path(coded.code(change).files)
+    assert (files["long.txt"].added, len(shown(files["long.txt"])), files["long.txt"].left_out) == (2000, 1500, 500)
+    assert (files["longer.txt"].hunks, files["longer.txt"].left_out, files["longer.txt"].is_big) == ((), 30_000, True)
+    assert len(shown(files["wide.txt"])[0][3]) == 1001
+
+
+def test_binary_files_links_and_text_called_binary_are_told_apart(project: Box) -> None:
+    project.write("kind", "a file\n")
+    change = begun(project)
+    (project.root / "image.png").write_bytes(b"\x89PNG\0\0")
+    project.write(".gitattributes", "hidden.txt binary\n")
+    project.write("hidden.txt", "to be seen\n")
+    (project.root / "kind").unlink()
+    (project.root / "kind").symlink_to("README.md")
+    files = by_path(coded.code(change).files)
+    assert files["image.png"].is_binary and not files["image.png"].hunks
+    assert not files["hidden.txt"].is_binary and files["hidden.txt"].added == 1
+    assert shown(files["kind"]) == [
+        ("removed", 1, None, "a file"),
+        ("added", None, 1, "README.md"),
+        ("aside", None, None, " No newline at end of file"),
+    ]
+
+
+# ---- a change that has ended
+
+
+def test_of_an_archived_change_the_code_is_what_was_judged(project: Box) -> None:
+    laid_out(project, start="specs")
+    short_titles(project)
+    project.write("short-titles.py", "DONE = 'later'\n")
+    assert project.agentd("archive", "short-titles").code == 0
+    folder = next((project.root / "agentd/archive").glob("*-short-titles"))
+    ended = Change(find_project(), "short-titles", str(project.root), folder)
+    assert not coded.trees(ended).is_now
+    assert [row[3] for row in shown(by_path(coded.code(ended).files)["short-titles.py"])] == ["DONE = True"]
+    assert traced.trace(ended).is_implemented
+
+
+def test_looking_touches_neither_index_nor_files(project: Box) -> None:
+    laid_out(project, start="specs")
+    change = complete(project, "short-titles", {})
+    project.write("staged.py", "x\n")
+    project.git("add", "staged.py")
+    before = project.git("status", "--porcelain"), git.snapshot(change.tree)
+    coded.code(change), traced.trace(change), checked.checks(change), coded.notes(change)
+    assert (project.git("status", "--porcelain"), git.snapshot(change.tree)) == before

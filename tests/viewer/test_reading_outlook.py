@@ -1,0 +1,162 @@
+"""The specs as they would be after the archive, and what a change has cost."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agentd.agents.protocol import Usage
+from agentd.calls.spend import OpenCall
+from agentd.change.folder import Change
+from agentd.change.state import Call, Raised, Step
+from agentd.project import find_project
+from agentd.rendering import chart
+from agentd.terms import StepStatus
+from agentd.viewer import outlooks, spent, waiting
+from archived import SHORTER, TAGS, laid_out, short_titles
+from finished import NOTES, begun, complete, delta, requirement
+from support import Box
+
+LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+
+
+@pytest.fixture
+def notes(project: Box) -> Box:
+    return laid_out(project, start="specs")
+
+
+# ---- specs
+
+
+def test_each_spec_is_told_as_it_would_be(notes: Box) -> None:
+    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+    found = outlooks.outlook(change)
+    one, two = found.specs
+    assert (one.id, one.is_new, one.before, one.version) == ("notes", False, NOTES, 2)
+    assert one.after and "at most 40" in one.after and "Notes are kept" in one.after
+    assert [(str(touch.how), touch.name) for touch in one.touches] == [("modified", "notes:R2")]
+    assert (two.id, two.is_new, two.before) == ("tags", True, "") and two.after
+    assert (found.refused, found.problem, found.is_over) == ("", "", False)
+    assert not (notes.root / "agentd/specs/tags.md").exists(), "nothing is written"
+
+
+def test_a_change_that_is_not_complete_is_shown_with_why_it_would_be_refused(notes: Box) -> None:
+    found = outlooks.outlook(begun(notes, "short-titles", {"notes": SHORTER}))
+    assert found.refused == "short-titles is proposed; only a complete change is archived"
+    assert found.hint == "agentd plan short-titles"
+    assert found.specs[0].after and "at most 40" in found.specs[0].after
+
+
+def test_a_conflict_has_its_three_texts(notes: Box) -> None:
+    change = complete(notes, "short-titles", {"notes": SHORTER})
+    notes.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
+    found = outlooks.outlook(change)
+    (conflict,) = found.specs[0].conflicts
+    texts = (conflict.base or "", conflict.theirs or "", conflict.yours or "")
+    assert [size in text for size, text in zip(("80", "60", "40"), texts, strict=True)] == [True] * 3
+    assert found.specs[0].after is None and "was changed by others" in found.refused and "rebase" in found.hint
+
+
+def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Box) -> None:
+    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+    (change.folder / "specs/notes.md").write_bytes(b"\xff\xfe")
+    found = outlooks.outlook(change)
+    broken, whole = found.specs
+    assert "not UTF-8 text" in broken.problem and broken.after is None and not broken.is_new
+    assert whole.after and not whole.problem
+
+
+def test_open_changes_that_touch_the_same_are_told(notes: Box) -> None:
+    change = begun(notes, "short-titles", {"notes": SHORTER})
+    begun(notes, "long-titles", {"notes": LONGER})
+    (rival,) = outlooks.outlook(change).overlaps
+    assert (rival.id, rival.phase, rival.requirements) == ("long-titles", "proposed", ("notes:R2",))
+
+
+def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Box) -> None:
+    short_titles(notes)
+    assert notes.agentd("archive", "short-titles").code == 0
+    folder = next((notes.root / "agentd/archive").glob("*-short-titles"))
+    found = outlooks.outlook(Change(find_project(), "short-titles", str(notes.root), folder))
+    assert (found.is_over, found.specs, found.refused) == (True, (), "")
+
+
+def test_a_broken_state_or_configuration_is_a_problem(notes: Box) -> None:
+    change = begun(notes, "short-titles", {"notes": SHORTER})
+    config = (notes.root / "agentd/config.toml").read_text()
+    notes.write("agentd/config.toml", "schema_version = [")
+    assert outlooks.outlook(change).problem and spent.costs(change).problem
+    notes.write("agentd/config.toml", config)
+    (change.folder / "STATE.yaml").write_text("phase: [")
+    assert outlooks.outlook(change).problem and spent.costs(change).problem
+
+
+# ---- costs
+
+
+def call(step: str, at: str, cost: float | None, model: str | None = "m1") -> Call:
+    return Call(step, "play", "planner", model, 1000, 10, 100, 5, cost, f"2026-01-19T{at}:00Z", None)
+
+
+def ended(step: str, round_: int, at: str) -> Step:
+    return Step(step, round_, 1, 1, StepStatus.DONE, {}, f"2026-01-19T{at}:00Z")
+
+
+@pytest.fixture
+def paid(notes: Box) -> Change:
+    change = begun(notes, "short-titles", {"notes": SHORTER})
+    calls = (
+        call("proposal-gen", "10:00", 0.5),
+        call("challenge", "10:10", 1.0, "m2"),
+        call("reproposal", "10:20", None, None),
+        call("challenge", "10:30", 0.25, "m2"),
+        call("implement-notes", "11:00", 2.0),
+        call("review", "11:10", None, "m2"),
+    )
+    steps = (
+        ended("proposal-gen", 1, "10:00"),
+        ended("challenge", 1, "10:10"),
+        ended("reproposal", 2, "10:20"),
+        ended("challenge", 2, "10:30"),
+        ended("implement-notes", 1, "11:00"),
+        ended("review", 1, "11:10"),
+    )
+    change.update(lambda old: replace(old, llm_calls=calls, steps=steps))
+    return change
+
+
+def test_costs_are_told_by_step_model_and_round(paid: Change) -> None:
+    found = spent.costs(paid)
+    assert found.by_step[1:3] == (chart.Row("challenge", 1.25), chart.Row("reproposal", None, 1))
+    assert found.by_model == (chart.Row("m1", 2.5), chart.Row("m2", 1.25, 1), chart.Row("not named", None, 1))
+    assert found.by_round == (
+        chart.Row("plan, round 1", 1.5),
+        chart.Row("plan, round 2", 0.25, 1),
+        chart.Row("code, round 1", 2.0, 1),
+    )
+    assert (found.total, found.budget, found.left) == (3.75, 10.0, 6.25)
+    assert (found.calls, found.without_price, found.tokens_in, found.tokens_out, found.tokens_cached) == (
+        6,
+        2,
+        6000,
+        60,
+        600,
+    )
+
+
+def test_a_call_under_way_counts_and_a_limit_of_the_command_line_is_in_force(paid: Change) -> None:
+    with paid.running("agentd plan short-titles") as held:
+        who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
+        opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
+        opened.saw(Usage(tokens_in=10, tokens_out=1), 0.75)
+        found = spent.costs(paid, ("budget.per_change=5",))
+    assert (found.total, found.under_way, found.budget, found.left) == (4.5, 0.75, 5.0, 0.5)
+    assert found.today == 0.75
+    assert spent.costs(paid, ("budget.per_change=0",)).left is None
+
+
+def test_what_a_person_has_raised_is_in_force(paid: Change) -> None:
+    paid.update(lambda old: replace(old, budget=Raised(25.0, "person:dev", "2026-01-19T12:00:00Z")))
+    assert (spent.costs(paid).budget, spent.costs(paid).left) == (25.0, 21.25)
+    (row,) = waiting.rows(paid.project)
+    assert (row.budget, row.cost) == (25.0, 3.75)

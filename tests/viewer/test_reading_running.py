@@ -1,0 +1,200 @@
+"""A run under way as it is looked at from elsewhere, how the last one ended, and the story of a change."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentd import events
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.journal import Journal
+from agentd.project import find_project
+from agentd.viewer import running
+from archived import laid_out
+from finished import complete
+from judged import NEEDED, at_question, judged
+from planned import NO_LOOKS, change_of, proposed, put, quick_plan
+from plays import DESCRIPTION, plan, stage
+from running import wait_until
+from support import AGENTD, Box
+from terminal import INTERRUPT
+from working import say, usage
+
+STEP: dict[str, Any] = {"step": "tasks-gen", "round": 1, "number": 1, "attempt": 1}
+
+
+@contextmanager
+def planning(box: Box) -> Iterator[subprocess.Popen[bytes]]:
+    """Until somebody stops it."""
+    command = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--yes"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=box.root, env=box.env, stdin=quiet, stdout=quiet, stderr=quiet) as program:
+        try:
+            yield program
+        finally:
+            program.terminate()
+            program.wait(60)
+
+
+def did(change: Change, count: int, ok: bool | None = True, text: str = "read_file") -> None:
+    journal = change.journal()
+    for number in range(count):
+        journal.append(events.AgentActivity(**STEP, kind="tool", text=f"{text} {number}", ok=ok))
+
+
+def started(change: Change, step: str = "tasks-gen") -> None:
+    named = {**STEP, "step": step}
+    change.journal().append(
+        events.StepStarted(**named, role="planner", agent="play", model="m1", session=None, resumed=False)
+    )
+
+
+def began(change: Change, command: str = "agentd plan add-oauth", workflow: str = "plan") -> None:
+    change.journal().append(events.RunStarted(workflow=workflow, command=command))
+
+
+@pytest.fixture
+def drafted(project: Box) -> Change:
+    return entry.create(find_project(), "add-oauth", "Let people sign in")
+
+
+# ---- a real run
+
+
+def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: Box) -> None:
+    hanging = [say("Thinking."), put("tasks.md"), usage(0.5), {"wait": 120}]
+    stage(project, quick_plan(tasks_gen=hanging), workflow=NO_LOOKS)
+    with planning(project) as program:
+        change = change_of(project)
+
+        def seen() -> running.Running | None:
+            return running.now(change) if (change.folder / "STATE.yaml").is_file() else None
+
+        wait_until(lambda: (found := seen()) is not None and found.step == "tasks-gen", "the step")
+        wait_until(lambda: (found := seen()) is not None and found.cost > 0.5, "its cost")
+        found = seen()
+        assert found
+        assert (found.pid, found.command.split()[:3]) == (program.pid, ["agentd", "plan", "add-oauth"])
+        assert (found.label, found.agent, found.role, found.round, found.attempt) == ("Tasks", "play", "planner", 1, 1)
+        assert [(one.label, one.stand) for one in found.steps] == [
+            ("Proposal", "done"),
+            ("Spec 1/1: user-model", "done"),
+            ("Tasks", "running"),
+            ("Challenge", "ahead"),
+        ]
+        assert "Thinking." in [one.text for one in found.actions if one.kind == "text"]
+        assert found.total == found.cost == pytest.approx(0.52), "the call under way counts"
+        assert found.quiet_for is not None and found.quiet_for < 60 and found.last_output_at >= found.since[:19]
+        assert found.asked is None and found.question == "" and running.last(change) is None
+    ended = running.last(change)
+    assert running.now(change) is None and ended
+    assert (ended.exit_code, ended.message) == (130, "interrupted") and "to go on" in ended.hint
+    story = running.story(change, 1000)
+    assert story[0].type == "run.started"
+    assert story[-1].words == "ended with exit code 130: interrupted"
+    assert ("proposal-gen", "step.started") in [(one.label, one.type) for one in story]
+    assert running.story(change, 2) == story[-2:]
+
+
+def test_the_open_question_is_told_with_its_options(project: Box) -> None:
+    proposed(project, NEEDED, rounds=1)
+    person = at_question(project)
+    found = running.now(change_of(project))
+    assert found and found.asked and found.question == "The challenge found 1 high and 1 medium. What next?"
+    assert [one.id for one in found.asked.options] == ["fix", "view", "accept", "stop"]
+    assert [one.id for one in found.asked.options if one.is_recommended] == ["fix"] and found.asked.at
+    assert found.step == "" and found.round == 0
+    person.press(INTERRUPT)
+    person.waits()
+    assert running.now(change_of(project)) is None
+
+
+def test_a_run_that_ended_says_how(project: Box) -> None:
+    judged(project, ("high", "It breaks"))
+    assert plan(project, "--rounds", "0").code == 1
+    ended = running.last(change_of(project))
+    assert ended and (ended.exit_code, ended.hint) == (1, "")
+    assert ended.message == "NEEDS_REVISION - Found 1 HIGH severity issues" and ended.command.startswith("agentd plan")
+
+
+def test_of_a_run_that_was_killed_the_end_is_not_known(drafted: Change) -> None:
+    assert running.last(drafted) is None
+    began(drafted)
+    started(drafted)
+    ended = running.last(drafted)
+    assert ended and (ended.exit_code, ended.message) == (None, "it was cut off")
+    assert ended.command == "agentd plan add-oauth"
+
+
+def test_an_archive_at_work_is_not_told_by_the_run_before_it(project: Box) -> None:
+    laid_out(project, start="specs")
+    change = complete(project, "short-titles", {})
+    began(change, "agentd impl short-titles", "impl")
+    started(change, "review")
+    change.journal().append(events.RunFinished(workflow="impl", exit_code=0, message=""))
+    with change.running("agentd archive short-titles"):
+        found = running.now(change)
+    assert found and (found.command, found.step, found.steps) == ("agentd archive short-titles", "", ())
+
+
+# ---- from the end of the journal
+
+
+def test_only_the_last_actions_are_told_each_once(drafted: Change) -> None:
+    began(drafted)
+    started(drafted)
+    did(drafted, 60)
+    drafted.journal().append(events.AgentActivity(**STEP, kind="tool", text="write", ok=None))
+    drafted.journal().append(events.AgentActivity(**STEP, kind="tool", text="write", ok=False))
+    drafted.journal().append(events.Warned(code="x", message="Mind the gap"))
+    with drafted.running("agentd plan add-oauth"):
+        found = running.now(drafted)
+    assert found and len(found.actions) == 40 and found.warnings == ("Mind the gap",)
+    assert [(one.text, one.ok) for one in found.actions[-2:]] == [("read_file 59", True), ("write", False)]
+    assert found.actions[0].text == "read_file 21"
+
+
+def test_a_run_of_thousands_of_actions_is_seen_whole(drafted: Change) -> None:
+    began(drafted, "an earlier run")
+    drafted.journal().append(events.RunFinished(workflow="plan", exit_code=0, message=""))
+    began(drafted)
+    started(drafted)
+    did(drafted, 3000, text="read_file " + "x" * 100)
+    with drafted.running("agentd plan add-oauth"):
+        found = running.now(drafted)
+    assert found and (found.step, found.command) == ("tasks-gen", "agentd plan add-oauth")
+    assert found.actions[-1].text.endswith("x 2999") and len(found.actions) == 40
+
+
+def test_an_agent_cannot_write_a_run_into_the_journal_by_its_words(drafted: Change) -> None:
+    began(drafted)
+    started(drafted)
+    fake = '\n{"seq": 1, "at": "x", "change_id": "y", "run": null, "type": "run.started"}'
+    drafted.journal().append(events.AgentActivity(**STEP, kind="text", text=fake + ' "type": "run.started"', ok=None))
+    with drafted.running("agentd plan add-oauth"):
+        found = running.now(drafted)
+    assert found and found.step == "tasks-gen" and found.command == "agentd plan add-oauth"
+
+
+def test_a_broken_configuration_is_a_problem_and_the_rest_is_shown(drafted: Change, project: Box) -> None:
+    began(drafted)
+    started(drafted)
+    project.write("agentd/config.toml", "schema_version = [")
+    with drafted.running("agentd plan add-oauth"):
+        found = running.now(drafted)
+    assert found and found.problem and found.step == "tasks-gen" and len(found.steps) == 1
+
+
+@pytest.mark.parametrize("size", [1, 63, 64 * 1024 - 1, 64 * 1024, 200_000])
+def test_lines_come_backwards_whole_whatever_their_length(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "journal.jsonl"
+    lines = [b"first", b"x" * size, b"last", b"y" * size]
+    path.write_bytes(b"\n".join(lines) + b"\n" + b"torn")
+    assert list(Journal(path, "x", None).backwards()) == lines[::-1]
+    path.write_bytes(b"torn" * size)
+    assert list(Journal(path, "x", None).backwards()) == []
+    assert list(Journal(tmp_path / "none.jsonl", "x", None).backwards()) == []

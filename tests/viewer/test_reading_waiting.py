@@ -1,0 +1,216 @@
+"""The inbox: what waits for a person in each change, since when, and in which order."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentd import clock
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Run
+from agentd.machine import Event
+from agentd.project import find_project
+from agentd.viewer import waiting
+from agentd.viewer.waiting import Row
+from archived import SHORTER, laid_out, short_titles
+from finished import begun, complete, delta, move, on_branch, requirement
+from judged import NEEDED, at_question, judged
+from planned import NO_LOOKS, proposed, quick_plan
+from plays import plan, stage
+from questioned import PROVIDERS, TOKEN, asks, proposing
+from support import Box
+from terminal import ENTER, INTERRUPT
+from working import say, usage
+
+LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+
+
+def rows() -> dict[str, Row]:
+    return {row.id: row for row in waiting.rows(find_project())}
+
+
+def waits(change_id: str = "add-oauth") -> tuple[str, str]:
+    row = rows()[change_id]
+    return row.kind, row.waits
+
+
+def since(change: Change, at: str) -> None:
+    """As if its last step was then."""
+    text = (change.folder / "STATE.yaml").read_text()
+    (change.folder / "STATE.yaml").write_text(text.replace(change.read().updated_at, at))
+
+
+# ---- by phase
+
+
+def test_each_phase_says_what_it_waits_for(project: Box) -> None:
+    laid_out(project, start="specs")
+    entry.create(find_project(), "drafted", "A plan")
+    begun(project, "planned", {})
+    move(begun(project, "approved", {}), Event.CHALLENGE_APPROVED)
+    move(begun(project, "rejected", {}), Event.CHALLENGE_REJECTED)
+    building = begun(project, "building", {})
+    move(building, Event.CHALLENGE_APPROVED)
+    move(building, Event.IMPLEMENTATION_STARTED)
+    complete(project, "complete", {})
+    found = rows()
+    assert {id_: (row.kind, row.waits) for id_, row in found.items()} == {
+        "drafted": ("unfinished", "the plan is not complete yet"),
+        "planned": ("unfinished", "the plan is there, and nobody has challenged it yet"),
+        "approved": ("ready", "ready to implement"),
+        "rejected": ("rejected", "rejected: edit the plan, or drop it"),
+        "building": ("unfinished", "the code is not complete yet"),
+        "complete": ("archive", "complete, ready to archive"),
+    }
+    assert found["complete"].next == "agentd archive complete"
+    assert all(row.since == row.updated_at != "" for row in found.values())
+
+
+def test_a_verdict_waits_with_its_findings(project: Box) -> None:
+    judged(project, ("high", "It breaks"), ("low", "It is plain"))
+    row = rows()["add-oauth"]
+    assert (row.kind, row.waits) == ("verdict", "the challenge found 1 high, 1 low")
+    assert (row.verdict, row.round, row.open) == ("NEEDS_REVISION", 1, (("high", 1), ("low", 1)))
+    assert (row.next, row.is_running, row.is_here) == ("agentd plan add-oauth", False, True)
+
+
+def test_the_limit_in_force_stands_beside_the_cost(project: Box) -> None:
+    stage(project, quick_plan(), "[budget]\nper_change = 4\n", NO_LOOKS)
+    assert plan(project).code == 0
+    row = rows()["add-oauth"]
+    assert row.cost == pytest.approx(0.08) and row.budget == 4.0
+    (other,) = waiting.rows(find_project(), ("budget.per_change=0",))
+    assert other.budget is None
+    project.write("agentd/config.toml", "schema_version = [")
+    assert rows()["add-oauth"].budget is None
+
+
+# ---- what comes before the phase
+
+
+def test_a_question_of_a_run_waits_and_is_over_with_it(project: Box) -> None:
+    proposed(project, NEEDED, rounds=1)
+    person = at_question(project)
+    row = rows()["add-oauth"]
+    assert (row.kind, row.waits) == ("question", "The challenge found 1 high and 1 medium. What next?")
+    assert row.is_running and row.since >= row.updated_at and row.next == "agentd wait add-oauth"
+    person.press(INTERRUPT)
+    person.waits()
+    assert waits()[0] == "failed"
+
+
+def test_a_question_that_a_killed_run_left_is_not_believed(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    left = Path(change.project.in_room("inbox", change.id, "asked.json"))
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_text('{"id": "x", "question": "What next?", "options": [], "at": "2026-01-19T10:30:00Z"}')
+    assert waits() == ("verdict", "the challenge found 1 high")
+
+
+def test_questions_of_the_planner_wait_until_they_are_answered(project: Box) -> None:
+    stage(project, quick_plan(clarify=asks(PROVIDERS, TOKEN)))
+    person = proposing(project)
+    person.sees(PROVIDERS["question"])
+    person.sees("❯")
+    person.press(INTERRUPT)
+    person.waits()
+    assert waits() == ("clarify", "2 questions of the planner wait for an answer")
+    person = proposing(project)
+    person.sees(PROVIDERS["question"])
+    person.sees("❯")
+    person.press(ENTER)
+    person.sees(TOKEN["question"])
+    person.press(INTERRUPT)
+    person.waits()
+    assert waits() == ("clarify", "a question of the planner waits for an answer")
+
+
+def test_a_run_that_failed_says_how_until_something_happens(project: Box) -> None:
+    stage(project, quick_plan(proposal_gen=[usage(9.0), say("Nothing.")]), "[budget]\nper_change = 2\n", NO_LOOKS)
+    ran = plan(project)
+    assert ran.code == 7
+    kind, words = waits()
+    assert kind == "budget" and words == "add-oauth has cost 9.00 USD of its 2.00 USD"
+    time.sleep(1.1)  # STATE.yaml tells times by the second
+    find = entry.open_change(find_project(), "add-oauth")
+    find.update(lambda old: replace(old, description="Other words"))
+    assert waits() == ("unfinished", "a run was cut off; the same command goes on")
+
+
+def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Box) -> None:
+    change = entry.create(find_project(), "drafted", "A plan")
+    (change.folder / "STATE.yaml").write_text("phase: [")
+    row = rows()["drafted"]
+    assert row.kind == "broken" and row.waits.startswith("STATE.yaml cannot be read: ") and row.problem
+    assert row.since and row.next == ""
+
+
+def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "away", {}, on_branch(project, "away"))
+    project.commit("planned")
+    rows()
+    project.git("switch", "-q", "main")
+    row = rows()["away"]
+    assert (row.is_here, row.waits, row.next) == (False, "", "git switch agentd/away")
+
+
+# ---- order and neighbours
+
+
+def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Box) -> None:
+    laid_out(project, start="specs")
+    away = begun(project, "away", {}, on_branch(project, "away"))
+    since(away, "2020-01-01T00:00:00Z")
+    project.commit("planned")
+    rows()
+    project.git("switch", "-q", "main")
+    since(begun(project, "newer", {}), "2026-01-02T00:00:00Z")
+    since(begun(project, "older", {}), "2026-01-01T00:00:00Z")
+    busy = begun(project, "busy", {})
+    busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
+    with busy.running("agentd plan busy"):
+        assert [row.id for row in waiting.rows(find_project())] == ["older", "newer", "busy", "away"]
+    assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
+
+
+def test_changes_that_touch_the_same_name_each_other(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "short-titles", {"notes": SHORTER})
+    begun(project, "long-titles", {"notes": LONGER})
+    assert {id_: row.overlaps for id_, row in rows().items()} == {
+        "short-titles": ("long-titles in notes:R2",),
+        "long-titles": ("short-titles in notes:R2",),
+    }
+
+
+def test_what_has_ended_is_listed_apart(project: Box) -> None:
+    laid_out(project, start="specs")
+    short_titles(project)
+    assert project.agentd("archive", "short-titles").code == 0
+    assert waiting.rows(find_project()) == []
+    (one,) = waiting.archived(find_project())
+    assert (one.id, one.phase, one.at[:2]) == ("short-titles", "archived", "20")
+
+
+def test_one_change_is_told_as_its_row_tells_it(project: Box) -> None:
+    judged(project, ("high", "It breaks"))
+    found, row = waiting.of_change(find_project(), "add-oauth"), rows()["add-oauth"]
+    assert found and (found.kind, found.words, found.since) == (row.kind, row.waits, row.since)
+
+
+def test_what_the_index_knows_is_not_read_again(project: Box) -> None:
+    change = entry.create(find_project(), "drafted", "A plan")
+    path = change.folder / "STATE.yaml"
+    time.sleep(0.1)  # a file younger than a tick is not kept in the index
+    rows()
+    stamp = path.stat()
+    with path.open("r+") as file:
+        text = file.read().replace("A plan", "B plan")
+        file.seek(0)
+        file.write(text)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert rows()["drafted"].description == "A plan"
