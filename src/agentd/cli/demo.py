@@ -1,0 +1,164 @@
+"""`agentd demo`: a change from one sentence to the archive in a sample project, before your eyes."""
+
+import os
+import shutil
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from agentd import demo
+from agentd.calls import interrupts
+from agentd.cli import output, questions, table
+from agentd.cli.live import watching
+from agentd.demo import Made, Place, children
+from agentd.documents.records import Finding
+from agentd.errors import Interrupted, UsageError
+from agentd.workflows.asking import Question
+from agentd.workflows.course import Ahead
+
+_HEAD = (
+    "agentd at work on a small sample project. Everything here is real: git, files, tests, the MCP server and every "
+    "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
+)
+_GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
+_WIDEST = 100  # columns of prose
+
+
+@click.command("demo")
+@click.option("--keep", is_flag=True, help="Leave the folder, and print where it is.")
+@click.option("--into", type=click.Path(file_okay=False), metavar="DIR", help="Take this empty folder, and leave it.")
+@click.option("--pause", is_flag=True, help="Wait for Enter at each decision.")
+@click.option("--open", "viewing", is_flag=True, help="Look at the change in the viewer at the end, until Ctrl-C.")
+def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
+    """Show the whole way of one change in a sample project: no key, no network, under a minute.
+
+    It happens in a folder of its own, which is gone at the end, and touches nothing of yours.
+    """
+    if pause and not output.interactive(as_json=False, yes=False):
+        raise UsageError("--pause waits for Enter, and this is no terminal", "agentd demo")
+    place, stays = Place(_folder(into)), keep or into is not None
+    try:
+        with interrupts.stoppable():
+            _show(place, pause)
+            if viewing:
+                _view(place)
+        _go_on(place if stays else None)
+    except (KeyboardInterrupt, Interrupted):
+        left = f"what is there so far stays in {place.folder}" if stays else "nothing is left of it"
+        raise Interrupted("the demo was interrupted", f"{left}; agentd demo begins anew") from None
+    finally:
+        if not stays:
+            with interrupts.undisturbed():
+                shutil.rmtree(place.folder)
+    return 0
+
+
+def _folder(into: str | None) -> Path:
+    """Resolved, as git and agentd name it."""
+    if into is None:
+        return Path(tempfile.mkdtemp(prefix="agentd-demo-")).resolve()
+    folder = Path(into).resolve()
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{into} is not empty", "name an empty folder, or one that is not there yet")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _show(place: Place, pause: bool) -> None:
+    _say(_wrapped(_HEAD), "")
+    with demo.inside(place):
+        check = demo.lay_down(place)
+        words = f"The sample is tally, which splits what friends spend. It lies in {place.project}"
+        _say(_wrapped(f"{words}, and agentd init has found its tests: {check}"))
+        for number, act in enumerate(demo.ACTS, 1):
+            _say("", output.paint(f"{number}. {act.title}", bold=True), _wrapped(act.why))
+            _say(output.paint(f"$ {demo.typed(act)}", fg="cyan"))
+            demo.play(place, act, _ask, children.show)
+            _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.kept_by(act)))
+            if pause and act.pauses:
+                questions.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
+        _say("", *_report(demo.made(place)))
+
+
+def _ask() -> None:
+    """The planner's questions, each with the answer that the demo gives for the person."""
+    ahead = [Ahead("clarify", 1, 1, "Questions", "clarify")]
+    with watching(f"agentd plan {demo.ID}", lambda: ahead, "live") as view:
+
+        def seen(question: Question, answer: str) -> None:
+            with view.pause():
+                _say(*_asked(question, answer))
+
+        demo.clarify(demo.AsPerson(seen), view)
+
+
+def _asked(question: Question, answer: str) -> Iterator[str]:
+    yield output.paint(f"? {question.text}", bold=True)
+    yield output.paint(_wrapped(question.why, "  "), dim=True)
+    for option in question.options:
+        if option.id == answer:
+            yield output.paint(f"  ❯ {option.label}", fg="cyan")
+        elif not option.asks:
+            yield f"    {option.label}"
+
+
+def _report(made: Made) -> Iterator[str]:
+    yield output.paint("What was made", bold=True)
+    yield from _tree(made)
+    yield ""
+    if made.in_plan and made.in_code:
+        yield output.paint("What was found on the way", bold=True)
+        yield from _found("In the plan, by the challenger", made.in_plan)
+        yield from (f"  In the code, by a test that agentd ran: {name}" for name in made.failed_tests)
+        yield from _found("In the code, by the reviewer", made.in_code)
+        yield ""
+    cost = f"{output.money(made.cost)}, as if models had been asked; nothing was paid"
+    yield f"{output.paint('Cost', bold=True)}  {cost}"
+    yield ""
+    yield output.paint("$ git log --oneline", fg="cyan")
+    yield from (f"  {line}" for line in made.log)
+
+
+def _tree(made: Made) -> list[str]:
+    rows, folder = [], ""
+    for path, word in sorted(made.files.items(), key=lambda row: os.path.split(row[0])):
+        if os.path.dirname(path) != folder:
+            folder = os.path.dirname(path)
+            rows.append((f"  {folder}/", ""))
+        rows.append((f"    {os.path.basename(path)}", word))
+    return table.align(rows)
+
+
+def _found(where: str, one: Finding) -> Iterator[str]:
+    yield f"  {where}: {one.title} ({one.where})"
+    yield _wrapped(one.what, "    ")
+
+
+def _view(place: Place) -> None:
+    """As the user, not as the demo: it is their browser."""
+    quiet = () if sys.stdout.isatty() else ("--no-open",)
+    try:
+        done = children.show("view", demo.ID, *quiet, folder=place.project)
+    except KeyboardInterrupt:
+        return  # how a viewer ends
+    if done.code not in (0, Interrupted.exit_code):
+        raise demo.Failed(f"agentd view ended with exit code {done.code}")
+
+
+def _go_on(left: Place | None) -> None:
+    if left:
+        _say("", f"It stays in {left.project}")
+    _say("", output.paint("Now in a project of your own", bold=True), *(f"  {line}" for line in _GO_ON))
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    width = min(output.width() or _WIDEST, _WIDEST)
+    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _say(*lines: str) -> None:
+    output.stream(lines)

@@ -1,0 +1,105 @@
+"""How an act is played: the questions in this process, everything else by the real command as a child."""
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd import config, git
+from agentd.calls import run as runs
+from agentd.demo import children, proof
+from agentd.demo.acts import ACTS, ANSWERS, DESCRIPTION, ID, Act, Point
+from agentd.demo.laying import commit, lay_down, merge
+from agentd.demo.place import Place, inside
+from agentd.errors import AnswerIsNo, Interrupted
+from agentd.events import Entry
+from agentd.project import find_project
+from agentd.steps.desk import Desk
+from agentd.terms import GitSetup, Workflow
+from agentd.workflows import opening
+from agentd.workflows.asking import Answer, Question
+from agentd.workflows.clarifying import clarify_first
+from agentd.workflows.wishes import Wishes
+
+Watcher = Callable[[Entry], None]
+Ask = Callable[[], None]
+Run = Callable[..., children.Done]
+
+
+class Failed(AnswerIsNo):
+    """The demo did not go as it should; it never pretends."""
+
+    hint = "agentd demo --keep leaves the folder, to look at what is there"
+
+
+@dataclass(frozen=True)
+class AsPerson:
+    """Answers as the story has it; `seen` is told each question with its answer."""
+
+    seen: Callable[[Question, str], None] = lambda question, answer: None
+
+    def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
+        answer = ANSWERS[question.id]
+        self.seen(question, answer)
+        return Answer(answer, f"person:{git.user_name(os.getcwd())}", "terminal")
+
+    def tell(self, lines: Sequence[str]) -> None:
+        pass  # the planner's questions need no words before them
+
+    def wait(self, text: str) -> None:
+        pass
+
+    def show(self, path: str) -> None:
+        pass
+
+
+def clarify(person: AsPerson, watch: Watcher = lambda entry: None) -> None:
+    """The change is begun on a branch of its own, and the planner's questions are answered."""
+    change = opening.begin(find_project(), ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
+    there = runs.there(change)
+    with runs.begin(change, lambda: config.load(there.config_file), Workflow.PLAN, f"agentd plan {ID}", watch) as run:
+        clarify_first(Desk(run, os.environ), Wishes(person=person))
+
+
+def play(place: Place, act: Act, ask: Ask = lambda: clarify(AsPerson()), run: Run = children.keep) -> None:
+    """One act, from within the place: done, looked at, and kept in git."""
+    if act.point is Point.CLARIFIED:
+        ask()
+    else:
+        _run(act, run)
+    if problems := proof.wrong(place, act.point):
+        raise Failed("\n".join((f"the demo went wrong after {typed(act)}", *(f"  {one}" for one in problems))))
+    if act.commit:
+        commit(place, act.commit)
+    if act.point is Point.ARCHIVED:
+        merge(place)
+
+
+def lay(folder: Path, until: Point) -> Place:
+    """The sample project in that folder, with its change at that point of the story. For pictures and tests."""
+    place = Place(folder)
+    with inside(place):
+        lay_down(place)
+        for act in ACTS[: [one.point for one in ACTS].index(until) + 1]:
+            play(place, act)
+    return place
+
+
+def typed(act: Act) -> str:
+    return shlex.join(("agentd", *act.command))
+
+
+def kept_by(act: Act) -> list[str]:
+    """What a person would type to keep what came of it, and `play` has done."""
+    typed = ["git add --all", f"git commit --message {shlex.quote(act.commit)}"] if act.commit else []
+    return [*typed, "git switch main", f"git merge agentd/{ID}"] if act.point is Point.ARCHIVED else typed
+
+
+def _run(act: Act, run: Run) -> None:
+    done = run(*act.command)
+    if done.code == Interrupted.exit_code:
+        raise Interrupted("interrupted")
+    if done.code != act.code:
+        words = f"{typed(act)} ended with exit code {done.code}, and should have ended with {act.code}"
+        raise Failed("\n".join(filter(None, (words, done.told))))

@@ -1,0 +1,63 @@
+"""The real program as a child process: what it prints is shown as it comes, or kept."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_PATIENCE = 10.0  # seconds in which a child ends by itself when it was interrupted with us
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def told(self) -> str:
+        return (self.out + self.err).strip()
+
+
+def show(*arguments: str, folder: Path | None = None) -> Done:
+    """A command of agentd before the person's eyes. It has no stdin, so it asks nothing; its live view is as ever."""
+    child = subprocess.Popen(_command(arguments), stdin=subprocess.DEVNULL, cwd=folder)
+    try:
+        return Done(child.wait(), "", "")
+    except BaseException:
+        _end(child)
+        raise
+
+
+def keep(*arguments: str) -> Done:
+    """The same, unseen."""
+    return _kept(_command(arguments))
+
+
+def python(*arguments: str) -> Done:
+    """This Python in the project, as the person would call it."""
+    return _kept((sys.executable, *arguments))
+
+
+def _command(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    # -P: the `agentd/` folder of the project must not be imported.
+    return sys.executable, "-P", "-m", "agentd", *arguments
+
+
+def _kept(command: tuple[str, ...]) -> Done:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C reaches it as well; a signal to us alone does not."""
+    for ask in (None, child.terminate, child.kill):
+        if ask:
+            ask()
+        try:
+            child.wait(_PATIENCE)
+            return
+        except subprocess.TimeoutExpired:
+            continue

@@ -1,0 +1,120 @@
+"""Whether an act went as it should, read from the files that it left."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from agentd.change.folder import read_records, read_state
+from agentd.demo import children
+from agentd.demo.acts import ID, Point
+from agentd.demo.place import Place
+from agentd.documents.records import Finding, Record
+from agentd.documents.standing import standing
+from agentd.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
+
+SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
+
+
+def wrong(place: Place, point: Point) -> list[str]:
+    """What is not as it should be at this point of the story; nothing, if all is well."""
+    return list(_LOOKS[point](place))
+
+
+def folder_of(place: Place) -> Path:
+    """The change, wherever it lies now."""
+    home = place.project / "agentd"
+    archived = sorted((home / "archive").glob(f"*-{ID}"))
+    return archived[-1] if archived else home / "changes" / ID
+
+
+def last(place: Place, kind: str) -> Record | None:
+    return next(reversed(read_records(folder_of(place), kind)), None)
+
+
+def found_by_judge(place: Place, kind: str) -> Finding | None:
+    """The high finding of the first round, with evidence that agentd has verified."""
+    first = read_records(folder_of(place), kind)[:1]
+    found = (one for record in first for one in record.findings if one.by == record.by)
+    return next((one for one in found if one.severity is Severity.HIGH and one.verified), None)
+
+
+def failed_tests(place: Place) -> list[str]:
+    """By the check that agentd ran for the first review."""
+    rows = [row for record in read_records(folder_of(place), "review")[:1] for row in record.checks or ()]
+    return [name for row in rows if row["status"] == CheckStatus.FAILED for name in row["failed_tests"]]
+
+
+def _clarified(place: Place) -> Iterator[str]:
+    yield from _phase(place, Phase.DRAFTING)
+    if not (folder_of(place) / "clarifications.md").is_file():
+        yield "the answers were not written to clarifications.md"
+
+
+def _challenged(place: Place) -> Iterator[str]:
+    yield from _judged(place, Phase.PROPOSED, "challenge", ChallengeVerdict.NEEDS_REVISION)
+    yield from (f"there is no spec {name}" for name in SPECS if not (folder_of(place) / f"specs/{name}.md").is_file())
+    if found_by_judge(place, "challenge") is None:
+        yield "the challenger has no high finding whose evidence holds"
+
+
+def _approved(place: Place) -> Iterator[str]:
+    yield from _judged(place, Phase.CHALLENGED, "challenge", ChallengeVerdict.APPROVED)
+    yield from _left_open(place, "challenge")
+
+
+def _reviewed(place: Place) -> Iterator[str]:
+    yield from _judged(place, Phase.IMPLEMENTING, "review", ReviewVerdict.NEEDS_CHANGES)
+    if not failed_tests(place):
+        yield "no test has failed"
+    if found_by_judge(place, "review") is None:
+        yield "the reviewer has no high finding whose evidence holds"
+
+
+def _complete(place: Place) -> Iterator[str]:
+    yield from _judged(place, Phase.COMPLETE, "review", ReviewVerdict.APPROVED)
+    yield from _left_open(place, "review")
+    yield from _tests(place)
+
+
+def _archived(place: Place) -> Iterator[str]:
+    yield from _phase(place, Phase.ARCHIVED)
+    for name, requirement in SPECS.items():
+        path = place.project / "agentd" / "specs" / f"{name}.md"
+        if not path.is_file() or f"### {requirement}:" not in path.read_text("utf-8"):
+            yield f"agentd/specs/{name}.md lacks {requirement}"
+    yield from _tests(place)
+
+
+_LOOKS: Mapping[Point, Callable[[Place], Iterator[str]]] = {
+    Point.CLARIFIED: _clarified,
+    Point.CHALLENGED: _challenged,
+    Point.APPROVED: _approved,
+    Point.REVIEWED: _reviewed,
+    Point.COMPLETE: _complete,
+    Point.ARCHIVED: _archived,
+}
+
+
+def _phase(place: Place, wanted: Phase) -> Iterator[str]:
+    phase = read_state(folder_of(place)).phase
+    if phase is not wanted:
+        yield f"the change is {phase}, and should be {wanted}"
+
+
+def _judged(place: Place, phase: Phase, kind: str, verdict: str) -> Iterator[str]:
+    yield from _phase(place, phase)
+    record = last(place, kind)
+    if record is None or record.verdict != verdict:
+        yield f"the verdict of the {kind} is {record.verdict if record else 'missing'}, and should be {verdict}"
+
+
+def _left_open(place: Place, kind: str) -> Iterator[str]:
+    left = [one.id for one in standing(read_records(folder_of(place), kind)) if one.state.is_open]
+    if left:
+        yield f"findings are still open: {', '.join(left)}"
+
+
+def _tests(place: Place) -> Iterator[str]:
+    """By plain unittest, without agentd."""
+    done = children.python("-m", "unittest", "discover", "-s", str(place.project), "-t", str(place.project))
+    if done.code:
+        yield f"the tests of the sample fail:\n{done.told}"

@@ -1,0 +1,306 @@
+"""`agentd demo` as a newcomer meets it: no agents, no network, no git name, and nothing left or touched."""
+
+import fcntl
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentd import demo, yaml12
+from agentd.change.folder import read_records
+from agentd.demo import Place, Point, proof
+from support import AGENTD, Ran
+from terminal import ENTER, INTERRUPT, Person, before_terminal
+
+FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
+PAUSE = "Enter goes on"
+
+
+def fresh(home: Path, **more: str) -> dict[str, str]:
+    """A machine with git and nothing else of interest: no agents on PATH, no name for git."""
+    home.mkdir(parents=True, exist_ok=True)
+    git = shutil.which("git")
+    assert git
+    return {"PATH": os.path.dirname(git), "HOME": str(home), "LANG": "C.UTF-8", **more}
+
+
+def ran(*argv: str, env: dict[str, str], cwd: Path) -> Ran:
+    done = subprocess.run(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def without_network() -> list[str]:
+    """A prefix for a command that is to have no network, where the kernel lets us."""
+    prefix = ["unshare", "--map-root-user", "--net"]
+    found = shutil.which("unshare") and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode
+    return prefix if found == 0 else []
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A whole demo without a terminal, and what lies there afterwards."""
+
+    root: Path
+    home: Path
+
+    @property
+    def place(self) -> Place:
+        return Place(self.root / "shown")
+
+    @property
+    def out(self) -> str:
+        return (self.root / "out").read_text()
+
+    @property
+    def err(self) -> str:
+        return (self.root / "err").read_text()
+
+    def run(self, *argv: str) -> Ran:
+        return ran(*argv, env=fresh(self.home), cwd=self.place.project)
+
+    def git(self, *arguments: str) -> str:
+        done = self.run("git", *arguments)
+        assert done.code == 0, done.err
+        return done.out.strip()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """Run once, also where several processes share the tests of this file."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "demo-shown"
+    root.mkdir(exist_ok=True)
+    shown = Shown(root, root / "own-home")
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "code").exists():
+            shown.home.mkdir()
+            (shown.home / ".profile").write_text("# mine\n")
+            env = fresh(shown.home, TMPDIR=str(root))
+            done = ran(*without_network(), AGENTD, "demo", "--into", "shown", env=env, cwd=root)
+            (root / "out").write_text(done.out)
+            (root / "err").write_text(done.err)
+            (root / "home-after").write_text(repr(contents(shown.home)))
+            (root / "code").write_text(str(done.code))
+    assert (root / "code").read_text() == "0", shown.out + shown.err
+    return shown
+
+
+# ---- what is shown
+
+
+def test_its_first_lines_say_that_only_the_models_are_a_script(shown: Shown) -> None:
+    first = " ".join(shown.out.splitlines()[:3])
+    assert "Only the models are a script" in first
+    assert "nothing is paid" in first
+
+
+def test_it_tells_the_whole_way_in_order(shown: Shown) -> None:
+    marks = [
+        "? How is it said who pays more?",
+        "❯ Whole-number weights",
+        "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM",
+        "APPROVED - Ready for implementation!",
+        "NEEDS_CHANGES - Found 2 HIGH",
+        "APPROVED - Complete, ready to archive!",
+        "is archived in agentd/archive/",
+        "What was made",
+        "lose a cent",
+        FAILS_FIRST,
+        "divide by zero",
+        "as if models had been asked",
+        "Archive split-by-weight",
+        "It stays in ",
+        "agentd init",
+    ]
+    at = 0
+    for mark in marks:
+        at = shown.out.find(mark, at)
+        assert at >= 0, f"{mark!r} is missing, or comes too early"
+
+
+def test_without_a_terminal_progress_is_plain_lines(shown: Shown) -> None:
+    assert "\x1b" not in shown.out + shown.err
+    assert re.search(r"^\d\d:\d\d:\d\d  Spec 3/3: settling  done", shown.err, re.MULTILINE)
+    assert re.search(r"^\d\d:\d\d:\d\d  Checks  check tests failed", shown.err, re.MULTILINE)
+    assert "warning" not in shown.err
+
+
+# ---- what lies there
+
+
+def test_the_change_is_archived_and_its_specs_are_those_of_the_project(shown: Shown) -> None:
+    specs = shown.place.project / "agentd" / "specs"
+    assert re.findall(r"^### (R\d)", (specs / "splitting.md").read_text(), re.MULTILINE) == ["R1", "R2", "R3", "R4"]
+    assert {path.name for path in specs.iterdir()} >= {"splitting.md", "balances.md", "settling.md", "CHANGELOG.md"}
+    assert "rounded down" in (specs / "splitting.md").read_text()
+    assert shown.run(AGENTD, "validate", "--all", "--strict").code == 0
+    assert re.search(r"split-by-weight +archived", shown.run(AGENTD, "list", "--all").out)
+
+
+def test_git_has_it_on_the_main_branch_and_nothing_is_left_over(shown: Shown) -> None:
+    assert shown.git("status", "--porcelain") == ""
+    assert shown.git("branch", "--show-current") == "main"
+    log = shown.git("log", "--format=%s|%an").splitlines()
+    assert [line.split("|")[1] for line in log] == ["Demo"] * 5
+    assert log[0].startswith("Archive split-by-weight")
+
+
+def test_the_tests_of_the_sample_pass_by_plain_unittest(shown: Shown) -> None:
+    done = shown.run(sys.executable, "-m", "unittest")
+    assert done.code == 0, done.err
+    assert "Ran 15 tests" in done.err
+
+
+def test_the_first_code_really_failed_the_test_that_is_named(shown: Shown, tmp_path: Path) -> None:
+    first = read_records(proof.folder_of(shown.place), "review")[0]
+    assert [row["failed_tests"] for row in first.checks or ()] == [
+        [f"tests.test_splitting.SplitByWeight.{FAILS_FIRST}"]
+    ]
+    packed = subprocess.run(
+        ["git", "archive", first.judged["tree"]],
+        cwd=shown.place.project,
+        env=fresh(shown.home),
+        capture_output=True,
+        check=True,
+    )
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    done = ran(sys.executable, "-m", "unittest", env=fresh(shown.home), cwd=tmp_path)
+    assert done.code == 1
+    assert re.findall(r"^(?:FAIL|ERROR): (\w+)", done.err, re.MULTILINE) == [FAILS_FIRST]
+
+
+def test_the_challengers_flaw_is_one_of_the_plan_with_evidence_that_holds(shown: Shown) -> None:
+    first, second = read_records(proof.folder_of(shown.place), "challenge")
+    flaw = first.findings[0]
+    assert (first.verdict, flaw.severity, flaw.verified) == ("NEEDS_REVISION", "high", True)
+    assert [(one.id, one.answer, one.state) for one in second.previous] == [
+        ("C1", "fixed", "fixed"),
+        ("C2", "fixed", "fixed"),
+    ]
+
+
+def test_nothing_but_its_folder_is_touched(shown: Shown) -> None:
+    assert (shown.root / "home-after").read_text() == repr({".profile": b"# mine\n"})
+    left = {path.name for path in shown.root.iterdir()} - {"out", "err", "code", "lock", "home-after"}
+    assert left == {"own-home", "shown"}
+    assert {path.name for path in shown.place.folder.iterdir()} == {"home", "tally"}
+
+
+# ---- on a terminal
+
+
+def before_demo(folder: Path, *flags: str) -> tuple[Person, Path]:
+    """Somebody before it, and the folder in which it may make its own."""
+    room = folder / "room"
+    room.mkdir()
+    env = fresh(folder / "own-home", TMPDIR=str(room))
+    return before_terminal([AGENTD, "demo", *flags], env, width=100, height=50), room
+
+
+def test_on_a_terminal_it_waits_at_each_decision_and_shows_the_viewer_until_ctrl_c(tmp_path: Path) -> None:
+    person, room = before_demo(tmp_path, "--pause", "--open")
+    person.sees(lambda display: "Questions" in display.text and "scripted-planner" in display.text)
+    for number in range(1, 5):
+        person.sees(lambda display, number=number: display.text.count(PAUSE) == number)  # type: ignore[misc]
+        person.press(ENTER)
+    person.sees("http://127.0.0.1:")
+    assert [path.name for path in room.iterdir() if path.is_dir()], "the project is there while it is viewed"
+    person.press(INTERRUPT)
+    assert person.waits() == 0
+    assert "Now in a project of your own" in person.display.text
+    assert list(room.iterdir()) == []
+    assert contents(tmp_path / "own-home") == {}
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    person, room = before_demo(tmp_path)
+    person.sees("Spec 1/3: splitting")
+    person.press(INTERRUPT)
+    assert person.waits() == 130
+    assert "nothing is left of it" in person.display.text
+    assert list(room.iterdir()) == []
+    end = time.monotonic() + 10
+    while (left := processes_in(room)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+
+
+def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Path) -> None:
+    person, room = before_demo(tmp_path, "--keep")
+    person.sees("scripted-planner")
+    person.press(INTERRUPT)
+    assert person.waits() == 130
+    [folder] = room.iterdir()
+    assert (folder / "tally" / "agentd" / "config.toml").is_file()
+    assert folder.name in person.display.text.rpartition("Error:")[2].replace("\n", "")  # it may be broken in two
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Commands that name the folder, or stand in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+            if str(folder) in command or str(folder) in os.readlink(process / "cwd"):
+                found.append(command)
+        except OSError:
+            continue  # it has ended, or is another's
+    return found
+
+
+# ---- what is refused, and what is never pretended
+
+
+def test_pause_without_a_terminal_is_refused(tmp_path: Path) -> None:
+    done = ran(AGENTD, "demo", "--pause", env=fresh(tmp_path / "own-home", TMPDIR=str(tmp_path)), cwd=tmp_path)
+    assert done.code == 2
+    assert "no terminal" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["own-home"]
+
+
+def test_a_folder_with_something_in_it_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("words")
+    done = ran(AGENTD, "demo", "--into", ".", env=fresh(tmp_path / "own-home"), cwd=tmp_path)
+    assert done.code == 2
+    assert "is not empty" in done.err
+    assert contents(tmp_path) == {"mine": b"words"}
+
+
+def test_an_act_that_did_not_do_its_part_fails_also_with_the_right_exit_code(tmp_path: Path) -> None:
+    place = demo.lay(tmp_path / "laid", Point.CLARIFIED)
+    assert proof.wrong(place, Point.CLARIFIED) == []
+    review = next(act for act in demo.ACTS if act.point is Point.REVIEWED)
+    with demo.inside(place), pytest.raises(demo.Failed, match="the change is drafting, and should be implementing"):
+        demo.play(place, review)  # refused with exit code 1, which is what a review that asks for changes ends with
+    with demo.inside(place), pytest.raises(demo.Failed, match="ended with exit code 1, and should have ended with 0"):
+        demo.play(place, demo.ACTS[-1])
+    (place.project / "tally" / "splitting.py").write_text("")
+    assert any("the tests of the sample fail" in one for one in proof.wrong(place, Point.COMPLETE))
+
+
+def test_a_project_can_be_laid_at_a_point_of_the_story(tmp_path: Path) -> None:
+    before = dict(os.environ), os.getcwd()
+    place = demo.lay(tmp_path / "laid", Point.REVIEWED)
+    assert (dict(os.environ), os.getcwd()) == before
+    with demo.inside(place):
+        done = ran(AGENTD, "status", demo.ID, "--json", env=dict(os.environ), cwd=place.project)
+        valid = ran(AGENTD, "validate", "--all", "--strict", env=dict(os.environ), cwd=place.project)
+    assert done.json["phase"] == "implementing"
+    state = yaml12.load((proof.folder_of(place) / "STATE.yaml").read_text())
+    assert state["phase"] == "implementing"
+    assert [one.id for one in read_records(proof.folder_of(place), "review")[0].findings] == ["V1", "V2"]
+    assert valid.code == 0, valid.out
