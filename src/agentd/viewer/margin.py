@@ -102,6 +102,8 @@ class Brief:
     by: str
     where: str
     document: str
+    is_code: bool
+    """It stands in the code, whatever requirement it concerns."""
 
 
 def left(change: Change) -> tuple[Brief, ...]:
@@ -109,7 +111,16 @@ def left(change: Change) -> tuple[Brief, ...]:
     found, said = recorded.read(change), _comments(change)
     taken = {one.finding for one in said}
     made = [
-        Brief(one.id, str(one.severity), one.title, one.by, one.where or "", document_of(change, one))
+        Brief(
+            id=one.id,
+            severity=str(one.severity),
+            title=one.title,
+            by=one.by,
+            where=one.where or "",
+            document=document_of(change, one),
+            is_code=bool(one.evidence and one.evidence.file)
+            and not document_of(change, replace(one, requirement=None)),
+        )
         for one in found.findings
         if one.state.is_open and one.id not in taken
     ]
@@ -123,7 +134,9 @@ def places(change: Change) -> dict[str, str]:
 
 
 def _brief(one: Comment) -> Brief:
-    return Brief(one.id, str(one.severity), one.words.split("\n")[0], one.thread[0].by, one.document, one.document)
+    return Brief(
+        one.id, str(one.severity), one.words.split("\n")[0], one.thread[0].by, one.document, one.document, is_code=False
+    )
 
 
 def problems(change: Change) -> tuple[str, ...]:

@@ -26,6 +26,11 @@ def span(seconds: float) -> str:
     return f"{days} day{'' if days == 1 else 's'}"
 
 
+def took(seconds: float) -> str:
+    """A short time with its tenths."""
+    return f"{seconds:.1f} s" if seconds < 10 else span(seconds)
+
+
 def money(amount: float | None) -> str:
     """To the cent; finer where cents would hide it."""
     if amount is None:
@@ -78,5 +83,6 @@ FILTERS = {
     "person": person,
     "plural": plural,
     "span": span,
+    "took": took,
     "words": words,
 }

@@ -176,4 +176,6 @@ export function start() {
   }, { rootMargin: "-110px 0px -60% 0px" });
   paper().querySelectorAll("h1[id], h2[id], h3[id]").forEach((one) => seen.observe(one));
   toLine();
+  const wished = /^#note-\w+$/.test(location.hash) && document.querySelector(location.hash);
+  if (wished) choose(wished);
 }
