@@ -66,8 +66,9 @@ def words(name: Any) -> str:
     return str(name).replace("_", " ").replace("-", " ").lower()
 
 
-def first_up(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def first_up(text: str, name: str = "") -> str:
+    """As a sentence begins; not if it begins with this name, which has its own spelling."""
+    return text if name and text.startswith(name) else text[:1].upper() + text[1:]
 
 
 def plural(count: int, word: str) -> str:

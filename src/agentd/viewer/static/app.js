@@ -2,12 +2,14 @@
 import * as ages from "./ages.js";
 import * as comments from "./comments.js";
 import * as diagrams from "./diagrams.js";
+import * as folds from "./folds.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as margin from "./margin.js";
 import * as read from "./read.js";
 
 function dress() {
+  folds.again();
   margin.place();
   read.mark();
   ages.tick();
@@ -16,6 +18,7 @@ function dress() {
 }
 
 comments.start();
+folds.start();
 keys.start();
 read.start();
 margin.start();

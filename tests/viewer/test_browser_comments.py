@@ -1,0 +1,176 @@
+"""A person reads in a browser and comments: what is typed is kept, and follows its text."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents.comments import Comment
+from browser import Tab, entered, select, served, visiting
+from judged import judged, rewrite
+from planned import change_of
+from running import wait_until
+from support import Box
+
+SPEC = "specs/user-model.md"
+READ = f"/changes/add-oauth/read/{SPEC}"
+WORDS = "The pair is unique and belongs to exactly one user"
+
+
+@pytest.fixture
+def spec(project: Box) -> Path:
+    change = judged(project, ("high", "It breaks"), ("low", "It is plain"))
+    return change.folder / SPEC
+
+
+def kept(box: Box) -> list[Comment]:
+    return list(comments.seen(change_of(box)))
+
+
+def said(box: Box) -> list[str]:
+    return [entry.text for one in kept(box) for entry in one.thread]
+
+
+def composed(tab: Tab, text: str, words: str = WORDS) -> Locator:
+    """The composer, open, with that text in it."""
+    select(tab, words)
+    tab.page.get_by_role("button", name="Comment").click()
+    tab.page.get_by_role("textbox", name="Comment").fill(text)
+    return tab.page.locator(".note.draft")
+
+
+def note(page: Page, name: str = "K1") -> Locator:
+    return page.locator(f"#note-{name}")
+
+
+def beside(page: Page, name: str, words: str) -> None:
+    """It stands at the height of its words, and they are marked."""
+    page.wait_for_function(
+        """([id, words]) => {
+          const note = document.getElementById(`note-${id}`);
+          const block = [...document.querySelectorAll('.paper [data-line]')]
+            .filter((one) => one.textContent.includes(words)).pop();
+          if (!note || !block || !note.words) return false;
+          const far = Math.abs(note.getBoundingClientRect().top - block.getBoundingClientRect().top);
+          return note.words.toString() === words && far < 40;
+        }""",
+        arg=[name, words],
+    )
+
+
+def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        draft = composed(tab, "Which pair?")
+        expect(draft.locator(".saved")).to_have_text("saved")
+        (one,) = kept(project)
+        assert (one.anchor.quote, one.thread[0].text, one.thread[0].by) == (WORDS, "Which pair?", "person:dev")
+        assert one.severity == "should" and "comments.yaml" in {path.name for path in spec.parents[1].iterdir()}
+        page.keyboard.type(" Say it.")
+        expect(draft.locator(".saved")).to_have_text("saved")
+        assert said(project) == ["Which pair? Say it."]
+        page.reload()
+        expect(note(page)).to_contain_text("Which pair? Say it.")
+        beside(page, "K1", WORDS)
+        rewrite(spec, "### R1: User record", "Before all this.\n\n" * 9 + "### R1: User record")
+        expect(page.locator(".paper")).to_contain_text("Before all this.")
+        beside(page, "K1", WORDS)
+        rewrite(spec, WORDS, "It belongs to one user")
+        expect(note(page)).to_contain_text("The text that this was about is gone")
+        expect(note(page)).to_have_class("note comment orphaned")
+        expect(note(page).locator("blockquote")).to_have_text(WORDS)
+    assert said(project) == ["Which pair? Say it."]
+
+
+def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        draft = composed(tab, "Which pair?")
+        draft.get_by_role("button", name="Done").click()
+        expect(page.locator(".note.draft")).to_have_count(0)
+        one = note(page)
+        one.get_by_role("combobox").select_option("blocker")
+        expect(one.locator("header .severity")).to_have_text("blocker")
+        assert [str(each.severity) for each in kept(project)] == ["blocker"]
+        one.get_by_text("Reply", exact=True).first.click()
+        one.get_by_role("textbox", name="Reply").fill("That of provider and subject.")
+        one.get_by_role("button", name="Reply").click()
+        expect(one.locator(".answer")).to_have_count(2)
+        assert said(project) == ["Which pair?", "That of provider and subject."]
+        one.get_by_role("button", name="Edit").first.click()
+        one.get_by_role("textbox", name="Comment").fill("Which pair is it?")
+        one.get_by_role("button", name="Done").click()
+        expect(one.locator(".said").first).to_have_text("Which pair is it?")
+        one.get_by_role("button", name="Resolve").click()
+        expect(one.get_by_role("button", name="Reopen")).to_be_visible()
+        assert [str(each.state) for each in kept(project)] == ["resolved"]
+        one.get_by_role("button", name="Reopen").click()
+        expect(one.get_by_role("button", name="Resolve")).to_be_visible()
+        assert [str(each.state) for each in kept(project)] == ["open"]
+    assert said(project) == ["Which pair is it?", "That of provider and subject."]
+
+
+def test_a_note_looks_like_the_other_weights(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        composed(tab, "Which pair?").get_by_role("button", name="Done").click()
+        severity = note(page).locator("header .severity")
+        expect(severity).to_have_text("should")
+        looks = [severity.evaluate("one => getComputedStyle(one).border + getComputedStyle(one).position")]
+        note(page).get_by_role("combobox").select_option("note")
+        expect(severity).to_have_text("note")
+        looks.append(severity.evaluate("one => getComputedStyle(one).border + getComputedStyle(one).position"))
+        assert looks[0] == looks[1]
+
+
+def test_a_draft_that_is_discarded_leaves_nothing(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        draft = composed(tab, "Never mind.")
+        expect(draft.locator(".saved")).to_have_text("saved")
+        assert said(project) == ["Never mind."]
+        draft.get_by_role("button", name="Discard").click()
+        expect(page.locator(".note.comment")).to_have_count(0)
+        assert kept(project) == []
+        page.reload()
+        expect(page.locator(".note.comment")).to_have_count(0)
+
+
+def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        draft = composed(tab, "Which pair?")
+        expect(draft.locator(".saved")).to_have_text("saved")
+        rewrite(spec, "A user is one person.", "A user is a person.")
+        expect(page.locator("#changed")).to_be_visible()
+        expect(draft.get_by_role("textbox")).to_have_value("Which pair?")
+        expect(page.locator(".paper")).to_contain_text("A user is one person.")
+        draft.get_by_role("button", name="Done").click()
+        expect(page.locator(".paper")).to_contain_text("A user is a person.")
+        expect(page.locator("#changed")).to_be_hidden()
+        beside(page, "K1", WORDS)
+
+
+def test_a_comment_of_one_browser_appears_in_the_other(project: Box, spec: Path) -> None:
+    with served(project) as door, entered(door) as one, entered(door) as other:
+        for tab in (one, other):
+            tab.go(READ)
+        composed(one, "Which pair?").get_by_role("button", name="Done").click()
+        expect(note(other.page)).to_contain_text("Which pair?")
+        beside(other.page, "K1", WORDS)
+        note(other.page).get_by_role("button", name="Resolve").click()
+        expect(note(one.page).get_by_role("button", name="Reopen")).to_be_visible()
+
+
+def test_without_scripts_of_others_a_comment_is_closed_by_a_plain_form(project: Box, spec: Path) -> None:
+    change: Change = change_of(project)
+    place = comments.anchored(change, SPEC, WORDS)
+    comments.add(change, place, "Which pair?", "person:dev")
+    with visiting(project, java_script_enabled=False) as tab:
+        page = tab.go(READ)
+        note(page).get_by_role("button", name="Resolve").click()
+        expect(note(page).get_by_role("button", name="Reopen")).to_be_visible()
+        assert page.url.endswith(READ)
+    wait_until(lambda: [str(one.state) for one in kept(project)] == ["resolved"], "it is closed")

@@ -1,0 +1,198 @@
+"""Decisions in the browser: a run that waits goes on, and an approval counts for what was read and nothing else."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from agentd.change.folder import Change
+from agentd.change.state import Moved
+from agentd.terms import Phase
+from browser import Tab, visiting
+from judged import NEEDED, at_question, by_hand, decided, judged, rewrite, said, states
+from planned import change_of, proposed, ran
+from support import Box
+
+HOME = "/changes/add-oauth"
+REFUSED = "status of 409"
+USER = "A user is one person."
+
+
+def choice(page: Page, name: str, reason: str = "") -> Locator:
+    """The button that decides, in its panel, which is opened."""
+    panel = page.locator(f"#choice-{name}")
+    panel.locator("summary").click()
+    if reason:
+        panel.get_by_role("textbox").fill(reason)
+    return panel.get_by_role("button")
+
+
+def last_move(change: Change) -> Moved:
+    return change.read().history[-1]
+
+
+# ---- a run that waits at a terminal
+
+
+@pytest.mark.parametrize("path", [HOME, f"{HOME}/read/proposal.md", f"{HOME}/run"])
+def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project: Box, path: str) -> None:
+    change = proposed(project, NEEDED, rounds=1)
+    person = at_question(project)
+    with visiting(project) as tab:
+        page = tab.page
+        expect(page.locator("#inbox")).to_contain_text("The challenge found 1 high and 1 medium. What next?")
+        tab.go(path)
+        expect(page.locator("#bar")).to_contain_text("waits for you")
+        choice(page, "accept", "Good enough for now.").click()
+        expect(page.locator("#told")).to_contain_text("Decided: accept")
+        assert person.waits() == 0
+        expect(page.locator("#phase")).to_contain_text("challenged")
+        expect(page.locator("#choice-accept")).to_have_count(0)
+    assert decided(project) == [("accept", "person:dev", "inbox", "Good enough for now.")]
+    moved = last_move(change)
+    assert (moved.by, moved.why, dict(moved.hashes)) == ("person:dev", "Good enough for now.", change.hashes())
+    assert set(states(project).values()) == {"accepted"}
+
+
+def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Box) -> None:
+    proposed(project, NEEDED, {"reproposal": [by_hand()], "challenge/2": said("APPROVED")}, rounds=1)
+    person = at_question(project)
+    with visiting(project) as tab:
+        page = tab.go(HOME)
+        choice(page, "fix").click()
+        expect(page.locator("#told")).to_contain_text("Decided: fix")
+        person.waits()
+        expect(page.locator("#bar")).not_to_contain_text("waits for you")
+        assert ran(project) == ["challenge", "reproposal", "challenge"]
+        tab.go(f"{HOME}/rounds")
+        expect(page.locator("#challenge-2")).to_contain_text("What changed since the round before")
+        expect(page.locator("#challenge-2 ins")).to_have_text(["(1) "])
+    assert decided(project)[0] == ("fix", "person:dev", "inbox", None)
+
+
+def test_a_run_that_is_told_to_stop_keeps_its_findings(project: Box) -> None:
+    proposed(project, NEEDED, rounds=1)
+    person = at_question(project)
+    with visiting(project) as tab:
+        page = tab.go(HOME)
+        choice(page, "stop").click()
+        assert person.waits() == 1
+        expect(page.locator("#choice-send-back")).to_be_visible()
+    assert set(states(project).values()) == {"open"}
+
+
+# ---- what was read
+
+
+def opened_all(tab: Tab, *names: str) -> Page:
+    for name in names:
+        tab.go(f"{HOME}/read/{name}")
+    return tab.page
+
+
+def test_an_approval_is_bound_to_what_was_read(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project) as tab:
+        page = opened_all(tab, "proposal.md")
+        expect(page.locator("#bar")).to_contain_text("2 of the plan's documents not opened yet")
+        opened_all(tab, "tasks.md", "specs/user-model.md")
+        expect(page.locator("#bar")).not_to_contain_text("not opened yet")
+        expect(page.locator(".documents a[data-state=read]")).to_have_count(3)
+        choice(page, "approve").click()
+        expect(page.locator("#phase")).to_contain_text("challenged")
+        expect(page.locator("#choice-approve")).to_have_count(0)
+    moved = last_move(change)
+    assert (moved.by, moved.to, dict(moved.hashes)) == ("person:dev", Phase.CHALLENGED, change.hashes())
+
+
+def rewritten_before(tab: Tab, change: Change) -> None:
+    """A document that was read before, while another is read."""
+    opened_all(tab, "specs/user-model.md", "proposal.md")
+    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+
+
+def rewritten_here(tab: Tab, change: Change) -> None:
+    """The one that is read."""
+    opened_all(tab, "proposal.md", "specs/user-model.md")
+    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+    expect(tab.page.locator(".paper")).to_contain_text("A user is one machine.")
+
+
+def rewritten_unread(tab: Tab, change: Change) -> None:
+    """One that was never opened, after the page was loaded."""
+    opened_all(tab, "proposal.md")
+    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+
+
+@pytest.mark.parametrize("edit", [rewritten_before, rewritten_here, rewritten_unread])
+def test_a_stale_approval_shows_what_changed_instead(project: Box, edit: Callable[[Tab, Change], None]) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project, REFUSED) as tab:
+        edit(tab, change)
+        before = change.read()
+        choice(tab.page, "approve").click()
+        told = tab.page.locator("#told")
+        expect(told).to_contain_text("specs/user-model.md changed since this page was made, so nothing was decided")
+        expect(told.locator("del")).to_have_text(["person"])
+        expect(told.locator("ins")).to_have_text(["machine"])
+        assert change.read() == before
+        told.get_by_role("button", name="Approve as it is now").click()
+        expect(tab.page.locator("#phase")).to_contain_text("challenged")
+    moved = last_move(change)
+    assert (moved.by, dict(moved.hashes)) == ("person:dev", change.hashes())
+
+
+def test_what_changes_once_more_is_shown_once_more(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project, REFUSED) as tab:
+        rewritten_before(tab, change)
+        choice(tab.page, "approve").click()
+        told = tab.page.locator("#told")
+        again = told.get_by_role("button", name="Approve as it is now")
+        expect(again).to_be_visible()
+        rewrite(change.folder / "specs/user-model.md", "one machine", "a machine")
+        again.click()
+        expect(told.locator("ins")).to_have_text(["a"])
+        assert change.read().phase is Phase.PROPOSED
+        again.click()
+        expect(tab.page.locator("#phase")).to_contain_text("challenged")
+
+
+def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: Box) -> None:
+    change = judged(project, ("low", "It is plain"), word="APPROVED")
+    with visiting(project) as tab:
+        page = tab.go(HOME)
+        send = choice(page, "send-back")
+        send.click()
+        assert page.locator("#told").inner_text() == "", "nothing is sent without a reason"
+        page.locator("#choice-send-back").get_by_role("textbox").fill("Say who may delete a user.")
+        send.click()
+        expect(page.locator("#part")).to_contain_text("Say who may delete a user.")
+        expect(page.locator("#phase")).to_contain_text("proposed")
+        choice(page, "reject", "Nobody needs it.").click()
+        expect(page.locator("#phase")).to_contain_text("rejected")
+    assert (last_move(change).by, last_move(change).why) == ("person:dev", "Nobody needs it.")
+
+
+def test_notes_go_along_with_an_approval(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project) as tab:
+        choice(tab.go(HOME), "approve-with-notes", "Mind the index.").click()
+        expect(tab.page.locator("#phase")).to_contain_text("challenged")
+    assert last_move(change).why == "Mind the index."
+
+
+@pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}])
+def test_without_htmx_a_decision_is_a_plain_form(project: Box, options: dict[str, bool]) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project, "ERR_FAILED", REFUSED, **options) as tab:
+        tab.page.context.route("**/vendor/*", lambda route: route.abort())
+        opened_all(tab, "specs/user-model.md", "proposal.md")
+        rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+        choice(tab.page, "approve").click()
+        expect(tab.page.locator(".told del")).to_have_text(["person"])
+        tab.page.get_by_role("button", name="Approve as it is now").click()
+        expect(tab.page.locator(".told.good")).to_be_visible()
+        tab.page.get_by_role("link", name="Back to add-oauth").click()
+        expect(tab.page.locator("#phase")).to_contain_text("challenged")
+    assert last_move(change_of(project)).by == "person:dev"

@@ -1,0 +1,83 @@
+"""A run that is looked at while it works: what it does appears by itself, and it is stopped and gone on with there."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from agentd.change.state import Call
+from browser import visiting
+from judged import said
+from planned import NO_LOOKS, change_of, proposed, put, quick_plan, ran, replay
+from plays import plan, stage
+from running import wait_until
+from support import Box
+from working import say, usage
+
+HOME = "/changes/add-oauth"
+LONG = 90_000  # milliseconds: a whole plan is made meanwhile
+SLOW = [say("Reading the notes."), usage(0.25), put("proposal.md"), {"wait": 600.0}]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(project: Box) -> Iterator[None]:
+    yield
+    project.agentd("stop", "add-oauth")
+
+
+def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(project: Box) -> None:
+    stage(project, quick_plan(proposal_gen=SLOW), workflow=NO_LOOKS)
+    with visiting(project) as tab:
+        page = tab.page
+        expect(page.locator("#inbox")).to_contain_text("No open changes")
+        assert plan(project, "--detach").code == 0
+        expect(page.locator("#inbox .chip.live")).to_have_text("drafting")
+        page.locator("a.entry").click()
+        expect(page.locator("#phase .live")).to_be_visible()
+        tab.go(f"{HOME}/run")
+        part = page.locator("#part")
+        expect(part.locator(".steps .running")).to_contain_text("roposal")
+        expect(part).to_contain_text("What the agent does")
+        part.get_by_text("What the agent does").click()
+        expect(part.locator("details .story")).to_contain_text("proposal.md")
+        expect(part.locator("details .story")).to_contain_text("Reading the notes.")
+        expect(page.locator("#bar")).to_contain_text("$0.25")
+        page.locator("#bar").get_by_role("button", name="Stop").click()
+        expect(page.locator("#told")).to_contain_text("Stopped; what was done is kept.")
+        wait_until(lambda: change_of(project).active_run() is None, "it is stopped")
+        expect(page.locator("#choice-resume")).to_be_visible()
+        expect(page.locator("#phase .live")).to_have_count(0)
+        replay(project, quick_plan())
+        page.locator("#choice-resume summary").click()
+        page.locator("#choice-resume button").click()
+        expect(page.locator("#told")).to_contain_text("add-oauth goes on in the background")
+        expect(page.locator("#phase")).to_contain_text("challenged", timeout=LONG)
+        expect(part).to_contain_text("The last run")
+    assert change_of(project).read().phase == "challenged"
+
+
+def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
+    change = proposed(project, said("APPROVED"), more="[budget]\nper_change = 0.04\n")
+    change.update(lambda old: old.with_call(Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
+    assert plan(project).code == 7
+    with visiting(project) as tab:
+        page = tab.page
+        expect(page.locator("#inbox .waits")).to_contain_text("has cost 0.04 USD of its 0.04 USD")
+        tab.go(HOME)
+        page.locator("#choice-resume summary").click()
+        panel = page.locator("#choice-resume .panel")
+        expect(panel).to_contain_text("$0.04 of $0.04 spent")
+        panel.get_by_role("spinbutton").fill("0.5")
+        panel.get_by_role("button").click()
+        expect(page.locator("#phase")).to_contain_text("challenged", timeout=LONG)
+    raised = change.read().budget
+    assert raised and (raised.per_change, raised.by) == (0.5, "person:dev")
+    assert ran(project) == ["challenge"]
+
+
+def test_a_page_whose_server_went_says_so(project: Box) -> None:
+    proposed(project, said("APPROVED"))
+    with visiting(project, "ERR_", "net::", "htmx:") as tab:
+        tab.go(HOME)
+        tab.door.process.kill()
+        expect(tab.page.locator("[data-connection]")).to_contain_text("start agentd view again")

@@ -1,0 +1,184 @@
+"""Every page of a change in every phase, what cannot be read, what is archived, and a change as one file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from agentd.change import entry
+from agentd.machine import Event
+from agentd.project import find_project
+from archived import ID, SHORTER, TAGS, laid_out, short_titles
+from browser import MERMAID_STYLES, Tab, Watched, engine, visiting
+from finished import begun, complete, delta, move, requirement
+from judged import SPEC_FILE, judged
+from planned import change_of
+from support import Box
+
+PARTS = ("", "/bar", "/rounds", "/tasks", "/trace", "/checks", "/code", "/specs", "/cost", "/run")
+
+
+def drafting(box: Box) -> str:
+    return entry.create(find_project(), "drafted", "A plan").id
+
+
+def proposed(box: Box) -> str:
+    return begun(box, "planned", {"notes": SHORTER, "tags": TAGS}).id
+
+
+def challenged(box: Box) -> str:
+    change = begun(box, "approved", {"notes": SHORTER})
+    move(change, Event.CHALLENGE_APPROVED)
+    return change.id
+
+
+def rejected(box: Box) -> str:
+    change = begun(box, "refused", {"notes": SHORTER})
+    move(change, Event.CHALLENGE_REJECTED)
+    return change.id
+
+
+def implementing(box: Box) -> str:
+    change = begun(box, "building", {"notes": SHORTER})
+    move(change, Event.CHALLENGE_APPROVED)
+    move(change, Event.IMPLEMENTATION_STARTED)
+    return change.id
+
+
+def finished(box: Box) -> str:
+    return complete(box, "complete", {"notes": SHORTER}).id
+
+
+def archived(box: Box) -> str:
+    short_titles(box)
+    assert box.agentd("archive", ID).code == 0
+    return ID
+
+
+def documents(tab: Tab, change_id: str) -> list[str]:
+    tab.go(f"/changes/{change_id}")
+    found = tab.run("[...document.querySelectorAll('.list.short a')].map((one) => one.getAttribute('href'))")
+    return [str(one) for one in found]
+
+
+@pytest.mark.parametrize("made", [drafting, proposed, challenged, rejected, implementing, finished, archived])
+def test_every_page_of_a_change_is_there(project: Box, made: Callable[[Box], str]) -> None:
+    laid_out(project, start="specs")
+    change_id = made(project)
+    with visiting(project, MERMAID_STYLES) as tab:
+        expect(tab.page.locator("#inbox")).to_contain_text(change_id)
+        for part in PARTS:
+            tab.go(f"/changes/{change_id}{part}")
+        read = documents(tab, change_id)
+        assert bool(read) is (made is not drafting)
+        for path in read:
+            expect(tab.go(path).locator(".paper")).not_to_be_empty()
+        tabs = tab.run("[...document.querySelectorAll('.tabs a')].map((one) => one.getAttribute('href'))")
+        for path in tabs:
+            expect(tab.go(path).locator(".tabs a[aria-current]")).to_have_count(1)
+
+
+def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Box) -> None:
+    laid_out(project, start="specs")
+    archived(project)
+    with visiting(project) as tab:
+        page = tab.page
+        page.get_by_text("Archived", exact=False).first.click()
+        page.locator("a.entry").click()
+        expect(page.locator("#phase")).to_contain_text("archived")
+        assert page.locator("#bar form").count() == 0
+        tab.go(f"/changes/{ID}/read/specs/notes.md")
+        expect(page.locator(".paper")).to_contain_text("A title is at most 40 characters.")
+        assert page.locator("#composer").count() == 0
+
+
+def test_documents_lead_to_one_another_and_to_their_lines(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    with (change.folder / "proposal.md").open("a") as file:
+        file.write(f"\n## See\n\nThe [users]({SPEC_FILE}#r2-provider-identities) and [tasks](tasks.md).\n")
+    with visiting(project) as tab:
+        page = tab.go("/changes/add-oauth/read/proposal.md")
+        page.locator(".paper").get_by_role("link", name="tasks").click()
+        expect(page.locator(".paper")).to_contain_text("Store identities")
+        page.go_back()
+        page.locator(".paper").get_by_role("link", name="users").click()
+        page.wait_for_url(f"**/read/{SPEC_FILE}*")
+        expect(page.locator(".paper")).to_contain_text("Provider identities")
+        page.locator(".contents").get_by_text("Provider identities").click()
+        expect(page.locator("#r2")).to_be_in_viewport()
+        tab.go("/changes/add-oauth/trace")
+        page.get_by_role("link", name="R1").first.click()
+        expect(page.locator(".paper .target")).to_contain_text("User record")
+
+
+def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    (change.folder / "tasks.md").write_bytes(b"# Tasks\n\n\xff\xfe broken \x00\n")
+    (change.folder / SPEC_FILE).write_text("---\nid: [\n---\n\n# Spec\n\nStill here.\n")
+    with visiting(project) as tab:
+        for part in PARTS:
+            tab.go(f"/changes/add-oauth{part}")
+        expect(tab.go("/changes/add-oauth/tasks").locator("#part .card").first).to_contain_text("tasks.md")
+        expect(tab.go(f"/changes/add-oauth/read/{SPEC_FILE}").locator(".paper")).to_contain_text("Still here.")
+        expect(tab.go("/changes/add-oauth/read/tasks.md").locator(".paper")).to_contain_text("broken")
+        (change.folder / "STATE.yaml").write_text("phase: [\n")
+        expect(tab.go("/").locator("#inbox")).to_contain_text("STATE.yaml cannot be read")
+        expect(tab.go("/changes/add-oauth").locator("#part .card").first).to_contain_text("STATE.yaml")
+        expect(tab.go(f"/changes/add-oauth/read/{SPEC_FILE}").locator(".paper")).to_contain_text("Still here.")
+
+
+def test_a_conflict_shows_the_three_sides(project: Box) -> None:
+    laid_out(project, start="specs")
+    one = complete(
+        project, "longer", {"notes": delta("notes", requirement("R2", "Notes have a title", "At most 120."))}
+    )
+    specs = project.root / "agentd/specs/notes.md"
+    specs.write_text(specs.read_text().replace("at most 80", "at most 60"))
+    with visiting(project) as tab:
+        page = tab.go(f"/changes/{one.id}/specs")
+        expect(page.locator(".sides > div")).to_have_count(3)
+        expect(page.locator(".sides")).to_contain_text("at most 60")
+        expect(page.locator(".chip.bad")).to_have_text("conflict")
+
+
+# ---- one file
+
+
+def test_an_export_is_read_alone_without_script_or_request(project: Box, tmp_path: Path) -> None:
+    change = judged(project, ("high", "It <script>window.hit=1</script> breaks"))
+    with (change.folder / "proposal.md").open("a") as file:
+        file.write("\n## More\n\n<script>window.hit=1</script> ![x](https://evil.example/x.png)\n")
+    target = tmp_path / "change.html"
+    assert project.agentd("view", "add-oauth", "--export", str(target)).code == 0
+    with engine() as browser:
+        context = browser.new_context()
+        watched = Watched(target.as_uri())
+        watched.listen(context)
+        page = context.new_page()
+        page.goto(target.as_uri())
+        text = page.inner_text("body")
+        assert page.locator("script, iframe, link, img, form").count() == 0
+        assert page.evaluate("window.hit ?? null") is None
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        watched.check()
+        context.close()
+    for words in (
+        "People are users.",
+        "Provider identities",
+        "Store identities",
+        "It <script>window.hit=1</script> breaks",
+    ):
+        assert words in text
+    assert watched.requests == [target.as_uri()]
+
+
+def test_the_page_gives_the_same_file(project: Box, tmp_path: Path) -> None:
+    judged(project, ("high", "It breaks"))
+    with visiting(project) as tab:
+        page = tab.go("/changes/add-oauth")
+        with page.expect_download() as got:
+            page.get_by_role("link", name="One HTML file").click()
+        got.value.save_as(tmp_path / "change.html")
+        assert got.value.suggested_filename == "add-oauth.html"
+    assert change_of(project).id in (tmp_path / "change.html").read_text()
