@@ -1,8 +1,8 @@
 """What a transaction can be asked for. Paths are below its root, and as they are before anything has moved."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 from pathlib import PurePath
 
 from agentd.errors import Bug
@@ -38,16 +38,20 @@ def check_apart(operations: Sequence[Operation]) -> None:
     written = [one.path for one in operations if not isinstance(one, Move)]
     sources = [one.source for one in operations if isinstance(one, Move)]
     targets = [one.target for one in operations if isinstance(one, Move)]
-    meeting = [pair for group in (written, sources, targets) for pair in combinations(group, 2) if _meet(*pair)]
-    meeting += [pair for pair in product(targets, written + sources) if _meet(*pair)]
-    meeting += [(file, source) for file, source in product(written, sources) if file in source.parents]
+    groups = [(one, one) for one in (written, sources, targets)]
+    groups += [(targets, written + sources), (written + sources, targets), (sources, written)]
+    meeting = [pair for paths, folders in groups for pair in _below(paths, folders)]
+    counts = (Counter(written), Counter(sources), Counter(targets), Counter({*targets}) + Counter({*written, *sources}))
+    meeting += [(path, path) for counted in counts for path, count in counted.items() if count > 1]
     for one, other in meeting:
         raise Bug(f"{one} and {other} cannot be changed in one transaction")
 
 
+def _below(paths: Sequence[PurePath], folders: Sequence[PurePath]) -> Iterator[tuple[PurePath, PurePath]]:
+    """Each path with a folder that it lies in; looked up, as there may be thousands."""
+    known = set(folders)
+    yield from ((path, above) for path in paths for above in path.parents if above in known)
+
+
 def is_within(path: PurePath, folder: PurePath) -> bool:
     return folder == path or folder in path.parents
-
-
-def _meet(one: PurePath, other: PurePath) -> bool:
-    return is_within(one, other) or is_within(other, one)

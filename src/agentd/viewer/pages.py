@@ -231,7 +231,14 @@ def _cost(site: Site, request: Request, change: Change) -> Response:
     costs = spent.costs(change, site.settings)
     groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
     made = [(title, Markup(chart.bars(rows))) for title, rows in groups.items() if rows]  # noqa: S704
-    return site.page(request, "cost.html", frame=frame(site, change, "cost"), costs=costs, pictures=made, meter=_meter(costs.total, costs.budget))
+    return site.page(
+        request,
+        "cost.html",
+        frame=frame(site, change, "cost"),
+        costs=costs,
+        pictures=made,
+        meter=_meter(costs.total, costs.budget),
+    )
 
 
 def _run(site: Site, request: Request, change: Change) -> Response:

@@ -33,7 +33,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST = 2000  # characters of a place to go to
 _PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-    '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}<title>agentd</title></head>'
+    '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
+    "<title>agentd</title></head>"
     "<body><main><h1>agentd</h1><p>{words}</p></main></body></html>"
 )
 

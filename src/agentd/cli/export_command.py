@@ -1,0 +1,48 @@
+"""`agentd export`: give the project's specs to another tool."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentd import config
+from agentd.archive.changelog import NAME as CHANGELOG
+from agentd.archive.outlook import read
+from agentd.cli import output
+from agentd.errors import AnswerIsNo
+from agentd.moving import giving, landing
+from agentd.project import find_project
+
+
+@click.command("export")
+@click.argument("tool", type=click.Choice(["openspec"]))
+@click.option("--into", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Where the tree is made.")
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
+    """Write agentd/specs/ as openspec/specs/<capability>/spec.md below DIR.
+
+    All of it or nothing; where DIR has openspec/specs already, nothing is written.
+    """
+    project = find_project()
+    pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    folder = project.specs_in(project.tree)
+    paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
+    if not paths:
+        raise AnswerIsNo(f"{folder} has no spec to export", "agentd list")
+    texts, notes = giving.apart((path.stem, giving.give(read(path) or "", path.stem, pattern)) for path in paths)
+    landing.lay(texts, into)
+    data: dict[str, Any] = {
+        "tool": tool,
+        "folder": str(into / landing.GIVEN),
+        "specs": sorted(texts),
+        "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
+    }
+
+    def text() -> str:
+        lines = [f"{len(texts)} {'spec is' if len(texts) == 1 else 'specs are'} in {into / landing.GIVEN}"]
+        if notes:
+            lines += ["", "Not mapped, or worth a look:", *(f"  {one.where}: {one.message}" for one in notes)]
+        return "\n".join(lines)
+
+    return output.show("export", as_json, data, text)

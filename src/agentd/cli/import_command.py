@@ -1,0 +1,103 @@
+"""`agentd import`: move the project of another tool in. Its files stay as they are."""
+
+from typing import Any
+
+import click
+
+from agentd import clock, config
+from agentd.cli import output, table
+from agentd.documents.delta import REQUIREMENT
+from agentd.errors import AnswerIsNo
+from agentd.moving import landing, looking, openspec, speckit
+from agentd.moving.found import ChangeFound, Moving
+from agentd.project import Project, find_project
+
+
+@click.command("import")
+@click.argument("tool", type=click.Choice(["openspec", "speckit"]))
+@click.option("--dry-run", "dry", is_flag=True, help="Show what would be mapped, and write nothing.")
+@output.json_option
+@click.pass_context
+def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
+    """Read the project of TOOL (openspec or speckit) at the project's root into agentd/.
+
+    All of it or nothing, and over nothing that is there. The originals are not touched. What could not be mapped is
+    told at the end, with file and line.
+    """
+    project = find_project()
+    pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    if pattern.pattern != REQUIREMENT.pattern:
+        hint = "take requirement_pattern out of agentd/config.toml for the import"
+        raise AnswerIsNo(
+            "the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint
+        )
+    moving = _found(project, tool)
+    (landing.refuse if dry else landing.land)(project, moving)
+    return output.show("import", as_json, _data(moving, dry), lambda: _told(moving, dry))
+
+
+def _found(project: Project, tool: str) -> Moving:
+    if tool == "openspec":
+        moving = openspec.read(looking.look(project.root, openspec.FOLDER), clock.now())
+    else:
+        moving = speckit.read(looking.look(project.root, *speckit.FOLDERS), clock.now())
+    if not (moving.specs or moving.changes or moving.archived):
+        where = "openspec/specs/ and openspec/changes/" if tool == "openspec" else "specs/<number>-<name>/"
+        hint = "; ".join(f"{one.where} {one.message}" for one in moving.notes[:2]) or f"it is looked for in {where}"
+        raise AnswerIsNo(f"{project.root} has nothing of {moving.tool} to import", hint)
+    return moving
+
+
+def _data(moving: Moving, dry: bool) -> dict[str, Any]:
+    specs = [
+        {
+            "from": one.source,
+            "to": f"agentd/specs/{one.id}.md",
+            "requirements": one.requirements,
+            "scenarios": one.scenarios,
+        }
+        for one in moving.specs
+    ]
+    archived = {f"agentd/archive/{folder}": one for folder, one in moving.archived.items()}
+    return {
+        "tool": moving.tool,
+        "written": not dry,
+        "specs": specs,
+        "changes": [_row(one, f"agentd/changes/{one.id}") for one in moving.changes],
+        "archived": [_row(one, folder) for folder, one in archived.items()],
+        "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in moving.notes],
+        "next": f"agentd import {_word(moving)}" if dry else "agentd list",
+    }
+
+
+def _row(one: ChangeFound, folder: str) -> dict[str, Any]:
+    return {
+        "from": one.source,
+        "to": folder,
+        "change_id": one.id,
+        "phase": str(one.phase),
+        "specs": list(one.bases),
+        "tasks": one.tasks,
+    }
+
+
+def _word(moving: Moving) -> str:
+    return moving.tool.lower().replace(" ", "")
+
+
+def _told(moving: Moving, dry: bool) -> str:
+    requirements, scenarios = (
+        sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
+    )
+    tasks = sum(one.tasks for one in moving.changes)
+    rows = [
+        ("  specs", str(len(moving.specs)), f"agentd/specs/: {requirements} requirements, {scenarios} scenarios"),
+        ("  changes", str(len(moving.changes)), f"agentd/changes/: {tasks} tasks"),
+        ("  archived", str(len(moving.archived)), "agentd/archive/"),
+    ]
+    head = f"{moving.tool}, as it would be imported:" if dry else f"{output.paint(moving.tool, bold=True)} is imported:"
+    lines = [head, *table.align(rows)]
+    if moving.notes:
+        lines += ["", "Not mapped, or worth a look:", *(f"  {one.where}: {one.message}" for one in moving.notes)]
+    lines += ["", "The originals are as they were. Next:"]
+    return "\n".join([*lines, f"  agentd import {_word(moving)}" if dry else "  agentd list"])

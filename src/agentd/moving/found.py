@@ -1,0 +1,56 @@
+"""What was found in another tool's project, and what becomes of it here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agentd.terms import Phase
+
+KEPT = "imported"
+"""The folder in a change for original files that are not carried over whole, byte for byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that could not be mapped, or not exactly; line 0 means the whole file."""
+
+    file: str
+    line: int
+    message: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFound:
+    source: str
+    id: str
+    text: str
+    requirements: int
+    scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFound:
+    """One change: `files` by their paths in its folder; `bases` the main specs it begins from, None for a new one."""
+
+    source: str
+    id: str
+    description: str
+    created: str
+    phase: Phase
+    files: Mapping[str, bytes]
+    bases: Mapping[str, str | None]
+    tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A whole project. What is archived goes by the folder it gets."""
+
+    tool: str
+    specs: tuple[SpecFound, ...] = ()
+    changes: tuple[ChangeFound, ...] = ()
+    archived: Mapping[str, ChangeFound] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()

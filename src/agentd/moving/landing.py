@@ -1,0 +1,105 @@
+"""What was found, written as one: all of it or nothing, and over nothing that is there already."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from agentd import clock, files, git, together
+from agentd.change import entry, unfinished
+from agentd.change.folder import STATE, as_bytes
+from agentd.change.places import Places
+from agentd.change.state import Base, State
+from agentd.errors import AnswerIsNo
+from agentd.machine import Event
+from agentd.moving.found import ChangeFound, Moving
+from agentd.project import Project
+from agentd.terms import Phase
+from agentd.together import Operation, Write
+
+_NAMED = 5  # of what is there already
+
+
+def refuse(project: Project, moving: Moving) -> None:
+    """Names what is there already."""
+    taken = Places(project).taken()
+    there = [f"agentd/specs/{one.id}.md" for one in moving.specs]
+    there += [f"agentd/archive/{folder}" for folder in moving.archived]
+    found = [path for path in there if (project.root / path).exists()]
+    found += [f"the change {one.id}" for one in (*moving.changes, *moving.archived.values()) if one.id in taken]
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        words = f"{', '.join(found[:_NAMED])}{more} {'is' if len(found) == 1 else 'are'} there already"
+        raise AnswerIsNo(f"{words}; nothing was written", "move or rename them, then run the command again")
+
+
+def land(project: Project, moving: Moving) -> None:
+    with unfinished.alone(project):
+        refuse(project, moving)
+        title = f"the import from {moving.tool}"
+        record = unfinished.place(project, f"import-{moving.tool.lower().replace(' ', '-')}")
+        together.carry_out(record, project.root, title, operations(project, moving))
+    places = Places(project)
+    for one in moving.changes:
+        places.remember(project.tree, one.id)
+
+
+def operations(project: Project, moving: Moving) -> list[Operation]:
+    home = PurePath("agentd")
+    found = [(home / "specs" / f"{one.id}.md", one.text.encode()) for one in moving.specs]
+    for one in moving.changes:
+        folder = home / "changes" / one.id
+        found += [(folder / path, data) for path, data in one.files.items()]
+        bases = {f"base/{id_}.md": text for id_, text in one.bases.items() if text is not None}
+        found += [(folder / path, text.encode()) for path, text in bases.items()]
+        found.append((folder / STATE, as_bytes(_state(project, moving.tool, one))))
+    for name, one in moving.archived.items():
+        folder = home / "archive" / name
+        found += [(folder / path, data) for path, data in one.files.items()]
+        found.append((folder / STATE, as_bytes(_ended(moving.tool, one))))
+    return [Write(path, data, seen="") for path, data in found]
+
+
+def _state(project: Project, tool: str, one: ChangeFound) -> State:
+    """A plan that is whole enough to be judged is proposed; `agentd plan` validates and challenges it."""
+    specs = {id_: files.digest(text.encode()) if text is not None else None for id_, text in one.bases.items()}
+    base = Base(git.head_commit(project.tree), specs=specs)
+    state = State(
+        one.id, one.description, one.created, clock.now(), git=entry.here(project), base=base, extra=_origin(tool, one)
+    )
+    if one.phase is Phase.DRAFTING:
+        return state
+    plan = {path: data for path, data in one.files.items() if path in ("proposal.md", "tasks.md")}
+    plan |= {path: data for path, data in one.files.items() if path.startswith("specs/")}
+    hashes = {path: files.digest(data) for path, data in plan.items()}
+    return state.moved(Event.PLAN_GENERATED, by="agentd", why=f"imported from {tool}", at=clock.now(), hashes=hashes)
+
+
+def _ended(tool: str, one: ChangeFound) -> State:
+    """Archived elsewhere: no event of ours brought it there, so its history is empty."""
+    state = State(one.id, one.description, one.created, one.created, extra=_origin(tool, one))
+    return replace(state, phase=Phase.ARCHIVED)
+
+
+def _origin(tool: str, one: ChangeFound) -> dict[str, str]:
+    return {"imported_from": f"{tool}: {one.source}"}
+
+
+# ---- given back
+
+GIVEN = "openspec/specs"
+
+
+def lay(texts: Mapping[str, str], into: Path) -> None:
+    """The texts as a new tree below a folder, which appears whole or not at all."""
+    target = into / GIVEN
+    if os.path.lexists(target):
+        raise AnswerIsNo(f"{target} is there already; nothing was written", "name another folder with --into")
+    temporary = into / f".{target.name}.{os.getpid()}.tmp"
+    try:
+        for name, text in texts.items():
+            files.write(temporary.joinpath(*name.split("/"), "spec.md"), text.encode())
+        files.move(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

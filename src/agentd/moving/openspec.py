@@ -1,0 +1,228 @@
+"""A whole OpenSpec project: main specs, open changes, the archive."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from agentd import yaml12
+from agentd.change import ids as change_ids
+from agentd.documents import text as base
+from agentd.documents.prose import one_line
+from agentd.documents.text import BadDocument, decode
+from agentd.moving import openspec_delta, openspec_spec, task_lists
+from agentd.moving.found import KEPT, ChangeFound, Moving, Note, SpecFound
+from agentd.moving.looking import Tree
+from agentd.moving.openspec_delta import Ids
+from agentd.moving.openspec_spec import Numbered, with_front
+from agentd.terms import CHANGE_ID, Phase
+
+FOLDER = "openspec"
+TOOL = "OpenSpec"
+
+_SPEC = re.compile(r"openspec/specs/([^.][^/]*(?:/[^.][^/]*)*)/spec\.md")
+_ARCHIVED = re.compile(r"openspec/changes/archive/([^./][^/]*)/(.+)")
+_CHANGE = re.compile(r"openspec/changes/([^./][^/]*)/(.+)")
+_DELTA = re.compile(r"specs/([^.][^/]*(?:/[^.][^/]*)*)/spec\.md")
+_DATED = re.compile(r"(\d{4})-(\d{2})-(\d{2})-(.+)")
+_REVIEW = re.compile(r"^<(?=/?review\b)", re.MULTILINE)
+_TITLE = re.compile(r"(?:change|proposal)\s*:\s*", re.IGNORECASE)
+_NO_TITLE = frozenset({"", "change", "proposal", "change proposal"})
+_READ = frozenset({"proposal.md", "tasks.md"})
+
+
+@dataclass(slots=True)
+class _Desk:
+    """What is known of the whole project while its changes are read."""
+
+    now: str
+    notes: list[Note]
+    mains: dict[str, Numbered] = field(default_factory=dict)
+    """The main specs by capability."""
+    ids: dict[str, str] = field(default_factory=dict)
+    """Our spec id for each capability."""
+    numbers: dict[str, Ids] = field(default_factory=dict)
+
+    def spec_id(self, capability: str) -> str:
+        if capability not in self.ids:
+            wanted = change_ids.suggest(capability) or "spec"
+            self.ids[capability] = change_ids.free(wanted, self.ids.values())
+        return self.ids[capability]
+
+
+def read(tree: Tree, now: str) -> Moving:
+    """`now` is when changes began that do not say it."""
+    desk = _Desk(now, [*tree.notes])
+    specs = tuple(_specs(tree, desk))
+    changes = _folders(tree, _CHANGE, lambda name: name != "archive")
+    archived = _folders(tree, _ARCHIVED, lambda name: True)
+    taken: set[str] = set()
+    found = tuple(_change(desk, name, files, taken) for name, files in changes.items())
+    ended = dict(_ended(desk, name, files, taken) for name, files in archived.items())
+    desk.notes += _left_over(tree)
+    return Moving(TOOL, specs, found, ended, tuple(desk.notes))
+
+
+def _specs(tree: Tree, desk: _Desk) -> Iterator[SpecFound]:
+    for source, data in tree.files.items():
+        match = _SPEC.fullmatch(source)
+        text = _decoded(data, source, desk) if match else None
+        if match is None or text is None:
+            continue
+        capability = match[1]
+        try:
+            spec = openspec_spec.numbered(text, source, desk.spec_id(capability), capability)
+        except BadDocument as error:
+            desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
+            continue
+        if spec.id != capability:
+            desk.notes.append(Note(source, 0, f"'{capability}' is {spec.id} here"))
+        desk.notes += spec.notes
+        desk.mains[capability] = spec
+        desk.numbers[capability] = Ids(dict(spec.ids), spec.highest)
+        yield SpecFound(source, spec.id, spec.text, *spec.counts)
+
+
+def _folders(tree: Tree, pattern: re.Pattern[str], wanted: Callable[[str], bool]) -> dict[str, dict[str, bytes]]:
+    """Files by their path in each folder."""
+    found: dict[str, dict[str, bytes]] = {}
+    for source, data in tree.files.items():
+        match = pattern.fullmatch(source)
+        if match and wanted(match[1]):
+            found.setdefault(match[1], {})[match[2]] = data
+    return found
+
+
+def _decoded(data: bytes, source: str, desk: _Desk) -> str | None:
+    try:
+        return decode(data, source)
+    except BadDocument as error:
+        desk.notes.append(Note(source, error.line, f"{error.problem}; not mapped"))
+        return None
+
+
+def _left_over(tree: Tree) -> Iterator[Note]:
+    """Files of the project that are neither specs nor changes."""
+    for source in tree.files:
+        if not (_SPEC.fullmatch(source) or _CHANGE.fullmatch(source)):
+            yield Note(source, 0, "has no place here and stays where it is")
+
+
+# ---- one change
+
+
+def _id(desk: _Desk, name: str, source: str, taken: set[str]) -> str:
+    wanted = name if CHANGE_ID.fullmatch(name) else change_ids.suggest(name) or "change"
+    id_ = change_ids.free(wanted, taken)
+    taken.add(id_)
+    if id_ != name:
+        desk.notes.append(Note(source, 0, f"'{name}' is {id_} here"))
+    return id_
+
+
+def _change(desk: _Desk, name: str, files: Mapping[str, bytes], taken: set[str]) -> ChangeFound:
+    source = f"{FOLDER}/changes/{name}"
+    id_ = _id(desk, name, source, taken)
+    made: dict[str, bytes] = {}
+    bases: dict[str, str | None] = {}
+    for path, data in files.items():
+        told = len(desk.notes)
+        if match := _DELTA.fullmatch(path):
+            _delta(desk, match[1], data, f"{source}/{path}", made, bases)
+        elif path not in _READ:
+            desk.notes.append(Note(f"{source}/{path}", 0, f"is kept beside, in {KEPT}/{path}"))
+        if path != "proposal.md" and (path == "tasks.md" or len(desk.notes) > told):
+            made[f"{KEPT}/{path}"] = data  # not all of it is carried over
+    text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
+    created = _created(files.get(".openspec.yaml"), desk.now)
+    written = _proposal(desk, text, f"{source}/proposal.md", id_, created, list(bases)) if text is not None else None
+    if text is None or written is None or not written.endswith(text.removeprefix(base.BOM)):
+        made |= {f"{KEPT}/proposal.md": files["proposal.md"]} if "proposal.md" in files else {}
+    if written is None:
+        desk.notes.append(Note(source, 0, "has no proposal that can be read, so it is still being drafted"))
+    else:
+        made["proposal.md"] = written.encode()
+    count = _tasks(desk, files, source, id_, made)
+    phase = Phase.DRAFTING if written is None else Phase.PROPOSED
+    return ChangeFound(source, id_, _description(text, id_), created, phase, made, bases, count)
+
+
+def _delta(
+    desk: _Desk, capability: str, data: bytes, source: str, made: dict[str, bytes], bases: dict[str, str | None]
+) -> None:
+    text = _decoded(data, source, desk)
+    if text is None:
+        return
+    id_, main = desk.spec_id(capability), desk.mains.get(capability)
+    numbers = desk.numbers.setdefault(capability, Ids())
+    try:
+        written, notes = openspec_delta.delta(text, source, capability, id_, main, numbers)
+    except BadDocument as error:
+        desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
+        return
+    desk.notes += notes
+    made[f"specs/{id_}.md"] = written.encode()
+    bases[id_] = main.text if main else None
+
+
+def _proposal(desk: _Desk, text: str, source: str, id_: str, created: str, specs: list[str]) -> str | None:
+    """The proposal as it is, with our frontmatter. A tag that we would take for a verdict is made plain text."""
+    for match in _REVIEW.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        desk.notes.append(Note(source, line, "a review tag is written as plain text: only agentd writes verdicts"))
+    affected = [{"id": one, "depends": yaml12.FlowList()} for one in specs]
+    front = {"id": id_, "type": "proposal", "version": 1, "created": created, "affected_specs": affected}
+    try:
+        return with_front(_REVIEW.sub("&lt;", text), front, source)
+    except BadDocument as error:
+        desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
+        return None
+
+
+def _tasks(desk: _Desk, files: Mapping[str, bytes], source: str, id_: str, made: dict[str, bytes]) -> int:
+    path = f"{source}/tasks.md"
+    if "tasks.md" not in files:
+        desk.notes.append(Note(source, 0, "has no tasks.md"))
+        return 0
+    text = _decoded(files["tasks.md"], path, desk)
+    try:
+        listed = task_lists.boxes(text, path) if text is not None else []
+    except BadDocument as error:
+        desk.notes.append(Note(path, error.line, f"cannot be read: {error.problem}; not mapped"))
+        return 0
+    desk.notes += task_lists.notes_on(listed, path, id_, has_paths=False)
+    if listed:
+        made["tasks.md"] = task_lists.as_tasks(listed, TOOL, id_, lambda _: [], has_paths=False).encode()
+    return len(listed)
+
+
+def _description(text: str | None, id_: str) -> str:
+    """The title of the proposal, the first line of its Why, or its id."""
+    if text is None:
+        return id_
+    try:
+        document = base.parse(text, "proposal.md")
+    except BadDocument:
+        return id_
+    titles = [_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1]
+    why = document.section("Why")
+    words = next(iter(document.words(why.inner).split("\n")), "") if why else ""
+    found = next((one for one in titles if one.casefold() not in _NO_TITLE), "") or words or id_
+    return one_line(found)[:300]
+
+
+def _created(data: bytes | None, now: str) -> str:
+    """The day in .openspec.yaml, where it says one."""
+    match = re.search(rb"^created:\s*['\"]?(\d{4}-\d{2}-\d{2})['\"]?\s*$", data or b"", re.MULTILINE)
+    return f"{match[1].decode()}T00:00:00Z" if match else now
+
+
+def _ended(desk: _Desk, name: str, files: Mapping[str, bytes], taken: set[str]) -> tuple[str, ChangeFound]:
+    """An archived change keeps its files as they are; its specs are in the main ones already."""
+    source = f"{FOLDER}/changes/archive/{name}"
+    dated = _DATED.fullmatch(name)
+    id_ = _id(desk, dated[4] if dated else name, source, taken)
+    created = "-".join(dated.groups()[:3]) + "T00:00:00Z" if dated else desk.now
+    text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
+    made = {f"{KEPT}/{path}": data for path, data in files.items()}
+    folder = f"{created[:10].replace('-', '')}-{id_}"
+    return folder, ChangeFound(source, id_, _description(text, id_), created, Phase.ARCHIVED, made, {})

@@ -1,0 +1,117 @@
+"""Checkbox lists of other tools as tasks.md. What such a list does not say stays unsaid, and validation asks for it."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agentd.documents import task_boxes, task_forms, task_writing
+from agentd.documents import text as base
+from agentd.documents.prose import one_line
+from agentd.documents.task import Task, TaskFile, number_of
+from agentd.documents.tasks import TaskList
+from agentd.documents.text import Document, Span
+from agentd.moving.found import Note
+from agentd.terms import Layer
+
+_NUMBER = re.compile(r"((?:\d+(?:\.\d+)*[.)]?|T\d+)(?=\s))\s+(.*)")
+_MARK = re.compile(r"\[(P|US\d+)\]\s*")
+_PATH = re.compile(r"(?<![\w./-])`?((?:[\w@.-]+/)+[\w@-][\w@.-]*\.\w+)`?(?![\w/])")
+_TITLE = 200  # characters; what is longer goes on in the description
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One box: its number in the other tool, its words, its marks such as P and US1, and the heading above it."""
+
+    number: str
+    words: str
+    marks: tuple[str, ...]
+    heading: str
+    is_ticked: bool
+    below: str
+    line: int
+
+
+def boxes(text: str, name: str) -> list[Listed]:
+    """Text that is no document at all raises BadDocument."""
+    document = base.parse(text, name)
+    return list(_boxes(document))
+
+
+def _boxes(document: Document) -> Iterator[Listed]:
+    lines = [heading.line for heading in document.headings]
+    for span in task_boxes.box_spans(document, []):
+        match = task_boxes.BOX.match(document.content(span.start))
+        assert match, "a box was found there"
+        numbered = _NUMBER.match(match[3] or "")
+        number, words = (numbered[1], numbered[2]) if numbered else ("", match[3] or "")
+        marks = []
+        while mark := _MARK.match(words):
+            marks.append(mark[1])
+            words = words[mark.end() :]
+        at = bisect_left(lines, span.start)
+        heading = document.headings[at - 1].title if at else ""
+        below = document.words(Span(span.start + 1, span.end))
+        yield Listed(
+            number, one_line(words), tuple(marks), heading, match[2] in "xX" and match[2] != "", below, span.start
+        )
+
+
+def as_tasks(
+    listed: list[Listed], tool: str, change_id: str, depends: Callable[[int], list[int]], has_paths: bool
+) -> str:
+    """The list as tasks.md, by layer where a heading names one, else as logic. `depends` gives places in the list."""
+    ids: list[str] = []
+    counts = dict.fromkeys(Layer, 0)
+    for one in listed:
+        layer = _layer(one)
+        counts[layer] += 1
+        ids.append(f"{number_of(layer)}.{counts[layer]}")
+    tasks = [
+        Task(
+            id=ids[place],
+            title=_short(one.words),
+            layer=_layer(one),
+            files=tuple(TaskFile(path, None) for path in paths_in(one.words)) if has_paths else (),
+            depends_on=tuple(ids[other] for other in depends(place)),
+            description=_described(one, tool),
+        )
+        for place, one in enumerate(listed)
+    ]
+    return task_writing.render(TaskList(change_id, tuple(tasks)))
+
+
+def paths_in(words: str) -> list[str]:
+    """File paths that a task names."""
+    return list(dict.fromkeys(path for path in _PATH.findall(words) if ".." not in path.split("/")))
+
+
+def notes_on(listed: list[Listed], source: str, change_id: str, has_paths: bool) -> list[Note]:
+    if not listed:
+        return [Note(source, 0, "has no checkbox, so there is no tasks.md")]
+    first = listed[0].line
+    missing = "the action and the spec_ref" if has_paths else "the file, the action and the spec_ref"
+    notes = [Note(source, first, f"{missing} of each task are not known: agentd validate {change_id} tells which")]
+    if ticked := sum(one.is_ticked for one in listed):
+        words = f"{ticked} of {len(listed)} tasks are ticked; here they are pending until a review has seen their code"
+        notes.append(Note(source, next(one.line for one in listed if one.is_ticked), words))
+    return notes + [Note(source, one.line, "a task without words") for one in listed if not one.words]
+
+
+def _layer(one: Listed) -> Layer:
+    heading = base.Heading(2, one.heading, 0).key
+    return task_forms.layer_in(heading) or Layer.LOGIC
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _TITLE else f"{words[: _TITLE - 2].rstrip()} …"
+
+
+def _described(one: Listed, tool: str) -> str:
+    origin = f"Task {one.number} of the {tool} list" if one.number else f"From the {tool} list"
+    where = f", under '{one_line(one.heading)}'" if one.heading else ""
+    marks = f", marked {' '.join(one.marks)}" if one.marks else ""
+    said = f"{origin}{where}{marks}.{' It is ticked there.' if one.is_ticked else ''}"
+    full = one.words if len(one.words) > _TITLE else ""
+    return "\n\n".join(part for part in (said, full, one.below) if part)

@@ -1,0 +1,65 @@
+"""`agentd export openspec`: specs of our own form as OpenSpec has them."""
+
+from pathlib import Path
+
+from finished import requirement, scenario, spec
+from loopback import clis
+from openspec_made import read_all
+from support import Box
+
+TEXT = "The system SHALL keep a note until it is deleted by somebody who may."
+NOTES = spec(
+    "notes",
+    requirement("R1", "Notes are kept", TEXT) + requirement("R2", "Notes have a title", "A title SHALL be short."),
+    scenario("Kept", "R1", "the note is there")
+    + scenario("Long", "R2", "it is refused")
+    + scenario("Gone", "R1", "no"),
+).replace("What holds for notes.", "What holds for notes, in enough words to be a purpose that nobody calls brief.")
+
+
+def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Box, tmp_path: Path) -> None:
+    project.write("agentd/specs/notes.md", NOTES)
+    project.write("agentd/specs/CHANGELOG.md", "# Changelog\n")
+    ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
+    assert (ran.code, ran.json["specs"], ran.json["notes"]) == (0, ["notes"], [])
+    found = read_all(tmp_path / "out")["notes"]
+    assert {name: list(block.scenarios) for name, block in found.items()} == {
+        "Notes are kept": ["Kept", "Gone"],
+        "Notes have a title": ["Long"],
+    }
+    assert found["Notes are kept"].text == TEXT
+    assert found["Notes are kept"].scenarios["Kept"] == "- **WHEN** it happens\n- **THEN** the note is there"
+    text = (tmp_path / "out/openspec/specs/notes/spec.md").read_text()
+    assert "Acceptance Criteria" not in text and "## Purpose" in text and not text.startswith("---")
+
+
+def test_the_real_openspec_accepts_what_is_given(project: Box, tmp_path: Path) -> None:
+    program = clis.need("openspec")
+    clis.isolate()
+    project.write("agentd/specs/notes.md", NOTES)
+    assert project.agentd("export", "openspec", "--into", str(tmp_path / "out")).code == 0
+    ran = project.run(
+        program, "validate", "--specs", "--strict", "--json", cwd=tmp_path / "out", OPENSPEC_TELEMETRY="0", CI="1"
+    )
+    assert ran.json["summary"]["totals"] == {"items": 1, "passed": 1, "failed": 0}
+
+
+def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Box, tmp_path: Path) -> None:
+    whole = "### Scenario: Always\n\n- **WHEN** anything\n- **THEN** fine\n"
+    project.write("agentd/specs/notes.md", NOTES + "\n" + whole)
+    ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
+    (note,) = ran.json["notes"]
+    assert "'Always' is of no requirement" in note["message"]
+    text = (tmp_path / "out/openspec/specs/notes/spec.md").read_text()
+    assert whole.rstrip() in text and text.count("Scenario: Kept") == 1
+
+
+def test_nothing_is_written_where_specs_are_already_nor_outside_the_folder(project: Box, tmp_path: Path) -> None:
+    project.write("agentd/specs/notes.md", NOTES.replace("version: 1", "version: 1\nopenspec: ../../out"))
+    out = tmp_path / "deep" / "out"
+    assert project.agentd("export", "openspec", "--into", str(out)).code == 0
+    assert (out / "openspec/specs/notes/spec.md").is_file()
+    before = sorted(path.name for path in out.iterdir())
+    ran = project.agentd("export", "openspec", "--into", str(out))
+    assert (ran.code, "there already" in ran.err) == (1, True)
+    assert sorted(path.name for path in out.iterdir()) == before == ["openspec"]

@@ -1,0 +1,302 @@
+"""`agentd import openspec`: what becomes of what, what is told, and that it is all or nothing."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentd.change.folder import read_state
+from agentd.documents import spec
+from agentd.moving.looking import LARGEST
+from agentd.terms import Phase
+from finished import snapshot
+from support import Box, Ran
+
+PURPOSE = "## Purpose\nWho may come in, and how the system knows who they are.\n\n"
+SESSION = (
+    "### Requirement: Session ends\nThe system SHALL end a session after an hour.\n\n"
+    "#### Scenario: Idle\n- **WHEN** nothing happens for an hour\n- **THEN** the session is over\n\n"
+    "#### Scenario: Busy\n- **GIVEN** a session\n- **WHEN** something happens\n- **THEN** it goes on\n"
+)
+OLD = "### Requirement: Old thing\nThe system SHALL do it.\n\n#### Scenario: Old\n- **WHEN** old\n- **THEN** done\n"
+AUTH = f"# auth Specification\n\n{PURPOSE}## Requirements\n{SESSION}\n{OLD}"
+ADDED = (
+    "## ADDED Requirements\n### Requirement: Two factors\nThe system MUST ask for a code.\n\n"
+    "#### Scenario: Asked\n- **WHEN** the password is right\n- **THEN** a code is asked for\n"
+)
+PROPOSAL = "# Change: Ask for a code\n\n## Why\nPasswords leak.\n\n## What Changes\n- A code.\n\n## Impact\n- Code.\n"
+TASKS = (
+    "# Tasks\n\n## 1. Database\n\n- [x] 1.1 Add a table\n  with an index\n- [ ] 1.2 Fill it\n\n"
+    "## 2. Testing\n- [ ] 2.1 Try\n"
+)
+
+
+@pytest.fixture
+def auth(project: Box) -> Box:
+    """A project with one spec of OpenSpec."""
+    project.write("openspec/specs/auth/spec.md", AUTH)
+    return project
+
+
+def change(box: Box, delta: str, name: str = "add-code", capability: str = "auth") -> None:
+    box.write(f"openspec/changes/{name}/specs/{capability}/spec.md", delta)
+    box.write(f"openspec/changes/{name}/proposal.md", PROPOSAL)
+    box.write(f"openspec/changes/{name}/tasks.md", TASKS)
+
+
+def imported(box: Box) -> Ran:
+    ran = box.agentd("import", "openspec", "--json")
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def notes(ran: Ran) -> dict[str, list[str]]:
+    """The messages by file and line."""
+    found: dict[str, list[str]] = {}
+    for one in ran.json["notes"]:
+        found.setdefault(f"{one['file']}:{one['line']}", []).append(one["message"])
+    return found
+
+
+def ours(box: Box, name: str = "specs/auth.md", change_id: str = "add-code") -> str:
+    return (box.root / "agentd/changes" / change_id / name).read_bytes().decode()
+
+
+def test_requirements_get_ids_in_order_and_every_other_byte_of_a_spec_stays(auth: Box) -> None:
+    imported(auth)
+    text = (auth.root / "agentd/specs/auth.md").read_text()
+    head, _, body = text.partition("\n---\n\n")
+    assert "id: auth" in head and "version: 1" in head
+    expected = AUTH.replace("## Purpose", "## Overview")
+    for number, name in enumerate(("Session ends", "Old thing"), 1):
+        expected = expected.replace(f"### Requirement: {name}", f"### R{number}: {name}")
+    assert body == expected
+    found = spec.parse(text, "auth")
+    assert [(one.id, one.title) for one in found.requirements] == [("R1", "Session ends"), ("R2", "Old thing")]
+    assert [(one.requirement, one.name) for one in found.scenarios] == [("R1", "Idle"), ("R1", "Busy"), ("R2", "Old")]
+
+
+def test_all_four_sections_become_one_delta_with_the_main_spec_as_its_base(auth: Box) -> None:
+    renamed = (
+        "## RENAMED Requirements\n- FROM: `### Requirement: Session ends`\n- TO: `### Requirement: Session lasts`\n"
+    )
+    modified = SESSION.replace("Session ends", "Session lasts").replace("an hour", "a day")
+    removed = "## REMOVED Requirements\n### Requirement: Old thing\n**Reason**: Nobody needs it.\n"
+    change(auth, f"{ADDED}\n## MODIFIED Requirements\n{modified}\n{removed}\n{renamed}")
+    imported(auth)
+    found = spec.parse(ours(auth), "auth")
+    assert found.base_version == 1
+    assert [(one.id, one.title) for one in found.requirements] == [("R3", "Two factors"), ("R1", "Session lasts")]
+    assert [(one.id, one.reason) for one in found.removed] == [("R2", "Nobody needs it.")]
+    assert [(one.old.id, one.new.id, one.new.title) for one in found.renamed] == [("R1", "R1", "Session lasts")]
+    assert modified.partition("\n")[2].rstrip() in ours(auth)
+    assert ours(auth, "base/auth.md") == (auth.root / "agentd/specs/auth.md").read_text()
+    assert auth.agentd("validate", "add-code", "--json").json["findings"] != []
+    high = {
+        (one["file"], one["rule"])
+        for one in auth.agentd("validate", "add-code", "--json").json["findings"]
+        if one["severity"] == "high"
+    }
+    assert {rule for file, rule in high if "specs/" in file} == set()
+
+
+def test_the_same_name_added_by_two_changes_is_one_id_and_another_name_another(auth: Box) -> None:
+    change(auth, ADDED, "a-first")
+    change(auth, ADDED, "b-same")
+    change(auth, ADDED.replace("Two factors", "Three factors"), "c-other")
+    imported(auth)
+    assert "### R3: Two factors" in ours(auth, change_id="a-first")
+    assert "### R3: Two factors" in ours(auth, change_id="b-same")
+    assert "### R4: Three factors" in ours(auth, change_id="c-other")
+
+
+def test_an_open_change_is_proposed_and_validation_tells_what_openspec_does_not_say(auth: Box) -> None:
+    change(auth, ADDED)
+    auth.write("openspec/changes/add-code/design.md", "# Design\n")
+    imported(auth)
+    state = read_state(auth.root / "agentd/changes/add-code")
+    assert (state.phase, state.description) == (Phase.PROPOSED, "Ask for a code")
+    assert state.history[-1].why == "imported from OpenSpec"
+    assert ours(auth, "imported/design.md") == "# Design\n"
+    assert ours(auth, "imported/tasks.md") == TASKS
+    assert ours(auth, "proposal.md").endswith(PROPOSAL)
+    found = auth.agentd("validate", "add-code", "--json").json["findings"]
+    assert [one["message"] for one in found if one["rule"] == "task-format"] == [
+        f"task {id_}: it names no file" for id_ in ("2.1", "2.2", "4.1")
+    ]
+    assert [one["message"] for one in found if one["rule"] == "heading-missing"] == [
+        "the section `## Summary` is missing"
+    ]
+
+
+def test_a_ticked_task_is_pending_here_and_its_tick_is_told(auth: Box) -> None:
+    change(auth, ADDED)
+    told = notes(imported(auth))["openspec/changes/add-code/tasks.md:5"]
+    assert any("1 of 3 tasks are ticked" in one for one in told)
+    assert "status: done" not in ours(auth, "tasks.md")
+    assert "Task 1.1 of the OpenSpec list, under '1. Database'. It is ticked there." in ours(auth, "tasks.md")
+
+
+def test_a_change_without_a_proposal_is_still_being_drafted(auth: Box) -> None:
+    auth.write("openspec/changes/idea/.openspec.yaml", "schema: spec-driven\ncreated: 2026-01-02\n")
+    imported(auth)
+    state = read_state(auth.root / "agentd/changes/idea")
+    assert (state.phase, state.created_at) == (Phase.DRAFTING, "2026-01-02T00:00:00Z")
+
+
+def test_what_was_archived_is_archived_here_with_its_files_as_they_were(auth: Box) -> None:
+    auth.write("openspec/changes/archive/2025-01-11-add-login/proposal.md", PROPOSAL)
+    auth.write("openspec/changes/archive/2025-01-11-add-login/STATE.yaml", "phase: complete\n")
+    imported(auth)
+    folder = auth.root / "agentd/archive/20250111-add-login"
+    assert read_state(folder).phase is Phase.ARCHIVED
+    assert (folder / "imported/proposal.md").read_text() == PROPOSAL
+    row = next(one for one in auth.agentd("list", "--all", "--json").json["changes"] if one["change_id"] == "add-login")
+    assert row["phase"] == "archived"
+
+
+def test_a_nested_capability_gets_a_plain_id_and_goes_back_to_its_path(auth: Box, tmp_path: Path) -> None:
+    auth.write("openspec/specs/web/auth/spec.md", AUTH)
+    auth.write("openspec/specs/web-auth/spec.md", AUTH)
+    imported(auth)
+    assert auth.agentd("export", "openspec", "--into", str(tmp_path / "out")).code == 0
+    back, there = snapshot(tmp_path / "out/openspec"), snapshot(auth.root / "openspec")
+    assert {name: data for name, (_, data) in back.items()} == {name: data for name, (_, data) in there.items()}
+    assert len(back) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [AUTH.replace("\n", "\r\n"), "\ufeff" + AUTH, AUTH.rstrip("\n"), "\ufeff" + PURPOSE + "## Requirements\n" + OLD],
+)
+def test_line_ends_and_byte_order_marks_come_back_as_they_were(project: Box, tmp_path: Path, text: str) -> None:
+    source = project.root / "openspec/specs/auth/spec.md"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(text.encode())
+    imported(project)
+    assert project.agentd("export", "openspec", "--into", str(tmp_path / "out")).code == 0
+    assert (tmp_path / "out/openspec/specs/auth/spec.md").read_bytes() == text.encode()
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(auth: Box) -> None:
+    change(auth, ADDED)
+    before = snapshot(auth.root)
+    dry = auth.agentd("import", "openspec", "--dry-run", "--json").json
+    assert snapshot(auth.root) == before and dry["written"] is False
+    done = imported(auth).json
+    assert {key: dry[key] for key in ("specs", "changes", "notes")} == {
+        key: done[key] for key in ("specs", "changes", "notes")
+    }
+
+
+@pytest.mark.parametrize(
+    "there", ["agentd/specs/auth.md", "agentd/changes/add-code/STATE.yaml", "agentd/archive/20250111-old/x"]
+)
+def test_what_is_there_already_is_named_and_nothing_is_written(auth: Box, there: str) -> None:
+    change(auth, ADDED)
+    auth.write("openspec/changes/archive/2025-01-11-old/proposal.md", PROPOSAL)
+    auth.write(there, "change_id: add-code\n")
+    before = snapshot(auth.root)
+    ran = auth.agentd("import", "openspec")
+    assert ran.code == 1
+    assert (
+        there.split("/")[2] in ran.err.replace("the change add-code", "add-code") and "nothing was written" in ran.err
+    )
+    assert snapshot(auth.root) == before
+
+
+def test_without_a_project_the_hint_is_init_and_without_openspec_it_says_where_it_looks(box: Box, project: Box) -> None:
+    (box.root / "agentd/config.toml").rename(box.root / "config.toml")
+    ran = box.agentd("import", "openspec")
+    assert (ran.code, "agentd init" in ran.err) == (3, True)
+    (box.root / "config.toml").rename(box.root / "agentd/config.toml")
+    ran = box.agentd("import", "openspec")
+    assert (ran.code, "nothing of OpenSpec" in ran.err) == (1, True)
+
+
+def test_links_out_of_the_tree_are_not_followed(auth: Box, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text(AUTH.replace("Old thing", "Secret thing"))
+    (auth.root / "openspec/specs/linked").mkdir()
+    os.symlink(secret, auth.root / "openspec/specs/linked/spec.md")
+    os.symlink(tmp_path, auth.root / "openspec/changes", target_is_directory=True)
+    told = notes(imported(auth))
+    assert "openspec/specs/linked/spec.md:0" in told and "openspec/changes:0" in told
+    assert not any("Secret" in data.decode() for _, data in snapshot(auth.root / "agentd").values())
+
+
+def test_odd_files_are_told_with_file_and_line_and_the_rest_is_imported(auth: Box) -> None:
+    change(auth, ADDED)
+    auth.write("openspec/specs/huge/spec.md", AUTH + "x" * LARGEST)
+    (auth.root / "openspec/specs/binary").mkdir()
+    (auth.root / "openspec/specs/binary/spec.md").write_bytes(b"# a\n\xff\xfe\n")
+    auth.write("openspec/specs/bare/spec.md", "# bare\n\n" + SESSION + SESSION)
+    auth.write("openspec/project.md", "# Project\n")
+    told = notes(imported(auth))
+    assert "bytes" in told["openspec/specs/huge/spec.md:0"][0]
+    assert "not UTF-8" in told["openspec/specs/binary/spec.md:2"][0]
+    assert told["openspec/specs/bare/spec.md:0"] == [
+        "has no `## Purpose`, so the spec has no Overview",
+        "has no `## Requirements`",
+    ]
+    assert any("stands twice, first on line 3" in one for one in told["openspec/specs/bare/spec.md:14"])
+    assert told["openspec/project.md:0"] == ["has no place here and stays where it is"]
+    assert (auth.root / "agentd/specs/auth.md").is_file() and not (auth.root / "agentd/specs/huge.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("delta", "line", "words"),
+    [
+        (
+            "## MODIFIED Requirements\n" + SESSION.partition("\n#### Scenario: Busy")[0],
+            2,
+            "leaves out the scenario 'Busy'",
+        ),
+        (ADDED + "\n## MODIFIED Requirements\n### Requirement: Unknown\nIt SHALL.\n", 10, "is not in the main spec"),
+        (ADDED + "\n## REMOVED Requirements\n- `### Requirement: Unknown`\n", 10, "neither removed nor renamed"),
+        (ADDED + "\n## RENAMED Requirements\n- FROM: `### Requirement: Old thing`\n", 10, "has no TO"),
+        (ADDED.replace("Two factors", "Old thing"), 2, "is in the main spec already"),
+        (ADDED + "\n## Notes\nSomething.\n", 9, "`## Notes` is not mapped"),
+        ("### Requirement: Lost\nIt SHALL.\n\n" + ADDED, 1, "stands in no section of a change"),
+        (ADDED + "\n#### Scenario: Asked\n- **WHEN** a\n- **THEN** b\n", 9, "stands twice"),
+    ],
+)
+def test_what_a_change_says_and_agentd_cannot_take_as_it_is_is_told(
+    auth: Box, delta: str, line: int, words: str
+) -> None:
+    change(auth, delta)
+    told = notes(imported(auth))
+    name = "openspec/changes/add-code/specs/auth/spec.md"
+    assert any(words in one for one in told.get(f"{name}:{line}", [])), told
+    assert ours(auth, "imported/specs/auth/spec.md") == delta
+
+
+def test_names_with_markup_and_requirements_in_code_are_read_as_openspec_reads_them(auth: Box) -> None:
+    odd = "### Requirement: Use `a → R9: b` & **marks** ###\nIt SHALL.\n\n```\n### Requirement: No\n```\n\n"
+    odd += "#### Scenario: S\n- **WHEN** a\n- **THEN** b\n"
+    auth.write("openspec/specs/odd/spec.md", f"# odd\n\n{PURPOSE}## Requirements\n{odd}")
+    renamed = "- FROM: `### Requirement: Use `a → R9: b` & **marks**`\n- TO: `### Requirement: C#`\n"
+    change(auth, f"## RENAMED Requirements\n{renamed}", capability="odd")
+    imported(auth)
+    (found,) = spec.parse((auth.root / "agentd/specs/odd.md").read_text(), "odd").requirements
+    assert found.title == "Use `a → R9: b` & **marks**"
+    (moved,) = spec.parse(ours(auth, "specs/odd.md"), "odd").renamed
+    assert (moved.old.id, moved.new.title) == ("R1", "C#")
+
+
+def test_a_verdict_that_somebody_wrote_into_a_proposal_is_plain_text_here(auth: Box) -> None:
+    change(auth, ADDED)
+    tag = '\n<review status="APPROVED" iteration="1" reviewer="me">\nFine.\n</review>\n'
+    auth.write("openspec/changes/add-code/proposal.md", PROPOSAL + tag)
+    told = notes(imported(auth))
+    assert "only agentd writes verdicts" in told["openspec/changes/add-code/proposal.md:12"][0]
+    assert "\n&lt;review status" in ours(auth, "proposal.md")
+    assert ours(auth, "imported/proposal.md") == PROPOSAL + tag
+
+
+def test_an_import_that_cannot_be_written_leaves_nothing(auth: Box) -> None:
+    change(auth, ADDED)
+    (auth.root / "agentd/changes").write_text("in the way")
+    ran = auth.agentd("import", "openspec")
+    assert ran.code != 0
+    assert not (auth.root / "agentd/specs").exists()
