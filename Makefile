@@ -8,7 +8,7 @@ CLIS   ?= .cache/clis
 VENDOR := src/agentd/viewer/static/vendor
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
-.PHONY: test demo lint format bench clean tools browser pictures
+.PHONY: test demo lint format bench clean tools browser pictures docs
 
 test: $(READY) tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
 	$(BIN)/python -m pytest -n auto
@@ -28,6 +28,10 @@ format: $(READY)
 # Ratios, measured side by side on this machine; no test depends on them.
 bench: $(READY)
 	for script in tests/bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+# The pages that are made from the code; a test fails where they are stale.
+docs: $(READY)
+	PYTHONPATH=tests $(BIN)/python -m reference
 
 # The viewer's pages as the documentation shows them.
 pictures: $(READY) browser $(VENDOR)/mermaid.min.js

@@ -26,7 +26,7 @@ COMMANDS = {
     "cost": ("cost", "Show what the changes have cost."),
     "validate": ("validate", "Check the documents of a change against the rules."),
     "trace": ("trace", "Show which task, file and test carries each requirement."),
-    "view": ("view_command", "Read the last verdict on a change, or its plan."),
+    "view": ("view_command", "Read, comment and decide in the browser."),
     "log": ("log", "Show what happened to a change, and what its agents said."),
     "wait": ("wait", "Wait for the run of a change to end, or to need a decision."),
     "stop": ("stop", "End the run of a change."),

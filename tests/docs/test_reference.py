@@ -1,0 +1,204 @@
+"""The documentation says what the code does: the reference is made from it, and every command that is shown exists."""
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import agentd
+import reference
+from agentd import yaml12
+from agentd.agents import playbook
+from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
+from agentd.config.schema import SCHEMA
+from agentd.demo import ACTS
+from agentd.demo import typed as played
+from agentd.machine import TABLE, Event
+from reference import commands, endings, layout, machine, settings
+from reference.types_in_words import rows_of
+
+ROOT = reference.ROOT
+PAGES = [ROOT / "README.md", *sorted(path for path in reference.DOCS.rglob("*.md") if "adr" not in path.parts)]
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"`([^`]+)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_PICTURES = "docs/pictures/"  # made by `make pictures`
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def fenced(path: Path, *languages: str) -> list[str]:
+    return [text for language, text in _FENCED.findall(path.read_text()) if language in languages]
+
+
+def shown(path: Path) -> Iterator[str]:
+    """Every command of agentd on a page: lines of its shell blocks and workflows, and what stands in backticks."""
+    text = path.read_text()
+    for line in "\n".join(fenced(path, "sh", "yaml")).splitlines():
+        start = line.find("agentd ")
+        if start >= 0 and line[:start].strip() in ("", "- run:"):
+            yield line[start:]
+    for span in _SPAN.findall(_FENCED.sub("", text)):
+        if re.match(r"agentd\s+[a-z-]", span):
+            yield " ".join(span.split())
+
+
+def typed(line: str) -> None:
+    """The words of a command as click takes them, without running it; what click refuses, this raises."""
+    words = [word for word in shlex.split(re.split(r"\s(?:>|\|\|?|&&)\s", line)[0]) if not word.startswith("[")][1:]
+    group = click.Context(app)
+    options, words, _ = app.make_parser(group).parse_args(words)
+    if not words:
+        assert options, f"{line}: no command"
+        return
+    assert words[0] in {*COMMANDS, *PHASES, *ALIASES}, f"{line}: there is no command {words[0]}"
+    command = commands.named(words[0])
+    context = click.Context(command, info_name=words[0])
+    values, left, order = command.make_parser(context).parse_args(words[1:])
+    assert not left, f"{line}: {left} is too much"
+    for parameter in order:
+        value = values.get(parameter.name or "")
+        if isinstance(parameter.type, click.Choice) and isinstance(value, str) and "|" not in value:
+            parameter.type.convert(value, parameter, context)
+
+
+def written(path: Path) -> Iterator[Any]:
+    yield from (yaml12.load(text) for text in fenced(path, "yaml"))
+
+
+# ---- what is made
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_what_is_made_from_the_code_is_as_the_code_is_now(name: str) -> None:
+    assert (reference.DOCS / name).read_text() == reference.PAGES[name](), f"docs/{name} is stale: run `make docs`"
+
+
+def test_every_command_stands_in_the_reference_with_every_option() -> None:
+    page = (reference.DOCS / "reference/commands.md").read_text()
+    for name in {**COMMANDS, **PHASES}:
+        part = page.partition(f"## agentd {name}\n")[2].partition("\n## ")[0]
+        options = [one for one in commands.named(name).params if isinstance(one, click.Option)]
+        missing = [word for one in options for word in one.opts if word not in part]
+        assert part and not missing, f"{name} lacks {missing}"
+
+
+def test_every_key_of_the_configuration_has_a_meaning() -> None:
+    words = settings.told()
+    keys = {f"{one.name}.{key}".lstrip("."): one for one in settings.sections() for key in one.keys}
+    assert {key.partition(".")[0] for key in keys} == set(SCHEMA.keys)
+    dumb = [key for key, one in keys.items() if not (words.keys.get(key) or words.sections.get(one.name))]
+    assert dumb == []
+
+
+def test_every_exit_code_has_a_meaning_and_every_meaning_a_code() -> None:
+    assert set(endings.MEANINGS) == {0, *(one.exit_code for one in endings.tree())}
+
+
+def test_the_local_room_is_told_as_the_source_uses_it() -> None:
+    assert set(layout.ROOM) == layout.rooms_used()
+
+
+def test_every_key_of_a_state_and_a_record_has_a_meaning() -> None:
+    for cls, said in layout.SAID.items():
+        told = {name for name, _, words in rows_of(cls) if words}
+        assert not told & set(said), f"the source says it of {cls.__name__} by itself"
+        assert told | set(said) == {name for name, *_ in rows_of(cls)}
+
+
+def test_the_picture_of_the_machine_has_every_move_but_a_drop() -> None:
+    arrows = re.findall(r"^    (\w+) --> (\w+): (.*)$", machine.picture(), re.MULTILINE)
+    drawn = {(phase, event, to) for phase, to, events in arrows for event in events.split(", ")}
+    moves = {(str(p), str(e), str(to)) for p, row in TABLE.items() for e, to in row.items() if e is not Event.DROPPED}
+    assert drawn == moves
+
+
+# ---- what is written
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_every_command_that_is_shown_is_one_with_options_that_it_has(path: Path) -> None:
+    for line in shown(path):
+        try:
+            typed(line)
+        except (click.UsageError, ValueError) as error:
+            pytest.fail(f"{named(path)}: {line}: {error}")
+
+
+def test_the_commands_of_the_tutorial_are_those_of_the_demo_and_more() -> None:
+    """The heart of it is what `agentd demo` types, word for word."""
+    lines = "\n".join(fenced(reference.DOCS / "tutorial.md", "sh")).splitlines()
+    assert [line for line in lines if line in {played(act) for act in ACTS}] == [played(act) for act in ACTS]
+
+
+@pytest.mark.parametrize("line", ["agentd plann ID", "agentd plan ID --fast", "agentd plan ID --git nowhere"])
+def test_a_command_that_is_none_is_seen(line: str) -> None:
+    with pytest.raises((click.UsageError, AssertionError)):
+        typed(line)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in _LINK.findall(_FENCED.sub("", path.read_text())):
+        if target.startswith(("http", _PICTURES)):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), f"{named(path)}: {target}"
+        if anchor:
+            found = {
+                re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in _HEADING.findall(there.read_text())
+            }
+            assert anchor in found, f"{named(path)}: {target}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen and page.suffix == ".md" and page.is_file():
+            seen.add(page)
+            waiting += [(page.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(page.read_text())]
+    assert set(PAGES) - seen == set()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_a_configuration_that_is_shown_can_be_used(path: Path) -> None:
+    for text in fenced(path, "toml"):
+        assert [problem.message for problem in SCHEMA.problems(tomllib.loads(text), ())] == []
+
+
+def test_a_playbook_that_is_shown_can_be_played() -> None:
+    [text] = fenced(reference.DOCS / "how-to/bring-your-own-agent.md", "yaml")
+    assert playbook.parse(text, "playbook.yaml").entries
+
+
+def test_every_workflow_for_ci_is_pinned_and_may_little() -> None:
+    page = reference.DOCS / "how-to/ci.md"
+    programs = json.loads((ROOT / "tests/loopback/package.json").read_text())["dependencies"]
+    pinned = {f"{name}@{version}" for name, version in programs.items()} | {f"agentd=={agentd.__version__}"}
+    for text, workflow in zip(fenced(page, "yaml"), written(page), strict=True):
+        used = re.findall(r"uses: (\S+)", text)
+        assert used and all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one) for one in used)
+        installed = re.findall(r"(?:pipx install|npm install --global) (.+)", text)
+        assert installed and {word for line in installed for word in line.split()} <= pinned
+        assert workflow["permissions"] in ({}, {"contents": "read"})
+        assert "pull_request_target" not in text
+        assert "secrets." not in text or "pull_request" not in text
+        scripts = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+        assert not [script for script in scripts if "${{" in script], "an input would become part of a script"
+
+
+def test_the_files_that_the_readme_names_are_there() -> None:
+    spans = _SPAN.findall(_FENCED.sub("", (ROOT / "README.md").read_text()))
+    files = [span for span in spans if re.fullmatch(r"(?:src|tests|docs)/\S+", span)]
+    assert files and [name for name in files if not (ROOT / name).exists()] == []
