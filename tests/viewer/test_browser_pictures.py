@@ -131,7 +131,7 @@ def test_the_pages_of_the_documentation_are_there(shown: Door, scheme: str) -> N
         suffix = "" if scheme == "light" else "-dark"
         expect(tab.go("/").locator(".list > li")).to_have_count(5)
         picture(tab.page, f"inbox{suffix}")
-        picture(read(tab), f"read{suffix}")
+        picture(read(tab), f"reading{suffix}")
         tab.go(HOME)
         picture(tab.page, f"overview{suffix}")
         expect(tab.go(f"{HOME}/rounds").locator("#challenge-2 ins").first).to_be_visible()

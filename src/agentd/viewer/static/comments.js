@@ -1,44 +1,13 @@
 // Comments are written beside the text and saved as they are typed.
 import { change, json, tell } from "./asking.js";
-import { block, choose, highlight, place } from "./margin.js";
+import { Draft, kept } from "./drafts.js";
+import { choose, highlight, place } from "./margin.js";
 
 const around = 40;
-const pause = 400;
 let pick = null;
 
 const paper = () => document.querySelector(".paper");
 const base = `/changes/${encodeURIComponent(change)}/comments`;
-
-// Words on their way to the server, one request after the other; `save` gets the last ones.
-class Draft {
-  constructor(area, sign, save) {
-    Object.assign(this, { area, sign, save, timer: 0, last: area.value, going: Promise.resolve() });
-    area.addEventListener("input", () => this.soon());
-    area.addEventListener("blur", () => this.now());
-    addEventListener("pagehide", () => this.now(true));
-  }
-
-  soon() {
-    this.sign.textContent = "…";
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.now(), pause);
-  }
-
-  now(late = false) {
-    clearTimeout(this.timer);
-    const text = this.area.value;
-    if (text === this.last || (!text.trim() && !this.last.trim())) return this.going;
-    this.last = text;
-    this.going = this.going.then(() => this.save(text, late)).then(
-      () => { if (this.area.value === this.last) this.sign.textContent = "saved"; },
-      (error) => {
-        this.last = "";
-        this.sign.textContent = error.message;
-      },
-    );
-    return this.going;
-  }
-}
 
 // ---- a new one
 
@@ -79,31 +48,49 @@ function anchor(range) {
   };
 }
 
-export function write(range) {
-  if (document.querySelector(".note.draft")) return;
-  const where = anchor(range);
+// A note to write in; `had` is what was kept of one that the server has not taken yet.
+function compose(where, had = {}) {
+  if (document.querySelector(".note.draft")) return null;
   const note = document.querySelector("#composer").content.firstElementChild.cloneNode(true);
   note.dataset.line = where.line;
   const [area, weight, sign] = ["textarea", "select", ".saved"].map((one) => note.querySelector(one));
   document.querySelector("#margin").append(note);
-  let id = "";
-  const draft = new Draft(area, sign, async (text, late) => {
-    if (id) await json(`${base}/${id}/edit`, { number: 0, text }, late);
-    else id = (await json(base, { ...where, text, weight: weight.value }, late)).id;
-  });
-  weight.addEventListener("change", () => { if (id) draft.going.then(() => json(`${base}/${id}/weight`, { weight: weight.value })); });
+  let id = had.id || "";
+  let given = had.weight || weight.value;
+  weight.value = given;
+  const draft = new Draft(area, sign, "new", async (text, was, late) => {
+    const wished = weight.value;
+    if (!id) {
+      id = (await json(base, { ...where, text, weight: wished }, late)).id;
+      given = wished;
+    } else {
+      await json(`${base}/${id}/edit`, { number: 0, text, was }, late);
+    }
+  }, () => ({ where, id, weight: weight.value }));
+  const weigh = async () => {
+    if (!id || given === weight.value) return;
+    await json(`${base}/${id}/weight`, { weight: weight.value });
+    given = weight.value;
+  };
+  const told = (work) => work().catch((error) => { sign.textContent = error.message; });
   const over = () => {
+    draft.end();
     note.remove();
     highlight("drafting", []);
     tell("agentd-text");
   };
-  note.querySelector("[data-done]").addEventListener("click", () => draft.now().then(() => { if (id || !area.value.trim()) over(); }));
-  note.querySelector("[data-discard]").addEventListener("click", async () => {
+  weight.addEventListener("change", () => told(() => draft.going.then(weigh)));
+  note.querySelector("[data-done]").addEventListener("click", () => told(async () => {
+    if (!await draft.now()) return;
+    await weigh();
+    over();
+  }));
+  note.querySelector("[data-discard]").addEventListener("click", () => told(async () => {
     clearTimeout(draft.timer);
     await draft.going;
-    if (id) await json(`${base}/${id}/remove`, {}).catch(() => {});
+    if (id) await json(`${base}/${id}/remove`, {});
     over();
-  });
+  }));
   area.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
       event.preventDefault();
@@ -111,12 +98,22 @@ export function write(range) {
       note.querySelector("[data-done]").click();
     }
   });
+  choose(note, false);
+  if (had.text) {
+    area.value = had.text;
+    draft.soon();
+  }
+  return area;
+}
+
+export function write(range) {
+  const area = compose(anchor(range));
+  if (!area) return;
   getSelection().removeAllRanges();
   hide();
   highlight("drafting", [range]);
-  choose(note, false);
   area.focus({ preventScroll: true });
-  note.scrollIntoView({ block: "nearest" });
+  area.closest(".note").scrollIntoView({ block: "nearest" });
 }
 
 export function here() {
@@ -150,29 +147,56 @@ function offer() {
 
 function reply(note, form) {
   const area = form.querySelector("textarea");
-  if (area.draft) return;
+  if (area.draft) return area;
+  const id = note.dataset.comment;
   let number = "";
-  area.draft = new Draft(area, form.querySelector(".saved"), async (text, late) => {
-    if (number !== "") await json(`${base}/${note.dataset.comment}/edit`, { number, text }, late);
-    else number = (await json(`${base}/${note.dataset.comment}/reply`, { text }, late)).comment.thread.length - 1;
-  });
+  const save = async (text, was, late) => {
+    if (number !== "") await json(`${base}/${id}/edit`, { number, text, was }, late);
+    else number = (await json(`${base}/${id}/reply`, { text }, late)).comment.thread.length - 1;
+  };
+  area.draft = new Draft(area, form.querySelector(".saved"), `reply:${id}`, save);
+  return area;
 }
 
 function edit(note, entry) {
+  const [id, { number }] = [note.dataset.comment, entry.dataset];
   const said = entry.querySelector(".said");
   const form = document.querySelector("#rewording").content.firstElementChild.cloneNode(true);
   const area = form.querySelector("textarea");
   area.value = said.textContent;
   said.replaceWith(form);
   note.classList.add("draft");
-  const draft = new Draft(area, form.querySelector(".saved"), (text, late) =>
-    json(`${base}/${note.dataset.comment}/edit`, { number: entry.dataset.number, text }, late));
-  form.querySelector("[data-done]").addEventListener("click", () => draft.now().then(() => {
+  const save = (text, was, late) => json(`${base}/${id}/edit`, { number, text, was }, late);
+  const draft = new Draft(area, form.querySelector(".saved"), `edit:${id}:${number}`, save);
+  area.draft = draft;
+  form.querySelector("[data-done]").addEventListener("click", async () => {
+    if (!await draft.now()) return;
+    draft.end();
     note.classList.remove("draft");
     tell("agentd-text");
-  }));
+  });
   area.focus();
   place();
+  return area;
+}
+
+// What the server had not taken when the page was left.
+function restore() {
+  const put = (area, text) => {
+    area.value = text;
+    area.draft.soon();
+  };
+  for (const [name, had] of kept()) {
+    const [kind, id, number] = name.split(":");
+    const note = document.querySelector(`.note[data-comment="${CSS.escape(id || "")}"]`);
+    if (kind === "new" && had.where?.document === document.querySelector(".desk").dataset.document) compose(had.where, had);
+    else if (kind === "reply" && note?.querySelector("form.reply")) {
+      note.querySelector("form.reply details").open = true;
+      put(reply(note, note.querySelector("form.reply")), had.text);
+    } else if (kind === "edit" && note?.querySelector(`[data-number="${number}"] [data-act=edit]`)) {
+      put(edit(note, note.querySelector(`[data-number="${number}"]`)), had.text);
+    }
+  }
 }
 
 async function act(button) {
@@ -201,8 +225,12 @@ export function start() {
     if (!form) return;
     event.preventDefault();
     const area = form.querySelector("textarea");
-    area.draft?.now().then(() => {
+    if (!area.draft || area.draft.isBlank) return;
+    area.draft.now().then((isSaved) => {
+      if (!isSaved) return;
+      area.draft.end();
       area.value = "";
+      area.blur();
       tell("agentd-text");
     });
   });
@@ -214,6 +242,11 @@ export function start() {
   });
   document.addEventListener("change", (event) => {
     const select = event.target.closest("select[data-weight]");
-    if (select) json(`${base}/${select.closest(".note").dataset.comment}/weight`, { weight: select.value }).then(() => tell("agentd-text"));
+    if (!select) return;
+    json(`${base}/${select.closest(".note").dataset.comment}/weight`, { weight: select.value }).then(
+      () => tell("agentd-text"),
+      (error) => { select.title = error.message; },
+    );
   });
+  restore();
 }

@@ -1,4 +1,5 @@
 // The keyboard alone is enough: a key for each thing that a reader does.
+import { say } from "./asking.js";
 import * as comments from "./comments.js";
 import { choose, notes } from "./margin.js";
 
@@ -41,9 +42,12 @@ function enter(where) {
 }
 
 export function decide(name) {
-  const wanted = name === "approve" ? ["approve", "accept", "fix"] : ["send-back", "fix"];
+  const wanted = name === "approve" ? ["approve", "approve-with-notes", "accept"] : ["send-back"];
   const panel = wanted.map((one) => document.querySelector(`#choice-${one}`)).find(Boolean);
-  if (!panel) return;
+  if (!panel) {
+    say(name === "approve" ? "nothing can be approved now" : "nothing can be sent back now");
+    return;
+  }
   document.querySelectorAll(".bar details[open]").forEach((one) => { if (one !== panel) one.open = false; });
   panel.open = true;
   (panel.querySelector("textarea") || panel.querySelector("button"))?.focus();

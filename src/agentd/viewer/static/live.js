@@ -1,13 +1,20 @@
 // What happens on disk reaches the page; nothing is taken from under somebody's hands.
-import { change, isBusy, tell } from "./asking.js";
+import { change, isBusy, say, tell } from "./asking.js";
 
+const patience = 3000;
 const waiting = new Set();
 let timer = 0;
 let lost = 0;
+let going = 0;
+let wasLost = false;
 
 function show() {
   timer = 0;
   if (!window.htmx) return;
+  if (going) { // what is asked of an element that is being replaced is never answered
+    timer = setTimeout(show, 100);
+    return;
+  }
   const bar = document.querySelector("#changed");
   if (isBusy()) {
     if (bar && waiting.has("agentd-text")) bar.hidden = false;
@@ -30,32 +37,49 @@ export function refresh() {
   soon("agentd-text", "agentd-run");
 }
 
-function connected(is) {
-  clearTimeout(lost);
-  const show = (words) => document.querySelectorAll("[data-connection]").forEach((one) => { one.textContent = words; });
-  if (is) show("");
-  else lost = setTimeout(() => show("not connected: start agentd view again"), 3000);
-}
-
-export function start() {
-  const stream = new EventSource(`/events?change=${encodeURIComponent(change)}`);
-  let wasLost = false;
-  stream.addEventListener("changed", () => soon("agentd-text", "agentd-run"));
-  stream.addEventListener("run", () => soon("agentd-run"));
-  stream.onopen = () => {
-    connected(true);
+function hear({ type, about }) {
+  if (type === "open") {
+    clearTimeout(lost);
+    say("");
     if (wasLost) refresh();
     else soon("agentd-run"); // what happened since the page was made, and before it was heard
     wasLost = false;
-  };
-  stream.onerror = () => {
+  } else if (type === "lost") {
+    clearTimeout(lost);
     wasLost = true;
-    connected(false);
-  };
-  addEventListener("pagehide", () => stream.close());
+    lost = setTimeout(() => say("not connected: start agentd view again, and open its link"), patience);
+  } else if (type === "deaf") {
+    say("files are not watched just now: load the page again to see what is new");
+  } else if (!change || about === change) {
+    soon("agentd-run", ...(type === "changed" ? ["agentd-text"] : []));
+  }
+}
+
+async function listen() {
+  if (!globalThis.SharedWorker) {
+    const { join } = await import("./listening.js");
+    join({ postMessage: hear });
+    return;
+  }
+  const { port } = new SharedWorker("/static/listening.js", { type: "module" });
+  port.onmessage = (event) => hear(event.data);
+  addEventListener("pagehide", (event) => { if (!event.persisted) port.postMessage("left"); });
+}
+
+export function start() {
+  listen();
+  document.body.addEventListener("htmx:beforeSend", () => { going += 1; });
+  document.body.addEventListener("htmx:afterRequest", () => { going -= 1; });
   // Asked for while nobody wrote, answered while somebody does: it waits.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    const { target } = event.detail;
+    const { target, xhr } = event.detail;
+    if (target.id === "told") return;
+    if (xhr.status >= 300) { // what is there stays
+      event.detail.shouldSwap = false;
+      const isShut = xhr.status === 403;
+      say(isShut ? "agentd view was started anew: open its new link" : "this cannot be shown just now; it is here as it was");
+      return;
+    }
     if (!["desk", "bar"].includes(target.id) || !isBusy()) return;
     event.detail.shouldSwap = false;
     soon(target.id === "desk" ? "agentd-text" : "agentd-run");

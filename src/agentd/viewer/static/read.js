@@ -5,6 +5,7 @@ const key = `read:${change}`;
 const first = document.querySelector("input[name=shown]");
 const loaded = first ? JSON.parse(first.value) : {};
 const desk = document.querySelector(".desk");
+const code = "the code";
 
 function known() {
   try {
@@ -43,6 +44,8 @@ function shown(form) {
 export function start() {
   if (!change) return;
   if (desk && desk.dataset.hash) keep({ [desk.dataset.document]: desk.dataset.hash });
+  if (document.querySelector("[data-is-code]") && loaded[code]) keep({ [code]: loaded[code] });
+  document.body.addEventListener("agentd-shown", (event) => Object.assign(loaded, event.detail));
   document.body.addEventListener("submit", (event) => {
     if (event.target.elements.shown) event.target.elements.shown.value = JSON.stringify(shown(event.target));
   }, true);
@@ -51,6 +54,8 @@ export function start() {
     if (!form || !form.elements.shown) return;
     const seen = shown(form);
     event.detail.parameters.shown = JSON.stringify(seen);
-    if (form.dataset.fresh) keep(seen);
+    if (!form.dataset.fresh) return;
+    keep(seen);
+    Object.assign(loaded, seen);
   });
 }
