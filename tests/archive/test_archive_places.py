@@ -288,3 +288,13 @@ def test_a_target_behind_its_upstream_is_told(notes: Box) -> None:
     told = ran.json["commands"]
     paste(notes, "\n".join([*told["commit"], *told["pull_request"]]))
     assert notes.git("ls-remote", "--heads", "origin", BRANCH)
+
+
+def test_a_spec_that_is_a_link_is_not_archived(notes: Box) -> None:
+    folder = short_titles(notes) / "agentd/changes" / ID
+    spec = next(folder.glob("specs/*.md"))
+    spec.rename(notes.root / "elsewhere.md")
+    spec.symlink_to(notes.root / "elsewhere.md")
+    ran = notes.agentd("archive", ID)
+    assert ran.code == 1 and "specs/notes.md" in ran.err, ran
+    assert folder.is_dir()

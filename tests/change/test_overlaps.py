@@ -282,7 +282,7 @@ def test_an_index_of_an_older_format_is_read_anew(notes: Box) -> None:
     told = meetings(notes)
     index = notes.root / ".git/agentd/index.json"
     data = json.loads(index.read_text())
-    assert [row[-1] for row in data["rows"].values()] == [["notes:R2"], ["notes:R2"]]
+    assert [row[-2] for row in data["rows"].values()] == [["notes:R2"], ["notes:R2"]]
     older = {key: row[:-1] for key, row in data["rows"].items()}
     index.write_text(json.dumps({**data, "format": data["format"] - 1, "rows": older}))
     assert meetings(notes) == told == ["add-oauth and add-sso both change notes:R2"]

@@ -87,6 +87,16 @@ def test_no_comments_are_none(text: str) -> None:
     assert comments.parse(comments.render(())) == ()
 
 
+def test_an_id_that_two_branches_gave_stays_with_the_first_and_the_other_gets_the_next_number() -> None:
+    first, other = comments.parse(TEXT)
+    merged = TEXT + TEXT.replace("Too long.", "Too short.")
+    found = comments.parse(merged)
+    assert [one.id for one in found] == ["K1", "K3", "K4"], "the same twice is one"
+    assert found[:2] == (first, other) and found[2].thread[0].text == "Too short."
+    assert comments.parse(merged + TEXT.replace("Too long.", "Too short.")) == found
+    assert comments.parse(comments.render(found)) == found, "the next write keeps it so"
+
+
 WRONG = {
     "no list": ("id: K1\n", "line 1: a list of comments is needed, each beginning with `- id: K1`"),
     "no yaml": (TEXT + "- [\n", "line 46: "),
@@ -96,7 +106,10 @@ WRONG = {
         "line 28: severity is 'huge', which is none of: blocker, should, note",
     ),
     "an id": (TEXT.replace("K3", "C3"), "line 28: id is 'C3', which is no K and a number"),
-    "an id twice": (TEXT.replace("K3", "K1"), "line 28: the comment K1 stands twice"),
+    "the last id twice": (
+        TEXT.replace("K3", "K999999999").replace("K1", "K999999999"),
+        "the comment K999999999 stands twice, and no number is left for one of them",
+    ),
     "no anchor": ("- id: K1\n  document: x\n", "line 1: K1 has no anchor"),
     "no thread": (TEXT.split("  thread")[0], "line 1: K1 has no entry in its thread"),
     "a time": (TEXT.replace("line: 13", "line: soon"), "line 1: anchor: line must be a whole number"),
@@ -108,7 +121,7 @@ def test_what_is_wrong_is_told_with_its_line(name: str) -> None:
     text, words = WRONG[name]
     with pytest.raises(StateError) as error:
         comments.parse(text)
-    assert error.value.message.startswith(f"comments.yaml {words}")
+    assert error.value.message.startswith((f"comments.yaml {words}", f"comments.yaml: {words}"))
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sampled_from(

@@ -6,6 +6,7 @@ import pytest
 
 from agentd.change import comments
 from agentd.change.folder import Change
+from agentd.context import brief
 from agentd.documents.comments import NAME, CommentState, Weight
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.standing import standing
@@ -216,3 +217,20 @@ def test_a_judge_that_does_not_mention_a_blocker_approves_nothing(project: Box) 
     comment(change, "Who?")
     assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
     assert change.records()[-1].overruled == "Findings of high severity are still open (P1)."
+
+
+def test_a_plan_that_nobody_challenged_is_accepted_with_its_comments_and_notes_reach_the_implementer(
+    project: Box,
+) -> None:
+    change = proposed(project, APPROVED)
+    comment(change, "And mind the comma.", Weight.NOTE)
+    comment(change, "Who?")
+    assert project.agentd("plan", "add-oauth", "--accept", "Good enough.").code == 0
+    assert change.records() == () and change.read().phase is Phase.CHALLENGED
+    assert [(one.id, str(one.state)) for one in change.read().findings] == [("P1", "accepted"), ("P2", "accepted")]
+    assert shown(project) == {"K1": "resolved", "K2": "resolved"}
+    assert brief(change, ["1.1"])["notes"] == ["Good enough.", "And mind the comma.", "Who?"]
+    assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
+    (record,) = change.records()
+    assert (record.overruled, states(project)) == (None, {"P1": "accepted", "P2": "accepted"})
+    assert (change.read().findings, shown(project)) == ((), {"K1": "resolved", "K2": "resolved"})

@@ -13,6 +13,7 @@ import pytest
 from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.documents.records import Record
 from agentd.terms import FindingState, Phase
+from agentd.workflows.seen import seen
 from felling import kept
 from judged import (
     SPEC_FILE,
@@ -255,7 +256,7 @@ def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Bo
     person.press(ACCEPT)
     person.sees("Why?")
     person.press(WHY + ENTER)
-    person.sees("the plan changed while the question was open, so it is asked again")
+    person.sees(f"{SPEC_FILE} changed while the question was open, so it is asked again")
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(STOP)
     assert person.waits() == 1
@@ -379,7 +380,7 @@ def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Box
     change = judged(project, *FOUND)
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
-    assert asked and asked["id"] == "after-challenge-1" and asked["hashes"] == change.hashes()
+    assert asked and asked["id"] == "after-challenge-1" and asked["hashes"] == seen(change)
     good = {"question": asked["id"], "answer": "accept", "reason": WHY, "by": "person:ann", "hashes": asked["hashes"]}
     bad: dict[str, dict[str, Any]] = {
         f"{SPEC_FILE} changed since this was decided": {"hashes": {**asked["hashes"], SPEC_FILE: "sha256:1"}},

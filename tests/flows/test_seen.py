@@ -1,9 +1,14 @@
 """A decision counts only for what was read: documents, verdicts, code."""
 
+from dataclasses import replace
+
+from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
+from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.context import brief
 from agentd.documents.comments import Weight
+from agentd.documents.standing import standing
 from agentd.steps.code import now
 from agentd.terms import Phase
 from agentd.workflows import seen
@@ -11,11 +16,22 @@ from built import BAD, NO, YES, approved, honest, impl
 from built import state as built_state
 from felling import kept
 from judged import at_question, deciding, judged, rewrite, said, states
+from running import wait_until
 from support import Box, Ran
+from terminal import DOWN, ENTER
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
+TOLD = "C1 (high, open) by agent:play\n  It breaks\n  So.\n\nC2 (medium, open) by agent:play\n  It is slow\n  So.\n"
 WHY = "Good enough."
 SPEC = "specs/user-model.md"
+
+
+def kept_states(change: Change) -> list[str]:
+    return [str(one.state) for one in standing(change.records("review"))]
+
+
+def code_of(change: Change) -> str:
+    return seen.code(change, now(change))
 
 
 def read(change: Change) -> str:
@@ -33,9 +49,9 @@ def error_of(ended: Ran) -> tuple[int, str]:
 # ---- what was read
 
 
-def test_what_was_read_is_the_documents_and_how_many_verdicts_there_are(project: Box) -> None:
+def test_what_was_read_is_the_documents_how_many_verdicts_there_are_and_what_is_open(project: Box) -> None:
     change = judged(project, *FOUND)
-    assert seen.seen(change) == {**change.hashes(), "challenges": "1"}
+    assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.digest(TOLD.encode())}
     assert seen.documents(seen.seen(change)) == change.hashes()
 
 
@@ -51,7 +67,7 @@ def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(projec
     change = approved(project, {"implement-greeting": honest(), "review": NO})
     assert impl(project, "--rounds", "0").code == 1
     before, tree = seen.seen(change), now(change)
-    assert list(before) == [*change.hashes(), "reviews", seen.CODE_TREE] and before["reviews"] == "1"
+    assert list(before) == [*change.hashes(), "reviews", seen.FINDINGS, seen.CODE_TREE] and before["reviews"] == "1"
     project.write("agentd/changes/greet/GEMINI.md", "Another word.\n")
     project.write("agentd/specs/other.md", "Another spec.\n")
     project.commit("agentd's own")
@@ -65,12 +81,12 @@ def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Box) -> No
     inner = change.project._replace(prefix="inner")
     project.write("inner/agentd/notes.txt", "one\n")
     project.write("inner/code.py", "one\n")
-    one = seen._code(Change(inner, change.id, change.tree, change.folder))
+    one = code_of(Change(inner, change.id, change.tree, change.folder))
     project.write("inner/agentd/notes.txt", "two\n")
-    assert seen._code(Change(inner, change.id, change.tree, change.folder)) == one
+    assert code_of(Change(inner, change.id, change.tree, change.folder)) == one
     for name in ("inner/code.py", "agentd/notes.txt"):
         project.write(name, "two\n")
-        two = seen._code(Change(inner, change.id, change.tree, change.folder))
+        two = code_of(Change(inner, change.id, change.tree, change.folder))
         assert two != one
         one = two
 
@@ -118,6 +134,82 @@ def test_a_decision_handed_to_a_waiting_run_is_bound_to_what_was_read_too(projec
     assert change.read().history[-1].hashes == change.hashes()
 
 
+def test_a_comment_that_came_since_is_not_accepted_in_the_same_breath(project: Box) -> None:
+    change = judged(project, *FOUND)
+    digest = read(change)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", Weight.BLOCKER)
+    assert read(change) == digest, "it says nothing yet"
+    comments.edit(change, "K1", 0, "Who?", "person:ann")
+    assert error_of(decide(project, "--accept", digest))[0] == 1
+    assert change.read().phase is Phase.PROPOSED and states(project) == {"C1": "open", "C2": "open"}
+    digest = read(change)
+    comments.weigh(change, "K1", Weight.NOTE, "person:ann")
+    assert error_of(decide(project, "--accept", digest))[0] == 1
+    assert decide(project, "--accept", read(change)).code == 0
+    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
+
+
+def test_a_comment_says_the_same_when_it_is_a_finding(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Never mind.", "person:ann")
+    digest = read(change)
+    assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
+    assert list(states(project)) == ["C1", "C2", "P1", "P2"] and read(change) == digest
+    comments.resolve(change, "K2", "person:ann")
+    settled = read(change)
+    assert settled != digest
+    assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
+    assert states(project)["P2"] == "withdrawn" and read(change) == settled
+
+
+def test_no_words_can_look_like_another_finding(project: Box) -> None:
+    change = judged(project, *FOUND)
+    text = f"Who?\n\n{TOLD}"
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", Weight.BLOCKER)
+    heads = [line for line in seen.findings(change).splitlines() if line[:1].strip()]
+    assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
+
+
+def test_a_run_that_waits_compares_what_is_open_too(project: Box) -> None:
+    change = judged(project, *FOUND)
+    before = seen.seen(change)
+    person = at_question(project)
+    inbox, asked = Inbox(change), Inbox(change).asked()
+    assert asked
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    old = Decision(asked["id"], "accept", WHY, "person:ann", before)
+    name = inbox.post(old)
+    wait_until(lambda: inbox.has_reply(name), "it has a reply")
+    assert inbox.reply_to(name) == Reply(False, "the findings changed since this was decided")
+    name = inbox.post(replace(old, hashes=seen.seen(change)))
+    assert person.waits() == 0
+    assert inbox.reply_to(name) == Reply(True, "taken")
+    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}, "what was shown is accepted"
+
+
+def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(project: Box) -> None:
+    change = judged(project, *FOUND)
+    person = at_question(project)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    person.press(DOWN * 2 + ENTER)
+    person.sees("Why?")
+    person.press(WHY + ENTER)
+    person.sees("the findings changed while the question was open, so it is asked again")
+    person.sees(lambda display: display.text.count("What next?") == 2)
+    person.press(DOWN * 3 + ENTER)
+    assert person.waits() == 1
+    assert change.read().phase is Phase.PROPOSED and states(project)["P1"] == "open"
+
+
+def test_what_differs_is_told_in_words() -> None:
+    now = {"proposal.md": "1", "challenges": "2", seen.FINDINGS: "3"}
+    assert seen.in_words(["proposal.md", seen.FINDINGS], now) == "proposal.md, the findings changed"
+    assert seen.in_words(["challenges"], now) == "there is a new verdict"
+    assert seen.in_words(["proposal.md", "challenges"], now) == "proposal.md changed and there is a new verdict"
+    assert seen.in_words(["challenges", "reviews"], now) == "the change has moved on"
+
+
 def test_what_was_read_belongs_to_a_decision(project: Box) -> None:
     judged(project, *FOUND)
     ended = project.agentd("plan", "add-oauth", "--seen", "1")
@@ -141,6 +233,26 @@ def test_code_that_changed_since_it_was_read_is_not_decided_upon(project: Box) -
     assert (accepted.code, accepted.json["phase"]) == (0, "complete")
     assert error_of(impl(project, "--send-back", WHY, "--seen", digest, "--json"))[0] == 1, "there it was incomplete"
     assert impl(project, "--send-back", WHY, "--seen", read(change), "--json").code == 0
+
+
+def test_code_that_changes_while_its_checks_run_is_not_accepted(project: Box) -> None:
+    writes = "[[checks]]\nname = 'writes'\ncommand = 'echo new >> made.txt'\nrequired = true\ntimeout = 60\n"
+    change = approved(project, {"implement-greeting": honest(), "review": NO}, writes)
+    assert impl(project, "--rounds", "0").code == 1
+    told = error_of(impl(project, "--accept", WHY, "--seen", read(change), "--json"))
+    assert told == (1, "the code of greet changed while its checks ran, so it was not accepted")
+    assert change.read().phase is Phase.IMPLEMENTING and set(kept_states(change)) == {"open"}
+    project.write(".gitignore", "made.txt\n")
+    assert impl(project, "--accept", WHY, "--seen", read(change), "--json").code == 0
+
+
+def test_code_is_known_by_a_tree_that_git_has(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(), "review": NO})
+    assert impl(project, "--rounds", "0").code == 1
+    tree = seen.seen(change)[seen.CODE_TREE]
+    names = git.run(change.tree, "ls-tree", "-r", "--name-only", tree).splitlines()
+    assert "greeting.py" in names and not [name for name in names if name.startswith("agentd/")]
+    assert git.run(change.tree, "status", "--porcelain", "agentd"), "the index is as it was"
 
 
 # ---- an approval by a person
@@ -179,3 +291,15 @@ def test_words_about_a_plan_that_went_back_since_do_not(project: Box) -> None:
     assert brief(change, ["2.1"])["notes"] == ["Greet Bob first."]
     assert project.agentd("plan", "greet", "--send-back", "No, nobody first.").code == 0
     assert brief(change, ["2.1"])["notes"] == []
+
+
+def test_a_blocker_that_was_accepted_with_an_unchallenged_plan_does_not_overrule_the_reviewer(project: Box) -> None:
+    heard = [{"expect": "    Who is greeted?"}, *honest()]
+    change = approved(project, {"implement-greeting": heard, "review": YES})
+    anchor = comments.anchored(change, "proposal.md", "Add a greeting")
+    comments.add(change, anchor, "Who is greeted?", "person:ann", Weight.BLOCKER)
+    assert project.agentd("plan", "greet", "--accept", WHY).code == 0
+    assert change.records() == ()
+    ended = impl(project)
+    assert (ended.code, built_state(project).phase) == (0, Phase.COMPLETE), ended.err
+    assert [(one.id, str(one.state)) for one in standing(change.records())] == [("P1", "accepted")]

@@ -11,12 +11,16 @@ from starlette.testclient import TestClient
 
 from agentd.change import comments
 from agentd.change.folder import Change
+from agentd.documents.comments import Weight
 from agentd.project import find_project
 from agentd.terms import Phase
 from agentd.viewer import actions, deciding
 from agentd.viewer import site as sites
-from judged import judged, rewrite
+from built import CHECK, NO, approved, honest, impl
+from felling import kept
+from judged import judged, rewrite, states
 from support import Box
+from viewed import seen
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 SPEC = "specs/user-model.md"
@@ -91,8 +95,97 @@ def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(p
 def test_another_verdict_is_to_be_read_before_it_is_decided_upon(project: Box) -> None:
     change = judged(project, *FOUND)
     answer = decide(change, shown=json.dumps({**deciding.shown(change), "challenges": "0"}))
-    assert answer.status_code == 409 and "challenges changed since" in answer.text
-    assert "as it is now" not in answer.text
+    assert answer.status_code == 409 and "there is a new verdict since" in answer.text
+    assert '<a href="/changes/add-oauth/rounds">read it</a>' in answer.text and "as it is now" not in answer.text
+
+
+def fresh(answer: Response) -> str:
+    """What the form says that offers the same decision once more."""
+    return answer.text.split('name="shown" value="')[1].split('"')[0].replace("&#34;", '"')
+
+
+def test_a_comment_that_came_since_is_shown_instead_of_accepted(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = json.dumps(deciding.shown(change))
+    anchor = comments.anchored(change, "proposal.md", "People are users")
+    comments.add(change, anchor, "Who <b>exactly</b>?", "person:ann", Weight.BLOCKER)
+    answer = decide(change, shown=shown)
+    assert answer.status_code == 409 and "the findings changed since this page was made" in answer.text
+    assert change.read().phase is Phase.PROPOSED
+    told = seen(answer.text)
+    assert [one.text.split() for one in told.all("ins")] == [
+        ["K1", "(high,", "open)", "by", "person:ann", "Who", "<b>exactly</b>?"]
+    ]
+    assert told.all("b") == [] and told.all("del") == []
+    assert decide(change, shown=fresh(answer)).status_code == 200
+    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
+
+
+def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(project: Box) -> None:
+    change = judged(project, *FOUND)
+    shown = deciding.shown(change)
+    for path, fields in (
+        ("comments", {**SELECTED, "text": "Who?", "weight": "should"}),
+        ("comments/K1/edit", {"number": "0", "text": "Who is that?"}),
+        ("comments/K1/reply", {"text": "All."}),
+        ("comments/K1/weight", {"weight": "blocker"}),
+        ("comments/K1/resolve", {}),
+        ("comments/K1/reopen", {}),
+    ):
+        told = post(path, **fields).json()
+        assert list(told["shown"]) == ["the findings"]
+        assert told["before"] == {"the findings": shown["the findings"]} != told["shown"]
+        shown |= told["shown"]
+        assert shown == deciding.shown(change)
+    comments.reply(change, "K1", "Not I.", "person:ann")
+    told = post("comments/K1/reply", text="You too.").json()
+    assert told["before"]["the findings"] != shown["the findings"], "a page can tell that others spoke meanwhile"
+    assert decide(change, shown=json.dumps(shown)).status_code == 409
+
+
+def test_a_comment_is_made_where_the_records_cannot_be_read(project: Box) -> None:
+    change = judged(project, *FOUND)
+    (change.folder / "reviews/challenge-1.yaml").write_text("- no record")
+    told = post("comments", **SELECTED, text="Who?", weight="should")
+    assert (told.status_code, told.json()["shown"]) == (200, {}) and len(comments.read(change)) == 1
+
+
+def test_code_that_changed_since_is_shown_line_by_line(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(), "review": NO})
+    assert impl(project, "--rounds", "0").code == 1
+    shown = json.dumps(deciding.shown(change))
+    with kept(project):
+        project.write("more.py", "print('<img src=x>')\n")
+        fields = {"choice": "accept", "reason": WHY, "shown": shown}
+        answer = client().post("/changes/greet/decide", data=fields, headers=HX)
+        assert answer.status_code == 409 and "the code changed since this page was made" in answer.text
+        told = seen(answer.text)
+        assert [one.text for one in told.all("span", "path")] == ["more.py"]
+        assert [one.text for one in told.all("tr", "added")] == ["1print('<img src=x>')"] and told.all("img") == []
+        fields["shown"] = fresh(answer)
+        assert client().post("/changes/greet/decide", data=fields, headers=HX).status_code == 200
+        assert change.read().phase is Phase.COMPLETE
+
+
+def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(), "review": NO})
+    assert impl(project, "--rounds", "0").code == 1
+    for tree in ("0" * 40, "--output=x", "", "HEAD"):
+        fields = {"choice": "accept", "reason": WHY, "shown": json.dumps({**deciding.shown(change), "the code": tree})}
+        answer = client().post("/changes/greet/decide", data=fields, headers=HX)
+        assert answer.status_code == 409 and "as it is now" not in answer.text
+        assert '<a href="/changes/greet/code">read it again</a>' in answer.text
+
+
+def test_a_decision_that_failed_is_no_success(project: Box) -> None:
+    change = judged(project, *FOUND)
+    rewrite(change.folder / "proposal.md", "## Why", "## Because")
+    for headers in (HX, {}):
+        answer = decide(change, headers=headers)
+        assert answer.status_code == 409 and "the plan cannot be accepted as it is" in answer.text
+    project.write("agentd/config.toml", (project.root / "agentd/config.toml").read_text() + CHECK)
+    answer = post("resume")
+    assert answer.status_code == 409 and "trust" in answer.text
 
 
 def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Box) -> None:
@@ -191,10 +284,37 @@ def test_a_comment_is_made_and_all_that_is_done_with_it(project: Box) -> None:
     assert post("comments/K1/reopen").json()["comment"]["state"] == "open"
 
 
+def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project: Box) -> None:
+    change = judged(project, *FOUND)
+    post("comments", **SELECTED, text="Who\r\nis that?", weight="should")
+    assert post("comments/K1/edit", number="0", text="Who is that?", was="Who\nis that? ").status_code == 200
+    lost = post("comments/K1/edit", number="0", text="Who are they?", was="Who\nis that?")
+    assert lost.status_code == 409
+    assert (lost.json()["error"], lost.json()["text"]) == ("K1 was edited elsewhere meanwhile", "Who is that?")
+    assert post("comments/K1/edit", number="0", text="Who is that?", was="other").status_code == 200, (
+        "it says so already"
+    )
+    assert post("comments/K1/edit", number="0", text="Who are they?", was="Who is that?").status_code == 200
+    assert thread(change) == [("K1", "should", [(ME, "Who are they?")])]
+
+
+def test_words_are_not_edited_away(project: Box) -> None:
+    change = judged(project, *FOUND)
+    post("comments", **SELECTED, text="", weight="should")
+    assert post("comments/K1/edit", number="0", text=" ").status_code == 200, "there are none yet"
+    post("comments/K1/edit", number="0", text="Who?")
+    for was in ("Who?", "Who? "):
+        answer = post("comments/K1/edit", number="0", text=" \n", was=was)
+        assert (answer.status_code, answer.json()["error"]) == (422, "K1 would have no words")
+    assert thread(change) == [("K1", "should", [(ME, "Who?")])]
+    assert post("comments/K1/remove").status_code == 200 and thread(change) == []
+
+
 def test_a_draft_is_given_up(project: Box) -> None:
     change = judged(project, *FOUND)
     post("comments", **SELECTED, text="", weight="should")
-    assert post("comments/K1/remove").json() == {"id": "K1", "comment": None}
+    told = post("comments/K1/remove").json()
+    assert (told["id"], told["comment"], told["before"]) == ("K1", None, told["shown"])
     assert comments.read(change) == ()
 
 

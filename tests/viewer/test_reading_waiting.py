@@ -69,6 +69,45 @@ def test_each_phase_says_what_it_waits_for(project: Box) -> None:
     assert all(row.since == row.updated_at != "" for row in found.values())
 
 
+def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Box) -> None:
+    laid_out(project, start="specs")
+    change = begun(project, "short-titles", {"notes": SHORTER})
+    move(change, Event.CHALLENGE_APPROVED)
+    path = change.folder / "specs/notes.md"
+    ready, edited = "ready to implement", "edited since it was approved: challenge it again, or accept it"
+    assert waits("short-titles") == ("ready", ready)
+    path.write_text(path.read_text().replace("at most 40", "at most 50"))
+    row, one = rows()["short-titles"], waiting.of_change(find_project(), "short-titles")
+    assert (row.kind, row.waits, row.next) == ("edited", edited, "agentd plan short-titles --rechallenge")
+    assert one and (one.kind, one.words) == ("edited", edited) and row.since == one.since >= change.read().updated_at
+    path.write_text(path.read_text().replace("at most 50", "at most 40"))
+    assert waits("short-titles") == ("ready", ready), "put back as it was"
+    (change.folder / "specs/more.md").write_text("# More\n")
+    assert waits("short-titles") == ("edited", edited)
+    (change.folder / "specs/more.md").unlink()
+    move(change, Event.IMPLEMENTATION_STARTED)
+    path.write_text("# Other\n")
+    assert waits("short-titles")[0] == "unfinished", "there the code is what is judged"
+
+
+def test_what_was_compared_once_is_compared_again_only_when_it_was_written(project: Box) -> None:
+    laid_out(project, start="specs")
+    change = begun(project, "short-titles", {"notes": SHORTER})
+    move(change, Event.CHALLENGE_APPROVED)
+    path = change.folder / "specs/notes.md"
+    time.sleep(0.1)  # what is younger than a tick is compared each time
+    assert waits("short-titles")[0] == "ready"
+    stamp = path.stat()
+    with path.open("r+") as file:
+        text = file.read().replace("at most 40", "at most 50")
+        file.seek(0)
+        file.write(text)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert waits("short-titles")[0] == "ready"
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+    assert waits("short-titles")[0] == "edited"
+
+
 def test_a_verdict_waits_with_its_findings(project: Box) -> None:
     judged(project, ("high", "It breaks"), ("low", "It is plain"))
     row = rows()["add-oauth"]

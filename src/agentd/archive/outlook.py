@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd import files
-from agentd.change.folder import Change
+from agentd.change.folder import Change, linked_documents, plan_files
 from agentd.change.state import State
 from agentd.documents import spec
 from agentd.documents.text import decode, parse
@@ -52,7 +52,13 @@ def outcomes(change: Change, pattern: re.Pattern[str], date: str) -> tuple[Outco
 
 
 def spec_files(change: Change) -> list[Path]:
-    return sorted(path for path in (change.folder / "specs").glob("*.md") if path.is_file())
+    """What is no file of its own was judged by nobody."""
+    if links := linked_documents(change.folder):
+        name = f"agentd/changes/{change.id}/{links[0]}"
+        raise StateError(
+            f"{name} is a link, or lies behind one", "put the text itself there, then have it judged again"
+        )
+    return sorted(path for path in plan_files(change.folder) if path.parent.name == "specs")
 
 
 def main_spec(change: Change, id_: str) -> Path:

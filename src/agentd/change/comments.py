@@ -17,11 +17,20 @@ from agentd.change.folder import STATE, Change, document_hash, documents
 from agentd.documents import anchors, comments
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import NAME, Comment, CommentState, Entry, Weight
+from agentd.documents.records import Finding
 from agentd.documents.standing import standing
 from agentd.documents.text import decode
 from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
 
 LENGTH = 20_000  # characters of one entry
+
+
+class EditedMeanwhile(AnswerIsNo):
+    """`text` is what the entry says now."""
+
+    def __init__(self, comment_id: str, text: str) -> None:
+        super().__init__(f"{comment_id} was edited elsewhere meanwhile", "take over what it says now, then edit that")
+        self.text = text
 
 
 def read(change: Change) -> tuple[Comment, ...]:
@@ -30,10 +39,9 @@ def read(change: Change) -> tuple[Comment, ...]:
 
 
 def seen(change: Change) -> tuple[Comment, ...]:
-    """As they are to be shown: one whose finding is settled is resolved."""
+    """As they are to be shown: by their own findings, and no others."""
     found = read(change)
-    settled = _settled(change) if any(one.finding for one in found) else set()
-    return tuple(replace(one, state=CommentState.RESOLVED) if one.finding in settled else one for one in found)
+    return comments.as_they_stand(found, _findings(change)) if any(one.finding for one in found) else found
 
 
 def anchored(change: Change, document: str, quote: str, before: str = "", after: str = "", line: int = 1) -> Anchor:
@@ -67,8 +75,11 @@ def reply(change: Change, comment_id: str, text: str, by: str) -> Comment:
     return _with(change, comment_id, lambda old: replace(old, thread=(*old.thread, entry)))
 
 
-def edit(change: Change, comment_id: str, number: int, text: str, by: str) -> Comment:
-    """Other words for the number-th entry of a thread, from 0; people change their own only."""
+def edit(change: Change, comment_id: str, number: int, text: str, by: str, was: str | None = None) -> Comment:
+    """Other words for the number-th entry of a thread, from 0; people change their own only.
+
+    `was`: the words that they had before them; None where nobody says.
+    """
     entry = _entry(text, by)
 
     def edited(old: Comment) -> Comment:
@@ -76,7 +87,14 @@ def edit(change: Change, comment_id: str, number: int, text: str, by: str) -> Co
             raise AnswerIsNo(f"{old.id} has no entry {number}", f"it has {len(old.thread)}, counted from 0")
         if old.thread[number].by != by:
             raise AnswerIsNo(f"these words of {old.id} are those of {old.thread[number].by}", "reply to them")
-        return old if old.thread[number].text == text else old.with_text(number, text, entry.at)
+        now = old.thread[number].text
+        if _plain(now) == _plain(text):
+            return old if now == text else old.with_text(number, text, entry.at)
+        if was is not None and _plain(was) != _plain(now):
+            raise EditedMeanwhile(old.id, now)
+        if not text.strip():
+            raise UsageError(f"{old.id} would have no words", "resolve it, or remove it while it is yours alone")
+        return old.with_text(number, text, entry.at)
 
     return _with(change, comment_id, edited)
 
@@ -265,8 +283,17 @@ def _check_person(by: str) -> None:
 
 def _settled(change: Change) -> set[str]:
     """The findings that are closed, by the last word on each."""
-    known = (*standing(change.records()), *change.read().findings)
-    return {one.id for one in known if not one.state.is_open}
+    return {one.id for one in _findings(change) if not one.state.is_open}
+
+
+def _findings(change: Change) -> tuple[Finding, ...]:
+    """All of the change, those that wait for a record among them."""
+    return (*standing(change.records()), *change.read().findings)
+
+
+def _plain(text: str) -> str:
+    """As a browser tells it: other ends of lines, and nothing around."""
+    return text.replace("\r\n", "\n").strip()
 
 
 def _is_plain(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """One change's folder. The only place that writes STATE.yaml."""
 
 import contextlib
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agentd.events import Happened
 
 STATE = "STATE.yaml"
+_AROUND = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +168,43 @@ def in_order(found: Iterable[records.Record]) -> tuple[records.Record, ...]:
 
 
 def plan_files(folder: Path) -> list[Path]:
-    """Proposal, specs in the proposal's order, tasks: those that are there."""
+    """Proposal, specs in the proposal's order, tasks: those that are there, and no link among them."""
     named = _named_specs(folder / "proposal.md")
-    specs = sorted((folder / "specs").glob("*.md"), key=lambda p: (named.get(p.stem, len(named)), p.name))
-    return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if path.is_file()]
+    specs = sorted(_specs(folder), key=lambda p: (named.get(p.stem, len(named)), p.name))
+    return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if is_plain(path)]
 
 
 def documents(folder: Path) -> list[str]:
     """What there is to read for a person, by short name and in the order of its making."""
     plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
-    around = {name: (folder / name).is_file() for name in ("clarifications.md", "CHALLENGE.md", "REVIEW.md")}
-    first = ["clarifications.md"] if around.pop("clarifications.md") else []
-    return [*first, *plan, *(name for name, there in around.items() if there)]
+    first, *last = _AROUND
+    before = [first] if is_plain(folder / first) else []
+    return [*before, *plan, *(name for name in last if is_plain(folder / name))]
+
+
+def linked_documents(folder: Path) -> list[str]:
+    """Those that are links, or lie behind one: they lead anywhere, so nobody is shown them and no hash is theirs."""
+    behind = (folder / "specs").glob("*.md") if (folder / "specs").is_symlink() else ()
+    every = (folder / "proposal.md", *_specs(folder), folder / "tasks.md", *(folder / name for name in _AROUND))
+    found = [*(path for path in every if path.is_symlink()), *sorted(behind)]
+    return [path.relative_to(folder).as_posix() for path in found]
+
+
+def is_plain(path: Path) -> bool:
+    """A file itself: opening a pipe would wait for ever, and a link leads anywhere."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _specs(folder: Path) -> list[Path]:
+    return [] if (folder / "specs").is_symlink() else list((folder / "specs").glob("*.md"))
 
 
 def _named_specs(path: Path) -> dict[str, int]:
-    if not path.is_file():
-        return {}  # opening a pipe would wait for ever
+    if not is_plain(path):
+        return {}
     try:
         impact = proposal.parse(decode(files.read(path), path.name)).impact
     except (FileNotFoundError, FormatInvalid):
@@ -196,7 +218,11 @@ def document_hash(path: Path) -> str:
 
 def document_bytes(path: Path) -> bytes:
     """What is judged of a document; of proposal.md the text before its review blocks, which are not the planner's."""
-    data = files.read(path)
-    if path.name != "proposal.md":
+    return judged_part(path.name, files.read(path))
+
+
+def judged_part(name: str, data: bytes) -> bytes:
+    """The same of what was read already."""
+    if name != "proposal.md":
         return data
     return proposal_body(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

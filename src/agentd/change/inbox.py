@@ -21,7 +21,7 @@ _REPLY = ".reply"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer to a question. `hashes` are those of the plan as whoever decides has seen it."""
+    """An answer to a question. `hashes`: what whoever decides has seen of the change, by name."""
 
     question: str
     answer: str

@@ -22,7 +22,7 @@ class Outcome:
 def keep(change: Change, pid: int, result: dict[str, Any]) -> None:
     """Told to the person already: where it cannot be kept, nothing is lost."""
     data = {"pid": pid, "updated_at": change.read().updated_at, "result": result}
-    with suppress(OSError):
+    with suppress(OSError, files.CannotWrite):
         files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
 
 

@@ -40,9 +40,9 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     by = f"person:{git.user_name(change.tree)}"
     asked = handing.asked(change)
     if asked and handing.is_of(options.command, str(asked.get("id"))):
-        hashes = change.hashes()
+        now = seen.seen(change)
         seen.check(change, options.seen)
-        handing.hand_over(change, Decision(str(asked.get("id")), answer, reason, by, hashes))
+        handing.hand_over(change, Decision(str(asked.get("id")), answer, reason, by, now))
         return running.tell(change, options, code=0)
     workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
     decided = plan.decide if workflow is Workflow.PLAN else impl.decide

@@ -8,7 +8,7 @@ no file: `brief` is what its prompt repeats of the plan.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.change.folder import Change, plan_files
+from agentd.change.folder import Change, linked_documents, plan_files
 from agentd.config.writing import printable
 from agentd.context.briefing import CLARIFICATIONS, DESCRIPTION, brief
 from agentd.context.earlier import earlier
@@ -113,8 +113,8 @@ def _plan(change: Change, reader: Reader, tools: Mapping[str, str], room: int) -
     """Every document once: whole, or where there is no room for it by its name."""
     cut_here = f"[cut here: there are more documents in `{reader.folder}/`]"
     room -= len(cut_here) + 2
-    for path in plan_files(change.folder):
-        name = path.relative_to(change.folder).as_posix()
+    plan = [path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)]
+    for name in (*plan, *linked_documents(change.folder)):
         whole, named = _document(reader, name, tools)
         kept = whole if len(whole) + 2 <= room else named
         room -= len(kept) + 2

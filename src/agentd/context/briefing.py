@@ -51,11 +51,13 @@ def brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
 
 def _notes(change: Change, path: str) -> Iterator[str]:
     """Why a person accepted the plan, and the findings of people that were accepted with it."""
-    why = _acceptance(change.read().history)
+    state = change.read()
+    why = _acceptance(state.history)
     if why is None:
         return
     room = NOTES
-    for words in (why, *(one.what or one.title for one in standing(change.records("challenge")) if _is_note(one))):
+    known = (*standing(change.records("challenge")), *state.findings)
+    for words in (why, *(one.what or one.title for one in known if _is_note(one))):
         yield shortened(words, min(TEXT, room), path)
         room -= len(words)
         if room <= 0:

@@ -1,7 +1,7 @@
 """`comments.yaml` of a change: what people say about places in its documents. Text <-> data; other keys stay."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import zip_longest
@@ -9,13 +9,16 @@ from typing import Any
 
 from agentd import yaml12
 from agentd.documents.anchors import Anchor
+from agentd.documents.records import Finding
 from agentd.errors import StateError
 from agentd.fields import Fields
 from agentd.terms import Severity
 
 NAME = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")
+_FINDING = re.compile(r"P[1-9]\d{0,8}")
 _ITEM = re.compile(r"( *)-(?: |$)")
+QUOTE = 1000  # characters of what a comment is about that its finding holds
 
 
 class Weight(StrEnum):
@@ -83,8 +86,44 @@ class Comment:
         return replace(self, thread=(*self.thread[:number], edited, *self.thread[number + 1 :]))
 
 
+def as_they_stand(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
+    """Among all findings of the change: one that is settled settles its own comment; other links say nothing."""
+    known = {one.id: one for one in findings}
+    return tuple(_standing(one, known) for one in comments)
+
+
+def strays(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
+    """Those that name a finding which is not their own."""
+    known = {one.id: one for one in findings}
+    return tuple(one for one in comments if one.finding is not None and not _is_own(one, known))
+
+
+def _standing(one: Comment, known: Mapping[str, Finding]) -> Comment:
+    if one.finding is None:
+        return one
+    if not _is_own(one, known):
+        return replace(one, finding=None)
+    finding = known.get(one.finding)
+    return replace(one, state=CommentState.RESOLVED) if finding and not finding.state.is_open else one
+
+
+def _is_own(one: Comment, known: Mapping[str, Finding]) -> bool:
+    """A file that anybody may edit closes and hides nothing that a judge has said."""
+    assert one.finding is not None
+    finding = known.get(one.finding)
+    if finding is None:
+        return _FINDING.fullmatch(one.finding) is not None  # it is still to be made
+    if not _FINDING.fullmatch(finding.id) or not finding.by.startswith("person:"):
+        return False
+    if finding.comment is not None:
+        return finding.comment == one.id
+    evidence = finding.evidence  # older ones do not name their comment
+    about = (evidence.file, evidence.quote) if evidence else None
+    return about == (one.document, one.anchor.quote[:QUOTE]) and finding.by == one.thread[0].by
+
+
 def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
-    """What is wrong is a StateError with its line."""
+    """What is wrong is a StateError with its line. Two branches may have given one id twice: see `_apart`."""
     try:
         data = yaml12.load(text)
     except yaml12.BadYaml as error:
@@ -93,14 +132,29 @@ def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
         return ()
     if not isinstance(data, list):
         raise StateError(f"{name} line 1: a list of comments is needed, each beginning with `- id: K1`")
-    found: dict[str, Comment] = {}
+    found = []
     for row, line in zip_longest(data, _lines(text)[: len(data)], fillvalue=1):
         where = f"{name} line {line}"
-        comment = _comment(Fields(row, where), where)
-        if comment.id in found:
-            raise StateError(f"{where}: the comment {comment.id} stands twice")
-        found[comment.id] = comment
-    return tuple(found.values())
+        found.append(_comment(Fields(row, where), where))
+    return _apart(found, name)
+
+
+def _apart(found: Sequence[Comment], name: str) -> tuple[Comment, ...]:
+    """The first keeps the id, another one gets the next free number; what is the same twice is one."""
+    last = max((one.number for one in found), default=0)
+    by_id: dict[str, list[Comment]] = {}
+    kept = []
+    for one in found:
+        same = by_id.setdefault(one.id, [])
+        if one in same:
+            continue
+        same.append(one)
+        last += len(same) > 1
+        new = replace(one, id=f"K{last}") if len(same) > 1 else one
+        if not _ID.fullmatch(new.id):
+            raise StateError(f"{name}: the comment {one.id} stands twice, and no number is left for one of them")
+        kept.append(new)
+    return tuple(kept)
 
 
 def render(comments: Sequence[Comment]) -> str:

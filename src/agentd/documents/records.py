@@ -39,6 +39,7 @@ class Finding:
     by: str
     state: FindingState
     unverified_because: str | None = None
+    comment: str | None = None  # the one of a person that it was made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,8 @@ def finding_data(finding: Finding) -> dict[str, Any]:
     evidence = finding.evidence
     data["evidence"] = None if evidence is None else {k: v for k, v in _plain(evidence).items() if v is not None}
     because = data.pop("unverified_because")
+    if finding.comment is None:
+        del data["comment"]
     if because is None:
         return data
     order = [*data]
@@ -198,6 +201,7 @@ def read_finding(row: Fields) -> Finding:
         by=row.text("by"),
         state=row.choice("state", FindingState),
         unverified_because=row.text_or_none("unverified_because"),
+        comment=row.text_or_none("comment"),
     )
 
 

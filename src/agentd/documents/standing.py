@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentd.documents.records import Finding, Previous, Record, read_evidence
+from agentd.documents.records import Finding, Previous, Record, finding_data, read_evidence
 from agentd.fields import Fields
 from agentd.terms import FindingState, Severity
 
@@ -15,6 +15,7 @@ T = TypeVar("T", Finding, Previous)
 
 ADDED = "added"
 """The field of an edit by which a person made a finding; `to` holds what it says."""
+_NOT_TOLD = ("id", "by", "state")  # the edit itself says these
 
 
 def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
@@ -62,6 +63,11 @@ def previous(record: Record) -> tuple[Previous, ...]:
     return tuple(_edited(one, record) for one in record.previous)
 
 
+def told(one: Finding) -> dict[str, Any]:
+    """What the edit holds by which it comes into a record."""
+    return {name: value for name, value in finding_data(one).items() if name not in _NOT_TOLD}
+
+
 def _edited(one: T, record: Record) -> T:
     for edit in record.edits:
         if edit.id == one.id and edit.field != ADDED:
@@ -92,4 +98,5 @@ def _added(id_: str, data: Any, by: str) -> Finding:
         by=by,
         state=FindingState.OPEN,
         unverified_because=row.text_or_none("unverified_because"),
+        comment=row.text_or_none("comment"),
     )

@@ -54,7 +54,7 @@ def _overruled(reported: str, waiting: tuple[Finding, ...], previous: tuple[Prev
     """What an agent changed without leave is to be looked at first; a judge that answers in text settles nothing."""
     if reported != ChallengeVerdict.APPROVED:
         return None
-    high = [one for one in waiting if one.severity is Severity.HIGH]
+    high = [one for one in waiting if one.severity is Severity.HIGH and one.state.is_open]
     if names := [one.id for one in high if one.by.startswith("person:")]:
         return f"What a person asks for must be answered first ({', '.join(names)})."
     if names := [one.id for one in high if not _is_of_plan(one)]:

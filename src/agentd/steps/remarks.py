@@ -3,18 +3,17 @@
 The comment is told its finding's id before the finding is made: cut off in between, the next command makes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from agentd import clock, events, files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents import anchors
 from agentd.documents.anchors import Place, Sure
-from agentd.documents.comments import Comment
-from agentd.documents.records import Edit, Evidence, Finding, finding_data
-from agentd.documents.standing import ADDED, standing
+from agentd.documents.comments import QUOTE, Comment, as_they_stand
+from agentd.documents.records import Edit, Evidence, Finding
+from agentd.documents.standing import ADDED, standing, told
 from agentd.documents.text import BadDocument, decode
 from agentd.steps import edits
 from agentd.steps.bench import Bench
@@ -22,8 +21,6 @@ from agentd.steps.desk import Desk
 from agentd.terms import FindingState
 
 _TITLE = 120  # characters
-_QUOTE = 1000
-_TOLD = ("severity", "title", "what", "suggestion", "requirement", "where", "evidence", "verified")
 
 
 def take_up(desk: Desk, bench: Bench) -> None:
@@ -32,7 +29,9 @@ def take_up(desk: Desk, bench: Bench) -> None:
     if not said:
         return
     waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
-    made_before = {one.id for one in (*standing(desk.change.records()), *waiting)}
+    all_made = (*standing(desk.change.records()), *waiting)
+    said = list(as_they_stand(said, all_made))
+    made_before = {one.id for one in all_made}
     new = _linked(desk, [one for one in said if one.is_open and one.finding not in made_before])
     made = [_finding(desk.change, one) for one in new]
     known = {one.id: one for one in (standing(found) if found else waiting)}
@@ -69,14 +68,12 @@ def _wait(desk: Desk, made: Sequence[Finding], later: Sequence[tuple[Comment, Fi
         lambda old: replace(old, findings=(*(waiting(one) for one in old.findings if one.id not in closed), *made))
     )
     for one in made:
-        told = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
-        desk.run.emit(events.FindingMade(**told))
+        values = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
+        desk.run.emit(events.FindingMade(**values))
 
 
 def _added(one: Finding) -> Edit:
-    data = finding_data(one)
-    told: Mapping[str, Any] = {name: data[name] for name in (*_TOLD, "unverified_because") if name in data}
-    return Edit(one.id, ADDED, told, one.by, clock.now())
+    return Edit(one.id, ADDED, told(one), one.by, clock.now())
 
 
 def _words(comment: Comment, finding: Finding) -> list[Edit]:
@@ -100,11 +97,12 @@ def _finding(change: Change, one: Comment) -> Finding:
         suggestion="",
         requirement=None,
         where=f"{one.document}:{line}" if line else one.document,
-        evidence=Evidence(file=one.document, line=line, quote=one.anchor.quote[:_QUOTE]),
+        evidence=Evidence(file=one.document, line=line, quote=one.anchor.quote[:QUOTE]),
         verified=because is None,
         by=one.thread[0].by,
         state=FindingState.OPEN,
         unverified_because=because,
+        comment=one.id,
     )
 
 

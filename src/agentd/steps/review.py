@@ -125,6 +125,6 @@ def _overruled(verdict: str, proof: Proof, found: Sequence[Finding], previous: S
         return None
     if proof.blocking:
         return overruled_by(proof.blocking)
-    high = [one.id for one in found if one.severity is Severity.HIGH]
+    high = [one.id for one in found if one.severity is Severity.HIGH and one.state.is_open]
     high += [one.id for one in previous if one.severity is Severity.HIGH and one.state.is_open]
     return f"Findings of high severity are open ({', '.join(high)}), so the verdict is NEEDS_CHANGES." if high else None

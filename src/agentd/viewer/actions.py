@@ -5,27 +5,26 @@ Who may post at all is settled before, by `security`.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
-from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agentd.change import comments, texts
+from agentd.change import comments
+from agentd.change.comments import EditedMeanwhile
 from agentd.change.folder import Change
 from agentd.documents.comments import Comment, Weight
 from agentd.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
-from agentd.rendering import words
-from agentd.viewer import deciding
+from agentd.viewer import deciding, moved
 from agentd.viewer.deciding import Told
+from agentd.viewer.moved import Moved
 from agentd.viewer.site import Site
-from agentd.workflows import seen
 
 _FIELDS = 20  # of one form
 _FORM = "application/x-www-form-urlencoded"
@@ -109,11 +108,11 @@ def _decide(posted: Posted) -> Response:
     if not told.changed:
         return _page(posted, told)
     now = deciding.shown(change)
-    differences = _differences(change, told.changed, shown, now)
+    differences = moved.moved(change, told.changed, shown, now)
     label = next((one.label for one in deciding.choices(change) if one.id == choice), None)
-    is_all_told = {name for name, html in differences if html} == set(told.changed)
+    is_all_told = {one.name for one in differences if one.is_told} == set(told.changed)
     again = Again(choice, label, reason, json.dumps(now)) if label and is_all_told else None
-    return _page(posted, told, 409, differences, again)
+    return _page(posted, told, differences, again)
 
 
 def _stop(posted: Posted) -> Response:
@@ -123,18 +122,6 @@ def _stop(posted: Posted) -> Response:
 def _resume(posted: Posted) -> Response:
     budget = posted.value("budget", _amount) if posted.text("budget").strip() else None
     return _page(posted, deciding.resume(posted.change, budget, posted.site.settings))
-
-
-def _differences(
-    change: Change, changed: Iterable[str], shown: Mapping[str, str], now: Mapping[str, str]
-) -> list[tuple[str, Markup]]:
-    """Each document that changed, word by word; nothing where this machine has not kept what was shown."""
-    found = []
-    for name in seen.documents({name: now[name] for name in changed if name in now}):
-        old, new = (texts.text(change, hashes.get(name, "")) for hashes in (shown, now))
-        pieces = words.diff(old, new) if old is not None and new is not None else []
-        found.append((name, Markup(words.html(pieces))))  # noqa: S704 - escaped there
-    return found
 
 
 # ---- comments
@@ -155,7 +142,7 @@ def _reply(posted: Posted) -> Comment:
 
 def _edit(posted: Posted) -> Comment:
     number, text = posted.value("number", int), posted.value("text", str)
-    return comments.edit(posted.change, posted.comment, number, text, posted.site.by)
+    return comments.edit(posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was"))
 
 
 def _resolve(posted: Posted) -> Comment:
@@ -175,10 +162,22 @@ def _remove(posted: Posted) -> None:
 
 
 def _commented(work: Callable[[Posted], Comment | None], posted: Posted) -> Response:
-    made = work(posted)
+    """A script is told what was open before and after: the difference is this person's own, and was shown to them."""
     if not _is_asked_by_script(posted):
+        work(posted)
         return RedirectResponse(_back(posted), 303)
-    return JSONResponse({"id": made.id if made else posted.comment, "comment": made and _plain(made)})
+    before = _open(posted)
+    made = work(posted)
+    told = {"id": made.id if made else posted.comment, "comment": made and _plain(made)}
+    return JSONResponse({**told, "before": before, "shown": _open(posted)})
+
+
+def _open(posted: Posted) -> dict[str, str]:
+    """Nothing where the records cannot be read: then nothing is decided, and can still be commented on."""
+    try:
+        return deciding.shown_findings(posted.change)
+    except AgentdError:
+        return {}
 
 
 def _plain(one: Comment) -> dict[str, Any]:
@@ -210,8 +209,9 @@ def _answered(work: Callable[[Posted], Response], posted: Posted) -> Response:
         return work(posted)
     except AgentdError as error:
         if _is_asked_by_script(posted) and posted.is_comment:
-            return JSONResponse({"error": error.message, "hint": error.hint}, _status(error))
-        return _page(posted, Told(False, error.message, error.hint), _status(error))
+            other = {"text": error.text} if isinstance(error, EditedMeanwhile) else {}
+            return JSONResponse({"error": error.message, "hint": error.hint, **other}, _status(error))
+        return _page(posted, Told(False, error.message, error.hint), status=_status(error))
 
 
 async def _fields(request: Request) -> dict[str, str]:
@@ -233,14 +233,15 @@ def _status(error: AgentdError) -> int:
 def _page(
     posted: Posted,
     told: Told,
-    status: int = 200,
-    differences: Sequence[tuple[str, Markup]] = (),
+    differences: Sequence[Moved] = (),
     again: Again | None = None,
+    status: int = 409,
 ) -> Response:
+    """`status`: of what was not done."""
     name = "_told.html" if _is_asked_by_script(posted) else "told.html"
     change = posted.request.path_params["id"]
     return posted.site.page(
-        posted.request, name, status, told=told, change=change, differences=differences, again=again
+        posted.request, name, 200 if told.ok else status, told=told, change=change, differences=differences, again=again
     )
 
 

@@ -1,14 +1,23 @@
 """Rounds and specs with what changed in them, word by word, for a page."""
 
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from agentd.change.folder import Change
+from agentd.documents import spec as specs
+from agentd.documents.delta import REQUIREMENT
+from agentd.documents.text import BadDocument
+from agentd.merge import How, Kind
 from agentd.rendering import eliding, words
 from agentd.viewer import margin, rounds
 from agentd.viewer.outlooks import Spec
 from agentd.viewer.rounds import Brief, Round
+
+_HOW = {How.ADDED: "new", How.MODIFIED: "changed", How.REMOVED: "removed", How.RENAMED: "renamed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +41,19 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """A requirement, or the spec as a whole where `id` is "". `how` is "" where only `scenarios` of it are touched."""
+
+    id: str
+    title: str
+    how: str
+    scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
 class Becoming:
     spec: Spec
-    touches: tuple[str, ...]
+    touches: tuple[Touched, ...]
     html: Markup | None
 
 
@@ -53,10 +72,33 @@ def _between(change: Change, name: str, old: str | None, new: str | None) -> Mar
     return None if pieces is None else Markup(eliding.html(pieces))  # noqa: S704  made safe there
 
 
-def spec(one: Spec) -> Becoming:
-    touches = tuple(dict.fromkeys(f"{touch.name.partition(':')[2] or touch.name} {touch.how}" for touch in one.touches))
+def spec(one: Spec, pattern: re.Pattern[str] = REQUIREMENT) -> Becoming:
     html = None
     if one.after is not None:
         pieces = words.diff(one.before, one.after)
         html = Markup(words.html(pieces) if one.is_new else eliding.html(pieces))  # noqa: S704  made safe there
-    return Becoming(one, touches, html)
+    return Becoming(one, tuple(_touched(one, pattern)), html)
+
+
+def _touched(one: Spec, pattern: re.Pattern[str]) -> Iterator[Touched]:
+    """By requirement, in the order of the change; each with how many of its scenarios are touched too."""
+    titles = _titles(one, pattern)
+    found: dict[str, tuple[dict[str, None], set[str]]] = {}
+    for touch in one.touches:
+        id_, _, scenario = touch.name.partition(":")[2].partition("/")
+        hows, scenarios = found.setdefault(id_, ({}, set()))
+        if touch.kind is Kind.SCENARIO:
+            scenarios.add(scenario)
+        else:
+            hows[_HOW[touch.how]] = None
+    for id_, (hows, scenarios) in found.items():
+        yield Touched(id_, titles.get(id_, ""), " and ".join(hows), len(scenarios))
+
+
+def _titles(one: Spec, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Those that will be, and of what goes those that were."""
+    found = {}
+    for text in (one.before, one.after or ""):
+        with suppress(BadDocument):
+            found.update({known.id: known.title for known in specs.parse(text, one.id, pattern).requirements})
+    return found

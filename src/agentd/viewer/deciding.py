@@ -55,7 +55,12 @@ class Told:
 def shown(change: Change) -> dict[str, str]:
     """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
     texts.keep_plan(change)
-    return seen.seen(change)
+    return {**seen.seen(change), **shown_findings(change)}
+
+
+def shown_findings(change: Change) -> dict[str, str]:
+    """The part of it that comments change."""
+    return {seen.FINDINGS: texts.keep(change, seen.findings(change).encode())}
 
 
 # ---- what can be decided
@@ -146,7 +151,7 @@ def decide(
         raise AnswerIsNo(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
     words = _reason(choice, reason)
     if asked := handing.asked(change):
-        decision = Decision(str(asked["id"]), choice.id, words, by, seen.documents(shown))
+        decision = Decision(str(asked["id"]), choice.id, words, by, shown)
         told = _handed(change, decision)
     elif flag := _FLAGS.get(choice.id):
         arguments = [choice.workflow, change.id, f"--{flag}={words}", "--seen", seen.digest(shown), "--json"]
@@ -157,10 +162,11 @@ def decide(
 
 
 def _stale(change: Change, shown: Mapping[str, str]) -> Told | None:
-    changed = tuple(seen.differing(shown, seen.seen(change)))
+    now = seen.seen(change)
+    changed = tuple(seen.differing(shown, now))
     if not changed:
         return None
-    words = f"{', '.join(changed)} changed since this page was made, so nothing was decided"
+    words = f"{seen.in_words(changed, now)} since this page was made, so nothing was decided"
     return Told(False, words, "read what changed, then decide", changed)
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd import clock, config, files
-from agentd.calls.run import there
+from agentd import clock, files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.text import decode
 from agentd.errors import AgentdError
 from agentd.rendering import chart, graph, links, markdown
-from agentd.viewer import checked, coded, comparing, margin, rounds, spent, traced
+from agentd.viewer import checked, coded, comparing, margin, reading, rounds, spent, traced
 from agentd.viewer.margin import Note
 from agentd.viewer.site import STATIC, environment
 
@@ -28,7 +27,7 @@ class Section:
 
 def export(change: Change, settings: tuple[str, ...] = ()) -> str:
     """As it is now."""
-    pattern = config.load(there(change).config_file, flags=settings).validation.requirement_pattern
+    pattern, problem = reading.pattern(change, settings)
     state, costs, code = change.read(), spent.costs(change, settings), coded.code(change)
     return (
         environment()
@@ -41,7 +40,7 @@ def export(change: Change, settings: tuple[str, ...] = ()) -> str:
             open=margin.left(change),
             sections=list(_sections(change, pattern)),
             rounds=[comparing.told(change, one) for one in rounds.rounds(change)],
-            problems=margin.problems(change),
+            problems=[*filter(None, [problem]), *reading.problems(change)],
             graph=_graph(change),
             trace=traced.trace(change, pattern),
             checks=checked.checks(change),
@@ -64,6 +63,8 @@ def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[Section]:
 
 
 def _graph(change: Change) -> Markup | str:
+    if "tasks.md" not in documents(change.folder):
+        return ""
     try:
         tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, OSError):

@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from agentd import clock
 from agentd.change.folder import Change, documents
 from agentd.change.state import State
 from agentd.errors import AgentdError
+from agentd.steps.bench import CODE
 from agentd.terms import Phase, Workflow
-from agentd.viewer import deciding, running, spent, waiting
+from agentd.viewer import deciding, reading, running, spent, waiting
 from agentd.viewer.deciding import Choice
 from agentd.viewer.running import Running
 from agentd.viewer.site import Site
 from agentd.viewer.waiting import Waits
 from agentd.workflows import result
+from agentd.workflows.questions import blocking_checks
+from agentd.workflows.verdict import last
 
 _GOOD = (Phase.CHALLENGED, Phase.COMPLETE, Phase.ARCHIVED)
 _BAD = (Phase.REJECTED, Phase.DROPPED)
+_APPROVING = ("approve", "approve-with-notes", "accept")
 _EXPLAINED = {
     "approve": "The plan counts as approved by you, exactly as you have read it.",
     "approve-with-notes": "Approved by you as read; your notes go to whoever builds it.",
@@ -83,18 +87,30 @@ class Frame:
     cost: float
     budget: float | None
     problem: str
+    """What cannot be read, and so stands in the way of an approval."""
+    hint: str
+    blocked: str
+    """Why it cannot be accepted, though all of it can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decidable:
+    choices: tuple[Offer, ...] = ()
+    shown: str = "{}"
+    problem: str = ""
+    hint: str = ""
+    blocked: str = ""
 
 
 def frame(site: Site, change: Change, here: str = "") -> Frame:
-    """`here` is the tab. What cannot be read is told; the rest is there."""
+    """`here` is the tab. What cannot be read is told; the rest is there, a run and its stop first."""
+    run = running.now(change, site.settings)
     try:
-        state, run = change.read(), running.now(change, site.settings)
-        offers, shown = tuple(map(_offer, deciding.choices(change))), deciding.shown(change)
-        waits, following = _waits(site, change, state), result.next_command(change) or ""
+        state = change.read()
     except AgentdError as error:
-        return _broken(change, here, f"{error.message}; {error.hint}")
-    spending = spent.costs(change, site.settings)
-    is_open = state.phase.is_open
+        return _broken(change, here, run, error)
+    decidable, following = _decidable(change, state, run), _following(change)
+    waits, spending = _waits(site, change, state), spent.costs(change, site.settings)
     return Frame(
         id=change.id,
         phase=state.phase,
@@ -103,23 +119,68 @@ def frame(site: Site, change: Change, here: str = "") -> Frame:
         is_bad=state.phase in _BAD,
         tabs=tuple(_tabs(change, state, here)),
         running=run,
-        last_output_at=_before_now(run.quiet_for) if run and run.quiet_for is not None else "",
-        choices=offers,
-        shown=json.dumps(shown),
+        last_output_at=_last_output(run),
+        choices=decidable.choices,
+        shown=decidable.shown,
         waits=waits.words if waits else "",
         waits_since=waits.since if waits else "",
         next=following,
         resume=_resume(state, following),
-        is_resume_primary=not any(one.is_primary for one in offers),
-        can_comment=is_open,
+        is_resume_primary=not any(one.is_primary for one in decidable.choices),
+        can_comment=state.phase.is_open,
         cost=spending.total,
         budget=spending.budget,
-        problem="",
+        problem=decidable.problem,
+        hint=decidable.hint,
+        blocked=decidable.blocked,
     )
 
 
+def as_read(around: Frame, name: str, digest: str) -> Frame:
+    """With this document as the page has it: it may have been written since, or just before."""
+    shown = json.loads(around.shown)
+    return replace(around, shown=json.dumps({**shown, name: digest})) if name in shown else around
+
+
+def _decidable(change: Change, state: State, run: Running | None) -> _Decidable:
+    """No approval of what cannot be read in full."""
+    try:
+        choices, blocked = deciding.choices(change), _blocked(change, state, run)
+        broken = reading.problems(change)
+        choices = tuple(one for one in choices if not broken or one.id not in _APPROVING)
+        shown = deciding.shown(change) if choices else {}
+    except (AgentdError, OSError) as error:
+        hint = error.hint if isinstance(error, AgentdError) else ""
+        return _Decidable(problem=reading.short(change, str(error)), hint=reading.short(change, hint))
+    problem = broken[0] if broken else ""
+    return _Decidable(tuple(map(_offer, choices)), json.dumps(shown), problem, blocked=blocked)
+
+
+def _blocked(change: Change, state: State, run: Running | None) -> str:
+    """Where code would be accepted but for its checks."""
+    is_asked = run is None or run.asked is not None
+    if state.phase is not Phase.IMPLEMENTING or not is_asked or not last(change, CODE):
+        return ""
+    names = [str(row.get("name")) for row in blocking_checks(change)]
+    if not names:
+        return ""
+    failing = f"check {names[0]} fails" if len(names) == 1 else f"checks {', '.join(names)} fail"
+    return f"Accepting is not possible: the required {failing}"
+
+
+def _following(change: Change) -> str:
+    """The next command; none where the records do not say how it stands."""
+    try:
+        return result.next_command(change) or ""
+    except (AgentdError, OSError):
+        return ""
+
+
 def _waits(site: Site, change: Change, state: State) -> Waits | None:
-    return waiting.of_change(site.project, change.id) if state.phase.is_open else None
+    try:
+        return waiting.of_change(site.project, change.id) if state.phase.is_open else None
+    except AgentdError:
+        return None  # it went away meanwhile
 
 
 def _resume(state: State, following: str) -> str:
@@ -132,10 +193,29 @@ def _resume(state: State, following: str) -> str:
     return ""
 
 
-def _broken(change: Change, here: str, problem: str) -> Frame:
-    tabs = tuple(_tabs(change, None, here))
+def _broken(change: Change, here: str, run: Running | None, error: AgentdError) -> Frame:
     return Frame(
-        change.id, "", "", False, True, tabs, None, "", (), "{}", "", "", "", "", False, False, 0.0, None, problem
+        id=change.id,
+        phase="",
+        description="",
+        is_good=False,
+        is_bad=True,
+        tabs=tuple(_tabs(change, None, here)),
+        running=run,
+        last_output_at=_last_output(run),
+        choices=(),
+        shown="{}",
+        waits="",
+        waits_since="",
+        next="",
+        resume="",
+        is_resume_primary=False,
+        can_comment=False,
+        cost=0.0,
+        budget=None,
+        problem=reading.short(change, error.message),
+        hint=reading.short(change, error.hint),
+        blocked="",
     )
 
 
@@ -146,8 +226,10 @@ def _offer(choice: Choice) -> Offer:
     return Offer(choice.id, choice.label, choice.needs_reason, choice.is_primary, explains, asks)
 
 
-def _before_now(seconds: float) -> str:
-    return f"{clock.moment() - timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+def _last_output(run: Running | None) -> str:
+    if run is None or run.quiet_for is None:
+        return ""
+    return f"{clock.moment() - timedelta(seconds=run.quiet_for):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _tabs(change: Change, state: State | None, here: str) -> Iterator[Tab]:

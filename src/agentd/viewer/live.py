@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from agentd import git
 from agentd.project import Project
 
 _PULSE = 15  # seconds between two signs of life of a stream on which nothing happens
+_SOONEST, _LATEST = 0.1, 30.0  # seconds until the files are looked at again where that failed; longer each time
 _BEHIND = 200  # happenings that a page may not have taken yet; it looks at everything anew anyway
 _ROOM = {"journal": "run", "inbox": "run", "outcomes": "run"}  # folders of the local room, and what they tell
 
@@ -32,12 +33,24 @@ class Moved:
         return f"event: {'changed' if self.what else 'run'}\ndata: {json.dumps([self.change, *self.what])}\n\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Whether the files are watched; what happened while they were not, nobody was told."""
+
+    is_deaf: bool
+    change: str = ""
+
+    def line(self) -> str:
+        return f"event: {'deaf' if self.is_deaf else 'hearing'}\ndata: {{}}\n\n"
+
+
 class Watch:
     """One look at the files for all pages."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._listening: set[asyncio.Queue[Moved]] = set()
+        self._listening: set[asyncio.Queue[Moved | Hearing]] = set()
+        self._is_deaf = False
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -51,34 +64,53 @@ class Watch:
 
     async def listen(self, change: str) -> AsyncIterator[str]:
         """Of one change, or of all; a line at once, so that the page knows that it is heard."""
-        queue: asyncio.Queue[Moved] = asyncio.Queue(_BEHIND)
+        queue: asyncio.Queue[Moved | Hearing] = asyncio.Queue(_BEHIND)
         self._listening.add(queue)
         try:
             yield ": here\n\n"
+            if self._is_deaf:
+                yield Hearing(True).line()
             while True:
                 try:
                     moved = await asyncio.wait_for(queue.get(), _PULSE)
                 except TimeoutError:
                     yield ": still here\n\n"
                     continue
-                if change in ("", moved.change):
+                if "" in (change, moved.change) or change == moved.change:
                     yield moved.line()
         finally:
             self._listening.discard(queue)
 
     async def _run(self) -> None:
-        """Anew whenever there is another work tree; the watcher itself asks for nothing but a moment's patience."""
+        """For as long as there are pages: whatever goes wrong is tried again, and told if it lasts."""
+        pause = _SOONEST
         while True:
-            trees = await asyncio.to_thread(self._trees)
-            stop = asyncio.Event()
-            with contextlib.suppress(FileNotFoundError):  # a tree went away just now
-                async for found in awatch(
-                    *self._paths(trees), stop_event=stop, debounce=300, step=50, rust_timeout=2000
-                ):
-                    self._tell({path for _, path in found})
-                    if await asyncio.to_thread(self._trees) != trees:
-                        stop.set()
-            await asyncio.sleep(0.1)
+            try:
+                async with contextlib.aclosing(self._look()) as looks:
+                    async for found in looks:
+                        pause = _SOONEST
+                        self._hear(is_deaf=False)
+                        self._tell(found)
+            except Exception:  # a limit of the system, a git that fails: all of it may pass
+                self._hear(is_deaf=pause > _SOONEST)  # once is no more than a tree that went away just now
+                pause = min(2 * pause, _LATEST)
+            await asyncio.sleep(pause)
+
+    async def _look(self) -> AsyncGenerator[set[str]]:
+        """What was written, or nothing as a sign that it is watched; until there is another work tree."""
+        trees = await asyncio.to_thread(self._trees)
+        stop = asyncio.Event()
+        async for found in awatch(
+            *self._paths(trees), stop_event=stop, debounce=300, step=50, rust_timeout=2000, yield_on_timeout=True
+        ):
+            yield {path for _, path in found}
+            if await asyncio.to_thread(self._trees) != trees:
+                stop.set()
+
+    def _hear(self, is_deaf: bool) -> None:
+        if is_deaf is not self._is_deaf:
+            self._is_deaf = is_deaf
+            self._put(Hearing(is_deaf))
 
     def _trees(self) -> list[str]:
         return [tree.path for tree in git.trees(self._project.repo)]
@@ -96,10 +128,12 @@ class Watch:
             for change, name in self._meant(path):
                 documents.setdefault(change, set()).update({name} - {""})
         for change, names in documents.items():
-            moved = Moved(change, tuple(sorted(names)))
-            for queue in self._listening:
-                with contextlib.suppress(asyncio.QueueFull):
-                    queue.put_nowait(moved)
+            self._put(Moved(change, tuple(sorted(names))))
+
+    def _put(self, one: Moved | Hearing) -> None:
+        for queue in self._listening:
+            with contextlib.suppress(asyncio.QueueFull):
+                queue.put_nowait(one)
 
     def _meant(self, path: str) -> Iterable[tuple[str, str]]:
         """The change that a path belongs to, and its document there; an empty name is the run's doing."""

@@ -9,7 +9,7 @@ from agentd.change import comments, texts
 from agentd.change.folder import Change, documents
 from agentd.documents import anchors, spec
 from agentd.documents.anchors import Anchor, Sure
-from agentd.documents.comments import Comment
+from agentd.documents.comments import NAME, Comment, as_they_stand, strays
 from agentd.documents.delta import REQUIREMENT
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import ADDED, findings
@@ -73,7 +73,8 @@ class _Spot:
 
 def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT) -> tuple[Note, ...]:
     """In the order of the text; a finding that a comment became is told by the comment."""
-    found, said = recorded.read(change), _comments(change)
+    found = recorded.read(change)
+    said = _comments(change, found)
     taken = {one.finding for one in said}
     made = [
         _finding(one, found, _spot(change, found, one, document, text, pattern))
@@ -87,7 +88,7 @@ def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = R
 def unplaced(change: Change) -> tuple[Note, ...]:
     """Findings that belong to no document: about code, a check, or the change as a whole."""
     found = recorded.read(change)
-    taken = {one.finding for one in _comments(change)}
+    taken = {one.finding for one in _comments(change, found)}
     some = (one for one in found.findings if one.id not in taken and not document_of(change, one))
     return tuple(_finding(one, found, _Spot("")) for one in some)
 
@@ -108,7 +109,8 @@ class Brief:
 
 def left(change: Change) -> tuple[Brief, ...]:
     """All that is open, the findings first, as far as the judges' records and the comments can be read."""
-    found, said = recorded.read(change), _comments(change)
+    found = recorded.read(change)
+    said = _comments(change, found)
     taken = {one.finding for one in said}
     made = [
         Brief(
@@ -140,23 +142,22 @@ def _brief(one: Comment) -> Brief:
 
 
 def problems(change: Change) -> tuple[str, ...]:
-    """What of the records and the comments cannot be read."""
-    found = recorded.read(change).problems
+    """What of the records and the comments cannot be read, or says what it may not."""
+    found = recorded.read(change)
     try:
-        comments.read(change)
+        foreign = strays(comments.read(change), found.findings)
     except (AgentdError, OSError) as error:
-        return (*found, str(error))
-    return found
+        return (*found.problems, str(error))
+    words = "{}: {} says that it is the finding {:.20}, which was not made of it; that counts for nothing"
+    return (*found.problems, *(words.format(NAME, one.id, one.finding) for one in foreign))
 
 
-def _comments(change: Change) -> tuple[Comment, ...]:
-    """How they stand; as they are written where the records cannot say."""
-    for look in (comments.seen, comments.read):
-        try:
-            return look(change)
-        except (AgentdError, OSError):
-            continue  # `problems` tells
-    return ()
+def _comments(change: Change, found: Records) -> tuple[Comment, ...]:
+    """How they stand, as far as the records can say."""
+    try:
+        return as_they_stand(comments.read(change), found.findings)
+    except (AgentdError, OSError):
+        return ()  # `problems` tells
 
 
 # ---- where it stands

@@ -1,8 +1,7 @@
 """The pages: each reads what it shows, and changes nothing."""
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from markupsafe import Markup
@@ -11,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from agentd import config, files
-from agentd.calls.run import there
+from agentd import files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
@@ -22,7 +20,7 @@ from agentd.rendering import chart, drawing, graph
 from agentd.terms import TaskStatus
 from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, running, spent, traced, waiting
 from agentd.viewer.coded import FileDiff
-from agentd.viewer.frame import frame
+from agentd.viewer.frame import as_read, frame
 from agentd.viewer.margin import Note
 from agentd.viewer.site import Site
 from agentd.viewer.waiting import Row
@@ -96,14 +94,13 @@ def _meter(cost: float, budget: float | None) -> Markup:
 
 def _overview(site: Site, request: Request, change: Change) -> Response:
     around = frame(site, change, "overview")
-    problems = [*([around.problem] if around.problem else []), *margin.problems(change)]
-    history = () if around.problem else tuple(reversed(change.read().history))
+    history = tuple(reversed(change.read().history)) if around.phase else ()
     where = change.folder.relative_to(change.tree).as_posix()
     return site.page(
         request,
         "overview.html",
         frame=around,
-        problems=problems,
+        problems=reading.problems(change),
         documents=reading.listed(change),
         open=margin.left(change),
         history=history,
@@ -119,20 +116,19 @@ def _read(site: Site, request: Request, change: Change) -> Response:
     name = request.path_params["document"]
     if name not in documents(change.folder):
         raise HTTPException(404)
-    found = reading.read(change, name, _pattern(site, change))
+    pattern, problem = reading.pattern(change, site.settings)
+    around, listed = frame(site, change, "read"), reading.listed(change)  # first: no newer than the text
+    found = reading.read(change, name, pattern)
     return site.page(
         request,
         "read.html",
-        frame=frame(site, change, "read"),
-        documents=reading.listed(change),
+        frame=as_read(around, name, found.hash),
+        documents=[replace(one, hash=found.hash) if one.name == name else one for one in listed],
+        problems=[*filter(None, [problem]), *reading.problems(change)],
         read=found,
         contents=found.page.contents,
         html=Markup(found.page.html),  # noqa: S704  cleaned there
     )
-
-
-def _pattern(site: Site, change: Change) -> re.Pattern[str]:
-    return config.load(there(change).config_file, flags=site.settings).validation.requirement_pattern
 
 
 def _rounds(site: Site, request: Request, change: Change) -> Response:
@@ -149,7 +145,8 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
     tasks: tuple[Task, ...] = ()
     problem = ""
     try:
-        tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+        if "tasks.md" in documents(change.folder):
+            tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, FileNotFoundError) as error:
         problem = str(error)
     done = sum(task.status is not TaskStatus.PENDING for task in tasks)
@@ -165,8 +162,9 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
 
 
 def _trace(site: Site, request: Request, change: Change) -> Response:
-    found = traced.trace(change, _pattern(site, change))
-    return site.page(request, "trace.html", frame=frame(site, change, "trace"), trace=found)
+    pattern, problem = reading.pattern(change, site.settings)
+    found = traced.trace(change, pattern)
+    return site.page(request, "trace.html", frame=frame(site, change, "trace"), trace=found, problem=problem)
 
 
 def _checks(site: Site, request: Request, change: Change) -> Response:
@@ -194,6 +192,7 @@ def _code(site: Site, request: Request, change: Change) -> Response:
         lead=lead,
         left_out=left,
         problem=problem,
+        is_between=bool(older and newer),
         address=f"{request.url.path}?{request.url.query}" if older else request.url.path,
     )
 
@@ -223,7 +222,8 @@ def _placed(
 
 def _specs(site: Site, request: Request, change: Change) -> Response:
     found = outlooks.outlook(change, site.settings)
-    specs = [comparing.spec(one) for one in found.specs]
+    pattern, _ = reading.pattern(change, site.settings)  # the outlook tells what is wrong with the configuration
+    specs = [comparing.spec(one, pattern) for one in found.specs]
     return site.page(request, "specs.html", frame=frame(site, change, "specs"), outlook=found, specs=specs)
 
 

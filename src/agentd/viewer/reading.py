@@ -3,11 +3,14 @@
 import html
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd import files
+from agentd import config, files
+from agentd.calls.run import there
 from agentd.change import texts
-from agentd.change.folder import Change, document_bytes, document_hash, documents, plan_files
+from agentd.change.folder import Change, document_hash, documents, judged_part, linked_documents, plan_files
+from agentd.documents.delta import REQUIREMENT
 from agentd.errors import AgentdError
 from agentd.rendering import markdown, shown
 from agentd.rendering.markdown import Page
@@ -49,15 +52,40 @@ def listed(change: Change) -> tuple[Listed, ...]:
 
 
 def read(change: Change, name: str, pattern: re.Pattern[str]) -> Read:
-    """What was shown is kept, so that a change to it can be told later."""
-    path = change.folder / name
-    text = files.read(path).decode("utf-8-sig", "replace")[:_LARGEST]
-    digest = texts.keep(change, document_bytes(path))
+    """What was shown is kept, so that a change to it can be told later; text and hash are of the same bytes."""
+    data = files.read(change.folder / name)
+    digest = texts.keep(change, judged_part(name, data))
+    whole = data.decode("utf-8-sig", "replace")
+    text, problem = whole[:_LARGEST], _cut(whole)
     try:
-        return Read(name, digest, markdown.render(text, name), margin.notes(change, name, text, pattern))
+        return Read(name, digest, markdown.render(text, name), margin.notes(change, name, text, pattern), problem)
     except AgentdError as error:  # to be seen all the same
         plain = f'<pre class="source">{html.escape(shown.readable(text))}</pre>'
-        return Read(name, digest, Page(name, plain, ()), (), error.message)
+        return Read(name, digest, Page(name, plain, ()), (), ". ".join(filter(None, (error.message, problem))))
+
+
+def problems(change: Change) -> tuple[str, ...]:
+    """What of the change cannot be read, or is not shown because it is a link."""
+    told = [f"{name} is a link, and is not read: put the text itself there" for name in linked_documents(change.folder)]
+    return tuple(short(change, words) for words in (*margin.problems(change), *told))
+
+
+def short(change: Change, words: str) -> str:
+    """Paths as they are typed in the change's tree: an export tells nobody where that is."""
+    return words.replace(f"{change.tree}/", "")
+
+
+def pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
+    """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
+    try:
+        return config.load(there(change).config_file, flags=settings).validation.requirement_pattern, ""
+    except AgentdError as error:
+        return REQUIREMENT, f"{short(change, error.message)}; requirements are found by their usual form"
+
+
+def _cut(whole: str) -> str:
+    left = len(whole) - _LARGEST
+    return f"It is cut here: {left} of its {len(whole)} characters, at its end, are not shown" if left > 0 else ""
 
 
 def _hash(change: Change, name: str) -> str:

@@ -4,6 +4,7 @@ By what the index knows of each; a folder of the local room is listed once, and 
 """
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,11 +22,18 @@ from agentd.project import Project
 from agentd.steps import clarify
 from agentd.terms import Phase
 from agentd.viewer import running
+from agentd.workflows import verdict
+
+_EDITED = "edited"
+_RECHALLENGE = "agentd plan %s --rechallenge"
+_TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
+_Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """`kind`: question, clarify, verdict, ready, review, archive, rejected, budget, failed, unfinished or broken."""
+    """`kind`: question, clarify, verdict, ready, edited, review, archive, rejected, budget, failed, unfinished or
+    broken."""
 
     kind: str
     words: str
@@ -145,7 +153,7 @@ def _row(project: Project, found: Found, met: Sequence[Meeting], budget: float |
         kind=waits.kind if waits else "",
         waits=waits.words if waits else "",
         since=waits.since if waits else "",
-        next=report.next_command(project, found) or "",
+        next=_RECHALLENGE % found.id if waits and waits.kind == _EDITED else report.next_command(project, found) or "",
         overlaps=tuple(f"{some(one.changes, found.id)} in {some(one.requirements)}" for one in met[:NAMED]),
         problem=summary.problem or "",
     )
@@ -167,6 +175,7 @@ def _waits(found: Found, is_running: bool, room: _Room) -> Waits | None:
     return (
         (_unanswered(change) if found.id in room.questions and summary.phase is Phase.DRAFTING else None)
         or (_failed(room.project, found) if found.id in room.outcomes else None)
+        or (_edited(change) if summary.phase is Phase.CHALLENGED and not summary.running else None)
         or _by_phase(summary)
     )
 
@@ -213,6 +222,41 @@ def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
         return None
     code = kept.result.get("exit_code")
     return kept.updated_at, code if isinstance(code, int) else 0, str(error.get("message") or "the run failed")
+
+
+def _edited(change: Change) -> Waits | None:
+    """A plan that is not what was approved; compared again only where one of its files was written."""
+    stamps = _stamps(change.folder)
+    is_settled = time.time_ns() - max(stamp[0] for stamp in stamps) > _TICK
+    if not (_is_edited if is_settled else _is_edited.__wrapped__)(change, stamps):
+        return None
+    at = datetime.fromtimestamp(max(stamp[0] for stamp in stamps[1:]) / 1e9, UTC)
+    return Waits(_EDITED, "edited since it was approved: challenge it again, or accept it", f"{at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+@lru_cache(maxsize=4096)
+def _is_edited(change: Change, stamps: tuple[_Stamp, ...]) -> bool:
+    """`stamps` are what the answer holds for."""
+    try:
+        return verdict.is_edited(change)
+    except (AgentdError, OSError):
+        return False  # whoever opens it is told what cannot be read
+
+
+def _stamps(folder: Path) -> tuple[_Stamp, ...]:
+    """Of STATE.yaml, then of the plan as it lies there: the folders tell of files that came or went."""
+    specs = os.path.join(folder, "specs")
+    names = sorted(os.listdir(specs)) if os.path.isdir(specs) else []
+    wanted = (STATE, "proposal.md", "tasks.md", "specs", *(f"specs/{name}" for name in names))
+    return tuple(_stamp(os.path.join(folder, name)) for name in wanted)
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _by_phase(summary: Summary) -> Waits:

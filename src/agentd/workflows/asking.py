@@ -1,12 +1,13 @@
 """Where a person should decide: the question, whoever answers it first, and the word about it in the journal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agentd import clock, events
 from agentd.calls.run import Run
 from agentd.change.inbox import Decision, Inbox
+from agentd.workflows import seen
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _ask(run: Run, question: Question, person: Person) -> Answer:
     inbox = Inbox(run.change)
     answers = [{"id": one.id, "label": one.label, "asks": one.asks} for one in question.answers.values()]
     asked = {"id": question.id, "question": question.text, "options": _offered_now(question), "answers": answers}
-    inbox.open({**asked, "hashes": run.change.hashes(), "at": clock.now()})
+    inbox.open({**asked, "hashes": seen.seen(run.change), "at": clock.now()})
     why = "the question was withdrawn"
     try:
         answer = person.choose(question, lambda: _delivered(run, inbox, question))
@@ -123,12 +124,12 @@ def _delivered(run: Run, inbox: Inbox, question: Question) -> Answer | None:
     if found is None:
         return None
     name, decision = found
-    problem = refused(decision, question, run.change.hashes())
+    problem = refused(decision, question, seen.seen(run.change))
     inbox.reply(name, problem is None, problem or "taken")
     return Answer(decision.answer, decision.by, "inbox", decision.reason) if problem is None else None
 
 
-def refused(decision: Decision, question: Question, hashes: dict[str, str]) -> str | None:
+def refused(decision: Decision, question: Question, now: Mapping[str, str]) -> str | None:
     """Why a decision does not count: stale, another question's, without its reason, or no person's."""
     if decision.question != question.id:
         return f"the question is {question.id} now"
@@ -139,5 +140,5 @@ def refused(decision: Decision, question: Question, hashes: dict[str, str]) -> s
         return f"{decision.answer} needs a reason"
     if not decision.by.startswith("person:"):
         return "only a person decides"
-    changed = [name for name in {**hashes, **decision.hashes} if hashes.get(name) != decision.hashes.get(name)]
-    return f"{', '.join(changed)} changed since this was decided" if changed else None
+    changed = seen.differing(decision.hashes, now)
+    return f"{seen.in_words(changed, now)} since this was decided" if changed else None

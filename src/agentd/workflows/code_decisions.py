@@ -8,7 +8,7 @@ from agentd import clock
 from agentd.change.state import State
 from agentd.checks.result import Result
 from agentd.documents.records import Edit
-from agentd.documents.standing import ADDED
+from agentd.documents.standing import ADDED, told
 from agentd.errors import AnswerIsNo, WrongPhase
 from agentd.machine import Event
 from agentd.steps import code, edits, proving, resolve, ticking
@@ -16,13 +16,14 @@ from agentd.steps.bench import CODE, PLAN, Bench
 from agentd.steps.desk import Desk
 from agentd.steps.proving import Proof
 from agentd.terms import CheckStatus, FindingState, Phase
-from agentd.workflows.decisions import added, of_person, told
+from agentd.workflows import seen
+from agentd.workflows.decisions import accepted, added, of_person
 from agentd.workflows.starting import refuse_marks
 from agentd.workflows.verdict import last
 
 
-def accept(desk: Desk, reason: str, by: str) -> None:
-    """Never over a failed required check, on the tree as it is now."""
+def accept(desk: Desk, reason: str, by: str, read: str) -> None:
+    """Never over a failed required check, on the tree as it is now: the one that was read, where somebody says."""
     _check(desk, Phase.IMPLEMENTING, "accepted")
     refuse_marks(desk.change)
     base = desk.change.read().base.tree
@@ -33,6 +34,9 @@ def accept(desk: Desk, reason: str, by: str) -> None:
         failed_before = any(before and before.status is CheckStatus.FAILED for before in _before(desk, proof))
         known = f', or agentd impl {desk.change.id} --known-failures "REASON"' if failed_before else ""
         raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check{known}")
+    if read and seen.code(desk.change, proof.tree) != read:
+        words = f"the code of {desk.change.id} changed while its checks ran, so it was not accepted"
+        raise AnswerIsNo(words, "read it again; what the checks write themselves belongs into .gitignore")
     at, waiting = clock.now(), desk.change.read().findings
     record = last(desk.change, CODE)
     if record:
@@ -44,13 +48,13 @@ def accept(desk: Desk, reason: str, by: str) -> None:
     ticking.tick(desk, base, proof.tree)
     waived = ticking.waive(desk)
     hashes = {"tree": proof.tree, "base": base, **code.specs_of(desk.change.hashes())}
-    kept = () if record else tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
+    kept = () if record else accepted(waiting)
     desk.run.update(
         lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived)))
     )
 
 
-def send_back(desk: Desk, reason: str, by: str) -> None:
+def send_back(desk: Desk, reason: str, by: str, read: str) -> None:
     """The reason is a finding that the implementer must answer."""
     _check(desk, Phase.COMPLETE, "sent back")
     _find(desk, CODE, reason, by)
@@ -60,7 +64,7 @@ def send_back(desk: Desk, reason: str, by: str) -> None:
     desk.run.update(lambda old: _moved(Event.SENT_BACK, reason, by, hashes, replace(old, waived=())))
 
 
-def plan_wrong(desk: Desk, reason: str, by: str) -> None:
+def plan_wrong(desk: Desk, reason: str, by: str, read: str) -> None:
     """The reason is a finding that the planner must answer; the code stays as it is."""
     _check(desk, Phase.IMPLEMENTING, "said to have a wrong plan")
     _find(desk, PLAN, reason, by)
@@ -74,7 +78,8 @@ def _before(desk: Desk, proof: Proof) -> list[Result | None]:
     return [proving.before_of(state, one) for one in desk.config.checks if one.name in proof.blocking]
 
 
-BY_NAME: dict[str, Callable[[Desk, str, str], None]] = {
+# Each is given the code as whoever decides has read it, as `seen` knows it; "" where nobody says.
+BY_NAME: dict[str, Callable[[Desk, str, str, str], None]] = {
     "accept": accept,
     "send-back": send_back,
     "plan-wrong": plan_wrong,

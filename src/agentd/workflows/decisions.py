@@ -1,14 +1,13 @@
 """What a person decides about a plan: accept it in spite of findings, send it back, reject it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from agentd import clock
 from agentd.change.state import State
 from agentd.documents.records import Edit, Finding, Record
-from agentd.documents.standing import ADDED, standing
+from agentd.documents.standing import ADDED, standing, told
 from agentd.errors import AnswerIsNo, FormatInvalid, WrongPhase
 from agentd.machine import Event
 from agentd.steps import edits, form
@@ -35,12 +34,14 @@ def accept(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     mended = desk.change.hashes()  # the form only
     at, waiting = clock.now(), desk.change.read().findings
     left = [one for one in standing(desk.change.records(PLAN.kind)) if one.state.is_open]
-    if record := last(desk.change):
+    record = last(desk.change)
+    if record:
         made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
         made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
         if made:
             edits.write(desk, record, made)
-    desk.run.update(lambda old: replace(old, findings=()))
+    kept = () if record else accepted(waiting)
+    desk.run.update(lambda old: replace(old, findings=kept))
     _move(desk, Event.ACCEPTED, reason, by, mended)
 
 
@@ -93,10 +94,9 @@ def of_person(reason: str, by: str) -> Finding:
     )
 
 
-def told(one: Finding) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("title", "what", "suggestion", "requirement")} | {
-        "severity": str(one.severity)
-    }
+def accepted(waiting: Iterable[Finding]) -> tuple[Finding, ...]:
+    """They wait on for a record that takes them up, and ask for nothing."""
+    return tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
 
 
 def _check(desk: Desk, event: Event) -> None:

@@ -46,10 +46,12 @@ def resolve(desk: Desk, wishes: Wishes) -> None:
 
 def decide(desk: Desk, answer: str, reason: str, by: str, read: str = "") -> None:
     """What a person decides without being asked: `--accept`, `--send-back`, `--plan-wrong`; `read` as for a plan."""
+    tree = seen.seen(desk.change).get(seen.CODE_TREE, "") if read else ""
     seen.check(desk.change, read)
     with _implementing(desk, Wishes(rounds=0)):
         reviewing.take_up_edits(desk)
-        code_decisions.BY_NAME[answer](desk, reason, by)
+        seen.check(desk.change, read)  # a comment may have come in between
+        code_decisions.BY_NAME[answer](desk, reason, by, tree)
 
 
 def _start(desk: Desk, wishes: Wishes) -> None:

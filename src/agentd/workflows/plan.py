@@ -50,6 +50,7 @@ def decide(desk: Desk, answer: str, reason: str, by: str, read: str = "") -> Non
     seen.check(desk.change, read)
     with _planning(desk, Wishes(rounds=0)):
         rounds.take_up_edits(desk)
+        seen.check(desk.change, read)  # a comment may have come in between
         decisions.BY_NAME[answer](desk, reason, by, hashes)
 
 

@@ -11,7 +11,7 @@ from agentd.steps import challenge, edits, remarks, reproposal
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import Phase
-from agentd.workflows import decisions
+from agentd.workflows import decisions, seen
 from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
 from agentd.workflows.meeting import tell_overlaps
@@ -109,7 +109,7 @@ def _next(desk: Desk, wishes: Wishes) -> Next:
 
 def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
     """What the person at the terminal, or in the viewer, says."""
-    seen = desk.change.hashes()
+    before = seen.seen(desk.change)
     answer = decide(desk.run, after_challenge(desk.change, "view" if is_stuck else "fix"), person)
     assert answer
     if answer.id == "view":
@@ -117,12 +117,14 @@ def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
         return "look again"
     if answer.id not in decisions.BY_NAME:
         return "fix" if answer.id == "fix" else "stop"
-    now = desk.change.hashes()
-    if answer.via == "terminal" and now != seen:
-        words = "the plan changed while the question was open, so it is asked again"
+    now = seen.seen(desk.change)
+    if answer.via == "terminal" and now != before:
+        changed = seen.in_words(seen.differing(before, now), now)
+        words = f"{changed} while the question was open, so it is asked again"
         desk.run.emit(Warned(code="stale", message=words))
         return "look again"
-    decisions.BY_NAME[answer.id](desk, answer.reason, answer.by, now)
+    take_up_edits(desk)  # what was shown with it
+    decisions.BY_NAME[answer.id](desk, answer.reason, answer.by, seen.documents(now))
     return "fix" if answer.id == "send-back" else "stop"
 
 

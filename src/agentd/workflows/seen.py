@@ -1,22 +1,29 @@
 """What a person has read of a change when they decide: a decision counts only for that."""
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Mapping
+from textwrap import indent
 
 from agentd import files, git
+from agentd.change import comments
 from agentd.change.folder import Change
+from agentd.documents.records import Finding
 from agentd.errors import AnswerIsNo
-from agentd.steps.bench import CODE
-from agentd.workflows.verdict import bench_of
+from agentd.steps.bench import BY_KIND, CODE
+from agentd.workflows.verdict import bench_of, left_open
 
 CODE_TREE = "the code"
+FINDINGS = "the findings"
+VERDICTS = tuple(f"{kind}s" for kind in BY_KIND)
 
 
 def seen(change: Change) -> dict[str, str]:
-    """Documents by hash, how many verdicts there are, and the code once it is what is judged."""
+    """Documents by hash, how many verdicts there are, what is open, and the code once it is what is judged."""
     bench = bench_of(change.read().phase)
     found = {**change.hashes(), f"{bench.kind}s": str(len(change.records(bench.kind)))}
-    return {**found, CODE_TREE: _code(change)} if bench is CODE else found
+    found[FINDINGS] = files.digest(findings(change).encode())
+    return {**found, CODE_TREE: code(change, git.snapshot(change.tree))} if bench is CODE else found
 
 
 def digest(shown: Mapping[str, str]) -> str:
@@ -26,6 +33,15 @@ def digest(shown: Mapping[str, str]) -> str:
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Names of what is not the same in both, or in one of them only."""
     return [name for name in {**new, **old} if old.get(name) != new.get(name)]
+
+
+def in_words(changed: Iterable[str], now: Mapping[str, str]) -> str:
+    """What differs, as half a sentence; a phase with another judge has no verdicts of the one before."""
+    names = list(changed)
+    others = [name for name in names if name not in VERDICTS]
+    moved = "there is a new verdict" if all(name in now for name in names) else "the change has moved on"
+    parts = [f"{', '.join(others)} changed"] if others else []
+    return " and ".join([*parts, moved] if len(others) < len(names) else parts)
 
 
 def documents(shown: Mapping[str, str]) -> dict[str, str]:
@@ -39,19 +55,38 @@ def check(change: Change, wanted: str) -> None:
         raise AnswerIsNo(f"{change.id} is not what was read any more, so nothing was decided", "read it again")
 
 
-def _code(change: Change) -> str:
-    """The work tree without agentd's own files, which every command writes."""
+def findings(change: Change) -> str:
+    """All that is open, as a text; a comment says the same before and after it has become a finding."""
+    left, said = left_open(change), comments.seen(change)
+    told = {one.finding: one for one in said if one.finding}
+    rows = [_row(one, one.id, f"{one.title}\n{one.what}") for one in left if one.id not in told]
+    made = {one.id: one for one in left}
+    for one in said:
+        if one.is_open and one.words:
+            finding = made.get(one.finding or "")
+            severity, state = (finding.severity, finding.state) if finding else (one.severity.severity, one.state)
+            rows.append(_told(one.id, severity, state, one.thread[0].by, one.words))
+    return "\n".join(rows)
+
+
+def _row(one: Finding, id_: str, words: str) -> str:
+    return _told(id_, one.severity, one.state, one.by, words)
+
+
+def _told(id_: str, severity: str, state: str, by: str, words: str) -> str:
+    """Nothing that is said can look like the head of another one."""
+    head = " ".join(f"{id_} ({severity}, {state}) by {by}".split())
+    return f"{head}\n{indent(words.strip(), '  ')}\n"
+
+
+def code(change: Change, tree: str) -> str:
+    """A git tree without agentd's own files, which every command writes."""
+    import tempfile  # late: a quick command gets here with the questions, and needs no tree
+
     own = "/".join(filter(None, (change.project.prefix, "agentd")))
-    rows = "\0".join(_rows(change.tree, git.snapshot(change.tree), own))
-    return files.digest(rows.encode(errors="surrogateescape"))
-
-
-def _rows(repository: str, tree: str, without: str) -> Iterator[str]:
-    """Each entry of a git tree; the folder in which something is left out, entry by entry too."""
-    first, _, rest = without.partition("/")
-    for row in git.run(repository, "ls-tree", "-z", tree).split("\0"):
-        known, _, name = row.partition("\t")
-        if name != first:
-            yield row
-        elif rest:
-            yield from _rows(repository, known.split()[2], rest)
+    with tempfile.TemporaryDirectory(prefix="agentd-") as folder:
+        index = os.path.join(folder, "index")
+        git.run(change.tree, "read-tree", tree, index=index)
+        leave_out = ("rm", "-r", "-f", "-q", "--cached", "--sparse", "--ignore-unmatch", "--", f":(top,literal){own}")
+        git.run(change.tree, *leave_out, index=index)
+        return git.run(change.tree, "write-tree", index=index)

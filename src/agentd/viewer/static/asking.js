@@ -29,7 +29,7 @@ export async function json(path, values, late = false) {
   }
   const said = await answer.json().catch(() => ({}));
   if (!answer.ok) throw Object.assign(new Error(said.error || `not saved (${answer.status})`), { text: said.text });
-  if (said.shown) document.body.dispatchEvent(new CustomEvent("agentd-shown", { detail: said.shown }));
+  if (said.shown) document.body.dispatchEvent(new CustomEvent("agentd-shown", { detail: said }));
   return said;
 }
 

@@ -9,7 +9,7 @@ function tell(message) {
 
 function listen() {
   const stream = new EventSource("/events");
-  for (const type of ["changed", "run", "deaf"]) {
+  for (const type of ["changed", "run", "deaf", "hearing"]) {
     stream.addEventListener(type, (event) => tell({ type, about: event.data ? JSON.parse(event.data)[0] : "" }));
   }
   stream.onopen = () => tell(last = { type: "open" });

@@ -50,6 +50,9 @@ function hear({ type, about }) {
     lost = setTimeout(() => say("not connected: start agentd view again, and open its link"), patience);
   } else if (type === "deaf") {
     say("files are not watched just now: load the page again to see what is new");
+  } else if (type === "hearing") {
+    say("");
+    refresh();
   } else if (!change || about === change) {
     soon("agentd-run", ...(type === "changed" ? ["agentd-text"] : []));
   }

@@ -45,7 +45,10 @@ export function start() {
   if (!change) return;
   if (desk && desk.dataset.hash) keep({ [desk.dataset.document]: desk.dataset.hash });
   if (document.querySelector("[data-is-code]") && loaded[code]) keep({ [code]: loaded[code] });
-  document.body.addEventListener("agentd-shown", (event) => Object.assign(loaded, event.detail));
+  // One's own comment is no news; what others did in the meantime is.
+  document.body.addEventListener("agentd-shown", ({ detail: { shown: now, before } }) => {
+    for (const name of Object.keys(now)) if (loaded[name] === before[name]) loaded[name] = now[name];
+  });
   document.body.addEventListener("submit", (event) => {
     if (event.target.elements.shown) event.target.elements.shown.value = JSON.stringify(shown(event.target));
   }, true);
@@ -55,7 +58,7 @@ export function start() {
     const seen = shown(form);
     event.detail.parameters.shown = JSON.stringify(seen);
     if (!form.dataset.fresh) return;
-    keep(seen);
+    keep(Object.fromEntries(Object.entries(seen).filter(([name]) => name === code || name.endsWith(".md"))));
     Object.assign(loaded, seen);
   });
 }

@@ -1,0 +1,65 @@
+"""What is not as a page has shown it any more: documents and findings word by word, code line by line."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from agentd.change import texts
+from agentd.change.folder import Change
+from agentd.errors import AgentdError
+from agentd.rendering import eliding, words
+from agentd.rendering.words import Piece
+from agentd.viewer import rounds
+from agentd.viewer.coded import FileDiff
+from agentd.workflows import seen
+
+_FILES = 100  # of a difference in code; who changed more reads it on its own page
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """`is_told`: all of it stands here, so it can be decided upon; else it is to be read at `href`."""
+
+    name: str
+    href: str
+    html: Markup | None = None
+    files: tuple[FileDiff, ...] = ()
+    is_verdict: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        return bool(self.html) or (bool(self.files) and not any(one.left_out for one in self.files))
+
+
+def moved(change: Change, changed: Iterable[str], shown: Mapping[str, str], now: Mapping[str, str]) -> list[Moved]:
+    """Of what is there now; what has gone can only be named."""
+    start = f"/changes/{change.id}"
+    return [_one(change, start, name, shown.get(name, ""), now[name]) for name in changed if name in now]
+
+
+def _one(change: Change, start: str, name: str, old: str, new: str) -> Moved:
+    if name in seen.VERDICTS:
+        return Moved(name, f"{start}/rounds", is_verdict=True)
+    if name == seen.CODE_TREE:
+        return Moved(name, f"{start}/code", files=_code(change, old, new))
+    if name == seen.FINDINGS:
+        return Moved(name, start, html=_between(change, old, new, eliding.html))
+    return Moved(name, f"{start}/read/{name}", html=_between(change, old, new, words.html))
+
+
+def _between(change: Change, old: str, new: str, render: Callable[[Iterable[Piece]], str]) -> Markup | None:
+    """None where this machine has not kept what was shown."""
+    before, after = texts.text(change, old), texts.text(change, new)
+    if before is None or after is None:
+        return None
+    return Markup(render(words.diff(before, after)))  # noqa: S704 - escaped there
+
+
+def _code(change: Change, old: str, new: str) -> tuple[FileDiff, ...]:
+    """Nothing where git has not kept what was shown, or where it is too much."""
+    try:
+        found = rounds.code_difference(change, old, new)
+    except AgentdError:
+        return ()
+    return found if len(found) <= _FILES else ()

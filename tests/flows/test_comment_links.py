@@ -1,0 +1,174 @@
+"""Which finding a comment is: one that was made of it, and no other, whatever comments.yaml says."""
+
+from dataclasses import replace
+
+import pytest
+
+from agentd import yaml12
+from agentd.change import comments
+from agentd.change.folder import Change
+from agentd.documents.comments import NAME, Comment, Weight, as_they_stand, strays
+from agentd.documents.records import Evidence, Finding, finding_data
+from agentd.documents.standing import standing
+from agentd.terms import FindingState, Severity
+from agentd.viewer import deciding, margin
+from judged import SPEC_FILE, edits, judged, states
+from support import Box, Ran
+
+ANN, BOB = "person:ann", "person:bob"
+FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
+
+
+def comment(change: Change, text: str = "Who?") -> Comment:
+    return comments.add(change, comments.anchored(change, SPEC_FILE, "A user is"), text, ANN, Weight.SHOULD)
+
+
+def forge(change: Change, **values: str) -> None:
+    """The first comment by hand, as anybody can write it into the file."""
+    path = change.folder / NAME
+    first, *rest = yaml12.load(path.read_text())
+    path.write_text(yaml12.dump([{**first, **values}, *rest]))
+
+
+def take_up(box: Box) -> Ran:
+    return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
+
+
+def listed(change: Change) -> list[str]:
+    return [one.id for one in margin.left(change)]
+
+
+def test_a_finding_names_the_comment_that_it_was_made_of(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    take_up(project)
+    assert {one.id: one.comment for one in standing(change.records())} == {"C1": None, "C2": None, "P1": "K1"}
+    text = (change.folder / "reviews/challenge-1.yaml").read_text()
+    assert text.count("comment:") == 1, "what has none does not speak of it"
+
+
+def test_a_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    forge(change, finding="C1", state="resolved", resolved_by=BOB)
+    assert listed(change) == ["C1", "C2"]
+    assert [one.id for one in margin.unplaced(change)] == ["C1", "C2"]
+    told = f"{NAME}: K1 says that it is the finding C1, which was not made of it; that counts for nothing"
+    assert margin.problems(change) == (told,)
+    take_up(project)
+    assert states(project) == {"C1": "open", "C2": "open"} and edits(change.records()[0]) == []
+
+
+def test_an_open_comment_with_such_a_link_becomes_a_finding_of_its_own(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    forge(change, finding="C1")
+    assert listed(change) == ["C1", "C2", "K1"]
+    take_up(project)
+    assert states(project) == {"C1": "open", "C2": "open", "P1": "open"}
+    assert (comments.read(change)[0].finding, margin.problems(change)) == ("P1", ())
+
+
+def test_a_link_to_a_settled_finding_hides_no_comment(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change, "First.")
+    comment(change, "Second.")
+    take_up(project)
+    comments.resolve(change, "K2", BOB)
+    take_up(project)
+    assert states(project)["P2"] == "withdrawn"
+    forge(change, finding="P2")
+    assert [(one.id, one.is_open, one.finding) for one in comments.seen(change)] == [
+        ("K1", True, None),
+        ("K2", False, "P2"),
+    ]
+    assert "accept" in [one.id for one in deciding.choices(change)]
+
+
+def test_a_comment_cannot_take_the_finding_of_another_comment(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change, "Mine.")
+    take_up(project)
+    comment(change, "Another.")
+    first, second = comments.read(change)
+    (change.folder / NAME).write_text(yaml12.dump([]))
+    assert as_they_stand([replace(second, finding="P1")], standing(change.records()))[0].finding is None
+    assert as_they_stand([first], standing(change.records()))[0].finding == "P1"
+
+
+@pytest.mark.parametrize("name", ["C9", "V1", "P0", "P", "", "../P1", "check:tests"])
+def test_what_is_no_id_of_a_persons_finding_is_never_made(project: Box, name: str) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    forge(change, finding=name)
+    take_up(project)
+    assert list(states(project)) == ["C1", "C2", "P1"]
+
+
+def test_a_hostile_link_is_told_in_short(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    forge(change, finding="C1" * 500)
+    (told,) = margin.problems(change)
+    assert len(told) < 200
+
+
+# ---- by findings that an older agentd made
+
+
+def older(**values: object) -> Finding:
+    known: dict[str, object] = {
+        "id": "P1",
+        "severity": Severity.HIGH,
+        "title": "Who?",
+        "what": "Who?",
+        "suggestion": "",
+        "requirement": None,
+        "where": None,
+        "evidence": Evidence(file=SPEC_FILE, quote="A user is"),
+        "verified": True,
+        "by": ANN,
+        "state": FindingState.OPEN,
+    }
+    return Finding(**{**known, **values})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_own"),
+    [
+        ({}, True),
+        ({"title": "Regarded otherwise", "what": "So."}, True),
+        ({"by": BOB}, False),
+        ({"by": "agent:codex"}, False),
+        ({"evidence": None}, False),
+        ({"evidence": Evidence(file="proposal.md", quote="A user is")}, False),
+        ({"evidence": Evidence(file=SPEC_FILE, quote="A reader is")}, False),
+        ({"comment": "K2"}, False),
+        ({"comment": "K1", "evidence": None, "by": BOB}, True),
+        ({"comment": "K1", "by": "agent:codex"}, False),
+    ],
+)
+def test_one_that_names_no_comment_is_known_by_what_it_is_about(
+    project: Box, values: dict[str, object], is_own: bool
+) -> None:
+    change = judged(project)
+    comments.link(change, {comment(change).id: "P1"})
+    found = comments.read(change)
+    finding = older(**values)
+    assert "comment" in finding_data(finding) or finding.comment is None
+    assert bool(strays(found, [finding])) is not is_own
+    assert as_they_stand(found, [finding])[0].finding == ("P1" if is_own else None)
+
+
+def test_the_finding_of_an_older_agentd_follows_its_comment_still(project: Box) -> None:
+    change = judged(project, *FOUND)
+    comment(change)
+    take_up(project)
+    path = change.folder / "reviews/challenge-1.yaml"
+    text = path.read_text()
+    assert text.count("comment: K1") == 1
+    path.write_text("".join(line for line in text.splitlines(keepends=True) if "comment: K1" not in line))
+    assert margin.problems(change) == () and listed(change) == ["C1", "C2", "K1"]
+    comments.resolve(change, "K1", BOB)
+    take_up(project)
+    assert states(project)["P1"] == "withdrawn"

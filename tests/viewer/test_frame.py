@@ -1,0 +1,165 @@
+"""What stands around every page: what cannot be read is told there, and what can be decided is what was read."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from agentd.change import texts
+from agentd.change.folder import Change
+from agentd.documents.comments import NAME
+from agentd.project import find_project
+from agentd.viewer import app, frame
+from agentd.viewer import site as sites
+from agentd.viewer.frame import Frame
+from built import BAD, CHECK, YES, approved, honest, impl
+from judged import NEEDED, at_question, judged
+from planned import change_of, proposed
+from support import Box
+from terminal import INTERRUPT
+
+SPEC = "specs/user-model.md"
+NO_APPROVAL = "Nothing can be approved until it can be read."
+BROKEN = "- {\n"
+
+
+def get(path: str = "", change_id: str = "add-oauth") -> Response:
+    site = sites.of(find_project(), "csrf")
+    return TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(f"/changes/{change_id}{path}")
+
+
+def around(change: Change) -> Frame:
+    return frame.frame(sites.of(find_project(), "csrf"), change)
+
+
+def ids(change: Change) -> list[str]:
+    return [one.id for one in around(change).choices]
+
+
+def bar(page: Response) -> str:
+    assert page.status_code == 200
+    return unescape(page.text.partition('id="bar"')[2])
+
+
+# ---- what cannot be read
+
+
+@pytest.mark.parametrize("part", ["", "/bar", f"/read/{SPEC}", "/tasks"])
+def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_approval(project: Box, part: str) -> None:
+    change = judged(project, word="APPROVED")
+    assert "choice-approve" in bar(get(part))
+    (change.folder / NAME).write_text(BROKEN)
+    told = bar(get(part))
+    assert "comments.yaml line 1" in told and "git log -p -- agentd/changes/add-oauth/comments.yaml" in told
+    assert NO_APPROVAL in told and "choice-approve" not in told and str(project.root) not in told
+
+
+def test_a_state_that_cannot_be_read_is_told_in_the_bar(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    (change.folder / "STATE.yaml").write_text("phase: [\n")
+    told = bar(get())
+    assert "agentd/changes/add-oauth/STATE.yaml: " in told and "git log -p" in told and NO_APPROVAL in told
+
+
+@pytest.mark.parametrize("name", ["comments.yaml", "STATE.yaml", "reviews/challenge-1.yaml"])
+def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Box, name: str) -> None:
+    change = judged(project, word="APPROVED")
+    with change.running("agentd plan add-oauth"):
+        (change.folder / name).write_text(BROKEN)
+        told = bar(get())
+    assert 'action="/changes/add-oauth/stop"' in told and "agentd plan add-oauth" in told
+    assert name in told and NO_APPROVAL in told
+
+
+def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Box) -> None:
+    proposed(project, NEEDED, rounds=1)
+    person = at_question(project)
+    change = change_of(project)
+    assert "accept" in ids(change)
+    (change.folder / NAME).write_text(BROKEN)
+    assert "accept" not in ids(change)
+    assert around(change).problem.startswith("comments.yaml line 1")
+    person.press(INTERRUPT)
+    person.waits()
+
+
+def test_what_cannot_be_read_stands_over_the_text(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    (change.folder / NAME).write_text(BROKEN)
+    text = get(f"/read/{SPEC}").text.partition('id="text"')[2].partition("</article>")[0]
+    assert "comments.yaml line 1" in text
+
+
+def test_a_configuration_that_cannot_be_read_hides_neither_text_nor_trace(project: Box) -> None:
+    judged(project, word="APPROVED")
+    project.write("agentd/config.toml", "schema_version = [")
+    for part, words in ((f"/read/{SPEC}", "A user is"), ("/trace", "user-model:R1"), ("/export", "A user is")):
+        page = get(part)
+        assert page.status_code == 200 and words in page.text, part
+        assert "config.toml" in page.text and "requirements are found by their usual form" in page.text
+
+
+# ---- what is decided is what was read
+
+
+@contextmanager
+def written_at_every_look(path: Path) -> Iterator[None]:
+    """Somebody who saves the document again, a version later, each time that it is about to be opened."""
+    versions = 0
+    is_off = False
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal versions, is_off
+        if is_off or event != "open" or str(arguments[0]) != str(path):
+            return
+        is_off = True
+        versions += 1
+        path.write_text(f"# Spec\n\nversion {versions}.\n")
+        is_off = False
+
+    sys.addaudithook(hook)
+    try:
+        yield
+    finally:
+        is_off = True
+
+
+def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_meanwhile(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    with written_at_every_look(change.folder / SPEC):
+        page = unescape(get(f"/read/{SPEC}").text)
+    version = page.partition("version ")[2].partition(".")[0]
+    shown = json.loads(page.partition('name="shown" value="')[2].partition('">')[0])
+    assert f"version {version}." in (texts.text(change, shown[SPEC]) or "")
+    assert page.count(f'data-hash="{shown[SPEC]}"') == 2, "the page's own, and the one in the list"
+
+
+def test_only_a_document_that_is_decided_upon_is_put_in_as_read(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    whole = around(change)
+    assert json.loads(frame.as_read(whole, SPEC, "sha256:1").shown)[SPEC] == "sha256:1"
+    assert frame.as_read(whole, "CHALLENGE.md", "sha256:1") == whole
+
+
+def test_where_nothing_can_be_decided_the_code_is_not_looked_at(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    with change.running("agentd plan add-oauth"):
+        assert around(change).shown == "{}"
+    assert SPEC in around(change).shown
+
+
+def test_code_over_a_failed_check_says_why_it_cannot_be_accepted(project: Box) -> None:
+    change = approved(project, {"implement-greeting": honest(BAD), "review": YES}, CHECK)
+    impl(project, "--rounds", "0")
+    found = around(change)
+    assert "accept" not in [one.id for one in found.choices]
+    assert found.blocked == "Accepting is not possible: the required check tests fails"
+    page = get("", change.id)
+    assert found.blocked in bar(page)
+    assert f'<a href="/changes/{change.id}/checks">Required check failed: tests</a>' in page.text

@@ -1,0 +1,157 @@
+"""The documents of a change on their pages: links are not followed, what is cut says so, lists say what is new."""
+
+from html import unescape
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from agentd.change import texts
+from agentd.change.folder import Change, documents
+from agentd.project import find_project
+from agentd.viewer import app, reading
+from agentd.viewer import site as sites
+from archived import SHORTER, TAGS, laid_out
+from finished import begun, delta, on_branch, requirement, scenario
+from judged import judged
+from support import Box
+from viewed import Seen, seen
+
+SECRET = "what lies elsewhere on this machine"
+USERS = "specs/user-model.md"
+NAMES = ["clarifications.md", "proposal.md", USERS, "tasks.md", "CHALLENGE.md"]
+
+
+def get(path: str, status: int = 200) -> str:
+    site = sites.of(find_project(), "csrf")
+    page = TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(path)
+    assert page.status_code == status, page.text
+    return unescape(page.text)
+
+
+def part(path: str, inside: str) -> Seen:
+    """One element's worth of a page, by the start of its tag and its end."""
+    text = get(path)
+    start, _, end = inside.partition("…")
+    return seen(start + text.partition(start)[2].partition(end)[0] + end)
+
+
+@pytest.fixture
+def outside(project: Box) -> Path:
+    path = project.root.parent / "elsewhere"
+    path.mkdir()
+    (path / "secret.md").write_text(f"# {SECRET}\n")
+    return path
+
+
+# ---- links
+
+
+def every_page(change: Change) -> str:
+    pages = ["", "/rounds", "/tasks", "/trace", "/export", *(f"/read/{name}" for name in documents(change.folder))]
+    return "".join(get(f"/changes/{change.id}{one}") for one in pages)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_that_is_a_link_is_neither_shown_nor_exported_and_told(
+    project: Box, outside: Path, name: str
+) -> None:
+    change = judged(project, word="APPROVED")
+    (change.folder / name).unlink(missing_ok=True)
+    (change.folder / name).symlink_to(outside / "secret.md")
+    assert name not in documents(change.folder) and name not in change.hashes()
+    assert SECRET not in every_page(change)
+    get(f"/changes/{change.id}/read/{name}", 404)
+    words = f"{name} is a link, and is not read: put the text itself there"
+    assert reading.problems(change) == (words,)
+    assert words in get(f"/changes/{change.id}") and words in get(f"/changes/{change.id}/export")
+    bar = get(f"/changes/{change.id}/bar")
+    assert f"{words}</b>. Nothing can be approved until it can be read." in bar
+    assert "choice-reject" in bar and "choice-approve" not in bar and "choice-accept" not in bar
+
+
+def test_specs_behind_a_linked_folder_are_none(project: Box, outside: Path) -> None:
+    change = judged(project, word="APPROVED")
+    (change.folder / "specs").rename(change.folder / "aside")
+    (change.folder / "specs").symlink_to(outside)
+    assert documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
+    assert SECRET not in every_page(change)
+    assert reading.problems(change) == ("specs/secret.md is a link, and is not read: put the text itself there",)
+
+
+def test_the_tasks_of_a_link_are_not_drawn(project: Box, outside: Path) -> None:
+    change = judged(project, word="APPROVED")
+    tasks = change.folder / "tasks.md"
+    (outside / "tasks.md").write_bytes(tasks.read_bytes())
+    assert "<svg" in get(f"/changes/{change.id}/tasks") and "<svg" in get(f"/changes/{change.id}/export")
+    tasks.unlink()
+    tasks.symlink_to(outside / "tasks.md")
+    assert 'class="picture"' not in get(f"/changes/{change.id}/tasks")
+    assert "Tasks by layer" not in get(f"/changes/{change.id}/export")
+
+
+# ---- what is not shown in full
+
+
+def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    path = change.folder / USERS
+    path.write_text("# Spec\n\n```\n" + "x" * 4_000_000)
+    read = reading.read(change, USERS, reading.pattern(change)[0])
+    assert read.problem == "It is cut here: 12 of its 4000012 characters, at its end, are not shown"
+    assert read.problem in get(f"/changes/{change.id}/read/{USERS}")
+    assert read.hash == change.hashes()[USERS] and texts.text(change, read.hash) == path.read_text()
+
+
+def test_a_change_that_is_not_checked_out_says_what_to_type(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "away", {}, on_branch(project, "away"))
+    project.commit("planned")
+    get("/")
+    assert "Not checked out" not in get("/")
+    project.git("switch", "-q", "main")
+    assert 'Not checked out: <span class="command">git switch agentd/away</span>' in get("/")
+
+
+# ---- lists
+
+
+def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Box) -> None:
+    laid_out(project, start="specs")
+    more = delta(
+        "notes",
+        requirement("R2", "Titles are short", "A title is at most 40 characters.") + requirement("R3", "Late", "Late."),
+        scenario("One", "R3", "it is so") + scenario("Two", "R3", "it is so") + scenario("Kept", "R1", "it is here"),
+        aside="## Renamed\n\n- R2: Notes have a title -> R2: Titles are short\n\n",
+    )
+    begun(project, "titles", {"notes": more, "tags": TAGS})
+    rows = [" ".join(one.text.split()) for one in part("/changes/titles/specs", "<main…</main>").all("li")]
+    assert rows[:3] == [
+        "R2 Titles are short, renamed and changed",
+        "R3 Late, new, 2 scenarios",
+        "R1 Notes are kept, 1 scenario",
+    ]
+    assert rows[3].startswith("R1 ") and ", new" in rows[3]
+
+
+def test_a_spec_with_one_sentence_changed_says_so(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "short-titles", {"notes": SHORTER})
+    assert '<b>R2</b> Notes have a title<span class="soft">, changed</span>' in get("/changes/short-titles/specs")
+
+
+def test_each_cell_of_a_task_names_its_column(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "titles", {"tags": TAGS})
+    table = part("/changes/titles/tasks", '<table class="table as-cards"…</table>')
+    heads = [one.text for one in table.all("th")]
+    assert [one["data-label"] for one in table.all("td")] == heads == ["Task", "File", "For", "Needs", "State"]
+
+
+def test_what_is_said_by_and_by_is_read_aloud(project: Box) -> None:
+    change = judged(project, word="APPROVED")
+    page = get(f"/changes/{change.id}/read/{USERS}")
+    assert '<div id="changed" class="changed-bar" role="status" hidden>' in page
+    assert page.count('class="saved" role="status"') == page.count('class="saved"') == 2
+    for text in (page, get("/")):
+        assert '<span class="faint" data-connection role="status">' in text

@@ -1,0 +1,74 @@
+"""What happens on disk reaches the pages, also after the files could not be watched for a while."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from agentd.change import entry
+from agentd.project import find_project
+from agentd.viewer.live import Watch
+from support import Box
+
+DEAF, HEARING = "event: deaf\ndata: {}\n\n", "event: hearing\ndata: {}\n\n"
+
+
+async def until(lines: AsyncIterator[str], wanted: str) -> None:
+    async with asyncio.timeout(30):
+        async for line in lines:
+            if line == wanted:
+                return
+
+
+async def is_told(watch: Watch, folder: Path) -> bool:
+    """A document is written again and again until the page hears of it."""
+    lines = watch.listen("drafted")
+    hears = asyncio.create_task(until(lines, 'event: changed\ndata: ["drafted", "proposal.md"]\n\n'))
+    number = 0
+    while not hears.done():
+        number += 1
+        (folder / "proposal.md").write_text(f"version {number}\n")
+        await asyncio.wait([hears], timeout=1)
+    await hears
+    return True
+
+
+def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Box) -> None:
+    change = entry.create(find_project(), "drafted", "A plan")
+    room = Path(find_project().in_room("inbox"))
+
+    async def play() -> None:
+        watch = Watch(find_project())
+        early = watch.listen("")
+        assert await anext(early) == ": here\n\n"
+        room.parent.mkdir(parents=True, exist_ok=True)
+        room.write_text("no folder\n")
+        async with watch.running():
+            await until(early, DEAF)
+            late = watch.listen("drafted")
+            assert [await anext(late) for _ in range(2)] == [": here\n\n", DEAF], "a page that comes later knows too"
+            room.unlink()
+            await until(late, HEARING)
+            assert await is_told(watch, change.folder)
+
+    asyncio.run(play())
+
+
+def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Box) -> None:
+    change = entry.create(find_project(), "drafted", "A plan")
+    room = Path(find_project().in_room("inbox"))
+
+    async def play() -> None:
+        watch = Watch(find_project())
+        lines = watch.listen("")
+        await anext(lines)
+        async with watch.running():
+            assert await is_told(watch, change.folder)
+            room.rmdir()
+            room.write_text("no folder\n")
+            project.git("worktree", "add", "-q", "-b", "other", str(project.root.parent / "other"))
+            await until(lines, DEAF)
+            room.unlink()
+            await until(lines, HEARING)
+            assert await is_told(watch, change.folder)
+
+    asyncio.run(play())
