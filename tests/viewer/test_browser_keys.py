@@ -61,7 +61,9 @@ def test_from_the_inbox_to_an_approval_without_a_mouse(project: Box) -> None:
         expect(page.locator("#note-K1")).to_contain_text("Which one?")
         (one,) = comments.seen(change)
         assert one.anchor.quote.strip("#* ") in quoted and one.thread[0].text == "Which one?"
+        expect(page.locator("#choice-accept")).to_have_count(1)
         comments.resolve(change, "K1", "person:dev")
+        page.reload()
         expect(page.locator("#choice-approve")).to_have_count(1)
         press("a")
         assert focused(tab) == "button"

@@ -77,6 +77,8 @@ class Frame:
     choices: tuple[Offer, ...]
     shown: str
     """What is to come back with a decision, as JSON."""
+    documents: str
+    """The hashes of the plan as it is now, as JSON."""
     waits: str
     waits_since: str
     next: str
@@ -122,6 +124,7 @@ def frame(site: Site, change: Change, here: str = "") -> Frame:
         last_output_at=_last_output(run),
         choices=decidable.choices,
         shown=decidable.shown,
+        documents=_documents(change),
         waits=waits.words if waits else "",
         waits_since=waits.since if waits else "",
         next=following,
@@ -134,6 +137,13 @@ def frame(site: Site, change: Change, here: str = "") -> Frame:
         hint=decidable.hint,
         blocked=decidable.blocked,
     )
+
+
+def _documents(change: Change) -> str:
+    try:
+        return json.dumps(change.hashes())
+    except (AgentdError, OSError):
+        return "{}"
 
 
 def as_read(around: Frame, name: str, digest: str) -> Frame:
@@ -205,6 +215,7 @@ def _broken(change: Change, here: str, run: Running | None, error: AgentdError) 
         last_output_at=_last_output(run),
         choices=(),
         shown="{}",
+        documents="{}",
         waits="",
         waits_since="",
         next="",

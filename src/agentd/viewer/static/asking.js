@@ -41,5 +41,6 @@ export function tell(name) {
 export function isBusy() {
   const here = document.activeElement;
   const isWriting = here && here.matches("textarea, input[type=text], input[type=number]") && here.value.trim() !== "";
-  return isWriting || document.querySelector(".bar details[open], .note.draft") !== null;
+  const isSelecting = !getSelection().isCollapsed && document.querySelector(".paper")?.contains(getSelection().anchorNode);
+  return isWriting || isSelecting || document.querySelector(".bar details[open], .note.draft") !== null;
 }

@@ -6,7 +6,6 @@ const waiting = new Set();
 let timer = 0;
 let lost = 0;
 let going = 0;
-let wasLost = false;
 
 function show() {
   timer = 0;
@@ -41,12 +40,9 @@ function hear({ type, about }) {
   if (type === "open") {
     clearTimeout(lost);
     say("");
-    if (wasLost) refresh();
-    else soon("agentd-run"); // what happened since the page was made, and before it was heard
-    wasLost = false;
+    soon("agentd-run"); // what happened since the page was made, and before it was heard
   } else if (type === "lost") {
     clearTimeout(lost);
-    wasLost = true;
     lost = setTimeout(() => say("not connected: start agentd view again, and open its link"), patience);
   } else if (type === "deaf") {
     say("files are not watched just now: load the page again to see what is new");
@@ -71,8 +67,19 @@ async function listen() {
 
 export function start() {
   listen();
-  document.body.addEventListener("htmx:beforeSend", () => { going += 1; });
-  document.body.addEventListener("htmx:afterRequest", () => { going -= 1; });
+  // A run that is killed writes nothing: it is looked after.
+  setInterval(() => { if (document.querySelector("#bar[data-running]")) soon("agentd-run"); }, 5000);
+  document.body.addEventListener("htmx:beforeSend", ({ detail: { xhr } }) => {
+    going += 1;
+    xhr.addEventListener("loadend", () => { going -= 1; });
+  });
+  // The bar says what the documents are by now.
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
+    const desk = document.querySelector("#desk");
+    if (elt.id !== "bar" || !desk?.dataset.hash) return;
+    const now = JSON.parse(elt.dataset.documents)[desk.dataset.document];
+    if (now && now !== desk.dataset.hash) soon("agentd-text");
+  });
   // Asked for while nobody wrote, answered while somebody does: it waits.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const { target, xhr } = event.detail;

@@ -6,6 +6,7 @@ const first = document.querySelector("input[name=shown]");
 const loaded = first ? JSON.parse(first.value) : {};
 const desk = document.querySelector(".desk");
 const code = "the code";
+let hasDecided = false;
 
 function known() {
   try {
@@ -48,6 +49,18 @@ export function start() {
   // One's own comment is no news; what others did in the meantime is.
   document.body.addEventListener("agentd-shown", ({ detail: { shown: now, before } }) => {
     for (const name of Object.keys(now)) if (loaded[name] === before[name]) loaded[name] = now[name];
+  });
+  // One's own decision is no news either: what the page says after it is what counts.
+  document.body.addEventListener("htmx:afterSwap", ({ detail: { target } }) => {
+    if (target.id === "told") hasDecided = target.querySelector("[data-ok=yes]") !== null;
+  });
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
+    const now = elt.id === "bar" && hasDecided && elt.querySelector("input[name=shown]");
+    if (!now) return;
+    hasDecided = false;
+    for (const [name, value] of Object.entries(JSON.parse(now.value))) {
+      if (name !== code && !name.endsWith(".md")) loaded[name] = value;
+    }
   });
   document.body.addEventListener("submit", (event) => {
     if (event.target.elements.shown) event.target.elements.shown.value = JSON.stringify(shown(event.target));
