@@ -1,9 +1,12 @@
 """What stands around every page of a change: where it stands, its parts, and what can be decided now."""
 
+import contextlib
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 
 from agentd import clock
 from agentd.change.folder import Change, documents
@@ -77,8 +80,8 @@ class Frame:
     choices: tuple[Offer, ...]
     shown: str
     """What is to come back with a decision, as JSON."""
-    documents: str
-    """The hashes of the plan as it is now, as JSON."""
+    stamp: str
+    """Another one after every write to the change's folder."""
     waits: str
     waits_since: str
     next: str
@@ -106,11 +109,11 @@ class _Decidable:
 
 def frame(site: Site, change: Change, here: str = "") -> Frame:
     """`here` is the tab. What cannot be read is told; the rest is there, a run and its stop first."""
-    run = running.now(change, site.settings)
+    stamp, run = _stamp(change.folder), running.now(change, site.settings)  # no newer than what follows
     try:
         state = change.read()
     except AgentdError as error:
-        return _broken(change, here, run, error)
+        return _broken(change, here, run, error, stamp)
     decidable, following = _decidable(change, state, run), _following(change)
     waits, spending = _waits(site, change, state), spent.costs(change, site.settings)
     return Frame(
@@ -124,7 +127,7 @@ def frame(site: Site, change: Change, here: str = "") -> Frame:
         last_output_at=_last_output(run),
         choices=decidable.choices,
         shown=decidable.shown,
-        documents=_documents(change),
+        stamp=stamp,
         waits=waits.words if waits else "",
         waits_since=waits.since if waits else "",
         next=following,
@@ -139,11 +142,14 @@ def frame(site: Site, change: Change, here: str = "") -> Frame:
     )
 
 
-def _documents(change: Change) -> str:
-    try:
-        return json.dumps(change.hashes())
-    except (AgentdError, OSError):
-        return "{}"
+def _stamp(folder: Path) -> str:
+    """Of the files that the watch tells of."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            there = path.lstat()
+            found.append((path.name, there.st_ino, there.st_mtime_ns, there.st_size))
+    return hashlib.sha256(repr([one for one in found if not one[0].startswith(".")]).encode()).hexdigest()[:16]
 
 
 def as_read(around: Frame, name: str, digest: str) -> Frame:
@@ -203,7 +209,7 @@ def _resume(state: State, following: str) -> str:
     return ""
 
 
-def _broken(change: Change, here: str, run: Running | None, error: AgentdError) -> Frame:
+def _broken(change: Change, here: str, run: Running | None, error: AgentdError, stamp: str) -> Frame:
     return Frame(
         id=change.id,
         phase="",
@@ -215,7 +221,7 @@ def _broken(change: Change, here: str, run: Running | None, error: AgentdError) 
         last_output_at=_last_output(run),
         choices=(),
         shown="{}",
-        documents="{}",
+        stamp=stamp,
         waits="",
         waits_since="",
         next="",

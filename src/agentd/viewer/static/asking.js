@@ -42,5 +42,5 @@ export function isBusy() {
   const here = document.activeElement;
   const isWriting = here && here.matches("textarea, input[type=text], input[type=number]") && here.value.trim() !== "";
   const isSelecting = !getSelection().isCollapsed && document.querySelector(".paper")?.contains(getSelection().anchorNode);
-  return isWriting || isSelecting || document.querySelector(".bar details[open], .note.draft") !== null;
+  return isWriting || isSelecting || document.querySelector(".bar details[open], .note.draft, [data-unsaved]") !== null;
 }

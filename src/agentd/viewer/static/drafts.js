@@ -32,6 +32,7 @@ export class Draft {
 
   soon(wait = pause) {
     this.sign.textContent = "…";
+    this.area.toggleAttribute("data-unsaved", !this.isBlank);
     sessionStorage.setItem(key(this.name), JSON.stringify({ text: this.area.value, ...this.more() }));
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.now(), wait);
@@ -47,7 +48,10 @@ export class Draft {
   async send(late) {
     const text = this.area.value;
     if (this.listening.signal.aborted || this.isBlank || text === this.taken) {
-      if (text === this.taken) forget(this.name);
+      if (text === this.taken) {
+        this.area.removeAttribute("data-unsaved");
+        forget(this.name);
+      }
       return true;
     }
     try {
@@ -62,6 +66,7 @@ export class Draft {
     }
     if (this.area.value !== text) return this.send(late);
     this.sign.textContent = "saved";
+    this.area.removeAttribute("data-unsaved");
     forget(this.name);
     return true;
   }

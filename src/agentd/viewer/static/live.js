@@ -26,6 +26,13 @@ function show() {
   names.forEach(tell);
 }
 
+// The bar knows of what was written before anybody listened.
+function compare() {
+  const [bar, desk] = ["#bar", "#desk"].map((one) => document.querySelector(one));
+  if (going) setTimeout(compare, 200);
+  else if (bar && desk && bar.dataset.stamp !== desk.dataset.stamp) soon("agentd-text");
+}
+
 function soon(...names) {
   names.forEach((name) => waiting.add(name));
   timer = timer || setTimeout(show, 150);
@@ -73,13 +80,7 @@ export function start() {
     going += 1;
     xhr.addEventListener("loadend", () => { going -= 1; });
   });
-  // The bar says what the documents are by now.
-  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
-    const desk = document.querySelector("#desk");
-    if (elt.id !== "bar" || !desk?.dataset.hash) return;
-    const now = JSON.parse(elt.dataset.documents)[desk.dataset.document];
-    if (now && now !== desk.dataset.hash) soon("agentd-text");
-  });
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => { if (elt.id === "bar") compare(); });
   // Asked for while nobody wrote, answered while somebody does: it waits.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const { target, xhr } = event.detail;
