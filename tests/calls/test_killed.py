@@ -128,7 +128,7 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
     assert {one.where for one in change.read().findings} == {"agentd/config.toml", "agentd/specs/auth.md"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None:
     change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
     with driven(project) as first:

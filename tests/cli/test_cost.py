@@ -243,3 +243,45 @@ def test_the_question_costs_no_heavy_import_and_needs_no_trust(example: Box) -> 
         loaded = {name.split(".")[0] for name in re.findall(r"\|\s+([\w.]+)$", ran.stderr, re.MULTILINE)}
         heavy = {"genai_prices", "mcp", "pydantic", "rich", "asyncio", "httpx2", "jinja2", "dbos", "tomlkit"}
         assert "yaml" in loaded and not loaded & heavy
+
+
+def bars(seen: str) -> dict[str, str]:
+    """By the first word of their lines."""
+    found = (re.match(r"\s*(\S+).*? ([█▏▎▍▌▋▊▉]+)$", re.sub("\x1b\\[[0-9;]*m", "", line)) for line in seen.splitlines())
+    return {one[1]: one[2] for one in found if one}
+
+
+@pytest.mark.parametrize("by", ["change", "step", "model", "day"])
+def test_bars_compare_the_costs_on_a_terminal(project: Box, by: str) -> None:
+    made("first", call("challenge", "large", 4.0, "2026-01-19T10:30:00Z"))
+    made("second", call("proposal-gen", "small", 1.0, "2026-01-20T10:30:00Z"), call("tasks-gen", None, 0.01, "x"))
+    names = {
+        "change": ("first", "second"),
+        "step": ("challenge", "proposal-gen"),
+        "model": ("large", "small"),
+        "day": ("2026-01-19", "2026-01-20"),
+    }
+    found = bars(on_terminal(project, "cost", "--by", by, width=80).screen)
+    assert found[names[by][0]] == "█" * 16
+    assert found[names[by][1]].startswith("████") and len(found[names[by][1]]) <= 5
+    if by != "change":
+        assert found[{"step": "tasks-gen"}.get(by, "-")] == "▏"
+    assert "total" not in found
+    assert not bars(project.agentd("cost", "--by", by).out)
+
+
+def test_one_cost_alone_has_no_bar(project: Box) -> None:
+    made("first", call(cost=4.0))
+    made("second")
+    assert not bars(on_terminal(project, "cost").screen)
+
+
+def test_status_shows_the_steps_that_cost_most(project: Box) -> None:
+    made("first", *(call(f"step-{number}", cost=float(number)) for number in range(1, 8)))
+    ran = project.agentd("status", "first")
+    told = ran.out.split("Cost ")[1].splitlines()
+    assert [line.split() for line in told[1:6]] == [[f"step-{n}", f"{n}.00", "USD"] for n in (7, 6, 5, 4, 3)]
+    assert told[6] == "  … and 2 more: agentd cost first"
+    assert project.agentd("status", "first", "--json").json["by_step"][0]["step"] == "step-1"
+    assert bars(on_terminal(project, "status", "first").screen)["step-7"] == "█" * 16
+    assert not bars(on_terminal(project, "status", "first", width=30).screen)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does."""
+    """A request to end, and a terminal that is closed, end a run as Ctrl-C does; `nohup` is respected."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -18,11 +20,15 @@ def stoppable() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -36,7 +42,10 @@ def undisturbed() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:
         waiting.append(number)
 
-    before: dict[int, Any] = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, note)
     try:
         yield
     finally:

@@ -51,6 +51,7 @@ PHASES = {
     "resolve-reviews": ("resolve_reviews", "Let the implementer answer the findings."),
 }
 _ALL = {**COMMANDS, **PHASES}
+_WITH_PROGRESS = {"plan", "impl", "run", *PHASES}
 
 # words of older versions, read but not listed
 ALIASES = {"validate-proposal": "validate", "plan-change": "plan", "impl-change": "impl", "merge-change": "archive"}
@@ -66,6 +67,8 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"agentd.cli.{_ALL[cmd_name][0]}")
         command: click.Command = module.command
+        if not any("--quiet" in one.opts for one in command.params):
+            command.params += output.loudness_options(is_hidden=cmd_name not in _WITH_PROGRESS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -100,6 +103,9 @@ def app(ctx: click.Context, settings: tuple[str, ...]) -> None:
         click.echo(ctx.get_help())
 
 
+app.params += output.loudness_options(is_hidden=False)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command; its exit code says how it went, and every failure says what to do."""
     _prepare_streams()
@@ -119,6 +125,8 @@ def run(arguments: Sequence[str]) -> int:
         failure = SetupError(words, "check that it is what it should be and that you may read and write there")
     except Exception as error:
         failure = _bug(error)
+        if {"-v", "--verbose"} & set(arguments):
+            output.tell(_trace(error))
     return output.fail(failure, arguments, {*_ALL, *ALIASES})
 
 
@@ -132,14 +140,18 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _trace(error: Exception) -> str:
+    import traceback  # late: nobody hopes for it
+
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
 def _bug(error: Exception) -> Bug:
     import tempfile
-    import traceback
 
     with tempfile.NamedTemporaryFile(
         "w", prefix="agentd-bug-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
     ) as file:
         file.write(f"agentd {__version__}, Python {sys.version}\n\n")
-        traceback.print_exception(error, file=file)
-    words = "".join(traceback.format_exception_only(error)).strip()
-    return Bug(f"agentd has a bug: {words}", f"the details for a report are in {file.name}")
+        file.write(f"{_trace(error)}\n")
+    return Bug(f"agentd has a bug: {type(error).__name__}: {error}", f"the details for a report are in {file.name}")

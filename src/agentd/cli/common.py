@@ -26,4 +26,5 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 
 def change_argument(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return click.argument("change_id", metavar="ID", required=required, shell_complete=complete_ids)
+    metavar = "ID" if required else "[ID]"
+    return click.argument("change_id", metavar=metavar, required=required, shell_complete=complete_ids)

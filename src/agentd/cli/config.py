@@ -38,10 +38,14 @@ def _render(values: tuple[config.Value, ...], key: str | None) -> str:
     width = output.width() or 10_000
     rows = [(value.key, value.source, table.harmless(_toml(value.value))) for value in values]
     if table.total([row[:2] for row in rows]) + 20 <= width:
-        lines = table.align(rows)
+        blocks = [[line] for line in table.align(rows)]
     else:
-        lines = [line for name, source, value in rows for line in (f"{name} = {value}", f"  {source}")]
-    return "\n".join(table.shorten_end(line, width) for line in lines)
+        blocks = [[f"{name} = {value}", f"  {source}"] for name, source, value in rows]
+    return "\n".join(
+        output.paint(table.shorten_end(line, width), dim=row[1] == "default")  # what somebody set stands out
+        for row, block in zip(rows, blocks, strict=True)
+        for line in block
+    )
 
 
 def _toml(value: Any) -> str:

@@ -23,6 +23,7 @@ from agentd.errors import AgentdError, ChangeNotFound
 from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
+_BAR = 16  # columns of the longest
 _NO_CALLS = "No call has reported its usage yet."
 
 
@@ -211,24 +212,42 @@ def _rows(bills: list[Bill], by: str) -> Rows:
 
 
 def _table(head: tuple[str, ...], rows: Rows, total: Sum) -> list[str]:
-    """As many columns as the terminal has room for; names and cost always."""
+    """As many columns as the terminal has room for, names and cost always; bars where they compare something."""
     width = output.width()
     sums = [*(some for _, some in rows), total]
     digits = 4 if any(0 < some.cost < 0.01 for some in sums) else 2
     names = [head, *(name for name, _ in rows), ("total", *[""] * (len(head) - 1))]
     figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(some, digits) for some in sums)]
-    for kept in ((0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 4)):
+    bars = _bars([some.cost for _, some in rows]) if width is not None else None
+    for kept, beside in (
+        ((0, 1, 2, 3, 4), bars),
+        ((0, 1, 2, 4), bars),
+        ((0, 1, 2, 3, 4), None),
+        ((0, 1, 2, 4), None),
+        ((0, 4), bars),
+        ((0, 4), None),
+    ):
         columns = [_right([row[number] for row in figures]) for number in kept]
         cells = [(*name, *row) for name, row in zip(names, zip(*columns, strict=True), strict=True)]
-        if width is None or table.total(cells) <= width:
-            return _with_head(table.align(cells))
+        if width is None or table.total(cells) + (_BAR + 2 if beside else 0) <= width:
+            return _with_head(table.align(cells), beside or ())
     costs = _right([row[-1] for row in figures])
     room = max((width or 0) - len(costs[0]) - 2, 1)
     return _with_head(table.align([(table.shorten_end(n[0], room), c) for n, c in zip(names, costs, strict=True)]))
 
 
-def _with_head(lines: list[str]) -> list[str]:
-    return [output.paint(lines[0], dim=True), *lines[1:]]
+def _with_head(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
+    """The head and the total have no bar."""
+    beside = ["", *bars, *[""] * len(lines)]
+    told = [output.charted(line, bar) for line, bar in zip(lines, beside, strict=False)]
+    return [output.paint(told[0], dim=True), *told[1:]]
+
+
+def _bars(costs: Sequence[float]) -> list[str] | None:
+    """None: there is nothing to compare."""
+    if sum(cost > 0 for cost in costs) < 2:
+        return None
+    return [table.bar(cost, max(costs), _BAR) for cost in costs]
 
 
 def _figures(some: Sum, digits: int) -> tuple[str, ...]:

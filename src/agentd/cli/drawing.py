@@ -10,7 +10,7 @@ from rich.text import Text
 from agentd import events
 from agentd.change.happenings import words_of
 from agentd.cli import frame, screen, table
-from agentd.cli.view import LONGEST, View, clean
+from agentd.cli.view import LONGEST, View, clean, is_detail
 from agentd.workflows.board import Board, Course
 
 _TICK = 0.125  # seconds
@@ -19,7 +19,7 @@ _TICK = 0.125  # seconds
 class Drawing(View):
     """A thread of its own draws, so that no agent's pace is the screen's."""
 
-    def __init__(self, title: str, ahead: Course) -> None:
+    def __init__(self, title: str, ahead: Course, is_verbose: bool = False) -> None:
         self._title = clean(title)
         self._board = Board(ahead)
         self._began = time.monotonic()
@@ -28,11 +28,12 @@ class Drawing(View):
         self._screen = screen.Screen()
         self._above: list[Text] = []  # told, and not on the screen yet
         self._is_moving = False
+        self._is_verbose = is_verbose
 
     def __call__(self, entry: events.Entry) -> None:
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
-            if isinstance(entry.event, events.Warned | events.Noted):
+            if isinstance(entry.event, events.Warned | events.Noted) or (self._is_verbose and is_detail(entry.event)):
                 self._above.append(_line(self._board.label_of(entry.event), entry.event))
 
     @contextlib.contextmanager

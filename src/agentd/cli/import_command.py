@@ -19,7 +19,7 @@ from agentd.project import Project, find_project
 @output.json_option
 @click.pass_context
 def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
-    """Read the project of TOOL (openspec or speckit) at the project's root into agentd/.
+    """Read the OpenSpec or Spec Kit project at the project's root into agentd/.
 
     All of it or nothing, and over nothing that is there. The originals are not touched. What could not be mapped is
     told at the end, with file and line.

@@ -13,14 +13,14 @@ __all__ = ["Mode", "View", "watching"]
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
-def watching(title: str, ahead: Course, mode: Mode) -> AbstractContextManager[View]:
-    """A view of one run; `live` without a terminal to draw on is `lines`."""
+def watching(title: str, ahead: Course, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[View]:
+    """A view of one run; `live` without a terminal to draw on is `lines`. Verbose: with every action of an agent."""
     if mode == "live" and _can_draw():
         from agentd.cli.drawing import Drawing  # late: rich is heavy
 
-        return Drawing(title, ahead).showing()
+        return Drawing(title, ahead, is_verbose).showing()
     if mode in ("live", "lines"):
-        return nullcontext(Lines(ahead))
+        return nullcontext(Lines(ahead, is_verbose))
     return nullcontext(Journal() if mode == "events" else View())
 
 

@@ -35,7 +35,8 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
     The journal and the transcripts are kept on this machine only, in the git folder; secrets in them are redacted.
     """
     if sum((as_json, raw, full)) > 1 or (as_json and follow):
-        raise UsageError("choose one of --json, --events and --transcript; --json does not follow")
+        words = "choose one of --json, --events and --transcript; --json does not follow"
+        raise UsageError(words, "agentd log --help")
     project = find_project()
     ids.check(change_id)
     journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
@@ -55,7 +56,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
     elif calls and not raw:
-        output.tell(f"What its agents said: agentd log {change_id} --transcript --step {calls[-1].step}")
+        output.note(f"What its agents said: agentd log {change_id} --transcript --step {calls[-1].step}")
     return 0
 
 

@@ -49,7 +49,7 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 
 
 _RUN_OPTIONS = (
-    click.option("--new-session", is_flag=True, help="Give a fresh planner the documents and findings."),
+    click.option("--new-session", is_flag=True, help="Give a fresh agent the documents and findings."),
     click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
     click.option("--raise-budget", type=_Money(), metavar="USD", help="What the change may cost from now on."),
     trust_option,
@@ -172,6 +172,6 @@ class Options:
     def mode(self) -> Mode:
         if self.as_events:
             return "events"
-        if self.as_json:
+        if output.is_quiet() or (self.as_json and not output.is_verbose()):
             return "quiet"
-        return "live" if sys.stderr.isatty() else "lines"
+        return "live" if sys.stderr.isatty() and not self.as_json else "lines"

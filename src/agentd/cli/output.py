@@ -23,6 +23,46 @@ events_option = click.option(
 yes_option = click.option("--yes", "-y", is_flag=True, help="Take the recommended answer to every question.")
 
 
+_LOUDNESS = "agentd.loudness"
+
+
+def _loudness(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and ctx.meta.setdefault(_LOUDNESS, param.name) != param.name:
+        raise click.UsageError("--quiet and --verbose cannot both be meant", ctx)
+
+
+def loudness_options(is_hidden: bool) -> list[click.Parameter]:
+    """Understood by every command, and before it; listed where there is progress to tell."""
+    told = {
+        "quiet": "No progress and no notes: only the result, questions, warnings and errors.",
+        "verbose": "Tell what the agents do, line by line; of a bug also where it is.",
+    }
+    return [
+        click.Option(
+            [f"--{name}", f"-{name[0]}"],
+            is_flag=True,
+            expose_value=False,
+            hidden=is_hidden,
+            callback=_loudness,
+            help=words,
+        )
+        for name, words in told.items()
+    ]
+
+
+def is_quiet() -> bool:
+    return _is_meant("quiet")
+
+
+def is_verbose() -> bool:
+    return _is_meant("verbose")
+
+
+def _is_meant(loudness: str) -> bool:
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and ctx.meta.get(_LOUDNESS) == loudness
+
+
 def interactive(as_json: bool, yes: bool) -> bool:
     """Somebody is there to be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty() and not as_json and not yes
@@ -105,6 +145,12 @@ def tell(text: str) -> None:
     click.echo(text, err=True, color=colour())
 
 
+def note(text: str) -> None:
+    """A word that somebody who wants quiet does without."""
+    if not is_quiet():
+        tell(text)
+
+
 def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]) -> int:
     if "--json" in arguments:
         command = next((word for word in arguments if word in commands), None)
@@ -148,6 +194,11 @@ def money(usd: float) -> str:
     if usd == 0:
         return "-"
     return f"{usd:.2f} USD" if usd >= 0.01 else f"{usd:.4f} USD"
+
+
+def charted(line: str, bar: str) -> str:
+    """The line with its bar, where it has one."""
+    return f"{line}  {paint(bar, fg='cyan')}" if bar else line
 
 
 def findings(high: int, medium: int, low: int) -> str:

@@ -56,7 +56,7 @@ def preparing(command: str) -> Callable[[str], None]:
     def prepare(tree: str) -> None:
         if not command:
             return
-        output.tell(f"Setting up the work tree: {command}")
+        output.note(f"Setting up the work tree: {command}")
         with tempfile.TemporaryFile() as said:  # a pipe would wait for whatever the command leaves running
             done = subprocess.run(  # noqa: S602 - a command of the project, trusted like a check
                 command,

@@ -1,7 +1,9 @@
 """A change that may be new, and where it is to live: what `plan`, `proposal` and `run` share."""
 
+import os
 from collections.abc import Callable
 
+from agentd.calls import seat
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.cli import detaching, output, place, running
@@ -9,7 +11,7 @@ from agentd.cli.options import Options
 from agentd.cli.running import Course, Work, run, trust
 from agentd.config import Config
 from agentd.project import Project, find_project
-from agentd.terms import GitSetup
+from agentd.terms import GitSetup, Role
 from agentd.workflows import course, dependence, opening
 from agentd.workflows.clarifying import is_clear, nobody_to_ask, refuse_twice
 from agentd.workflows.opening import Opened
@@ -28,7 +30,7 @@ def begin(
     wish = GitSetup(options.git_setup) if options.git_setup else None
     opened = opening.open_plan(project, change_id, description, wish)
     for note in opened.notes:
-        output.tell(note)
+        output.note(note)
     change = opened.change
     if options.depends_on:
         dependence.check(project, opened.id, options.depends_on)
@@ -43,6 +45,7 @@ def begin(
 
 
 def _new(project: Project, opened: Opened, description: str, in_force: Config, options: Options) -> Change:
+    seat.ensure_installed(in_force, Role.PLANNER, os.environ)
     born = entry.birthplace(project, opened.id) or project.changes_in(project.tree) / opened.id
     refuse_twice(opened.id, options.wishes, born)
     can_answer = options.yes or (options.can_ask and not options.detach)
@@ -51,5 +54,5 @@ def _new(project: Project, opened: Opened, description: str, in_force: Config, o
     setup = place.chosen(project, opened.id, options.git_setup, in_force, options.can_ask)
     prepare = place.preparing(in_force.git.worktree_setup)
     change = opening.begin(project, opened.id, description, setup, prepare, options.allow_dirty)
-    output.tell(place.told(change))
+    output.note(place.told(change))
     return change

@@ -56,9 +56,8 @@ def run(
     ahead = ahead or (course.of_plan if workflow is Workflow.PLAN else code_course.of_code)
 
     try:
-        with watching(
-            f"agentd {options.command} {change.id}", lambda: ahead(change, in_force.workflow), options.mode
-        ) as view:
+        title = f"agentd {options.command} {change.id}"
+        with watching(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
             person = AtTerminal(view, change.tree) if options.can_ask else None
             wishes = replace(options.wishes, person=person)
             begun = runs.begin(

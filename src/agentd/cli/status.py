@@ -18,6 +18,8 @@ from agentd.terms import Phase
 if TYPE_CHECKING:
     from agentd.change.state import State
 
+_BAR = 16  # columns of the longest
+_STEPS = 5  # shown; the rest is in `agentd cost`
 _EMPTY = 'No open changes. Begin one: agentd plan <id> "what should change"'
 
 
@@ -93,12 +95,13 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
     """The row of a listing and all that STATE.yaml and the records know."""
     from pathlib import Path  # late: the overview reads no YAML
 
+    from agentd.calls.sums import grouped
     from agentd.change.folder import read_records, read_state
     from agentd.documents.standing import open_counts, standing
 
     assert found.folder
-    state = read_state(Path(found.folder))
-    known = (*standing(read_records(Path(found.folder), state.phase.judged_by)), *state.findings)
+    state, rounds = read_state(Path(found.folder)), read_records(Path(found.folder))
+    known = (*standing([one for one in rounds if one.kind == state.phase.judged_by]), *state.findings)
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     row, edited, waits_for = report.row(project, found, among), _edited(project, found), _waits_for(project, found)
@@ -121,6 +124,9 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
             }
             for finding in open_ones
         ],
+        "rounds": [
+            {"kind": one.kind, "round": one.round, "verdict": one.verdict, "by": one.by, "at": one.at} for one in rounds
+        ],
         "steps": dict(Counter(str(step.status) for step in state.steps)),
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
@@ -128,6 +134,9 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
         "waits_for": waits_for,
         "budget": _budget(project, state),
         "calls": len(state.llm_calls),
+        "by_step": [
+            {"step": step, **some.data()} for step, some in grouped(state.llm_calls, lambda call: call.step).items()
+        ],
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
             "in": sum(call.tokens_in for call in state.llm_calls),
@@ -143,6 +152,7 @@ def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequen
     width = output.width() or 100
     facts = [
         ("Verdict", _verdict(data)),
+        ("Rounds", _rounds(data["rounds"])),
         ("Where", _where(found, data)),
         ("Findings", output.findings(**data["open"]).replace("-", "none open")),
         ("Steps", _steps(data)),
@@ -169,6 +179,8 @@ def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequen
                 for f in data["findings"]
             ]
             lines += [table.shorten_end(line, width) for line in table.align(rows)]
+        if name == "Cost":
+            lines += _by_step(found.id, data["by_step"], width)
     return "\n".join(lines)
 
 
@@ -236,6 +248,32 @@ def _verdict(data: dict[str, Any]) -> str:
     if not data["verdict"]:
         return "none yet"
     return f"{data['verdict']} in round {data['round']}" if data["round"] else data["verdict"]
+
+
+def _rounds(rounds: Sequence[dict[str, Any]]) -> str:
+    """Of each judge, in order: how often, and what it came to."""
+    told = []
+    for kind in dict.fromkeys(one["kind"] for one in rounds):
+        verdicts = [f"{one['round']} {one['verdict']}" for one in rounds if one["kind"] == kind]
+        told.append(f"{kind} {', '.join(verdicts)}")
+    return "; ".join(told)
+
+
+def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> list[str]:
+    """Where most was spent; the rest is a count and a command."""
+    rows = sorted((one for one in steps if one["cost"]), key=lambda one: -one["cost"])
+    if len(rows) < 2:
+        return []
+    shown, left = rows[:_STEPS], rows[_STEPS:]
+    digits = 4 if shown[-1]["cost"] < 0.01 else 2
+    names = [(f"  {table.clean(one['step'])}", f"{one['cost']:.{digits}f} USD") for one in shown]
+    has_room = output.width() is not None and width - table.total(names) - 2 >= _BAR
+    bars = [table.bar(one["cost"], rows[0]["cost"], _BAR) if has_room else "" for one in shown]
+    told = [table.shorten_end(line, width) for line in table.align(names)]
+    lines = [output.charted(line, bar) for line, bar in zip(told, bars, strict=True)]
+    more = f"  … and {len(left)} more"
+    whole = f"{more}: agentd cost {change_id}"
+    return [*lines, whole if len(whole) <= width else more] if left else lines
 
 
 def _where(found: Found, data: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from agentd import events
-from agentd.change.happenings import words_of
+from agentd.change.happenings import is_under_way, words_of
 from agentd.cli import output, table
 from agentd.terms import StepStatus
 from agentd.workflows.board import Board, Course
@@ -17,6 +17,7 @@ from agentd.workflows.board import Board, Course
 LONGEST = 500  # columns of a line that stays
 _SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
 _WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingMade, events.Transition)
+_DETAILS = (events.AgentActivity, events.Usage, events.DecisionAsked)
 _TOLD = (*_WHAT_COMES, events.DecisionMade, events.Noted, events.Warned, events.Failed)
 
 
@@ -49,14 +50,15 @@ class Journal(View):
 class Lines(View):
     """A plain line on stderr for each event worth telling."""
 
-    def __init__(self, ahead: Course) -> None:
+    def __init__(self, ahead: Course, is_verbose: bool = False) -> None:
         self._lock = threading.Lock()
         self._board = Board(ahead)
+        self._is_verbose = is_verbose
 
     def __call__(self, entry: events.Entry) -> None:
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
-            if _is_told(entry.event):
+            if _is_told(entry.event) or (self._is_verbose and is_detail(entry.event)):
                 parts = (_clock(entry.at), clean(self._board.label_of(entry.event)), clean(words_of(entry.event)))
                 _tell(table.shorten_end("  ".join(part for part in parts if part), LONGEST))
 
@@ -64,6 +66,11 @@ class Lines(View):
 def clean(text: str) -> str:
     """What somebody said as one harmless line, of a length that a person would read."""
     return table.clean(text[:_SAID])
+
+
+def is_detail(event: events.Happened) -> bool:
+    """What only somebody who wants to know all of it is told."""
+    return isinstance(event, _DETAILS) and not is_under_way(event)
 
 
 def _is_told(event: events.Happened) -> bool:

@@ -38,7 +38,11 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
             return _show(change, as_json, "decision", holder, _open_question(asked), None)
         if end is not None and time.monotonic() >= end:
             return _show(change, as_json, "running", holder, None, None)
-        time.sleep(_PAUSE)
+        try:
+            time.sleep(_PAUSE)
+        except KeyboardInterrupt:
+            hint = f"agentd wait {change_id} waits again, agentd stop {change_id} ends it"
+            raise Interrupted(f"no longer waiting; the run of {change_id} goes on", hint) from None
     came = _result(change, last)
     decision = came["decision_needed"]
     return _show(change, as_json, "decision" if decision else "ended", None, decision, came)

@@ -40,7 +40,7 @@ ACTS = (
     Act(
         Point.CLARIFIED,
         "The planner asks first",
-        "A sentence leaves things open, so the planner asks before it writes. The demo answers for you.",
+        "A sentence leaves things open, so the planner asks before it writes. The demo types and answers for you.",
         ("plan", ID, DESCRIPTION, "--git", "branch"),
         pauses=True,
     ),
