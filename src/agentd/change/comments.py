@@ -6,14 +6,13 @@ tells the guard what people wrote meanwhile, and what an agent did.
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agentd import clock, events, files
 from agentd.change import locks
-from agentd.change.folder import STATE, Change, document_hash, documents
+from agentd.change.folder import STATE, Change, document_hash, documents, is_plain
 from agentd.documents import anchors, comments
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import NAME, Comment, CommentState, Entry, Weight
@@ -156,7 +155,7 @@ def guard(change: Change) -> None:
     """A call begins: what is in the folder counts, and what is written by us from now on."""
     path = change.folder / NAME
     with held(change):
-        if _is_plain(path) or not os.path.lexists(path):
+        if is_plain(path) or not os.path.lexists(path):
             files.write(_copy(change), _bytes(change), mode=0o600)
         else:
             unguard(change)  # a link: it is guarded like any other
@@ -169,7 +168,7 @@ def unguard(change: Change) -> None:
 
 def counting(change: Change) -> Path | None:
     """The version that counts, empty if there is to be none; None: no call is under way."""
-    return _copy(change) if _is_plain(_copy(change)) else None
+    return _copy(change) if is_plain(_copy(change)) else None
 
 
 @contextlib.contextmanager
@@ -239,7 +238,7 @@ def _bytes(change: Change) -> bytes:
     path = change.folder / NAME
     if not os.path.lexists(path):
         return b""
-    if not _is_plain(path):
+    if not is_plain(path):
         raise StateError(f"{path} is a link, or no file at all", f"git log -p -- {path}")
     return files.read(path)
 
@@ -294,13 +293,6 @@ def _findings(change: Change) -> tuple[Finding, ...]:
 def _plain(text: str) -> str:
     """As a browser tells it: other ends of lines, and nothing around."""
     return text.replace("\r\n", "\n").strip()
-
-
-def _is_plain(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
 
 
 def _copy(change: Change) -> Path:

@@ -1,6 +1,6 @@
 """Events in words: what `log`, every live view and the viewer say of them."""
 
-from agentd import events
+from agentd import events, money
 
 
 def is_under_way(event: events.Happened) -> bool:
@@ -53,7 +53,7 @@ def _started(event: events.StepStarted) -> str:
 
 
 def _usage(event: events.Usage) -> str:
-    cost = "cost unknown" if event.cost is None else _money(event.cost)
+    cost = "cost unknown" if event.cost is None else money.told(event.cost)
     cached = f" ({event.tokens_cached:,} cached)" if event.tokens_cached else ""
     return f"{event.tokens_in:,} tokens in{cached}, {event.tokens_out:,} out, {cost}"
 
@@ -65,7 +65,3 @@ def seconds(milliseconds: int) -> str:
     if whole < 120:
         return f"{whole:.0f} s"
     return f"{whole // 60:.0f} min {whole % 60:.0f} s"
-
-
-def _money(usd: float) -> str:
-    return f"{usd:.2f} USD" if usd >= 0.01 or not usd else f"{usd:.4f} USD"

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentd import money
 from agentd.cli import output, table
 from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 
@@ -107,14 +108,10 @@ def _cost(result: dict[str, Any]) -> str:
     cost, tokens, unknown = result["cost"], result["tokens"], result["cost"]["calls_without_price"]
     if not (cost["change"] or unknown or tokens["in"]):
         return "nothing"
-    words = [f"{_money(cost['run'])} this run", f"{_money(cost['change'])} for the change"]
+    words = [f"{money.told(cost['run'])} this run", f"{money.told(cost['change'])} for the change"]
     if unknown:
         words.append(f"{unknown} {'call' if unknown == 1 else 'calls'} without a known price")
     return ", ".join(words)
-
-
-def _money(usd: float) -> str:
-    return output.money(usd) if usd else "0 USD"
 
 
 def _next(result: dict[str, Any], width: int) -> list[str]:

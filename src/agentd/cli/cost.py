@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentd import clock, config
+from agentd import clock, config, money
 from agentd.calls import spend
 from agentd.calls.budget import in_force
 from agentd.calls.sums import Sum, grouped
@@ -180,7 +180,7 @@ def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
     else:
         lines = _table((by.upper(),), _rows(bills, by), _total(bills))
     if today:
-        lines += ["", f"{_money(today)} today, over all changes"]
+        lines += ["", f"{money.told(today)} today, over all changes"]
     lines += _notes([call for bill in bills for call in bill.calls])
     problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
     lines += [""] * bool(problems) + [table.shorten(words, output.width() or 10_000) for words in problems]
@@ -190,11 +190,11 @@ def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
 def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -> str:
     lines = [f"{output.paint(bill.found.id, bold=True)}  {phase_words(project, bill.found)}"]
     if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
-        lines.append(f"{_money(under_way)} by a call that is under way or was cut off, not in the tables yet")
+        lines.append(f"{money.told(under_way)} by a call that is under way or was cut off, not in the tables yet")
     if budget["per_change"]:
-        lines.append(f"{_money(budget['left'])} left of {_money(budget['per_change'])} for this change")
+        lines.append(f"{money.told(budget['left'])} left of {money.told(budget['per_change'])} for this change")
     if budget["per_day"]:
-        lines.append(f"{_money(budget['left_today'])} left of {_money(budget['per_day'])} for today")
+        lines.append(f"{money.told(budget['left_today'])} left of {money.told(budget['per_day'])} for today")
     if not bill.calls:
         return "\n".join([*lines, "", _NO_CALLS])
     for name in (by,) if by else ("step", "model"):
@@ -264,10 +264,6 @@ def _cost(some: Sum, digits: int) -> str:
     if some.calls and some.without_price == some.calls:
         return "unknown"
     return f"{some.cost:.{digits}f} USD" if some.calls or some.cost else "-"
-
-
-def _money(usd: float) -> str:
-    return output.money(usd) if usd else "0.00 USD"
 
 
 def _notes(calls: Iterable[Call]) -> list[str]:

@@ -13,6 +13,7 @@ import click
 
 from agentd.clock import moment, seconds_since
 from agentd.errors import AgentdError
+from agentd.money import told
 
 SCHEMA = 1
 
@@ -190,10 +191,8 @@ def age(time: str) -> str:
 
 
 def money(usd: float) -> str:
-    """To the cent, and finer below one."""
-    if usd == 0:
-        return "-"
-    return f"{usd:.2f} USD" if usd >= 0.01 else f"{usd:.4f} USD"
+    """In a table, where nothing is a dash."""
+    return told(usd) if usd else "-"
 
 
 def charted(line: str, bar: str) -> str:

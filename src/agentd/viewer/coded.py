@@ -29,7 +29,6 @@ class FileDiff:
     """`left_out`: changed lines and those around them that are not among the hunks, as far as they were counted."""
 
     path: str
-    old_path: str  # the same: a file that was renamed is one that went and one that came
     status: str  # CREATE, MODIFY or DELETE
     added: int
     removed: int
@@ -115,7 +114,6 @@ def _file(path: str, row: Changed, piece: bytes, room: int, is_big: bool) -> Fil
     told = shown.plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return FileDiff(
         path=told,
-        old_path=told,
         status=str(row.action),
         added=int(row.more) if is_counted else read.added,
         removed=int(row.less) if is_counted else read.removed,
