@@ -72,6 +72,18 @@ def test_a_person_reads_it_in_words(project: Box) -> None:
     assert told.code == 130 and "to go on: agentd plan add-oauth" in told.out
 
 
+def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Box) -> None:
+    stage(project, slow())
+    assert plan(project, "--detach").code == 0
+    person = before_terminal([AGENTD, "wait", "add-oauth"], {**project.env, "PWD": str(project.root)})
+    person.sees("Waiting for the run of add-oauth; Ctrl-C ends the waiting, not the run.")
+    person.press("\x03")
+    assert person.waits() == 130
+    assert "no longer waiting; the run of add-oauth goes on" in person.display.text
+    assert "→ agentd wait add-oauth waits again, agentd stop add-oauth ends it" in person.display.text
+    assert change_of(project).active_run()
+
+
 @pytest.mark.parametrize("how", ["its group is killed", "its terminal is closed"])
 def test_it_survives_the_death_of_whoever_started_it(project: Box, how: str) -> None:
     steps = quick_plan()

@@ -1,5 +1,6 @@
 """`agentd wait`: until the run of a change has ended, or a person has to decide, or the time is up."""
 
+import sys
 import time
 from typing import Any
 
@@ -30,6 +31,16 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
     something, or when the time is up and the run goes on. "state" says which: ended, decision, running.
     """
     change = entry.open_change(find_project(), change_id)
+    if sys.stderr.isatty() and change.active_run():
+        output.note(f"Waiting for the run of {change_id}; Ctrl-C ends the waiting, not the run.")
+    try:
+        return _waited(change, timeout, as_json)
+    except KeyboardInterrupt:
+        hint = f"agentd wait {change_id} waits again, agentd stop {change_id} ends it"
+        raise Interrupted(f"no longer waiting; the run of {change_id} goes on", hint) from None
+
+
+def _waited(change: Change, timeout: float | None, as_json: bool) -> int:
     end = None if timeout is None else time.monotonic() + timeout
     last: Holder | None = None
     while holder := change.active_run():
@@ -38,11 +49,7 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
             return _show(change, as_json, "decision", holder, _open_question(asked), None)
         if end is not None and time.monotonic() >= end:
             return _show(change, as_json, "running", holder, None, None)
-        try:
-            time.sleep(_PAUSE)
-        except KeyboardInterrupt:
-            hint = f"agentd wait {change_id} waits again, agentd stop {change_id} ends it"
-            raise Interrupted(f"no longer waiting; the run of {change_id} goes on", hint) from None
+        time.sleep(_PAUSE)
     came = _result(change, last)
     decision = came["decision_needed"]
     return _show(change, as_json, "decision" if decision else "ended", None, decision, came)
