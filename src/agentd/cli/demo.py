@@ -113,7 +113,7 @@ def _report(made: Made) -> Iterator[str]:
     if made.in_plan and made.in_code:
         yield output.paint("What was found on the way", bold=True)
         yield from _found("In the plan, by the challenger", made.in_plan)
-        yield from (f"  In the code, by a test that agentd ran: {name}" for name in made.failed_tests)
+        yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in made.failed_tests)
         yield from _found("In the code, by the reviewer", made.in_code)
         yield ""
     cost = f"{output.money(made.cost)}, as if models had been asked; nothing was paid"
@@ -134,7 +134,7 @@ def _tree(made: Made) -> list[str]:
 
 
 def _found(where: str, one: Finding) -> Iterator[str]:
-    yield f"  {where}: {one.title} ({one.where})"
+    yield _wrapped(f"{where}: {one.title} ({one.where})", "  ")
     yield _wrapped(one.what, "    ")
 
 

@@ -7,32 +7,26 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import installing
 import pytest
+from installing import LEFT_OVER, ROOT
 
-ROOT = Path(__file__).parent.parent
+import agentd
+
 STATIC = "agentd/viewer/static/"
-SOURCES = ("src", "vendoring", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+ABOUT = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
 IS_REQUIRED = os.environ.get("AGENTD_VENDOR_REQUIRED") == "1"
 HAS_SCRIPTS = (ROOT / "src" / STATIC / "vendor" / "mermaid.min.js").is_file()
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    """Built from a copy, so that the tree stays as it is; git's ignore rules come along."""
-    tree = tmp_path_factory.mktemp("tree")
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in (*SOURCES, ".gitignore"):
-        source = ROOT / name
-        shutil.copytree(source, tree / name, ignore=ignored) if source.is_dir() else shutil.copy(source, tree / name)
-    built = tmp_path_factory.mktemp("built")
-    argv = [sys.executable, "-m", "pip", "wheel", str(tree), "--no-deps", "--quiet", "--wheel-dir", str(built)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    with zipfile.ZipFile(next(built.glob("agentd-*.whl"))) as opened:
+    with zipfile.ZipFile(installing.wheel(tmp_path_factory)) as opened:
         yield opened
 
 
@@ -41,11 +35,41 @@ def pinned() -> dict[str, str]:
     return {Path(name).name: value for name, value in told.items()}
 
 
-def test_it_holds_every_page_and_all_that_pages_load(wheel: zipfile.ZipFile) -> None:
-    names = set(wheel.namelist())
-    here = [path for path in (ROOT / "src" / "agentd" / "viewer").rglob("*") if path.is_file()]
-    wanted = {str(path.relative_to(ROOT / "src")) for path in here if path.suffix in (".html", ".css", ".js", ".svg")}
-    assert {f"{STATIC}style.css", f"{STATIC}app.js", "agentd/viewer/templates/base.html"} <= wanted <= names
+def packaged() -> set[str]:
+    """What git would keep of the package, and the scripts of others, which it does not."""
+    argv = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "src/agentd"]
+    asked = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.returncode == 0:
+        kept = {name for name in asked.stdout.splitlines() if (ROOT / name).is_file()}
+    else:  # not a repository, as from an sdist
+        there = (path.relative_to(ROOT) for path in (ROOT / "src" / "agentd").rglob("*") if path.is_file())
+        kept = {str(path) for path in there if "__pycache__" not in path.parts}
+    fetched = {f"{STATIC}vendor/{name}" for name in (*pinned(), "LICENCES.txt")}
+    return {name.removeprefix("src/") for name in kept} | fetched
+
+
+def test_it_holds_what_git_keeps_of_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    about = {f"agentd-{agentd.__version__}.dist-info/{name}" for name in ABOUT}
+    names = wheel.namelist()
+    assert len(set(names)) == len(names) and set(names) == packaged() | about
+    assert {f"{STATIC}style.css", "agentd/viewer/templates/base.html", "agentd/demo/playbook.yaml"} <= set(names)
+
+
+def test_an_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with zipfile.ZipFile(installing.wheel_of_sdist(tmp_path_factory)) as other:
+        assert {name: other.read(name) for name in other.namelist()} == {
+            name: wheel.read(name) for name in wheel.namelist()
+        }
+
+
+def test_an_sdist_has_all_that_is_needed_to_build_and_nothing_that_was_made(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with tarfile.open(installing.sdist(tmp_path_factory)) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"pyproject.toml", "hatch_build.py", "vendoring/fetch.py", "vendoring/package.json", "LICENSE"} <= names
+    assert {f"src/{name}" for name in packaged()} <= names
+    assert names & set(LEFT_OVER) == set()
 
 
 @pytest.mark.skipif(not (HAS_SCRIPTS or IS_REQUIRED), reason="the scripts of others could not be fetched")
