@@ -247,7 +247,7 @@ def test_the_question_costs_no_heavy_import_and_needs_no_trust(example: Box) -> 
 
 def bars(seen: str) -> dict[str, str]:
     """By the first word of their lines."""
-    found = (re.match(r"\s*(\S+).*? ([█▏▎▍▌▋▊▉]+)$", re.sub("\x1b\\[[0-9;]*m", "", line)) for line in seen.splitlines())
+    found = (re.match(r"\s*(\S+).*? ([━╸]+)$", re.sub("\x1b\\[[0-9;]*m", "", line)) for line in seen.splitlines())
     return {one[1]: one[2] for one in found if one}
 
 
@@ -262,10 +262,10 @@ def test_bars_compare_the_costs_on_a_terminal(project: Box, by: str) -> None:
         "day": ("2026-01-19", "2026-01-20"),
     }
     found = bars(on_terminal(project, "cost", "--by", by, width=80).screen)
-    assert found[names[by][0]] == "█" * 16
-    assert found[names[by][1]].startswith("████") and len(found[names[by][1]]) <= 5
+    assert found[names[by][0]] == "━" * 16
+    assert found[names[by][1]].startswith("━━━━") and len(found[names[by][1]]) <= 5
     if by != "change":
-        assert found[{"step": "tasks-gen"}.get(by, "-")] == "▏"
+        assert found[{"step": "tasks-gen"}.get(by, "-")] == "╸"
     assert "total" not in found
     assert not bars(project.agentd("cost", "--by", by).out)
 
@@ -283,5 +283,5 @@ def test_status_shows_the_steps_that_cost_most(project: Box) -> None:
     assert [line.split() for line in told[1:6]] == [[f"step-{n}", f"{n}.00", "USD"] for n in (7, 6, 5, 4, 3)]
     assert told[6] == "  … and 2 more: agentd cost first"
     assert project.agentd("status", "first", "--json").json["by_step"][0]["step"] == "step-1"
-    assert bars(on_terminal(project, "status", "first").screen)["step-7"] == "█" * 16
+    assert bars(on_terminal(project, "status", "first").screen)["step-7"] == "━" * 16
     assert not bars(on_terminal(project, "status", "first", width=30).screen)

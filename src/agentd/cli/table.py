@@ -6,7 +6,6 @@ from unicodedata import combining, east_asian_width
 
 # What a terminal obeys, and what makes text read in another order than it stands.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -53,9 +52,9 @@ def align(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
 
 
 def bar(part: float, whole: float, room: int) -> str:
-    """As long as its part of the room, to an eighth of a column; what is there at all is seen."""
-    eighths = max(round(8 * room * part / whole), 1) if part > 0 else 0
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
+    """As long as its part of the room, to half a column; what is there at all is seen."""
+    halves = max(round(2 * room * part / whole), 1) if part > 0 else 0
+    return "━" * (halves // 2) + "╸" * (halves % 2)
 
 
 def total(rows: Sequence[Sequence[str]], gap: int = 2) -> int:
