@@ -107,3 +107,20 @@ def test_the_journal_says_how_a_run_ended(project: Box) -> None:
     assert plan(project).code == 1
     [ended] = journal(project, events.RunFinished)
     assert (ended.exit_code, ended.message) == (1, "NEEDS_REVISION - Found 1 HIGH severity issues")
+
+
+def test_a_dry_run_tells_that_the_form_is_to_be_put_right_first(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    steps = [one["step"] for one in plan(project, "--dry-run", "--json").json["steps"]]
+    assert steps == ["challenge"]
+    proposal = change.folder / "proposal.md"
+    text = proposal.read_text()
+    proposal.write_text(f"{text}\n\n\n")  # agentd mends that itself
+    assert [one["step"] for one in plan(project, "--dry-run", "--json").json["steps"]] == steps
+    proposal.write_text(text.replace("## Why", "## Because"))
+    ran = plan(project, "--dry-run", "--json").json
+    assert [(one["step"], one["role"]) for one in ran["steps"]] == [
+        ("format-fix", "planner"),
+        ("challenge", "challenger"),
+    ]
+    assert proposal.read_text().count("## Because") == 1

@@ -118,6 +118,13 @@ def check(
     return validate(plan, settings)
 
 
+def faults_left(change: Change, settings: Validation) -> tuple[Finding, ...]:
+    """In a whole plan, what only its planner can put right: findings of high severity."""
+    texts = read_texts(str(change.folder)) | {name: new for name, (_, new) in mended(change, settings).items()}
+    found = check(change, settings, texts, complete=True)
+    return tuple(one for one in found if one.severity is Severity.HIGH)
+
+
 def read_texts(folder: str) -> dict[str, bytes]:
     """The documents that rules look at, by short name."""
     names = ["clarifications.md", "proposal.md", "tasks.md"]

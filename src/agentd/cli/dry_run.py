@@ -5,6 +5,7 @@ from typing import Any
 
 from agentd import clock, config
 from agentd.calls import run as runs
+from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.cli import output, table
 from agentd.cli.options import Options
@@ -34,7 +35,9 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     asked = change is not None and is_answering(change) and not options.rechallenge
     if options.rechallenge and not message:
         state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
-    steps = [] if message else of_plan(there, in_force, state, found, round_, asked)
+    is_judged = state.phase is Phase.PROPOSED and not (asked or message)
+    is_malformed = bool(change and is_judged and validation.faults_left(change, in_force.validation))
+    steps = [] if message else of_plan(there, in_force, state, found, round_, asked, is_malformed)
     is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
     return tell(options, opened.id, state, steps, message or "", is_known)
 

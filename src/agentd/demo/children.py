@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_PATIENCE = 10.0  # seconds in which a child ends by itself when it was interrupted with us
+_PATIENCE = (2.0, 10.0, 10.0)  # seconds for a child that was interrupted with us, was asked to end, was killed
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ def _kept(command: tuple[str, ...]) -> Done:
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """Ctrl-C reaches it as well; a signal to us alone does not."""
-    for ask in (None, child.terminate, child.kill):
+    for ask, patience in zip((None, child.terminate, child.kill), _PATIENCE, strict=True):
         if ask:
             ask()
         try:
-            child.wait(_PATIENCE)
+            child.wait(patience)
             return
         except subprocess.TimeoutExpired:
             continue

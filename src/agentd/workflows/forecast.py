@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from agentd.change.state import State
 from agentd.config import Config
 from agentd.project import Project
+from agentd.steps import form
 from agentd.steps.facts import Facts
 from agentd.terms import Complexity, Phase, Role, StepStatus
 from agentd.workflows import course, estimate
@@ -30,12 +31,20 @@ class Forecast:
 
 
 def of_plan(
-    project: Project, config: Config, state: State, facts: Facts | None, round_: int, is_answering: bool
+    project: Project,
+    config: Config,
+    state: State,
+    facts: Facts | None,
+    round_: int,
+    is_answering: bool,
+    is_malformed: bool = False,
 ) -> list[Forecast]:
     """Steps of specs that no proposal names yet are not among them; of rounds to come, the next one is."""
     steps = course.ahead(state, config.workflow.self_review_iterations, facts, round_, is_answering)
     is_drafting = state.phase is Phase.DRAFTING
     left = [one for one in steps if is_drafting or one.kind in ("challenge", "reproposal")]
+    if is_malformed:
+        left.insert(0, Ahead(form.STEP, round_, 1, "Format fix", form.STEP))
     return forecast(project, config, state, left, facts.complexity if facts else Complexity.MEDIUM)
 
 
