@@ -156,6 +156,7 @@ class CallsUsedUp(OverBudget):
 
 class Bug(AgentdError):
     exit_code = 70
+    hint = "run the command again; if that does not help, report it with this line"
 
 
 class Interrupted(AgentdError):

@@ -337,7 +337,7 @@ def test_a_bad_id_is_refused_with_a_better_one(project: Box, bad: str, better: s
     with pytest.raises(BadId) as caught:
         resolved(bad)
     assert caught.value.exit_code == 2
-    assert not better or f"use {better}," in (caught.value.hint or "")
+    assert not better or caught.value.hint == f'agentd plan {better} "words"'
 
 
 def test_an_unknown_id_names_the_nearest(project: Box) -> None:

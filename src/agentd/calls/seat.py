@@ -15,7 +15,7 @@ from agentd.calls import budget, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.change.folder import Change
-from agentd.config import Agent
+from agentd.config import Agent, Config
 from agentd.errors import AgentMissing
 from agentd.terms import Role
 from agentd.tools.table import tools_of
@@ -44,13 +44,26 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     env = {**allowed, **command.env}
     program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
     if program is None:
-        what = f"{agent.name} ({command.argv[0]}) is not installed, and it is the {work.role}"
-        raise AgentMissing(what, adapter.install_hint or f"name its program under [agents.{agent.name}] command")
+        raise _missing(agent, work.role)
     _ask_for_money(run, work, agent, adapter, brief)
     if brief.resume and agent.resume == "index" and isinstance(adapter, ListsSessions):
         brief = replace(brief, place=sessions.place(run, agent, adapter, brief, program, allowed))
         command = adapter.command(agent, brief)
     return Ready(agent, adapter, brief, command, program, env)
+
+
+def ensure_installed(config: Config, role: Role, environ: Mapping[str, str]) -> None:
+    """For a look before anything is made. A path is left out: what lies in a tree may come with it."""
+    agent = config.agent_for(role)
+    path = environment.allowed(agent, environ).get("PATH", "")
+    if agent.command and "/" not in agent.command and not process.find_program(agent.command, path):
+        raise _missing(agent, role)
+
+
+def _missing(agent: Agent, role: Role) -> AgentMissing:
+    what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
+    other = f"name its program under [agents.{agent.name}] command"
+    return AgentMissing(what, adapter_of(agent.kind).install_hint or other)
 
 
 def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:

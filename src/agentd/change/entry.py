@@ -1,6 +1,7 @@
 """Which change a command means, and how one comes into being."""
 
 import os
+import shlex
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,10 +11,14 @@ from agentd.change import ids
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Found, Places
 from agentd.change.state import Base, Place, State
-from agentd.errors import AnswerIsNo, ChangeNotFound, MissingDescription
+from agentd.errors import AnswerIsNo, BadId, ChangeNotFound, MissingDescription
 from agentd.machine import Event
 from agentd.project import Project
 from agentd.terms import Phase
+
+_EXAMPLE = "what should change"
+_FIRST = 4  # words of a sentence that make an id
+_LONGEST = 60  # characters of a description in a command to type
 
 
 class Standing(Enum):
@@ -42,7 +47,7 @@ def open_change(project: Project, change_id: str) -> Change:
 def resolve(places: Places, wanted: str, description: str | None) -> Entry:
     """An open id goes on. One that is finished, archived or somebody else's folder gets a suffix,
     if there is a description to begin with."""
-    ids.check(wanted)
+    _check(wanted, description)
     taken = _taken(places, wanted) if description else set()  # before the look, which finds what is begun meanwhile
     try:
         found = places.find(wanted)
@@ -51,6 +56,25 @@ def resolve(places: Places, wanted: str, description: str | None) -> Entry:
     if found.summary.phase is Phase.COMPLETE and description:
         return Entry(wanted, ids.free(wanted, taken | {wanted}), Standing.NEW, None)
     return Entry(wanted, wanted, Standing.OPEN if found.summary.phase.is_open else Standing.ENDED, found)
+
+
+def _check(wanted: str, description: str | None) -> None:
+    """A sentence in the place of the id is a description, and has an id in it."""
+    try:
+        ids.check(wanted)
+    except BadId as error:
+        words = wanted.split()
+        better = ids.suggest(" ".join(words[:_FIRST]))
+        said = description or (" ".join(words) if len(words) > 1 else "")
+        raise BadId(error.message, _to_type(better, said) if better else None) from None
+
+
+def _to_type(change_id: str, description: str = "") -> str:
+    """The command that begins a change; a description that is too long for a line is left to the person."""
+    if not description.isprintable() or not 0 < len(description) <= _LONGEST:
+        description = _EXAMPLE
+    quoted = shlex.quote(description) if set(description) & set('"$`\\!') else f'"{description}"'
+    return f"agentd plan {change_id} {quoted}"
 
 
 def _taken(places: Places, wanted: str) -> set[str]:
@@ -63,9 +87,9 @@ def _not_open(places: Places, wanted: str, description: str | None, taken: set[s
     if not description:
         if found := places.ended(wanted):
             return Entry(wanted, wanted, Standing.ENDED, found)
-        raise MissingDescription(
-            f"{wanted} is a new change and needs a description", f'agentd plan {wanted} "what should change"'
-        )
+        near, new = places.near(wanted), _to_type(wanted)
+        hint = f"did you mean agentd plan {near}? A new one: {new}" if near else new
+        raise MissingDescription(f"{wanted} is a new change and needs a description", hint)
     return Entry(wanted, ids.free(wanted, taken), Standing.NEW, None)
 
 
@@ -92,7 +116,7 @@ def create(
     """Make the folder and its first STATE.yaml, in the tree that `place` names."""
     ids.check(change_id)
     if not description.strip():
-        raise MissingDescription(f"{change_id} needs a description", f'agentd plan {change_id} "what should change"')
+        raise MissingDescription(f"{change_id} needs a description", _to_type(change_id))
     place = place or here(project)
     tree = project.tree_path(place.tree)
     folder = project.changes_in(tree) / change_id

@@ -6,18 +6,25 @@ from collections.abc import Collection
 from agentd.errors import BadId
 from agentd.terms import CHANGE_ID, ID_LENGTH
 
+_SHOWN = 40  # characters of what is no id
+
 
 def check(change_id: str) -> str:
     if CHANGE_ID.fullmatch(change_id):
         return change_id
     better = suggest(change_id)
-    hint = f"use {better}, or another id of a-z, 0-9 and dashes" if better else None
-    raise BadId(f"'{change_id}' cannot be a change id", hint)
+    shown = change_id if len(change_id) <= _SHOWN else f"{change_id[: _SHOWN - 1]}…"
+    words = f"{shown!r} cannot be a change id, which has a-z, 0-9 and dashes, at most {ID_LENGTH}"
+    raise BadId(words, f"use {better}; agentd list shows the changes" if better else None)
 
 
 def suggest(text: str) -> str:
-    """The nearest id to a text: `Add OAuth!` gives `add-oauth`; nothing to go by gives nothing."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    """The nearest id to a text: `Add OAuth!` gives `add-oauth`, `Größe` `grosse`; nothing to go by gives nothing."""
+    import unicodedata  # late: ids are nearly always right
+
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    plain = re.sub(r"[^a-z0-9]+", "-", bare).strip("-")
     return plain[:ID_LENGTH].rstrip("-")
 
 

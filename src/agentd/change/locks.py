@@ -144,7 +144,8 @@ def _lock(handle: int, kind: int, patience: float) -> bool:
                 return False
             time.sleep(0.005)
         except OSError as error:
-            raise StateError(f"this file system cannot lock files: {error.strerror}") from error
+            words = f"this file system cannot lock files: {error.strerror}"
+            raise StateError(words, "keep the repository on a disk of this machine") from error
 
 
 def _holder(handle: int) -> Holder | None:

@@ -106,6 +106,13 @@ class Places:
             raise NotCheckedOut(self._why_not(found), found.fix)
         return found
 
+    def near(self, change_id: str) -> str | None:
+        """The change that was meant, if only a letter or two are wrong."""
+        import difflib  # late: only after a typo
+
+        known = [found.id for found in (*self.open(), *self.archived())]
+        return next(iter(difflib.get_close_matches(change_id, known, 1)), None)
+
     def taken(self) -> set[str]:
         """Every id that a new change must not get."""
         names = {found.id for found in (*self.open(), *self.archived())}
@@ -253,13 +260,12 @@ class Places:
         return {ids.archived(name) for tree in self._trees for name in _folders(self._base(tree, "archive")[1])}
 
     def _not_found(self, change_id: str) -> ChangeNotFound:
-        import difflib  # late: only after a typo
-
         if ended := self.ended(change_id):
             folder = os.path.relpath(ended.folder or "")
-            return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", "agentd list --all")
-        near = difflib.get_close_matches(change_id, [found.id for found in self.open()], 1)
-        hint = f"did you mean {near[0]}? agentd list shows all" if near else "agentd list"
+            hint = f"agentd log {change_id} tells what happened, agentd list --all what else has ended"
+            return ChangeNotFound(f"{change_id} is {ended.summary.phase}; it lies in {folder}", hint)
+        near = self.near(change_id)
+        hint = f"did you mean {near}? agentd list --all shows all" if near else "agentd list"
         return ChangeNotFound(f"there is no change '{change_id}'", hint)
 
 

@@ -32,7 +32,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     if output.interactive(as_json, yes):
         question = f"Move {change_id} ({phase}) to the archive as dropped?"
         if not click.confirm(question, default=True, err=True):
-            raise Unanswered(f"{change_id} stays as it is")
+            raise Unanswered(f"{change_id} stays as it is", f"agentd status {change_id}")
     elif not yes:
         raise Unanswered(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git

@@ -64,8 +64,7 @@ def refuse_twice(change_id: str, wishes: Wishes, folder: Path) -> None:
 def nobody_to_ask(change_id: str) -> Unanswered:
     return Unanswered(
         f"nobody is here to answer questions about {change_id} before it is planned",
-        "add --skip-clarify to plan from the description alone, --clarifications FILE.json with the answers, "
-        "or --yes to let the planner answer its own",
+        "add --skip-clarify, --yes (the planner answers its own) or --clarifications FILE.json (your answers)",
     )
 
 

@@ -1,0 +1,205 @@
+"""Every error of what is typed and how a change stands, met as a person meets it; the last test counts them all.
+
+Those of the machine, of the disk and of agents are in test_every_error_of_place.py and test_every_error_at_work.py.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agentd
+from agentd.agents.player import Drifted
+from agentd.archive.outlook import MergeConflict
+from agentd.change import entry
+from agentd.change.state import Place
+from agentd.documents.frontmatter import BadFrontmatter
+from agentd.documents.text import BadDocument
+from agentd.errors import (
+    AgentdError,
+    AnswerIsNo,
+    BadId,
+    ChangeNotComplete,
+    ChangeNotFound,
+    ChangeNotReady,
+    FormatInvalid,
+    MissingDescription,
+    NotCheckedOut,
+    StaleBranch,
+    Unanswered,
+    UsageError,
+    WrongPhase,
+)
+from agentd.project import find_project
+from agentd.terms import GitSetup
+from agentd.yaml12 import BadYaml
+from archived import SHORTER, laid_out, short_titles
+from built import approved, plan_of
+from finished import complete, delta, on_branch, requirement
+from placed import paste
+from refusals import leads_on, refused
+from support import Box
+
+# Errors that nobody meets as such, each with the reason.
+EXEMPT: dict[type[AgentdError], str] = {
+    AgentdError: "the root of the tree, never raised itself",
+    BadDocument: "caught where a document is read: told as a finding, as a refusal to an agent or as FormatInvalid",
+    BadFrontmatter: "a BadDocument",
+    BadYaml: "caught by whoever reads the file, who can name it: BadPlaybook, StateError, a finding",
+    Drifted: "within a scripted agent's own process, which tells it as a crash; doctor tells it as a row",
+}
+
+
+@pytest.fixture
+def one(project: Box) -> Box:
+    """A change that is begun."""
+    entry.create(find_project(), "add-oauth", "Let people sign in")
+    return project
+
+
+# ---- what was typed
+
+
+def test_a_key_that_is_none_is_a_usage_error(project: Box) -> None:
+    hint = refused(UsageError, project, "config", "budget.per_chnage", names="budget.per_chnage")
+    assert hint == "agentd config lists all keys"
+    assert leads_on(project, "agentd config").code == 0
+
+
+def test_a_sentence_is_no_id(project: Box) -> None:
+    hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
+    assert hint == 'agentd plan add-oauth "Add OAuth"'
+    leads_on(project, hint)
+
+
+def test_a_new_change_needs_a_description(project: Box) -> None:
+    hint = refused(MissingDescription, project, "plan", "add-oauth", names="add-oauth")
+    assert hint == 'agentd plan add-oauth "what should change"'
+    leads_on(project, hint)
+
+
+def test_a_question_that_nobody_can_answer_names_the_flag(one: Box) -> None:
+    hint = refused(Unanswered, one, "drop", "add-oauth", names="add-oauth")
+    assert hint == "agentd drop add-oauth --yes"
+    assert leads_on(one, hint).code == 0
+
+
+# ---- which change
+
+
+def test_a_change_that_is_not_there(one: Box) -> None:
+    assert refused(ChangeNotFound, one, "impl", "nosuch", names="nosuch") == "agentd list"
+    assert "add-oauth" in leads_on(one, "agentd list").out
+
+
+@pytest.mark.parametrize("command", ["status", "trace", "validate", "impl", "archive", "stop", "wait", "rebase"])
+def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works(one: Box, command: str) -> None:
+    assert one.agentd("drop", "add-oauth", "--yes").code == 0
+    hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it lies in agentd/archive/")
+    assert hint == "agentd log add-oauth tells what happened, agentd list --all what else has ended"
+    assert "dropped" in leads_on(one, "agentd log add-oauth").out
+    assert "add-oauth" in leads_on(one, "agentd list --all").out
+
+
+def test_a_change_whose_branch_is_not_checked_out(project: Box) -> None:
+    project.git("switch", "-qc", "agentd/add-oauth")
+    entry.create(find_project(), "add-oauth", "x", Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main"))
+    project.commit("the change")
+    project.git("switch", "-q", "main")
+    hint = refused(NotCheckedOut, project, "status", "add-oauth", names="agentd/add-oauth")
+    paste(project, hint)
+    assert project.agentd("status", "add-oauth").code == 0
+
+
+# ---- how it stands
+
+
+def test_nothing_to_read_is_a_no(one: Box) -> None:
+    hint = refused(AnswerIsNo, one, "view", "add-oauth", "--plain", names="add-oauth", json=False)
+    assert hint == "agentd plan add-oauth"
+    leads_on(one, hint)
+
+
+def test_a_change_in_another_phase(one: Box) -> None:
+    hint = refused(WrongPhase, one, "rebase", "add-oauth", names="add-oauth is drafting")
+    assert hint == "agentd status add-oauth"
+    assert leads_on(one, hint).code == 0
+
+
+def test_a_change_without_a_plan_is_not_ready_to_be_implemented(one: Box) -> None:
+    hint = refused(ChangeNotReady, one, "impl", "add-oauth", names="add-oauth is drafting")
+    assert "agentd plan add-oauth" in hint
+    leads_on(one, "agentd plan add-oauth")
+
+
+def test_a_change_without_code_is_not_complete(one: Box) -> None:
+    hint = refused(ChangeNotComplete, one, "archive", "add-oauth", names="add-oauth is drafting")
+    assert "agentd plan add-oauth" in hint
+    leads_on(one, "agentd plan add-oauth")
+
+
+def test_a_plan_without_tasks_cannot_be_implemented(project: Box) -> None:
+    approved(project, {}, documents=plan_of())
+    hint = refused(FormatInvalid, project, "impl", "greet", names="greet")
+    assert "agentd validate greet" in hint
+    assert "tasks" in leads_on(project, "agentd validate greet").out
+
+
+# ---- at its end
+
+
+def test_a_branch_that_lacks_what_its_target_has(project: Box) -> None:
+    laid_out(project)
+    short_titles(project, on_branch(project, "short-titles"))
+    project.git("switch", "-q", "main")
+    project.write("other.txt", "more")
+    project.commit("main moves on")
+    project.git("switch", "-q", "agentd/short-titles")
+    hint = refused(StaleBranch, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main")
+    merge, _, again = hint.partition(", then ")
+    paste(project, merge)
+    assert leads_on(project, again).code == 0
+
+
+def test_what_two_changes_say_differently_about_one_requirement(project: Box) -> None:
+    laid_out(project)
+    tiny = delta("notes", requirement("R2", "Notes have a title", "A title is at most 20 characters."))
+    for change_id, spec in (("first", SHORTER), ("second", tiny)):
+        complete(project, change_id, {"notes": spec})
+    assert project.agentd("archive", "first").code == 0
+    hint = refused(MergeConflict, project, "archive", "second", names="second", code="merge-conflict")
+    assert hint.startswith("agentd rebase second")
+    leads_on(project, "agentd rebase second")
+
+
+# ---- all of them
+
+
+def classes(top: type[AgentdError] = AgentdError) -> Iterator[type[AgentdError]]:
+    yield top
+    for one in top.__subclasses__():
+        yield from classes(one)
+
+
+def seen() -> set[str]:
+    """Whose refusal these files look at: `refused(Class, …)`, `told(Class, …)`, `shown(Class, …)`."""
+    found = set()
+    for file in Path(__file__).parent.glob("test_every_error*.py"):
+        calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+        for call in calls:
+            if isinstance(call.func, ast.Name) and call.func.id in ("refused", "told", "shown"):
+                found.add(ast.unparse(call.args[0]).rpartition(".")[2])
+    return found
+
+
+def test_there_is_no_other_error() -> None:
+    for module in pkgutil.walk_packages(agentd.__path__, "agentd."):
+        if not module.name.endswith("__main__") and ".sample" not in module.name:
+            importlib.import_module(module.name)
+    ours = {kind for kind in classes() if kind.__module__.startswith("agentd.")}
+    left = {kind.__name__ for kind in ours - EXEMPT.keys()} - seen()
+    assert not left, "a test has to meet these as a person does, or EXEMPT say why nobody can"
+    assert not seen() & {kind.__name__ for kind in EXEMPT}, "these are met, so they are not exempt"

@@ -1,0 +1,172 @@
+"""Every error of a run and of those who look on, met as a person meets it."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from agentd.change import entry
+from agentd.change.comments import EditedMeanwhile
+from agentd.demo import Failed
+from agentd.errors import (
+    AgentFailed,
+    AgentMissing,
+    Busy,
+    CallsUsedUp,
+    Interrupted,
+    OverBudget,
+    SessionLost,
+    VerdictUnknown,
+)
+from agentd.project import find_project
+from agentd.viewer.actions import BadForm
+from knocking import Answer, Door, opened
+from planned import NO_LOOKS, proposed, put, quick_plan, replay
+from plays import DESCRIPTION, stage
+from refusals import leads_on, refused, shown, told
+from support import AGENTD, Box, Ran
+from working import say
+
+PLAN = ("plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light")
+CRASH = [{"fault": "crash"}]
+
+
+# ---- agents
+
+
+def test_an_agent_that_is_not_installed(project: Box, tmp_path: Path) -> None:
+    """Before anything is made for it."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
+    project.env["PATH"] = str(tmp_path / "bin")
+    hint = refused(AgentMissing, project, *PLAN, names="gemini (gemini) is not installed, and it is the planner")
+    assert hint == "npm install -g @google/gemini-cli, then run gemini once to log in"
+    assert not (project.root / "agentd/changes").exists()
+
+
+def test_an_agent_that_fails(project: Box) -> None:
+    stage(project, quick_plan(plan_gen=CRASH))
+    hint = refused(AgentFailed, project, *PLAN, names="plan-gen: play: ", code="crashed")
+    assert hint == "agentd log add-oauth --transcript shows what it said; run the command again to go on"
+    assert leads_on(project, "agentd log add-oauth --transcript").code == 0
+    replay(project, quick_plan())
+    assert project.agentd(*PLAN).code == 0
+
+
+def test_a_session_that_the_agent_does_not_know_any_more(project: Box) -> None:
+    steps = quick_plan(proposal_gen=[put("proposal.md", "no proposal\n"), say("Written.")])
+    stage(project, {**steps, "format-fix": [{"fault": "session-lost"}]}, workflow=NO_LOOKS)
+    hint = refused(SessionLost, project, *PLAN[:-1], names="Session not found, please re-run proposal")
+    assert hint == "agentd plan add-oauth --new-session"
+    leads_on(project, hint)
+
+
+def test_a_verdict_that_cannot_be_read(project: Box) -> None:
+    proposed(project, [say("Looks good to me, ship it.")])
+    hint = refused(VerdictUnknown, project, "challenge", "add-oauth", names="Could not parse challenge verdict")
+    assert hint.startswith("agentd log add-oauth --transcript --step challenge ")
+    assert "ship it" in leads_on(project, "agentd log add-oauth --transcript --step challenge").out
+
+
+# ---- money
+
+
+def test_a_change_that_has_cost_what_it_may(project: Box) -> None:
+    stage(project, quick_plan(), "[budget]\nper_change = 0.02\n")
+    hint = refused(OverBudget, project, *PLAN, names="add-oauth has cost 0.03 USD of its 0.02 USD")
+    (typed,) = re.findall(r"^(agentd plan add-oauth --raise-budget \S+) goes on", hint)
+    assert "person:dev decided: 0.04" in leads_on(project, typed).err
+
+
+def test_a_step_that_has_used_its_calls(project: Box) -> None:
+    stage(project, quick_plan(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
+    assert project.agentd(*PLAN).code == AgentFailed.exit_code
+    hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used the 1 calls it may use")
+    assert hint.startswith("raise limits.calls_per_step in agentd/config.toml")
+    replay(project, quick_plan())
+    assert project.agentd("--set", "limits.calls_per_step=2", *PLAN).code == 0
+
+
+# ---- two at once, and one who stops
+
+
+def test_a_change_that_somebody_is_at_work_on(project: Box) -> None:
+    change = entry.create(find_project(), "add-oauth", DESCRIPTION)
+    with change.running("agentd impl add-oauth"):
+        hint = refused(Busy, project, "drop", "add-oauth", "--yes", names="'agentd impl add-oauth' (process ")
+        assert hint == "agentd wait add-oauth, or agentd stop add-oauth"
+        leads_on(project, "agentd wait add-oauth --timeout 0")
+    assert project.agentd("drop", "add-oauth", "--yes").code == 0
+
+
+def test_a_run_that_a_person_ends(project: Box) -> None:
+    stage(project, quick_plan(plan_gen=[{"wait": 600}]))
+    with subprocess.Popen([AGENTD, *PLAN], cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr
+        before = ""
+        while "started" not in before:
+            before += run.stderr.readline()
+            assert run.poll() is None, before
+        run.send_signal(signal.SIGINT)
+        rest = run.stderr.read()
+    hint = told(Interrupted, Ran(run.returncode, "", before + rest), names="interrupted")
+    assert hint == "to go on: agentd plan add-oauth"
+    replay(project, quick_plan())
+    assert leads_on(project, hint.removeprefix("to go on: ")).code == 0
+
+
+def test_a_demo_that_does_not_go_as_it_should(box: Box, tmp_path: Path) -> None:
+    """The disk is full after its first act, as git tells it."""
+    shim = tmp_path / "bin/git"
+    shim.parent.mkdir()
+    shim.write_text(
+        "#!/bin/sh\nif [ -e agentd/changes/split-by-weight/clarifications.md ]; then\n"
+        'case "$*" in *write-tree*) echo "fatal: no space left" >&2; exit 128 ;; esac\n'
+        f'fi\nexec {shutil.which("git")} "$@"\n'
+    )
+    shim.chmod(0o755)
+    ran = box.agentd("demo", PATH=f"{shim.parent}:{box.env['PATH']}", TMPDIR=str(tmp_path))
+    hint = told(Failed, ran, names="agentd plan split-by-weight")
+    assert hint.startswith("agentd demo --keep ")
+
+
+# ---- in the browser
+
+
+@pytest.fixture
+def door(project: Box) -> Iterator[Door]:
+    proposed(project, [])
+    with opened((AGENTD, "view", "--no-open"), project.root, project.env) as door:
+        yield door
+
+
+def post(door: Door, path: str, **fields: str) -> Answer:
+    """As the page's script does, with the secret that stands in the page."""
+    cookie = door.enter()
+    page = door.ask("/changes/add-oauth", cookie).body.decode()
+    (secret,) = set(re.findall(r'name="csrf" value="([^"]+)"', page))
+    headers = ("Content-Type: application/x-www-form-urlencoded", "HX-Request: true", f"Origin: http://{door.host}")
+    body = urlencode({"csrf": secret, **fields}).encode()
+    return door.ask(f"/changes/add-oauth/{path}", cookie, *headers, method="POST", body=body)
+
+
+def test_a_form_that_lacks_something(door: Door) -> None:
+    answer = post(door, "decide", choice="accept")
+    assert answer.status == 400
+    shown(BadForm, answer.body.decode(), names="the form has no shown that can be read")
+
+
+def test_a_comment_that_another_page_has_edited_meanwhile(door: Door) -> None:
+    selected = {"document": "proposal.md", "quote": "People are users", "after": ".", "line": "18"}
+    assert post(door, "comments", **selected, text="Who?", weight="should").status == 200
+    assert post(door, "comments/K1/edit", number="0", text="Who is that?", was="Who?").status == 200
+    answer = post(door, "comments/K1/edit", number="0", text="Who are they?", was="Who?")
+    assert answer.status == 409 and json.loads(answer.body)["text"] == "Who is that?"
+    words = "K1 was edited elsewhere meanwhile"
+    shown(EditedMeanwhile, answer.body.decode(), words, hint="take over what it says now, then edit that")

@@ -1,0 +1,193 @@
+"""Every error of the machine, the repository and what lies on disk, met as a person meets it."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentd.agents.playbook import BadPlaybook
+from agentd.change import entry
+from agentd.errors import BadConfig, Bug, NoGit, NoProject, NotTrusted, SetupError, StateError
+from agentd.files import CannotRead, CannotWrite
+from agentd.git import GitFailed, NestedRepository
+from agentd.project import find_project
+from agentd.prompts import BrokenPrompt
+from agentd.trust.items import BadPrompt
+from agentd.trust.store import BrokenTrust, NoHome
+from built import approved, honest
+from placed import BEGIN, paste, ready
+from refusals import leads_on, refused, shown, told
+from support import AGENTD, Box
+
+CHECKED = 'schema_version = 1\n\n[[checks]]\nname = "tests"\ncommand = "true"\n'
+
+
+@pytest.fixture
+def one(project: Box) -> Box:
+    """A change that is begun."""
+    entry.create(find_project(), "add-oauth", "Let people sign in")
+    return project
+
+
+@pytest.fixture
+def checked(project: Box) -> Box:
+    """A project that wants something run."""
+    project.write("agentd/config.toml", CHECKED)
+    return project
+
+
+def trust_file(box: Box) -> Path:
+    path = box.home / ".config/agentd/trust.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+# ---- where we stand
+
+
+def test_a_folder_without_git(box: Box) -> None:
+    shutil.rmtree(box.root / ".git")
+    hint = refused(NoGit, box, "status", names=str(box.root))
+    paste(box, hint)
+    assert box.agentd("init", "--no-commit").code == 0
+
+
+def test_a_repository_without_a_project(box: Box) -> None:
+    hint = refused(NoProject, box, "status", names="agentd/config.toml")
+    assert leads_on(box, hint).code == 0
+    assert box.agentd("status").code == 0
+
+
+def test_a_machine_without_git(project: Box, tmp_path: Path) -> None:
+    ready(project)
+    project.env["PATH"] = str(tmp_path)
+    hint = refused(GitFailed, project, *BEGIN, names="git is not installed")
+    assert hint == "install git, then run the command again"
+
+
+def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Box) -> None:
+    approved(project, {"implement-*": honest()})
+    project.git("init", "-q", "sub")
+    hint = refused(NestedRepository, project, "impl", "greet", names="sub", code="nested-repository")
+    assert ".gitignore" in hint
+    with (project.root / ".gitignore").open("a") as file:
+        file.write("sub/\n")
+    assert project.agentd("impl", "greet").code == 0
+
+
+def test_a_branch_that_would_begin_without_agentd(project: Box) -> None:
+    ready(project)
+    project.write("agentd/specs/more.md", "# Spec: More\n")
+    hint = refused(SetupError, project, *BEGIN, "--git", "branch", names="agentd/")
+    paste(project, hint.partition(", ")[0])
+    assert project.agentd(*BEGIN, "--git", "branch").code == 0
+
+
+# ---- what is configured
+
+
+def test_a_configuration_with_a_word_that_is_none(project: Box) -> None:
+    project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplaning_iterations = 2\n")
+    hint = refused(BadConfig, project, "config", names="agentd/config.toml:3: ")
+    assert hint.startswith("agentd config ")
+    project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplanning_iterations = 2\n")
+    assert leads_on(project, "agentd config").code == 0
+
+
+def test_a_playbook_that_cannot_be_played(project: Box) -> None:
+    """Scripted agents are for trying things out; doctor looks at their playbooks."""
+    ready(project)
+    project.write("playbook.json", '{"steps": {"chalenge": []}}')
+    looked = project.agentd("doctor")
+    assert looked.code == BadPlaybook.exit_code
+    shown(BadPlaybook, looked.out, names="there is no step chalenge; did you mean challenge?")
+
+
+# ---- what is trusted
+
+
+def test_commands_that_nobody_has_trusted(checked: Box) -> None:
+    hint = refused(NotTrusted, checked, "plan", "add-oauth", "Sign in", names="you have not trusted")
+    assert hint == "agentd trust"
+    assert "true" in leads_on(checked, f"{hint} --yes").out
+
+
+def test_trust_without_a_home_to_keep_it_in(checked: Box) -> None:
+    del checked.env["HOME"]
+    hint = refused(NoHome, checked, "trust", "--yes", names="no home folder")
+    assert hint.startswith("set HOME ")
+    checked.env["HOME"] = str(checked.home)
+    assert leads_on(checked, "agentd trust --yes").code == 0
+
+
+def test_a_trust_file_that_is_none(checked: Box) -> None:
+    file = trust_file(checked)
+    file.write_text("yes to all\n")
+    hint = refused(BrokenTrust, checked, "trust", "--yes", names=str(file))
+    assert hint == "mend that file, or remove it to begin anew with agentd trust"
+    file.unlink()
+    assert leads_on(checked, "agentd trust --yes").code == 0
+
+
+def test_a_trust_file_that_cannot_be_read(checked: Box) -> None:
+    """A folder in its place; that stops root too."""
+    trust_file(checked).mkdir()
+    hint = refused(CannotRead, checked, "trust", "--yes", names="trust.json")
+    assert hint == "check the rights of that file, then run the command again"
+
+
+def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Box) -> None:
+    (project.root / "agentd/prompts").mkdir()
+    link = project.root / "agentd/prompts/challenge.md"
+    link.symlink_to("nowhere.md")
+    hint = refused(BadPrompt, project, "trust", names="agentd/prompts/challenge.md")
+    assert hint == "put the text itself into a file there, or remove it"
+    link.unlink()
+    assert project.agentd("trust").code == 0
+
+
+def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Box) -> None:
+    ready(project)
+    project.write("agentd/prompts/chalenge.md", "Look closely.\n")
+    paste(project, f"{AGENTD} trust --yes")
+    assert refused(BrokenPrompt, project, *BEGIN, names="agentd/prompts/chalenge.md")
+    (project.root / "agentd/prompts/chalenge.md").unlink()
+    assert project.agentd(*BEGIN).code == 0
+
+
+# ---- what lies on disk
+
+
+def test_a_state_that_nobody_can_read(one: Box) -> None:
+    state = one.root / "agentd/changes/add-oauth/STATE.yaml"
+    one.commit("the change")
+    state.write_text("phase: [drafting\n")
+    hint = refused(StateError, one, "impl", "add-oauth", names=f"{state}: line ")
+    typed = hint.partition(": ")[2]
+    assert typed == f"git log -p -- {state}"
+    assert "+change_id: add-oauth" in leads_on(one, f"{typed} | cat").out
+    one.git("checkout", "-q", str(state))
+    assert one.agentd("status", "add-oauth").code == 0
+
+
+def test_a_folder_that_cannot_be_written(one: Box) -> None:
+    """A file in its place; that stops root too."""
+    one.write("agentd/archive", "")
+    hint = refused(CannotWrite, one, "drop", "add-oauth", "--yes", names="agentd/archive")
+    assert hint == "check the free space and the rights of that folder, then run the command again"
+    (one.root / "agentd/archive").unlink()
+    assert one.agentd("drop", "add-oauth", "--yes").code == 0
+
+
+# ---- and what should never happen
+
+
+def test_a_bug_is_told_with_a_file_for_a_report(one: Box) -> None:
+    broken = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0"
+    ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
+    hint = told(Bug, ran, names="ZeroDivisionError")
+    (report,) = re.findall(r"the details for a report are in (\S+)", hint)
+    assert "Traceback" in Path(report).read_text()
+    os.unlink(report)
