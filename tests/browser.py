@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
 from knocking import Door, opened
+from required import BROWSER, missing
 from support import AGENTD, Box
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -49,9 +49,7 @@ def _engine() -> _Engine:
     """One for all tests of a process."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
-        words = f"no browser is here ({', '.join(PROGRAMS)}): make browser"
-        assert os.environ.get("AGENTD_TEST_BROWSER_REQUIRED") != "1", words
-        pytest.skip(words)
+        missing(f"no browser is here ({', '.join(PROGRAMS)}): make browser", BROWSER)
     driver = sync_playwright().start()
     env: dict[str, str | float | bool] = {"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir(), "LANG": "C.UTF-8"}
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []

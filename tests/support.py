@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 
 EXAMPLE = Path(__file__).parent / "data" / "example"
 AGENTD = str(Path(sys.executable).parent / "agentd")
+PATIENCE = 300.0  # seconds that a command may take before something is wrong with it
 
 
 @dataclass(frozen=True)
@@ -53,39 +55,35 @@ class Box:
         self.git("init", "-q")
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=cwd or self.root, env=self.env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"git {arguments}: {done.stderr}"
-        return done.stdout.strip()
+        done = self.run("git", *arguments, cwd=cwd)
+        assert done.code == 0, f"git {arguments}: {done.err}"
+        return done.out.strip()
 
-    def agentd(self, *arguments: str, cwd: Path | None = None, **env: str) -> Ran:
-        return self.run(*self.program, *arguments, cwd=cwd, **env)
+    def agentd(self, *arguments: str, cwd: Path | None = None, timeout: float = PATIENCE, **env: str) -> Ran:
+        return self.run(*self.program, *arguments, cwd=cwd, timeout=timeout, **env)
 
-    def run(self, *argv: str, cwd: Path | None = None, **env: str) -> Ran:
-        """Any program, without a terminal."""
-        done = subprocess.run(
-            argv,
-            cwd=cwd or self.root,
-            env={**self.env, **env},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def run(self, *argv: str, cwd: Path | None = None, timeout: float = PATIENCE, **env: str) -> Ran:
+        """Any program, without a terminal. One that does not end fails the test with what it printed so far."""
+        try:
+            done = subprocess.run(
+                argv,
+                cwd=cwd or self.root,
+                env={**self.env, **env},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired as late:
+            printed = "".join(f"\n{part.decode(errors='replace')}" for part in (late.stdout, late.stderr) if part)
+            words = f"{shlex.join(argv)} has not ended after {timeout:g} s; it printed so far:{printed}"
+            raise AssertionError(words) from None
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def python(self, code: str, *arguments: str, cwd: Path | None = None) -> Ran:
         """A process of its own that uses the package."""
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=cwd or self.root,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return self.run(sys.executable, "-c", code, *arguments, cwd=cwd)
 
     def write(self, name: str, text: str = "") -> Path:
         path = self.root / name

@@ -1,13 +1,11 @@
 """`agentd demo` as a newcomer meets it: no agents, no network, no git name, and nothing left or touched."""
 
 import fcntl
-import io
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,8 @@ import pytest
 from agentd import demo, yaml12
 from agentd.change.folder import read_records
 from agentd.demo import Place, Point, proof
-from support import AGENTD, Ran
+from required import BROWSER, CLIS, is_required
+from support import AGENTD, Box, Ran
 from terminal import ENTER, INTERRUPT, Person, before_terminal
 
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
@@ -43,9 +42,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def without_network() -> list[str]:
     """A prefix for a command that is to have no network, where the kernel lets us."""
-    prefix = ["unshare", "--map-root-user", "--net"]
-    found = shutil.which("unshare") and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode
-    return prefix if found == 0 else []
+    for prefix in (["unshare", "--map-root-user", "--net"], ["unshare", "--net"]):
+        if (
+            shutil.which("unshare")
+            and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+        ):
+            return prefix
+    assert not is_required(CLIS, BROWSER), "the demo cannot be shown without a network: unshare --net is not allowed"
+    return []
 
 
 @dataclass(frozen=True)
@@ -169,15 +173,8 @@ def test_the_first_code_really_failed_the_test_that_is_named(shown: Shown, tmp_p
     assert [row["failed_tests"] for row in first.checks or ()] == [
         [f"tests.test_splitting.SplitByWeight.{FAILS_FIRST}"]
     ]
-    packed = subprocess.run(
-        ["git", "archive", first.judged["tree"]],
-        cwd=shown.place.project,
-        env=fresh(shown.home),
-        capture_output=True,
-        check=True,
-    )
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shown.git("archive", "--output", str(tmp_path / "code.tar"), first.judged["tree"])
+    subprocess.run(["tar", "-xf", "code.tar"], cwd=tmp_path, check=True)
     done = ran(sys.executable, "-m", "unittest", env=fresh(shown.home), cwd=tmp_path)
     assert done.code == 1
     assert re.findall(r"^(?:FAIL|ERROR): (\w+)", done.err, re.MULTILINE) == [FAILS_FIRST]
@@ -290,6 +287,46 @@ def test_an_act_that_did_not_do_its_part_fails_also_with_the_right_exit_code(tmp
         demo.play(place, demo.ACTS[-1])
     (place.project / "tally" / "splitting.py").write_text("")
     assert any("the tests of the sample fail" in one for one in proof.wrong(place, Point.COMPLETE))
+
+
+@pytest.mark.parametrize(
+    ("point", "kind", "id_"), [(Point.APPROVED, "challenge", "C1"), (Point.COMPLETE, "review", "V1")]
+)
+def test_findings_that_are_left_open_are_wrong(shown: Shown, tmp_path: Path, point: Point, kind: str, id_: str) -> None:
+    place = Place(tmp_path / "copy")
+    shutil.copytree(shown.place.folder, place.folder)
+    said = [one for one in proof.wrong(place, point) if "open" in one]
+    record = proof.folder_of(place) / "reviews" / f"{kind}-2.yaml"
+    record.write_text(record.read_text().replace("state: fixed", "state: open", 1))
+    assert (said, proof.wrong(place, point)[-1]) == ([], f"findings are still open: {id_}")
+
+
+def test_what_would_lead_to_something_of_the_users_is_not_followed(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.write("mine.txt", "words")
+    box.commit()
+    inner, own = box.root / ".git", tmp_path / "xdg"
+    own.joinpath("agentd").mkdir(parents=True)
+    own.joinpath("agentd", "config.toml").write_text("this is no TOML")
+    leading = {
+        "GIT_DIR": inner,
+        "GIT_WORK_TREE": box.root,
+        "GIT_INDEX_FILE": inner / "index",
+        "GIT_OBJECT_DIRECTORY": inner / "objects",
+        "GIT_AUTHOR_NAME": "Me",
+        "XDG_CONFIG_HOME": own,
+        "AGENTD_ROLES__PLANNER": "nobody",
+    }
+    for name, value in leading.items():
+        monkeypatch.setenv(name, str(value))
+    before = contents(box.root), contents(own)
+    place = demo.lay(tmp_path / "laid", Point.CLARIFIED)
+    assert (contents(box.root), contents(own)) == before
+    with demo.inside(place):
+        assert not set(leading) & set(os.environ)
+    log = ran("git", "log", "--format=%an", env=fresh(tmp_path / "own-home"), cwd=place.project)
+    assert set(log.out.split()) == {"Demo"}
 
 
 def test_a_project_can_be_laid_at_a_point_of_the_story(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ def test_the_blocks_of_the_example_are_rendered_byte_for_byte() -> None:
     text = (EXAMPLE / "proposal.md").read_bytes().decode()
     first = text.index("<review")
     second = text.index("<review", first + 1)
-    assert review.block_text(example("challenge-1")) == text[first : second - 1]
-    assert review.block_text(CHALLENGE) == text[second:]
+    assert blocks.render(review.block_of(example("challenge-1"))) == text[first : second - 1]
+    assert blocks.render(review.block_of(CHALLENGE)) == text[second:]
 
 
 def test_one_vendor_is_said() -> None:
@@ -47,7 +47,7 @@ def test_one_vendor_is_said() -> None:
 def test_the_file_number_may_differ_from_the_round() -> None:
     text = review.render(CHALLENGE, number=5)
     assert "round: 2\nrecord: reviews/challenge-5.yaml\n" in text
-    assert 'iteration="5"' in review.block_text(CHALLENGE, iteration=5)
+    assert review.block_of(CHALLENGE, iteration=5).iteration == 5
 
 
 @pytest.mark.parametrize("checks", [None, ()])

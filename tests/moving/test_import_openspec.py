@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from agentd import clock, together
 from agentd.change.folder import read_state
 from agentd.documents import spec
+from agentd.errors import AnswerIsNo
+from agentd.moving import landing, looking, openspec
 from agentd.moving.looking import LARGEST
+from agentd.project import find_project
 from agentd.terms import Phase
 from finished import snapshot
 from support import Box, Ran
@@ -132,7 +136,7 @@ def test_an_open_change_is_proposed_and_validation_tells_what_openspec_does_not_
 def test_a_ticked_task_is_pending_here_and_its_tick_is_told(auth: Box) -> None:
     change(auth, ADDED)
     told = notes(imported(auth))["openspec/changes/add-code/tasks.md:5"]
-    assert any("1 of 3 tasks are ticked" in one for one in told)
+    assert any("1 of 3 tasks is ticked" in one for one in told)
     assert "status: done" not in ours(auth, "tasks.md")
     assert "Task 1.1 of the OpenSpec list, under '1. Database'. It is ticked there." in ours(auth, "tasks.md")
 
@@ -202,6 +206,25 @@ def test_what_is_there_already_is_named_and_nothing_is_written(auth: Box, there:
     assert (
         there.split("/")[2] in ran.err.replace("the change add-code", "add-code") and "nothing was written" in ran.err
     )
+    assert snapshot(auth.root) == before
+
+
+@pytest.mark.parametrize(
+    "there", ["agentd/specs/auth.md", "agentd/changes/add-code/proposal.md", "agentd/archive/20250111-old/STATE.yaml"]
+)
+def test_what_came_into_being_meanwhile_is_not_overwritten_and_nothing_is_written(
+    auth: Box, tmp_path: Path, there: str
+) -> None:
+    change(auth, ADDED)
+    auth.write("openspec/changes/archive/2025-01-11-old/proposal.md", PROPOSAL)
+    project = find_project()
+    moving = openspec.read(looking.look(project.root, openspec.FOLDER), clock.now())
+    landing.refuse(project, moving)
+    wanted = landing.operations(project, moving)
+    auth.write(there, "Somebody's.\n")
+    before = snapshot(auth.root)
+    with pytest.raises(AnswerIsNo, match=f"{there} was changed just now by somebody else"):
+        together.carry_out(tmp_path / "record", project.root, "the import", wanted)
     assert snapshot(auth.root) == before
 
 

@@ -34,8 +34,8 @@ class Theirs:
 def openspec(box: Box, folder: Path, *arguments: str) -> Ran:
     """Without a network where we may, without telemetry, without anything of the caller's."""
     clis.isolate()
-    quiet = {"OPENSPEC_TELEMETRY": "0", "DO_NOT_TRACK": "1", "CI": "1", "NO_COLOR": "1"}
-    return box.run(clis.need("openspec"), *arguments, cwd=folder, **quiet)
+    program = clis.need("openspec")
+    return box.run(program, *arguments, cwd=folder, OPENSPEC_TELEMETRY="0", DO_NOT_TRACK="1", CI="1", NO_COLOR="1")
 
 
 def archived_by_openspec(box: Box, folder: Path, made: Made) -> Theirs:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from loopback import clis
 from support import environment
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +131,8 @@ def _offline(factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def _pip(*arguments: str) -> None:
     """As it is set up on this machine."""
-    _run(sys.executable, "-m", "pip", arguments[0], "--quiet", *arguments[1:], env=dict(os.environ))
+    with clis.outside():
+        _run(sys.executable, "-m", "pip", arguments[0], "--quiet", *arguments[1:], env=dict(os.environ))
 
 
 def _run(*argv: str, env: dict[str, str]) -> None:

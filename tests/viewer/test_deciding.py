@@ -1,5 +1,8 @@
 """What can be decided about a change in the viewer, and what comes of a decision, a stop and a resume."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from agentd.change import comments
@@ -152,6 +155,20 @@ def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: B
     (change.folder / "specs/more.md").write_text("# More\n")
     told = deciding.decide(change, "accept", WHY, shown, ME)
     assert not told.ok and set(told.changed) == {SPEC, "specs/more.md"} and SPEC in told.message
+    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+
+
+def test_what_changes_after_the_look_of_the_page_is_refused_by_the_command(
+    project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = judged(project, *FOUND)
+    late = tmp_path / "late"  # somebody writes while the command is started
+    late.write_text(f"#!/bin/sh\necho More. >> '{change.folder / SPEC}'\nexec '{sys.executable}' \"$@\"\n")
+    late.chmod(0o755)
+    shown = deciding.shown(change)
+    monkeypatch.setattr(sys, "executable", str(late))
+    told = deciding.decide(change, "accept", WHY, shown, ME)
+    assert not told.ok and told.changed == (SPEC,)
     assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
 
 

@@ -1,7 +1,6 @@
 """A real browser at the viewer's door: from the terminal, from another site's link, and from another page's script."""
 
 import contextlib
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from knocking import Door, opened
+from required import BROWSER, is_required
 from small_site import SECRET, TOKEN
 
 FLAGS = (
@@ -24,9 +24,7 @@ FLAGS = (
 )
 CHROMIUM = shutil.which("chromium")
 
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM and os.environ.get("AGENTD_TEST_BROWSER_REQUIRED") != "1", reason="chromium is not installed"
-)
+pytestmark = pytest.mark.skipif(not CHROMIUM and not is_required(BROWSER), reason="chromium is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def test_each_spec_is_told_as_it_would_be(notes: Box) -> None:
     assert one.after and "at most 40" in one.after and "Notes are kept" in one.after
     assert [(str(touch.how), touch.name) for touch in one.touches] == [("modified", "notes:R2")]
     assert (two.id, two.is_new, two.before) == ("tags", True, "") and two.after
-    assert (found.refused, found.problem, found.is_over) == ("", "", False)
+    assert (found.refused, found.problem) == ("", "")
     assert not (notes.root / "agentd/specs/tags.md").exists(), "nothing is written"
 
 
@@ -78,7 +78,7 @@ def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Box) -> None:
     assert notes.agentd("archive", "short-titles").code == 0
     folder = next((notes.root / "agentd/archive").glob("*-short-titles"))
     found = outlooks.outlook(Change(find_project(), "short-titles", str(notes.root), folder))
-    assert (found.is_over, found.specs, found.refused) == (True, (), "")
+    assert (found.specs, found.refused, found.problem) == ((), "", "")
 
 
 def test_a_broken_state_or_configuration_is_a_problem(notes: Box) -> None:
@@ -150,7 +150,7 @@ def test_a_call_under_way_counts_and_a_limit_of_the_command_line_is_in_force(pai
         opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
         opened.saw(Usage(tokens_in=10, tokens_out=1), 0.75)
         found = spent.costs(paid, ("budget.per_change=5",))
-    assert (found.total, found.under_way, found.budget, found.left) == (4.5, 0.75, 5.0, 0.5)
+    assert (found.total, found.budget, found.left) == (4.5, 5.0, 0.5)
     assert found.today == 0.75
     assert spent.costs(paid, ("budget.per_change=0",)).left is None
 

@@ -100,14 +100,12 @@ def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: B
     assert running.story(change, 2) == story[-2:]
 
 
-def test_the_open_question_is_told_with_its_options(project: Box) -> None:
+def test_the_open_question_is_told(project: Box) -> None:
     proposed(project, NEEDED, rounds=1)
     person = at_question(project)
     found = running.now(change_of(project))
     assert found and found.asked and found.question == "The challenge found 1 high and 1 medium. What next?"
-    assert [one.id for one in found.asked.options] == ["fix", "view", "accept", "stop"]
-    assert [one.id for one in found.asked.options if one.is_recommended] == ["fix"] and found.asked.at
-    assert found.step == "" and found.round == 0
+    assert found.asked.at and found.step == "" and found.round == 0
     person.press(INTERRUPT)
     person.waits()
     assert running.now(change_of(project)) is None

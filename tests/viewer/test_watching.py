@@ -19,10 +19,14 @@ async def until(lines: AsyncIterator[str], wanted: str) -> None:
                 return
 
 
+def written(change: str) -> str:
+    return f'event: changed\ndata: ["{change}", "proposal.md"]\n\n'
+
+
 async def is_told(watch: Watch, folder: Path) -> bool:
     """A document is written again and again until the page hears of it."""
-    lines = watch.listen("drafted")
-    hears = asyncio.create_task(until(lines, 'event: changed\ndata: ["drafted", "proposal.md"]\n\n'))
+    lines = watch.listen(folder.name)
+    hears = asyncio.create_task(until(lines, written(folder.name)))
     number = 0
     while not hears.done():
         number += 1
@@ -72,3 +76,21 @@ def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Bo
             assert await is_told(watch, change.folder)
 
     asyncio.run(play())
+
+
+def test_a_page_of_one_change_hears_nothing_of_another(project: Box) -> None:
+    one, other = (entry.create(find_project(), name, "A plan") for name in ("drafted", "another"))
+
+    async def play() -> list[str]:
+        watch = Watch(find_project())
+        own, every = watch.listen("drafted"), watch.listen("")
+        assert [await anext(lines) for lines in (own, every)] == [": here\n\n"] * 2
+        async with watch.running():
+            assert await is_told(watch, other.folder) and await is_told(watch, one.folder)
+            await until(every, written("another"))  # a page of all has it
+            heard = []
+            while written("drafted") not in heard:
+                heard.append(await asyncio.wait_for(anext(own), 30))
+        return heard
+
+    assert "another" not in "".join(asyncio.run(play()))

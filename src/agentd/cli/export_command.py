@@ -9,8 +9,10 @@ from agentd import config
 from agentd.archive.changelog import NAME as CHANGELOG
 from agentd.archive.outlook import read
 from agentd.cli import output
+from agentd.cli.import_command import notes_on
+from agentd.counting import plural
 from agentd.errors import AnswerIsNo
-from agentd.moving import giving, landing
+from agentd.moving import giving, laying
 from agentd.project import find_project
 
 
@@ -31,18 +33,16 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     if not paths:
         raise AnswerIsNo(f"{folder} has no spec to export", "agentd list")
     texts, notes = giving.apart((path.stem, giving.give(read(path) or "", path.stem, pattern)) for path in paths)
-    landing.lay(texts, into)
+    laying.lay(texts, into)
     data: dict[str, Any] = {
         "tool": tool,
-        "folder": str(into / landing.GIVEN),
+        "folder": str(into / laying.GIVEN),
         "specs": sorted(texts),
         "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
     }
 
     def text() -> str:
-        lines = [f"{len(texts)} {'spec is' if len(texts) == 1 else 'specs are'} in {into / landing.GIVEN}"]
-        if notes:
-            lines += ["", "Not mapped, or worth a look:", *(f"  {one.where}: {one.message}" for one in notes)]
-        return "\n".join(lines)
+        words = f"{plural(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / laying.GIVEN}"
+        return "\n".join([*output.prose(words), *notes_on(notes)])
 
     return output.show("export", as_json, data, text)

@@ -68,10 +68,6 @@ def block_of(record: Record, *, iteration: int | None = None) -> blocks.ReviewBl
     )
 
 
-def block_text(record: Record, *, iteration: int | None = None) -> str:
-    return blocks.render(block_of(record, iteration=iteration))
-
-
 # ---- pieces
 
 

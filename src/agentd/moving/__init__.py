@@ -9,5 +9,6 @@ openspec          a whole OpenSpec project (pure)
 speckit_spec      a feature's spec.md of Spec Kit (pure)
 speckit           a whole Spec Kit project (pure)
 landing           all of it written, or nothing
-giving            the specs as an OpenSpec tree
+giving            the specs as an OpenSpec tree (pure)
+laying            that tree written, or nothing
 """

@@ -1,14 +1,12 @@
 """What was found, written as one: all of it or nothing, and over nothing that is there already."""
 
-import os
-import shutil
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from agentd import clock, files, git, together
 from agentd.change import entry, unfinished
 from agentd.change.folder import STATE, as_bytes
+from agentd.change.overlaps import some
 from agentd.change.places import Places
 from agentd.change.state import Base, State
 from agentd.errors import AnswerIsNo
@@ -17,8 +15,6 @@ from agentd.moving.found import ChangeFound, Moving
 from agentd.project import Project
 from agentd.terms import Phase
 from agentd.together import Operation, Write
-
-_NAMED = 5  # of what is there already
 
 
 def refuse(project: Project, moving: Moving) -> None:
@@ -29,8 +25,7 @@ def refuse(project: Project, moving: Moving) -> None:
     found = [path for path in there if (project.root / path).exists()]
     found += [f"the change {one.id}" for one in (*moving.changes, *moving.archived.values()) if one.id in taken]
     if found:
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        words = f"{', '.join(found[:_NAMED])}{more} {'is' if len(found) == 1 else 'are'} there already"
+        words = f"{some(found)} {'is' if len(found) == 1 else 'are'} there already"
         raise AnswerIsNo(f"{words}; nothing was written", "move or rename them, then run the command again")
 
 
@@ -84,22 +79,3 @@ def _ended(tool: str, one: ChangeFound) -> State:
 
 def _origin(tool: str, one: ChangeFound) -> dict[str, str]:
     return {"imported_from": f"{tool}: {one.source}"}
-
-
-# ---- given back
-
-GIVEN = "openspec/specs"
-
-
-def lay(texts: Mapping[str, str], into: Path) -> None:
-    """The texts as a new tree below a folder, which appears whole or not at all."""
-    target = into / GIVEN
-    if os.path.lexists(target):
-        raise AnswerIsNo(f"{target} is there already; nothing was written", "name another folder with --into")
-    temporary = into / f".{target.name}.{os.getpid()}.tmp"
-    try:
-        for name, text in texts.items():
-            files.write(temporary.joinpath(*name.split("/"), "spec.md"), text.encode())
-        files.move(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

@@ -32,6 +32,7 @@ _CLASSES = frozenset(
 )
 _LANGUAGE = re.compile(r"language-[a-z0-9_+#.-]{1,30}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_DROPPED = re.compile(r"[\x00-\x20\x7f]")  # of an address, by browsers: what is left may lead elsewhere
 _ID = re.compile(rf"r[0-9]{{1,6}}|{links.PREFIX}[\w-]+")
 
 
@@ -61,7 +62,7 @@ def _kept(tag: str, attribute: str, value: str) -> str | None:
     if attribute == "id":
         return value if _ID.fullmatch(value) else None
     if attribute == "href":
-        return value if links.is_link(value) else None
+        return value if links.is_link(value) and not _DROPPED.search(value) else None
     return value
 
 

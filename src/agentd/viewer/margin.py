@@ -49,7 +49,6 @@ class Note:
     requirement: str
     quote: str
     where: str
-    is_verified: bool
     unverified_because: str
     by: str
     state: str
@@ -83,14 +82,6 @@ def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = R
     ]
     made += [_comment(one, found, text) for one in said if one.document == document]
     return tuple(sorted(made, key=lambda note: (note.line, note.last_line)))
-
-
-def unplaced(change: Change) -> tuple[Note, ...]:
-    """Findings that belong to no document: about code, a check, or the change as a whole."""
-    found = recorded.read(change)
-    taken = {one.finding for one in _comments(change, found)}
-    some = (one for one in found.findings if one.id not in taken and not document_of(change, one))
-    return tuple(_finding(one, found, _Spot("")) for one in some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +231,6 @@ def _finding(one: Finding, found: Records, spot: _Spot) -> Note:
         requirement=one.requirement or "",
         quote=(one.evidence.quote if one.evidence else None) or "",
         where=one.where or "",
-        is_verified=one.verified,
         unverified_because=one.unverified_because or "",
         by=one.by,
         state=str(one.state),
@@ -277,7 +267,6 @@ def _comment(one: Comment, found: Records, text: str) -> Note:
         requirement="",
         quote=one.anchor.quote,
         where="",
-        is_verified=place is not None,
         unverified_because="",
         by=one.thread[0].by,
         state=str(one.state),

@@ -49,8 +49,6 @@ class Outlook:
     refused: str
     hint: str
     warnings: tuple[str, ...]
-    is_over: bool
-    """It is archived or dropped: the main specs have it, or never will."""
     problem: str
 
 
@@ -59,15 +57,15 @@ def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
     try:
         pattern = config.load(there(change).config_file, flags=settings).validation.requirement_pattern
         if not change.read().phase.is_open:
-            return Outlook((), (), "", "", (), is_over=True, problem="")
+            return Outlook((), (), "", "", (), problem="")
         met = _rivals(change)
     except AgentdError as error:
-        return Outlook((), (), error.message, error.hint, (), is_over=False, problem=error.message)
+        return Outlook((), (), error.message, error.hint, (), problem=error.message)
     try:
         done = ending.prepare(change, pattern)
     except AgentdError as error:
-        return Outlook(_each(change, pattern), met, error.message, error.hint, (), is_over=False, problem="")
-    return Outlook(tuple(map(_spec, done.specs)), met, "", "", done.warnings, is_over=False, problem="")
+        return Outlook(_each(change, pattern), met, error.message, error.hint, (), problem="")
+    return Outlook(tuple(map(_spec, done.specs)), met, "", "", done.warnings, problem="")
 
 
 def _each(change: Change, pattern: Pattern[str]) -> tuple[Spec, ...]:

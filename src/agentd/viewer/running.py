@@ -52,19 +52,10 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    id: str
-    label: str
-    is_recommended: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """A question that waits for a person."""
 
-    id: str
     question: str
-    options: tuple[Option, ...]
     at: str
 
 
@@ -182,15 +173,7 @@ def _running(
 def question(change: Change) -> Asked | None:
     """What the run under way asks; only who knows that there is one may believe it."""
     asked = Inbox(change).asked()
-    if asked is None:
-        return None
-    options = asked.get("options")
-    rows = [row for row in options if isinstance(row, dict)] if isinstance(options, list) else []
-    return Asked(_word(asked, "id"), _word(asked, "question"), tuple(map(_option, rows)), _word(asked, "at"))
-
-
-def _option(row: dict[str, Any]) -> Option:
-    return Option(_word(row, "id"), _word(row, "label"), bool(row.get("recommended")))
+    return Asked(_word(asked, "question"), _word(asked, "at")) if asked is not None else None
 
 
 def _word(data: dict[str, Any], name: str) -> str:

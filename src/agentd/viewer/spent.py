@@ -21,13 +21,12 @@ _UNNAMED = "not named"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """USD over the calls with a known price. `under_way`: of a call that is not among the others yet."""
+    """USD over the calls with a known price."""
 
     by_step: tuple[chart.Row, ...]
     by_model: tuple[chart.Row, ...]
     by_round: tuple[chart.Row, ...]
     total: float
-    under_way: float
     budget: float | None
     left: float | None
     today: float
@@ -40,7 +39,7 @@ class Costs:
     problem: str
 
 
-_NOTHING = Costs((), (), (), 0.0, 0.0, None, None, 0.0, None, 0, 0, 0, 0, 0, "")
+_NOTHING = Costs((), (), (), 0.0, None, None, 0.0, None, 0, 0, 0, 0, 0, "")
 
 
 def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
@@ -61,7 +60,6 @@ def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
         by_model=tuple(sorted(_rows(calls, lambda call: call.model), key=lambda row: -(row.cost or 0.0))),
         by_round=_rows(calls, lambda call: _round(call, state.steps)),
         total=spent.change,
-        under_way=max(0.0, round(spent.change - whole.cost, 6)),
         budget=budget,
         left=max(0.0, round(budget - spent.change, 6)) if budget else None,
         today=spent.today,

@@ -3,19 +3,16 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from agentd.clock import seconds_since
+from agentd.counting import plural
+
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
 
 
-def age(at: str | None, now: datetime | None = None) -> str:
+def age(at: str | None) -> str:
     """`4 min`, `3 h`, `2 days`."""
-    if not at:
-        return ""
-    try:
-        then = datetime.fromisoformat(at.replace("Z", "+00:00"))
-    except ValueError:
-        return ""
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return span(max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()))
+    seconds = seconds_since(at or "", datetime.now(UTC))
+    return span(max(0.0, seconds)) if seconds is not None else ""
 
 
 def span(seconds: float) -> str:
@@ -23,7 +20,7 @@ def span(seconds: float) -> str:
         if seconds < limit:
             return f"{int(seconds // unit)} {name}"
     days = int(seconds // 86400)
-    return f"{days} day{'' if days == 1 else 's'}"
+    return plural(days, "day")
 
 
 def took(seconds: float) -> str:
@@ -69,10 +66,6 @@ def words(name: Any) -> str:
 def first_up(text: str, name: str = "") -> str:
     """As a sentence begins; not if it begins with this name, which has its own spelling."""
     return text if name and text.startswith(name) else text[:1].upper() + text[1:]
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 FILTERS = {

@@ -16,6 +16,7 @@ from agentd.steps.implement import implement
 from agentd.terms import CheckStatus, Phase, ReviewVerdict
 from agentd.workflows import building
 from agentd.workflows.starting import refuse_marks
+from agentd.workflows.under_way import one_round_less
 from agentd.workflows.verdict import closed_nothing, has_judged, is_answered, last
 from agentd.workflows.wishes import Wishes
 
@@ -64,7 +65,7 @@ def answer(desk: Desk) -> None:
         what = "was never reviewed" if record is None else "has no open finding"
         raise ChangeNotReady(f"{desk.change.id} {what}", f"agentd review {desk.change.id}")
     if not is_answered(desk.change, record.round + 1, CODE.answer):
-        resolve.resolve(desk, record, _one_round_less)
+        resolve.resolve(desk, record, one_round_less)
 
 
 def until_settled(desk: Desk, wishes: Wishes) -> None:
@@ -138,8 +139,3 @@ def _goes_on(desk: Desk, wishes: Wishes) -> bool:
         words = f"all rounds of this command are used; the same command grants {granted} more"
         desk.run.emit(events.Warned(code="rounds-used", message=words))
     return state.run.rounds_left > 0
-
-
-def _one_round_less(old: State) -> State:
-    assert old.run
-    return replace(old, run=replace(old.run, rounds_left=max(0, old.run.rounds_left - 1)))

@@ -16,6 +16,7 @@ from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
 from agentd.workflows.meeting import tell_overlaps
 from agentd.workflows.questions import after_challenge
+from agentd.workflows.under_way import one_round_less
 from agentd.workflows.verdict import (
     JUDGED,
     closed_nothing,
@@ -70,7 +71,7 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
             case "stop":
                 return
             case "fix":
-                repropose(desk, wishes, _one_round_less)
+                repropose(desk, wishes, one_round_less)
                 judge(desk, replace(wishes, rechallenge=False))
 
 
@@ -126,11 +127,6 @@ def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
     take_up_edits(desk)  # what was shown with it
     decisions.BY_NAME[answer.id](desk, answer.reason, answer.by, seen.documents(now))
     return "fix" if answer.id == "send-back" else "stop"
-
-
-def _one_round_less(old: State) -> State:
-    assert old.run
-    return replace(old, run=replace(old.run, rounds_left=max(0, old.run.rounds_left - 1)))
 
 
 def _warn_once(desk: Desk, code: str, message: str) -> None:

@@ -46,5 +46,10 @@ def begun(old: State, workflow: Workflow, granted: int) -> State:
     return replace(old, run=replace(run, rounds_left=max(0, granted - used)))
 
 
+def one_round_less(old: State) -> State:
+    assert old.run
+    return replace(old, run=replace(old.run, rounds_left=max(0, old.run.rounds_left - 1)))
+
+
 def _over(old: State) -> State:
     return replace(old, run=None)
