@@ -5,6 +5,8 @@ from enum import StrEnum
 
 CHANGE_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 ID_LENGTH = 64
+DEMO_PART = "AGENTD_DEMO"
+"""The variable of a command that is a part of the demo, which tells itself how an interruption ends."""
 
 
 class Phase(StrEnum):

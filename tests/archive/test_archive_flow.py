@@ -56,7 +56,7 @@ def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Box) ->
     )
     assert notes.git("diff", "--cached", "--name-only") == "" and notes.git("rev-list", "--count", "HEAD") == "2"
     told = notes.agentd("log", "short-titles")
-    assert notes.agentd("list").out.startswith("No changes yet") and told.code in (0, 1)
+    assert notes.agentd("list").out.startswith("No open changes") and told.code in (0, 1)
     assert "archived" in notes.agentd("list", "--all").out
 
 
@@ -65,7 +65,7 @@ def test_what_a_person_reads_says_what_was_merged_and_what_to_type(notes: Box) -
     end = notes.agentd("archive", "short-titles")
     assert end.code == 0 and "short-titles is archived in agentd/archive/" in end.out
     assert "  notes  version 2: R2 changed" in end.out and "git add --all" in end.out
-    assert "To take it back: agentd archive short-titles --undo" in end.out
+    assert "Undo    agentd archive short-titles --undo" in end.out
 
 
 def test_taking_it_back_restores_every_byte(notes: Box) -> None:

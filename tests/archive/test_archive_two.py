@@ -323,7 +323,7 @@ def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Box, width: int) -> N
         "  git add --all",
         f"  git commit --message 'Archive {ID}'",
         "",
-        f"To take it back: agentd archive {ID} --undo",
+        f"Undo    agentd archive {ID} --undo",
     ]
 
 

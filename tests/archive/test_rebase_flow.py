@@ -112,7 +112,7 @@ def test_a_text_for_people(notes: Box) -> None:
     archive_another(notes, LONG)
     shown = notes.agentd("rebase", "short")
     assert shown.code == 1 and "notes:R2: changed on both sides" in shown.out and "  notes  1 to solve" in shown.out
-    assert shown.out.rstrip().endswith("Solve them, then:\n  agentd plan short")
+    assert shown.out.rstrip().endswith("Solve them first.\nNext    agentd plan short")
 
 
 @pytest.mark.parametrize("when", ["drafting", "archived"])

@@ -153,7 +153,7 @@ def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
         until((project.root / "begun").exists)
         ran = project.agentd("stop", "add-oauth")
         first.communicate(timeout=30)
-    assert (ran.code, ran.out) == (0, "Stopped. To go on: agentd plan add-oauth\n")
+    assert (ran.code, ran.out) == (0, "The run of add-oauth is stopped.\nNext    agentd plan add-oauth\n")
     assert first.returncode == 130
     assert change.active_run() is None
     assert project.agentd("stop", "add-oauth", "--json").json["stopped"] is False

@@ -29,7 +29,7 @@ def edit(box: Box, name: str, old: str, new: str, change: str = "add-oauth") -> 
 
 def test_the_example_is_valid_even_strictly(example: Box) -> None:
     ran = example.agentd("validate", "add-oauth", "--strict")
-    assert (ran.code, ran.out) == (0, "add-oauth: valid\n")
+    assert (ran.code, ran.out) == (0, "add-oauth  challenged, valid\n")
     assert example.agentd("validate-proposal", "add-oauth").code == 0, "an older word for it"
 
 
@@ -41,13 +41,13 @@ def test_a_circle_has_file_line_and_exit_code(example: Box) -> None:
     where = "agentd/changes/add-oauth/tasks.md:18: high: "
     assert f"{where}Circular dependency detected: data.1 → logic.1 → data.1\n" in ran.out
     assert "    dependency-cycle: drop one of these dependencies\n" in ran.out
-    assert ran.out.endswith("add-oauth: not valid, 1 high\n")
+    assert ran.out.endswith("add-oauth  challenged, not valid, 1 high\n")
 
 
 def test_strict_fails_on_any_finding(example: Box) -> None:
     edit(example, "proposal.md", "## Why\n", "## Why\n\nTODO\n")
     ran = example.agentd("validate", "add-oauth")
-    assert ran.code == 0 and ran.out.endswith("add-oauth: valid, with 1 medium\n")
+    assert ran.code == 0 and ran.out.endswith("add-oauth  challenged, valid, with 1 medium\n")
     assert example.agentd("validate", "add-oauth", "--strict").code == 1
 
 

@@ -63,7 +63,7 @@ def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Box) -> No
 def test_a_person_reads_it_in_words(project: Box) -> None:
     stage(project, slow())
     begun = plan(project, "--detach")
-    assert "in the background" in begun.out and "Next: agentd wait add-oauth" in begun.out
+    assert "in the background" in begun.out and "Next    agentd wait add-oauth" in begun.out
     late = project.agentd("wait", "add-oauth", "--timeout", "0")
     assert late.code == 1 and "still being worked on" in late.out and "agentd wait add-oauth" in late.out
     replay(project, quick_plan())

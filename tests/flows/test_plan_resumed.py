@@ -170,7 +170,7 @@ def by_key(box: Box, pid: int) -> None:
 def by_command(box: Box, pid: int) -> None:
     ran = box.agentd("stop", "add-oauth")
     assert ran.code == 0
-    assert "Stopped. To go on: agentd plan add-oauth" in ran.out
+    assert "Next    agentd plan add-oauth" in ran.out
 
 
 @pytest.mark.parametrize("interrupt", [by_key, by_command])

@@ -147,9 +147,9 @@ def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Box) -> 
     assert ran.json["skills"].keys() == {f"my packages/the api/{name}" for name in CLAUDE}
     assert (inner / PLAN).exists() and not (bare.root / ".claude").exists()
     typed = bare.agentd("init", cwd=bare.root / "my packages" / "the api" / "agentd").out
-    (line,) = [line for line in typed.splitlines() if line.startswith("To commit it: ")]
+    (line,) = [line for line in typed.splitlines() if line.startswith("Commit  ")]
     done = subprocess.run(
-        ["/bin/sh", "-c", line.removeprefix("To commit it: ")], cwd=inner / "agentd", env=bare.env, capture_output=True
+        ["/bin/sh", "-c", line.removeprefix("Commit  ")], cwd=inner / "agentd", env=bare.env, capture_output=True
     )
     assert done.returncode == 0, done.stderr
     assert bare.git("status", "--porcelain") == ""

@@ -42,6 +42,19 @@ def is_running(project: Project, found: Found) -> bool:
     return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
+def has_failed(project: Project, found: Found) -> bool:
+    """Of a run that is over but not done: it ended by itself, by a budget or a program that is missing, and said so."""
+    from pathlib import Path  # late: see above
+
+    from agentd.change import outcome
+    from agentd.errors import Interrupted
+
+    last = outcome.read(Path(project.in_room("outcomes", f"{found.id}.json")))
+    if last is None or last.updated_at != found.summary.updated_at:
+        return False
+    return last.result.get("exit_code") != Interrupted.exit_code
+
+
 def radar(found: Iterable[Found]) -> Radar:
     """Of the open ones among them, by what was last seen of each."""
     touching = (one for one in found if one.summary.touches and not one.archived)

@@ -117,7 +117,8 @@ def run(arguments: Sequence[str]) -> int:
         failure = error
     except click.UsageError as error:
         hint = f"{error.ctx.command_path} --help" if error.ctx else "agentd --help"
-        failure = UsageError(error.format_message(), hint)
+        words, _, more = _as_ours(error.format_message()).partition(". ")
+        failure = UsageError(words, f"{_as_ours(more)} {hint}" if more else hint)
     except (click.Abort, KeyboardInterrupt):
         failure = Interrupted("interrupted")
     except OSError as error:
@@ -128,6 +129,12 @@ def run(arguments: Sequence[str]) -> int:
         if {"-v", "--verbose"} & set(arguments):
             output.tell(_trace(error))
     return output.fail(failure, arguments, {*_ALL, *ALIASES})
+
+
+def _as_ours(sentence: str) -> str:
+    """An error of click's in the form of ours: no capital, no full stop."""
+    words = sentence.strip().removesuffix(".")
+    return words[:1].lower() + words[1:]
 
 
 def _prepare_streams() -> None:

@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import sys
 from typing import Any
 
 import click
@@ -105,9 +106,8 @@ def _data(done: Ending, dry: bool) -> dict[str, Any]:
 
 
 def _told(done: Ending) -> str:
-    lines = [f"{output.paint(done.change.id, bold=True)} is archived in {_path(done.change, done.folder)}", ""]
-    rows = [(f"  {one.id}", changelog.said_of(one)) for one in done.specs]
-    lines += table.align(rows) if rows else ["  no spec changed"]
+    name = output.paint(done.change.id, bold=True)
+    lines = [*output.prose(f"{name} is archived in {_path(done.change, done.folder)}"), "", *_specs(done)]
     lines += ["", "Nothing is committed yet:"]
     lines += [f"  {line}" for line in done.commands.commit]
     if done.commands.merge:
@@ -117,7 +117,16 @@ def _told(done: Ending) -> str:
     if done.commands.remove:
         words = "Once it is merged:" if done.commands.merge else "Its branch is merged, so it can go:"
         lines += [words, *(f"  {line}" for line in done.commands.remove)]
-    return "\n".join([*lines, "", f"To take it back: agentd archive {done.change.id} --undo"])
+    return "\n".join([*lines, "", *output.following(f"agentd archive {done.change.id} --undo", name="Undo")])
+
+
+def _specs(done: Ending) -> list[str]:
+    rows = [(f"  {one.id}", changelog.said_of(one)) for one in done.specs]
+    if not rows:
+        return ["  no spec changed"]
+    if table.total(rows) <= (output.width() or sys.maxsize):
+        return table.align(rows)
+    return [line for name, words in rows for line in output.prose(f"{name}: {words}", "  ", "  ")]
 
 
 def _path(change: Change, inside: str) -> str:

@@ -1,12 +1,12 @@
 """What a person reads when a workflow has ended: what came of it, what is open, what it cost, what to type next."""
 
 import os
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd import money
 from agentd.cli import output, table
+from agentd.counting import plural
 from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 
 _COLOURS: Mapping[str, str] = {
@@ -16,16 +16,14 @@ _COLOURS: Mapping[str, str] = {
     ReviewVerdict.NEEDS_CHANGES: "yellow",
     ReviewVerdict.MAJOR_ISSUES: "red",
 }
-_PIPE = 100  # columns where there is no terminal
 _FINDINGS = 10  # shown; the rest is a count and a command
 _FILES = 12
 _TITLE = 24  # columns below which a finding's place stands under its title
-_NAME = 7  # columns of a fact's name
 
 
 def summary(result: dict[str, Any]) -> str:
     """The result as `--json` gives it, in words."""
-    width = output.width() or _PIPE
+    width = output.width() or output.PIPE
     blocks = [
         _outcome(result, width),
         _findings(result, width),
@@ -58,14 +56,17 @@ def _findings(result: dict[str, Any], width: int) -> list[str]:
     found = [one for one in result["findings"]["list"] if FindingState(one["state"]).is_open]
     found.sort(key=lambda one: ranks.index(Severity(one["severity"])))
     shown, left = found[:_FINDINGS], len(found) - _FINDINGS
-    rows = [(f"  {one['id']}", one["severity"], one["title"], one["where"] or "") for one in shown]
-    lines = _columns(rows, width) if rows else []
+    lines = finding_lines(shown, width)
     return [*lines, f"  … and {left} more: agentd status {result['change_id']}"] if left > 0 else lines
 
 
-def _columns(rows: Sequence[tuple[str, str, str, str]], width: int) -> list[str]:
+def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     """Id, severity, title and place; the place under the title where the terminal is narrow."""
-    rows = [(name, severity, table.clean(title), table.clean(where)) for name, severity, title, where in rows]
+    if not found:
+        return []
+    rows = [
+        (f"  {one['id']}", one["severity"], table.clean(one["title"]), table.clean(one["where"] or "")) for one in found
+    ]
     heads = [(name, severity) for name, severity, _, _ in rows]
     places = max(table.columns(where) for *_, where in rows)
     indent = table.total(heads) + 2
@@ -110,7 +111,7 @@ def _cost(result: dict[str, Any]) -> str:
         return "nothing"
     words = [f"{money.told(cost['run'])} this run", f"{money.told(cost['change'])} for the change"]
     if unknown:
-        words.append(f"{unknown} {'call' if unknown == 1 else 'calls'} without a known price")
+        words.append(f"{plural(unknown, 'call')} without a known price")
     return ", ".join(words)
 
 
@@ -119,22 +120,21 @@ def _next(result: dict[str, Any], width: int) -> list[str]:
     options = (result["decision_needed"] or {}).get("options", ())
     rows = [(one["command"], table.clean(one["label"]), one["recommended"]) for one in options if one["command"]]
     if not rows:
-        return [f"{_name('Next')}{result['next']}"] if result["next"] else []
+        return output.following(result["next"]) if result["next"] else []
     rows.sort(key=lambda row: not row[2])
     told = [(command, f"{label} (recommended)" if best else label) for command, label, best in rows]
     plain = [(command, label) for command, label, _ in rows]
     bare = [(command, "") for command, _, _ in rows]
-    cells = next((cells for cells in (told, plain) if table.total(cells) + _NAME + 1 <= width), bare)
-    return [f"{_name('Next' if number == 0 else '')}{line}" for number, line in enumerate(table.align(cells))]
+    room = width - output.LABEL
+    cells = next((cells for cells in (told, plain) if table.total(cells) <= room), bare)
+    if table.total(cells) > room and output.width() is not None:
+        return [output.paint("Next", dim=True), *(command for command, _ in cells)]
+    first, *more = table.align(cells)
+    return [*output.label("Next", first), *(line for one in more for line in output.label("", one))]
 
 
 def _fact(name: str, words: str, width: int) -> list[str]:
-    lines = _wrapped(words, width - _NAME - 1) if words else []
-    return [f"{_name(name if number == 0 else '')}{line}" for number, line in enumerate(lines)]
-
-
-def _name(name: str) -> str:
-    return output.paint(name.ljust(_NAME), dim=True) + " "
+    return output.label(name, table.clean(words), width) if words else []
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -142,8 +142,5 @@ def _wrapped(text: str, width: int) -> list[str]:
     found = []
     for line in text.split("\n"):
         indent = " " * (len(line) - len(line.lstrip(" ")))
-        words = table.clean(line.strip())
-        found += textwrap.wrap(
-            words, max(width, 20), break_on_hyphens=False, initial_indent=indent, subsequent_indent=indent
-        )
+        found += [f"{indent}{part}" for part in table.wrapped(table.clean(line), max(width - len(indent), 20))]
     return found

@@ -1,13 +1,16 @@
 """What several commands share: the project, a change's argument, and change ids for the shell's completion."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from agentd.cli import table
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, ChangeNotFound
+
+if TYPE_CHECKING:
+    from agentd.change.places import Found, Places
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -23,6 +26,16 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
         for one in found
         if one.id.startswith(incomplete)
     ]
+
+
+def anywhere(places: "Places", change_id: str) -> "Found":
+    """The open change of that id, else the one that has ended."""
+    try:
+        return places.find(change_id)
+    except ChangeNotFound:
+        if found := places.ended(change_id):
+            return found
+        raise
 
 
 def change_argument(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

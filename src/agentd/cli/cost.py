@@ -17,9 +17,10 @@ from agentd.change.folder import Change, read_state
 from agentd.change.places import Found, Places
 from agentd.change.state import Call
 from agentd.cli import output, table
-from agentd.cli.common import change_argument
+from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import phase_words
-from agentd.errors import AgentdError, ChangeNotFound
+from agentd.counting import plural
+from agentd.errors import AgentdError
 from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
@@ -61,7 +62,7 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     project = find_project()
     if change_id is None:
         return _overview(project, by, as_json)
-    found = _find(Places(project), ids.check(change_id))
+    found = anywhere(Places(project), ids.check(change_id))
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
     spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
@@ -76,16 +77,6 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
         "budget": budget,
     }
     return output.show("cost", as_json, data, lambda: _one(project, bill, budget, by))
-
-
-def _find(places: Places, change_id: str) -> Found:
-    """Also one that has ended."""
-    try:
-        return places.find(change_id)
-    except ChangeNotFound:
-        if found := places.ended(change_id):
-            return found
-        raise
 
 
 def _overview(project: Project, by: str | None, as_json: bool) -> int:
@@ -176,31 +167,34 @@ def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
         return _NO_CALLS
     if by == "change":
         by_change = [((bill.found.id, _phase(project, bill)), bill.sum) for bill in bills]
-        lines = _table(("CHANGE", "PHASE"), by_change, _total(bills))
+        lines = _tables([(("CHANGE", "PHASE"), by_change)], _total(bills))
     else:
-        lines = _table((by.upper(),), _rows(bills, by), _total(bills))
+        lines = _tables([((by.upper(),), _rows(bills, by))], _total(bills))
     if today:
-        lines += ["", f"{money.told(today)} today, over all changes"]
+        lines += ["", *output.prose(f"{money.told(today)} today, over all changes")]
     lines += _notes([call for bill in bills for call in bill.calls])
     problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
-    lines += [""] * bool(problems) + [table.shorten(words, output.width() or 10_000) for words in problems]
+    lines += [""] * bool(problems) + [line for words in problems for line in output.prose(table.clean(words), "", "  ")]
     return "\n".join(lines)
 
 
 def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -> str:
-    lines = [f"{output.paint(bill.found.id, bold=True)}  {phase_words(project, bill.found)}"]
+    lines = output.heading(bill.found.id, phase_words(project, bill.found))
     if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
-        lines.append(f"{money.told(under_way)} by a call that is under way or was cut off, not in the tables yet")
+        words = "by a call that is under way or was cut off, not in the tables yet"
+        lines += output.prose(f"{money.told(under_way)} {words}")
     if budget["per_change"]:
-        lines.append(f"{money.told(budget['left'])} left of {money.told(budget['per_change'])} for this change")
+        words = f"{money.told(budget['left'])} left of {money.told(budget['per_change'])} for this change"
+        lines += output.prose(words)
     if budget["per_day"]:
-        lines.append(f"{money.told(budget['left_today'])} left of {money.told(budget['per_day'])} for today")
+        lines += output.prose(f"{money.told(budget['left_today'])} left of {money.told(budget['per_day'])} for today")
     if not bill.calls:
         return "\n".join([*lines, "", _NO_CALLS])
-    for name in (by,) if by else ("step", "model"):
-        rows: Rows = [((bill.found.id,), bill.sum)] if name == "change" else _rows([bill], name)
-        lines += ["", *_table((name.upper(),), rows, bill.sum)]
-    return "\n".join(lines + _notes(bill.calls))
+    tables = [
+        ((name.upper(),), [((bill.found.id,), bill.sum)] if name == "change" else _rows([bill], name))
+        for name in ((by,) if by else ("step", "model"))
+    ]
+    return "\n".join([*lines, "", *_tables(tables, bill.sum), *_notes(bill.calls)])
 
 
 def _phase(project: Project, bill: Bill) -> str:
@@ -211,11 +205,17 @@ def _rows(bills: list[Bill], by: str) -> Rows:
     return [((table.clean(name or "-"),), some) for name, some in _groups(bills, by).items()]
 
 
-def _table(head: tuple[str, ...], rows: Rows, total: Sum) -> list[str]:
+def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: Sum) -> list[str]:
+    """One below the other, all with the same digits."""
+    digits = money.digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
+    lines = [line for head, rows in tables for line in ("", *_table(head, rows, total, digits))]
+    return lines[1:]
+
+
+def _table(head: tuple[str, ...], rows: Rows, total: Sum, digits: int) -> list[str]:
     """As many columns as the terminal has room for, names and cost always; bars where they compare something."""
     width = output.width()
     sums = [*(some for _, some in rows), total]
-    digits = 4 if any(0 < some.cost < 0.01 for some in sums) else 2
     names = [head, *(name for name, _ in rows), ("total", *[""] * (len(head) - 1))]
     figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(some, digits) for some in sums)]
     bars = _bars([some.cost for _, some in rows]) if width is not None else None
@@ -263,7 +263,7 @@ def _right(column: list[str]) -> list[str]:
 def _cost(some: Sum, digits: int) -> str:
     if some.calls and some.without_price == some.calls:
         return "unknown"
-    return f"{some.cost:.{digits}f} USD" if some.calls or some.cost else "-"
+    return money.written(some.cost, digits) if some.cost else "-"
 
 
 def _notes(calls: Iterable[Call]) -> list[str]:
@@ -271,9 +271,5 @@ def _notes(calls: Iterable[Call]) -> list[str]:
     if not unknown:
         return []
     models = ", ".join(sorted({table.clean(call.model) if call.model else "a model not named" for call in unknown}))
-    words = f"Not in these costs: {_count(len(unknown), 'call')} without a known price ({models})"
-    return ["", table.shorten_end(words, output.width() or 10_000)]
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    words = f"Not in these costs: {plural(len(unknown), 'call')} without a known price ({models})"
+    return ["", *output.prose(words)]

@@ -1,22 +1,23 @@
 """`agentd demo`: a change from one sentence to the archive in a sample project, before your eyes."""
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from agentd import demo
+from agentd import demo, money
 from agentd.calls import interrupts
 from agentd.cli import output, questions, table
 from agentd.cli.live import watching
 from agentd.demo import Made, Place, children
 from agentd.documents.records import Finding
-from agentd.errors import Interrupted, UsageError
+from agentd.errors import Interrupted, SetupError, UsageError
+from agentd.git import GitFailed
 from agentd.workflows.asking import Question
 from agentd.workflows.course import Ahead
 
@@ -25,6 +26,7 @@ _HEAD = (
     "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
 )
 _GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
+_GONE = "its folder is gone; agentd demo --keep leaves it to look at, agentd demo --into DIR takes another"
 _WIDEST = 100  # columns of prose
 
 
@@ -47,6 +49,10 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
             if viewing:
                 _view(place)
         _go_on(place if stays else None)
+    except (OSError, GitFailed) as error:
+        if stays:
+            raise
+        raise SetupError(str(error), _GONE) from error  # no hint may lead into what is removed now
     except (KeyboardInterrupt, Interrupted):
         left = f"what is there so far stays in {place.folder}" if stays else "nothing is left of it"
         raise Interrupted("the demo was interrupted", f"{left}; agentd demo begins anew") from None
@@ -63,6 +69,9 @@ def _folder(into: str | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="agentd-demo-")).resolve()
     folder = Path(into).resolve()
     if folder.exists() and any(folder.iterdir()):
+        if Place(folder).git_config.is_file():
+            words = f"{into} is not empty: an earlier demo has left what is there"
+            raise UsageError(words, f"rm -r {shlex.quote(into)}, or name another folder")
         raise UsageError(f"{into} is not empty", "name an empty folder, or one that is not there yet")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -75,7 +84,7 @@ def _show(place: Place, pause: bool) -> None:
         words = f"The sample is tally, which splits what friends spend. It lies in {place.project}"
         _say(_wrapped(f"{words}, and agentd init has found its tests: {check}"))
         for number, act in enumerate(demo.ACTS, 1):
-            _say("", output.paint(f"{number}. {act.title}", bold=True), _wrapped(act.why))
+            _say("", output.paint(_wrapped(f"{number}. {act.title}", hang="   "), bold=True), _wrapped(act.why))
             _say(output.paint(f"$ {demo.typed(act)}", fg="cyan"))
             demo.play(place, act, _ask, children.show)
             _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.kept_by(act)))
@@ -97,13 +106,13 @@ def _ask() -> None:
 
 
 def _asked(question: Question, answer: str) -> Iterator[str]:
-    yield output.paint(f"? {question.text}", bold=True)
+    yield output.paint(_wrapped(f"? {question.text}", hang="  "), bold=True)
     yield output.paint(_wrapped(question.why, "  "), dim=True)
     for option in question.options:
         if option.id == answer:
-            yield output.paint(f"  ❯ {option.label}", fg="cyan")
+            yield output.paint(_wrapped(f"❯ {option.label}", "  ", "  "), fg="cyan")
         elif not option.asks:
-            yield f"    {option.label}"
+            yield _wrapped(option.label, "    ")
 
 
 def _report(made: Made) -> Iterator[str]:
@@ -116,21 +125,23 @@ def _report(made: Made) -> Iterator[str]:
         yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in made.failed_tests)
         yield from _found("In the code, by the reviewer", made.in_code)
         yield ""
-    cost = f"{output.money(made.cost)}, as if models had been asked; nothing was paid"
-    yield f"{output.paint('Cost', bold=True)}  {cost}"
+    cost = f"{money.told(made.cost)}, as if models had been asked; nothing was paid"
+    yield "\n".join(output.label("Cost", cost, _width()))
     yield ""
     yield output.paint("$ git log --oneline", fg="cyan")
-    yield from (f"  {line}" for line in made.log)
+    yield from (_wrapped(line, "  ", "  ") for line in made.log)
 
 
 def _tree(made: Made) -> list[str]:
-    rows, folder = [], ""
+    """Each folder with what lies in it; what became of a file stands before its name, which may be long."""
+    room = max(map(len, made.files.values()), default=0)
+    lines, folder = [], ""
     for path, word in sorted(made.files.items(), key=lambda row: os.path.split(row[0])):
         if os.path.dirname(path) != folder:
             folder = os.path.dirname(path)
-            rows.append((f"  {folder}/", ""))
-        rows.append((f"    {os.path.basename(path)}", word))
-    return table.align(rows)
+            lines.append(f"  {folder}/")
+        lines.append(f"    {output.paint(word.ljust(room), dim=True)}  {os.path.basename(path)}")
+    return lines
 
 
 def _found(where: str, one: Finding) -> Iterator[str]:
@@ -151,13 +162,16 @@ def _view(place: Place) -> None:
 
 def _go_on(left: Place | None) -> None:
     if left:
-        _say("", f"It stays in {left.project}")
+        _say("", _wrapped(f"It stays in {left.project}"))
     _say("", output.paint("Now in a project of your own", bold=True), *(f"  {line}" for line in _GO_ON))
 
 
-def _wrapped(text: str, indent: str = "") -> str:
-    width = min(output.width() or _WIDEST, _WIDEST)
-    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "", hang: str = "") -> str:
+    return "\n".join(f"{indent}{line}" for line in table.wrapped(text, _width() - len(indent), hang))
+
+
+def _width() -> int:
+    return min(output.width() or _WIDEST, _WIDEST)
 
 
 def _say(*lines: str) -> None:

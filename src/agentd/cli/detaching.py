@@ -52,7 +52,8 @@ def _running(change: Change, options: Options, pid: int) -> int:
     }
 
     def text() -> str:
+        words = f"{change.id} is being worked on in the background (process {pid})."
         other = f"agentd log {change.id} --follow looks on, agentd stop {change.id} ends it"
-        return f"{change.id} is being worked on in the background (process {pid}).\n{other}\nNext: {data['next']}"
+        return "\n".join([*output.prose(words), *output.prose(other), *output.following(f"agentd wait {change.id}")])
 
     return output.show(options.command, options.as_json, data, text)

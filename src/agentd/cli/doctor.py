@@ -1,7 +1,6 @@
 """`agentd doctor`: what is here of all that agentd needs, and how to mend what is not."""
 
 import os
-import textwrap
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +13,8 @@ from agentd.errors import SetupError
 from agentd.terms import Role
 
 _COLOURS = {State.OK: "green", State.NOTE: "yellow", State.PROBLEM: "red"}
-_NARROW = 30
+_STATE = 11  # columns before a name
+_NARROW = 30  # columns below which the words stand under the name
 
 
 @click.command("doctor")
@@ -41,11 +41,17 @@ def command(ctx: click.Context, as_json: bool) -> int:
 
 
 def _render(report: Report, stopped: list[Role]) -> str:
-    room = max(len(row.name) for row in report.rows)
+    room = _room(report)
     lines = []
     for about, rows in groupby(report.rows, lambda row: row.about):
         lines += [_heading(report, about), *(line for row in rows for line in _lines(row, room)), ""]
-    return "\n".join([*lines, _closing(report, stopped)])
+    return "\n".join([*lines, *output.prose(_closing(report, stopped))])
+
+
+def _room(report: Report) -> int | None:
+    """Columns of the names; None: the words go below them."""
+    room, width = max(len(row.name) for row in report.rows), output.width()
+    return None if width is not None and width - _STATE - room - 2 < _NARROW else room
 
 
 def _heading(report: Report, about: str) -> str:
@@ -54,25 +60,31 @@ def _heading(report: Report, about: str) -> str:
     return output.paint(table.clean(words), bold=True) + (f" ({', '.join(seats)})" if seats else "")
 
 
-def _lines(row: Row, room: int) -> Iterator[str]:
+def _lines(row: Row, room: int | None) -> Iterator[str]:
+    if room is not None and not _fits(row.words, _STATE + room + 2):
+        room = None  # a long path stands on a line of its own
     state = output.paint(f"{row.state:7}", fg=_COLOURS[row.state])
-    first, *others = _folded(row.words, room)
-    yield f"  {state}  {row.name.ljust(room)}  {first}"
+    margin = " " * (4 if room is None else _STATE + room + 2)
+    first, *others = ["", *_folded(row.words, margin)] if room is None else _folded(row.words, margin)
+    yield f"  {state}  {row.name.ljust(room or 0)}  {first}".rstrip()
     arrow = output.paint("→", fg="cyan")
-    margin = " " * (13 + room)
     yield from (margin + line for line in others)
-    for number, line in enumerate(_folded(row.fix, room + 2) if row.fix else ()):
+    for number, line in enumerate(_folded(row.fix, f"{margin}  ") if row.fix else ()):
         yield f"{margin}{arrow if number == 0 else ' '} {line}"
 
 
-def _folded(text: str, room: int) -> list[str]:
+def _fits(text: str, margin: int) -> bool:
+    width = output.width()
+    return width is None or all(margin + table.columns(word) <= width for word in text.split())
+
+
+def _folded(text: str, margin: str) -> list[str]:
     """To the terminal's width. The words may be a repository's, so nothing in them can act on the terminal."""
     lines = [table.harmless(line) for line in text.splitlines()] or [""]
     width = output.width()
     if width is None:
         return lines
-    fit = max(width - 13 - room, _NARROW)
-    return [part for line in lines for part in textwrap.wrap(line, fit) or [""]]
+    return [part for line in lines for part in table.wrapped(line, width - len(margin)) or [""]]
 
 
 def _closing(report: Report, stopped: list[Role]) -> str:

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from agentd import clock, config
+from agentd import clock, config, money
 from agentd.calls import run as runs
 from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.cli import output, table
 from agentd.cli.options import Options
 from agentd.config import Config
+from agentd.counting import plural
 from agentd.project import Project
 from agentd.steps import facts
 from agentd.terms import Lane, Phase, StepStatus
@@ -62,10 +63,6 @@ def _new(change_id: str, description: str, in_force: Config, light: bool) -> Sta
     return State(change_id, description, clock.now(), clock.now(), lane=lane)
 
 
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
-
-
 def _row(one: Forecast) -> dict[str, Any]:
     return {
         "step": one.ahead.step,
@@ -84,21 +81,35 @@ def _row(one: Forecast) -> dict[str, Any]:
 def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
     if not steps:
         return data["message"] or "Nothing is left to do."
-    rows = [("Step", "Agent", "Model", "About")]
-    for one in steps:
-        cost = "unknown" if one.expected.cost is None else output.money(one.expected.cost)
-        rows.append((one.ahead.label, one.agent, one.model or "its default", cost))
     unknown = data["steps_without_price"]
     measured = sum(one.expected.measured > 0 for one in steps)
     basis = f"{measured} of {len(steps)} estimated from earlier calls here" if measured else "typical figures"
-    cost = f"for about {output.money(data['cost'])} ({basis})" if data["cost"] else "for a price that is not known"
-    lines = [
-        f"{data['change_id']}: {_steps(len(steps))} would run, {cost}.",
-        "",
-        *table.align(rows),
-    ]
+    cost = f"for about {money.told(data['cost'])} ({basis})" if data["cost"] else "for a price that is not known"
+    lines = output.heading(data["change_id"], data["phase"])
+    lines += output.prose(f"{plural(len(steps), 'step')} would run, {cost}.")
+    lines += ["", *_table(steps, output.width())]
     if not data["specs_known"]:
-        lines += ["", "Specs come between the proposal and the tasks; the proposal says which."]
+        lines += ["", *output.prose("Specs come between the proposal and the tasks; the proposal says which.")]
     if unknown and data["cost"]:
-        lines += ["", f"Not in the sum, because its price is not known: {_steps(unknown)}."]
+        words = f"Not in the sum, because its price is not known: {plural(unknown, 'step')}."
+        lines += ["", *output.prose(words)]
     return "\n".join([*lines, "", "Nothing was run and nothing was spent."])
+
+
+def _table(steps: list[Forecast], width: int | None) -> list[str]:
+    """As many columns as the terminal has room for, steps and what they cost always."""
+    digits = money.digits(one.expected.cost or 0.0 for one in steps)
+    rows = [("STEP", "AGENT", "MODEL", "ABOUT")]
+    for one in steps:
+        cost = one.expected.cost
+        about = "unknown" if cost is None else money.written(cost, digits) if cost else "-"
+        rows.append((one.ahead.label, one.agent, one.model or "its default", about))
+    for kept in ((0, 1, 2, 3), (0, 1, 3), (0, 3)):
+        chosen = [[row[number] for number in kept] for row in rows]
+        if width is None or table.total(chosen) <= width:
+            break
+    else:
+        room = (width or 0) - table.total([row[-1:] for row in rows]) - 2
+        chosen = [[table.shorten_end(row[0], room), row[-1]] for row in rows]
+    head, *lines = table.align(chosen)
+    return [output.paint(head, dim=True), *lines]

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from agentd.cli import output
 from agentd.cli.view import clean
+from agentd.counting import plural
+from agentd.money import told
 from agentd.workflows.board import Board, Row, Spent, Stand
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -39,7 +40,7 @@ def ended(title: str, board: Board, began: float, at: float, width: int) -> list
     columns = _Columns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
     if left := len(rows) - len(came):
-        lines.append(_fold(f"{left} {_steps(left)} not begun"))
+        lines.append(_fold(f"{plural(left, 'step')} not begun"))
     foot = Text(_foot(board.spent, at - began, width), "dim")
     return [_title(title, width), Text(), *lines, Text(), foot, Text()]
 
@@ -121,7 +122,7 @@ def _folded(rows: Sequence[Row], blocks: Sequence[list[Text]], room: int) -> lis
         end -= 1
     while needed() > room and start < focus:
         start += 1
-    above = [_fold(f"{start} {_steps(start)} done")] if start else []
+    above = [_fold(f"{plural(start, 'step')} done")] if start else []
     below = [_fold(f"{len(blocks) - end} more")] if end < len(blocks) else []
     lines = [line for block in blocks[start:end] for line in block]
     whole = [*above, *lines, *below]
@@ -130,10 +131,6 @@ def _folded(rows: Sequence[Row], blocks: Sequence[list[Text]], room: int) -> lis
 
 def _fold(words: str) -> Text:
     return Text(f"  … {words}", "dim")
-
-
-def _steps(count: int) -> str:
-    return "step" if count == 1 else "steps"
 
 
 def _foot(spent: Spent, elapsed: float, width: int) -> str:
@@ -147,11 +144,11 @@ def _foot(spent: Spent, elapsed: float, width: int) -> str:
 
 
 def _money(spent: Spent) -> str:
-    words = [output.money(spent.cost) if spent.cost or not spent.without_price else "cost unknown"]
+    words = [told(spent.cost) if spent.cost or not spent.without_price else "cost unknown"]
     if spent.total - spent.cost > 0.000001:
-        words.append(f"{output.money(spent.total)} in all")
+        words.append(f"{told(spent.total)} in all")
     if spent.without_price and spent.cost:
-        words.append(f"{spent.without_price} {'call' if spent.without_price == 1 else 'calls'} without a known price")
+        words.append(f"{plural(spent.without_price, 'call')} without a known price")
     return ", ".join(words)
 
 

@@ -6,14 +6,20 @@ from agentd import events
 from agentd.change.happenings import words_of
 from agentd.cli import output, table
 
+_HANG = "  "
+
 
 def line_of(entry: events.Entry) -> str:
-    """Time, step and what happened; nothing an agent said can move the cursor."""
+    """Time, step and what happened, in as many lines as the terminal needs; nothing an agent said moves the cursor."""
     event = entry.event
     step = getattr(event, "step", None)
     words = table.clean(words_of(event))
-    head = output.paint(_time(entry.at), dim=True)
-    return f"{head}  {step}  {words}" if step else f"{head}  {words}"
+    head = [output.paint(_time(entry.at), dim=True), *([f" {step}"] if step else [])]
+    width = output.width()
+    if width is None:
+        return " ".join([*head, f" {words}"])
+    first, _, rest = words.partition(" ")
+    return "\n".join(table.filled([*head, f" {first}", *rest.split()], width, _HANG))
 
 
 def _time(at: str) -> str:

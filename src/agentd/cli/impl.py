@@ -7,6 +7,7 @@ from agentd.change.folder import Change
 from agentd.cli import code_dry_run, deciding, detaching, running
 from agentd.cli.options import Options, detach_option, run_options
 from agentd.config import WorkflowSettings
+from agentd.counting import plural
 from agentd.errors import AgentdError, UsageError
 from agentd.project import find_project
 from agentd.steps import code
@@ -65,4 +66,4 @@ def course_of(options: Options) -> running.Course:
 def made(change: Change) -> tuple[str, int | None]:
     """2 of 7 tasks."""
     tasks, done = code.tasks_of(change), building.made(change.read())
-    return f"{sum(task.id in done for task in tasks)} of {len(tasks)} tasks", 0
+    return f"{sum(task.id in done for task in tasks)} of {plural(len(tasks), 'task')}", 0

@@ -1,15 +1,17 @@
 """`agentd import`: move the project of another tool in. Its files stay as they are."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from agentd import clock, config
 from agentd.cli import output, table
+from agentd.counting import plural
 from agentd.documents.delta import REQUIREMENT
 from agentd.errors import AnswerIsNo
 from agentd.moving import landing, looking, openspec, speckit
-from agentd.moving.found import ChangeFound, Moving
+from agentd.moving.found import ChangeFound, Moving, Note
 from agentd.project import Project, find_project
 
 
@@ -66,7 +68,7 @@ def _data(moving: Moving, dry: bool) -> dict[str, Any]:
         "changes": [_row(one, f"agentd/changes/{one.id}") for one in moving.changes],
         "archived": [_row(one, folder) for folder, one in archived.items()],
         "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in moving.notes],
-        "next": f"agentd import {_word(moving)}" if dry else "agentd list",
+        "next": _next(moving, dry),
     }
 
 
@@ -81,23 +83,31 @@ def _row(one: ChangeFound, folder: str) -> dict[str, Any]:
     }
 
 
-def _word(moving: Moving) -> str:
-    return moving.tool.lower().replace(" ", "")
+def _next(moving: Moving, dry: bool) -> str:
+    return f"agentd import {moving.tool.lower().replace(' ', '')}" if dry else "agentd list"
 
 
 def _told(moving: Moving, dry: bool) -> str:
     requirements, scenarios = (
         sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
     )
-    tasks = sum(one.tasks for one in moving.changes)
-    rows = [
-        ("  specs", str(len(moving.specs)), f"agentd/specs/: {requirements} requirements, {scenarios} scenarios"),
-        ("  changes", str(len(moving.changes)), f"agentd/changes/: {tasks} tasks"),
-        ("  archived", str(len(moving.archived)), "agentd/archive/"),
+    planned, tasks = (sum(getattr(one, name) for one in moving.changes) for name in ("requirements", "tasks"))
+    facts = [
+        ("spec", len(moving.specs), f"{plural(requirements, 'requirement')}, {plural(scenarios, 'scenario')}"),
+        ("change", len(moving.changes), f"{plural(planned, 'requirement')}, {plural(tasks, 'task')}"),
+        ("archived change", len(moving.archived), ""),
     ]
-    head = f"{moving.tool}, as it would be imported:" if dry else f"{output.paint(moving.tool, bold=True)} is imported:"
-    lines = [head, *table.align(rows)]
-    if moving.notes:
-        lines += ["", "Not mapped, or worth a look:", *(f"  {one.where}: {one.message}" for one in moving.notes)]
-    lines += ["", "The originals are as they were. Next:"]
-    return "\n".join([*lines, f"  agentd import {_word(moving)}" if dry else "  agentd list"])
+    tool = output.paint(moving.tool, bold=True)
+    lines = [f"{tool}, as it would be imported:" if dry else f"{tool} is imported:"]
+    for word, count, words in facts:
+        if count:
+            lines += output.prose(f"{plural(count, word)}: {words}" if words else plural(count, word), "  ", "  ")
+    lines += notes_on(moving.notes)
+    lines += ["", "The originals are as they were."]
+    return "\n".join([*lines, *output.following(_next(moving, dry))])
+
+
+def notes_on(notes: Sequence[Note]) -> list[str]:
+    """What could not be mapped, or not exactly."""
+    told = [line for one in notes for line in output.prose(table.clean(f"{one.where}: {one.message}"), "  ", "  ")]
+    return ["", "Not mapped, or worth a look:", *told] if told else []

@@ -65,7 +65,7 @@ def command(
         "committed": committed,
         "to_commit": None if committed else _git_commands(repo, root, outcome),
         **_report(answers),
-        "next": _NEXT,
+        "next": _NEXT if any(agent.installed for agent in agents) else "agentd doctor",
     }
     return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
 
@@ -194,10 +194,10 @@ def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _
     if answers:
         lines += ["", *_answer_lines(answers)]
     if data["notes"]:
-        lines += ["", *(f"Note: {note}" for note in data["notes"])]
+        lines += ["", *(line for note in data["notes"] for line in output.label("Note", note, output.width()))]
     lines.append("")
     if data["committed"]:
         lines.append("It is committed.")
     elif data["to_commit"]:
-        lines.append(f"To commit it: {data['to_commit']}")
-    return "\n".join([*lines, f"Next: {data['next']}"])
+        lines += output.following(data["to_commit"], name="Commit")
+    return "\n".join([*lines, *output.following(data["next"])])

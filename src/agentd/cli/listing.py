@@ -1,7 +1,5 @@
 """`agentd list`: every change in a line."""
 
-from typing import Any
-
 import click
 
 from agentd.change import report
@@ -18,7 +16,7 @@ _COLOURS = {
     "complete": "green",
 }
 _MEETINGS = 5  # of many the first ones
-_EMPTY = 'No changes yet. Begin one: agentd plan <id> "what should change"'
+_BEGIN = 'agentd plan <id> "what should change"'
 
 
 @click.command("list")
@@ -31,14 +29,20 @@ def command(everything: bool, as_json: bool) -> int:
     found = places.open() + (places.archived() if everything else [])
     among = report.radar(found)
     data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
-    return output.show("list", as_json, data, lambda: _render(project, found, among, output.width()))
+    return output.show("list", as_json, data, lambda: _render(places, found, among, output.width()))
 
 
-def _render(project: Project, found: list[Found], among: Radar, width: int | None) -> str:
+def nothing(places: Places) -> str:
+    """Where no change is open."""
+    ended = output.prose("No open changes; agentd list --all shows those that have ended.")
+    return "\n".join([*(ended if places.archived() else ["No open changes."]), *output.following(_BEGIN)])
+
+
+def _render(places: Places, found: list[Found], among: Radar, width: int | None) -> str:
     if not found:
-        return _EMPTY
+        return nothing(places)
     head = ("CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT")
-    rows = [head, *(_cells(project, one) for one in found)]
+    rows = [head, *(_cells(places.project, one) for one in found)]
     for kept in ((0, 1, 2, 3, 4, 5), (0, 1, 2, 4, 5), (0, 1, 2, 5), (0, 1, 5)):
         chosen = [[row[number] for number in kept] for row in rows]
         if width is None or table.total(chosen) <= width:
@@ -47,23 +51,21 @@ def _render(project: Project, found: list[Found], among: Radar, width: int | Non
             break
     else:
         lines = [line for row in rows[1:] for line in _stacked(row, width or 0)]
-    return "\n".join([*lines, *_meetings(among, width)])
+    return "\n".join([*lines, *_meetings(among)])
 
 
-def _meetings(among: Radar, width: int | None) -> list[str]:
+def _meetings(among: Radar) -> list[str]:
     """Below the table: who touches the same."""
     found = among.meetings()
     if not found:
         return []
-    import textwrap  # late: hardly ever do changes meet
-
     told = [
         f"{some(changes)} {'both' if len(changes) == 2 else 'all'} change {table.clean(some(names))}"
         for changes, names in found[:_MEETINGS]
     ]
     if len(found) > _MEETINGS:
         told.append(f"and {len(found) - _MEETINGS} more; agentd list --json has them all")
-    return ["", *(line for words in told for line in (textwrap.wrap(words, width) if width else [words]))]
+    return ["", *(line for words in told for line in output.prose(words))]
 
 
 def phase_words(project: Project, found: Found) -> str:
@@ -71,9 +73,11 @@ def phase_words(project: Project, found: Found) -> str:
     if summary.problem:
         return output.paint("unreadable", fg="red")
     words = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
-    if not summary.running:
+    if not summary.running or not summary.phase.is_open:
         return words
-    return words + (", running" if report.is_running(project, found) else ", interrupted")
+    if report.is_running(project, found):
+        return f"{words}, running"
+    return f"{words}, {'stopped' if report.has_failed(project, found) else 'interrupted'}"
 
 
 def _cells(project: Project, found: Found) -> tuple[str, ...]:
@@ -92,9 +96,5 @@ def _stacked(cells: tuple[str, ...], width: int) -> list[str]:
     """One change in a few short lines, for a narrow terminal."""
     name, phase, *facts, following = cells
     told = [fact for fact in facts if fact != "-"]
-    lines: list[Any] = [name, f"  {phase}", *(f"  {fact}" for fact in told), f"  → {following}"]
-    if table.columns(f"{name}  {phase}") <= width:
-        lines[:2] = [f"{name}  {phase}"]
-    if table.columns("  " + ", ".join(told)) <= width and told:
-        lines[-1 - len(told) : -1] = ["  " + ", ".join(told)]
-    return lines
+    lines = [f"  {line}" for line in table.listed(told, width - 2)]
+    return [*output.heading(name, phase), *lines, f"  → {following}"]

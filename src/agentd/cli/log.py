@@ -1,5 +1,6 @@
 """`agentd log`: what happened to a change, from its journal, and what its agents said, from their transcripts."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,8 @@ from agentd.change.happenings import is_under_way
 from agentd.change.journal import Journal
 from agentd.change.places import Places
 from agentd.cli import happenings, output, table
-from agentd.cli.common import change_argument
-from agentd.errors import ChangeNotFound, NotCheckedOut, UsageError
+from agentd.cli.common import anywhere, change_argument
+from agentd.errors import NotCheckedOut, UsageError
 from agentd.project import Project, find_project
 
 _PAUSE = 0.2  # seconds between two looks while following
@@ -56,19 +57,14 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
     elif calls and not raw:
-        output.note(f"What its agents said: agentd log {change_id} --transcript --step {calls[-1].step}")
+        more = f"agentd log {change_id} --transcript --step {calls[-1].step}"
+        output.note("\n".join(output.following(more, name="More")))
     return 0
 
 
 def _check_exists(project: Project, change_id: str) -> None:
-    places = Places(project)
-    try:
-        places.find(change_id)
-    except NotCheckedOut:
-        return
-    except ChangeNotFound:
-        if not places.ended(change_id):
-            raise
+    with contextlib.suppress(NotCheckedOut):
+        anywhere(Places(project), change_id)
 
 
 def _chosen(entries: list[events.Entry], step: str | None, last: bool) -> Iterator[events.Entry]:

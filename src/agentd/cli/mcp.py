@@ -15,7 +15,13 @@ _BOUND = [str(stage) for stage in Stage if stage is not Stage.UNBOUND]
 
 @click.command("mcp")
 @click.option("--http", is_flag=True, help="Streamable HTTP on 127.0.0.1 instead of stdio; the token is in a file.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="With --http: the port; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=0,
+    help="With --http: the port; 0 takes a free one.",
+)
 @click.option("--change", "change_id", metavar="ID", help="Bind the server to one change (agentd does, for a run).")
 @click.option("--stage", type=click.Choice(_BOUND), help="With --change: which tools there are.")
 @click.option("--token", help="With --change: the token of the run that may write.")

@@ -11,11 +11,15 @@ from typing import Any
 
 import click
 
+from agentd.cli import table
 from agentd.clock import moment, seconds_since
-from agentd.errors import AgentdError
+from agentd.errors import AgentdError, Interrupted
 from agentd.money import told
+from agentd.terms import DEMO_PART
 
 SCHEMA = 1
+PIPE = 100  # columns where there is no terminal
+LABEL = 8  # columns of a label with its gap
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 events_option = click.option(
@@ -62,6 +66,11 @@ def is_verbose() -> bool:
 def _is_meant(loudness: str) -> bool:
     ctx = click.get_current_context(silent=True)
     return ctx is not None and ctx.meta.get(_LOUDNESS) == loudness
+
+
+def is_part() -> bool:
+    """Of the demo, which tells itself how an interruption ends."""
+    return bool(os.environ.get(DEMO_PART))
 
 
 def interactive(as_json: bool, yes: bool) -> bool:
@@ -158,7 +167,7 @@ def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]
         data = {"schema_version": SCHEMA, "command": command, "error": _problem(error), "exit_code": error.exit_code}
         with contextlib.suppress(OSError):
             _print(_json(data))
-    else:
+    elif not (is_part() and isinstance(error, Interrupted)):
         tell(f"{click.style('Error:', fg='red', bold=True)} {error.message}")
         if error.hint:
             tell(f"  {click.style('→', fg='cyan')} {error.hint}")
@@ -188,6 +197,39 @@ def age(time: str) -> str:
     if seconds < 14 * 86400:
         return f"{seconds // 86400:.0f} d ago"
     return f"{seconds // 604800:.0f} w ago"
+
+
+def prose(text: str, indent: str = "", hang: str = "") -> list[str]:
+    """Wrapped on a terminal, whole in a pipe."""
+    edge = width()
+    lines = [text] if edge is None else table.wrapped(text, max(edge - len(indent), 1), hang)
+    return [f"{indent}{line}" for line in lines]
+
+
+def label(name: str, words: str, width: int | None = None, room: int = LABEL) -> list[str]:
+    """A dim label and its words beside it, wrapped to the width; None leaves them whole."""
+    lines = [words] if width is None else table.wrapped(words, max(width - room, room))
+    return [_labelled(name if number == 0 else "", line, room) for number, line in enumerate(lines)]
+
+
+def heading(change_id: str, words: str) -> list[str]:
+    """A bold id and its phase, or the phase below where the terminal is too narrow."""
+    line, edge = f"{paint(change_id, bold=True)}  {words}", width()
+    if edge is None or table.columns(line) <= edge:
+        return [line]
+    return [paint(change_id, bold=True), *prose(words, "  ")]
+
+
+def following(command: str, room: int = LABEL, name: str = "Next") -> list[str]:
+    """What to type, whole so that it can be copied: on a line of its own where it does not fit beside its label."""
+    edge = width()
+    if edge is None or room + table.columns(command) <= edge:
+        return [_labelled(name, command, room)]
+    return [paint(name, dim=True), command]
+
+
+def _labelled(name: str, words: str, room: int) -> str:
+    return paint(name.ljust(room), dim=True) + words
 
 
 def money(usd: float) -> str:

@@ -87,10 +87,10 @@ def _text(change: Change, moved: Sequence[Moved], data: dict[str, Any], dry: boo
     others = [one for one in data["faults"] if not found or one["rule"] == "conflict-mark"]
     lines += [f"  {one['file']}:{one['line']} {one['message']}" for one in others]
     if found:
-        lines += ["", f"Marks stand in agentd/changes/{change.id}/specs/. Solve them, then:"]
+        lines += ["", *output.prose(f"Marks stand in agentd/changes/{change.id}/specs/. Solve them first.")]
     else:
-        lines += ["", f"{change.id} stands on the specs of today. Next:"]
-    return "\n".join([*lines, f"  {data['next']}"])
+        lines += ["", *output.prose(f"{change.id} stands on the specs of today.")]
+    return "\n".join([*lines, *output.following(data["next"])])
 
 
 def _said(one: Moved) -> str:

@@ -19,7 +19,7 @@ from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
 from agentd.config import Config, WorkflowSettings
-from agentd.errors import AgentdError, Busy
+from agentd.errors import AgentdError, Busy, Interrupted
 from agentd.project import Project
 from agentd.steps.desk import Desk
 from agentd.terms import Workflow
@@ -103,6 +103,8 @@ def show(options: Options, data: dict[str, Any], error: AgentdError | None = Non
     if options.as_events:
         output.stream([json.dumps(data, ensure_ascii=False)])
         return int(data["exit_code"])
+    if isinstance(error, Interrupted) and output.is_part():
+        return error.exit_code
     if error and not options.as_json:
         output.tell(closing.summary(data))
         return error.exit_code

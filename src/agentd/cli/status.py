@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentd import money
 from agentd.change import report
 from agentd.change.overlaps import NAMED, Meeting, Radar, Rival, some
 from agentd.change.places import Found, Places
-from agentd.cli import output, table
-from agentd.cli.common import change_argument
-from agentd.cli.listing import phase_words
+from agentd.cli import closing, output, table
+from agentd.cli.common import anywhere, change_argument
+from agentd.cli.listing import nothing, phase_words
+from agentd.counting import plural
 from agentd.project import Project, find_project
 from agentd.terms import Phase
 
@@ -20,65 +22,55 @@ if TYPE_CHECKING:
 
 _BAR = 16  # columns of the longest
 _STEPS = 5  # shown; the rest is in `agentd cost`
-_EMPTY = 'No open changes. Begin one: agentd plan <id> "what should change"'
+_LABEL = 10  # columns of a label with its gap
 
 
 @click.command("status")
 @change_argument(required=False)
 @output.json_option
 def command(change_id: str | None, as_json: bool) -> int:
-    """Show where the change ID stands; without ID, every open change with what comes next."""
+    """Show where the change ID stands, also one that has ended; without ID, every open change with what comes next."""
     project = find_project()
     if change_id is None:
         return _overview(project, as_json)
     from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
 
     places = Places(project)
-    found = report.afresh(places.find(ids.check(change_id)))
+    found = report.afresh(anywhere(places, ids.check(change_id)))
     among = report.radar(places.open() if found.summary.touches else ())
     data = _details(project, found, among)
     return output.show("status", as_json, data, lambda: _render(project, found, data, report.rivals(found, among)))
 
 
 def _overview(project: Project, as_json: bool) -> int:
-    found = Places(project).open()
+    places = Places(project)
+    found = places.open()
     among = report.radar(found)
     data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
-    return output.show("status", as_json, data, lambda: _blocks(project, found, among, output.width()))
+    return output.show("status", as_json, data, lambda: _blocks(places, found, among))
 
 
-def _blocks(project: Project, found: list[Found], among: Radar, width: int | None) -> str:
+def _blocks(places: Places, found: list[Found], among: Radar) -> str:
     if not found:
-        return _EMPTY
-    room = (width or 100) - 2
-    lines = [f"{len(found)} open change{'s' if len(found) > 1 else ''}"]
+        return nothing(places)
+    project, room = places.project, (output.width() or output.PIPE) - 2
+    lines = [plural(len(found), "open change")]
     met: dict[str, list[Meeting]] = {}
     for meeting in among.meetings():
         for change_id in meeting.changes:
             met.setdefault(change_id, []).append(meeting)
     for one in found:
         summary = one.summary
-        facts = [summary.verdict and summary.verdict.lower().replace("_", " ")]
-        facts += [output.findings(summary.high, summary.medium, summary.low), output.money(summary.cost)]
-        facts += [output.age(summary.updated_at)]
-        told = ", ".join(fact for fact in facts if fact and fact != "-")
-        lines += ["", f"{output.paint(one.id, bold=True)}  {phase_words(project, one)}"]
-        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem, told) if text]
-        lines += [f"  {line}" for line in _wrapped(_meets(one.id, met.get(one.id, [])), room)]
+        facts = [summary.verdict, output.findings(summary.high, summary.medium, summary.low)]
+        facts += [output.money(summary.cost), output.age(summary.updated_at)]
+        told = [fact for fact in facts if fact and fact != "-"]
+        lines += ["", *output.heading(one.id, phase_words(project, one))]
+        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem) if text]
+        lines += [f"  {line}" for line in table.listed(told, room)]
+        lines += [f"  {line}" for line in table.wrapped(table.clean(_meets(one.id, met.get(one.id, []))), room, "  ")]
         if following := report.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
-
-
-def _wrapped(text: str, room: int) -> list[str]:
-    """What it says at its end matters too."""
-    if not text:
-        return []
-    import textwrap  # late: few changes meet
-
-    return textwrap.wrap(
-        table.clean(text), room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _meets(change_id: str, met: Sequence[Meeting]) -> str:
@@ -147,13 +139,11 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
 
 
 def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequence[Rival]) -> str:
-    import textwrap  # late: the overview cuts its lines instead
-
-    width = output.width() or 100
+    width = output.width() or output.PIPE
     facts = [
         ("Verdict", _verdict(data)),
         ("Rounds", _rounds(data["rounds"])),
-        ("Where", _where(found, data)),
+        ("Where", _where(data)),
         ("Findings", output.findings(**data["open"]).replace("-", "none open")),
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
@@ -162,26 +152,16 @@ def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequen
         ("Waits for", ", ".join(f"{name} ({phase or 'gone'})" for name, phase in data["waits_for"].items())),
         ("Cost", _cost(data)),
         ("Updated", output.age(data["updated_at"])),
-        ("Next", data["next"] or ""),
     ]
-    lines = [f"{output.paint(found.id, bold=True)}  {phase_words(project, found)}"]
-    if data["description"]:
-        lines.append(table.shorten(data["description"], width))
-    lines.append("")
+    lines = output.heading(found.id, phase_words(project, found))
+    lines += [*table.wrapped(table.clean(data["description"]), width), ""]
     for name, words in facts:
-        if words:
-            first, *more = [words] if name in ("Where", "Next") else textwrap.wrap(words, max(width - 10, 20)) or [""]
-            lines.append(f"{output.paint(name.ljust(9), dim=True)} {first}")
-            lines += [" " * 10 + line for line in more]
+        lines += output.label(name, words, width, _LABEL) if words else []
         if name == "Findings":
-            rows = [
-                (f"  {f['id']}", f["severity"], table.clean(f["title"]), table.clean(f["where"] or ""))
-                for f in data["findings"]
-            ]
-            lines += [table.shorten_end(line, width) for line in table.align(rows)]
+            lines += closing.finding_lines(data["findings"], width)
         if name == "Cost":
             lines += _by_step(found.id, data["by_step"], width)
-    return "\n".join(lines)
+    return "\n".join([*lines, *(output.following(data["next"], _LABEL) if data["next"] else ())])
 
 
 def _met(rivals: Sequence[Rival]) -> str:
@@ -218,6 +198,8 @@ def _budget(project: Project, state: "State") -> float | None:
 
 def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
     """What it depends on and is not archived yet."""
+    if found.archived:
+        return {}
     from pathlib import Path  # late: see above
 
     from agentd.change.folder import Change
@@ -265,8 +247,8 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
     if len(rows) < 2:
         return []
     shown, left = rows[:_STEPS], rows[_STEPS:]
-    digits = 4 if shown[-1]["cost"] < 0.01 else 2
-    names = [(f"  {table.clean(one['step'])}", f"{one['cost']:.{digits}f} USD") for one in shown]
+    digits = money.digits(one["cost"] for one in shown)
+    names = [(f"  {table.clean(one['step'])}", money.written(one["cost"], digits)) for one in shown]
     has_room = output.width() is not None and width - table.total(names) - 2 >= _BAR
     bars = [table.bar(one["cost"], rows[0]["cost"], _BAR) if has_room else "" for one in shown]
     told = [table.shorten_end(line, width) for line in table.align(names)]
@@ -276,7 +258,7 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
     return [*lines, whole if len(whole) <= width else more] if left else lines
 
 
-def _where(found: Found, data: dict[str, Any]) -> str:
+def _where(data: dict[str, Any]) -> str:
     place = data["git"]
     branch = f"branch {place['branch']}, " if place["branch"] else ""
     tree = f"work tree {place['tree']}, " if place["setup"] == "worktree" else ""
@@ -294,9 +276,9 @@ def _steps(data: dict[str, Any]) -> str:
 def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
         return "no call has reported its usage yet"
-    unknown, of = data["calls_without_price"], f" of {output.money(data['budget'])}" if data["budget"] else ""
+    unknown, of = data["calls_without_price"], f" of {money.told(data['budget'])}" if data["budget"] else ""
     return (
-        f"{output.money(data['cost'])}{of} in {data['calls']} calls, "
+        f"{money.told(data['cost'])}{of} in {plural(data['calls'], 'call')}, "
         f"{data['tokens']['in']:,} tokens in, {data['tokens']['out']:,} out"
         + (f"; {unknown} without a known price" if unknown else "")
     )

@@ -23,6 +23,6 @@ def command(change_id: str, as_json: bool) -> int:
     def text() -> str:
         if not holder:
             return f"Nothing is running for {change_id}."
-        return f"Stopped. To go on: {holder.command}"
+        return "\n".join([f"The run of {change_id} is stopped.", *output.following(holder.command)])
 
     return output.show("stop", as_json, data, text)

@@ -1,7 +1,7 @@
 """Aligned columns that know how wide text is, and fit themselves into a terminal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from unicodedata import combining, east_asian_width
 
 # What a terminal obeys, and what makes text read in another order than it stands.
@@ -43,6 +43,44 @@ def shorten_end(text: str, width: int) -> str:
             break
         kept.append(char)
     return "".join(kept).rstrip() + "…"
+
+
+def wrapped(text: str, width: int, hang: str = "") -> list[str]:
+    """Running text in lines of at most that width, all but the first indented; a path stays whole, on its own line."""
+    return filled(text.split(), width, hang)
+
+
+def filled(pieces: Iterable[str], width: int, hang: str = "") -> list[str]:
+    """The same with pieces that stay together."""
+    lines: list[str] = []
+    line = ""
+    for piece in pieces:
+        for part in _parts(piece, max(width - len(hang), 1)):
+            if line and columns(f"{line} {part}") > width:
+                lines.append(line)
+                line = hang + part.lstrip(" ")
+            else:
+                line = f"{line} {part}" if line else part
+    return [*lines, line] if line else lines
+
+
+def listed(facts: Sequence[str], width: int) -> list[str]:
+    """Facts with commas between them, each in one piece."""
+    return filled([*(f"{fact}," for fact in facts[:-1]), *facts[-1:]], width)
+
+
+def _parts(word: str, room: int) -> list[str]:
+    """A script without spaces is cut where the line ends; a word of letters is not."""
+    if columns(word) <= room or columns(word) == len(word):
+        return [word]
+    parts, used = [""], 0
+    for char in word:
+        used += columns(char)
+        if used > room:
+            parts.append("")
+            used = columns(char)
+        parts[-1] += char
+    return parts
 
 
 def align(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:

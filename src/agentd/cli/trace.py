@@ -1,18 +1,24 @@
 """`agentd trace`: which task, file and test carries each requirement of a change."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import click
 
 from agentd import config, git
-from agentd.change import entry
+from agentd.change import ids
+from agentd.change.folder import Change
+from agentd.change.places import Places
 from agentd.cli import output, trace_table
-from agentd.cli.common import change_argument
-from agentd.errors import UsageError
+from agentd.cli.common import anywhere, change_argument
+from agentd.errors import AnswerIsNo, UsageError
 from agentd.project import find_project
 from agentd.trace import build
 from agentd.trace.matrix import Matrix
 from agentd.trace.weakened import Weakening
+
+_TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @click.command("trace")
@@ -23,19 +29,37 @@ from agentd.trace.weakened import Weakening
 def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -> int:
     """Show which task, changed file and test carries each requirement of the change ID, and what is missing.
 
-    A test says what it covers: `covers: auth-flow:R1` in its name, its docstring or a comment.
+    A test says what it covers: `covers: auth-flow:R1` in its name, its docstring or a comment. A change that has
+    ended is shown as it was last reviewed.
     """
     if markdown and as_json:
         raise UsageError("--markdown and --json exclude each other", f"agentd trace {change_id} --json")
     project = find_project()
-    change = entry.open_change(project, change_id)
+    found = anywhere(Places(project), ids.check(change_id))
+    change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
     pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
-    base = change.read().base.tree
-    now = git.snapshot(change.tree) if base else None
+    base, now = _trees(change, found.archived)
     matrix = build.build(change, base, now, pattern)
     weaker = build.weakenings(change, base, now, pattern)
     draw = trace_table.markdown if markdown else trace_table.text
     return output.show("trace", as_json, _data(change_id, matrix, weaker), lambda: draw(change_id, matrix, weaker))
+
+
+def _trees(change: Change, is_over: bool) -> tuple[str | None, str | None]:
+    """Before the first edit and now; of a change that has ended as it was last judged, whatever it has become since."""
+    state = change.read()
+    if not is_over or not state.base.tree:
+        return state.base.tree, git.snapshot(change.tree) if state.base.tree else None
+    judged = next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
+    if judged and not _is_here(change.tree, judged):
+        words = f"the code of {change.id} as it was judged is not in this repository"
+        raise AnswerIsNo(words, f"agentd view {change.id} shows the rest")
+    return state.base.tree, judged
+
+
+def _is_here(tree: str, judged: str) -> bool:
+    """By its whole name: anything else could be an option of git."""
+    return bool(_TREE.fullmatch(judged)) and git.run(tree, "cat-file", "-t", judged, failing="") == "tree"
 
 
 def _data(change_id: str, matrix: Matrix, weaker: tuple[Weakening, ...]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentd.cli import output, table
+from agentd.counting import plural
 from agentd.trace.matrix import Matrix, Row
 from agentd.trace.weakened import Weakening
 
@@ -19,13 +20,13 @@ _GAPS = {"task": "task", "file": "changed file", "test": "test"}
 def text(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str:
     width = output.width()
     if not matrix.rows:
-        lines = [_EMPTY % change_id]
+        lines = output.prose(_EMPTY % change_id)
     else:
         lines = _table(matrix, width) or _blocks(matrix, width or 0)
-        lines += ["", table.shorten_end(_summary(matrix), width or 10_000)]
+        lines += ["", *output.prose(_summary(matrix))]
     for title, places in _below(matrix, weaker):
         lines += ["", output.paint(title, bold=True)]
-        lines += [f"  {table.shorten_end(table.clean(place), (width or 10_000) - 2)}" for place in places]
+        lines += [line for place in places for line in output.prose(table.clean(place), "  ", "  ")]
     return "\n".join(lines)
 
 
@@ -103,7 +104,7 @@ def _marked(cell: str) -> str:
 
 def _summary(matrix: Matrix) -> str:
     rows = matrix.rows
-    count = f"{len(rows)} requirement{'' if len(rows) == 1 else 's'}"
+    count = plural(len(rows), "requirement")
     lacking = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
     gaps = ", ".join(f"{lacking[gap]} without a {word}" for gap, word in _GAPS.items() if lacking[gap])
     if not matrix.implemented:

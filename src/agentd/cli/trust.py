@@ -56,7 +56,7 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     _give(project, left)
     shown = [] if asking or not found else [_listing(found)]
     data = _data(project, found, left)
-    return output.show("trust", as_json, data, lambda: "\n".join([*shown, _closing(found, left)]))
+    return output.show("trust", as_json, data, lambda: "\n".join([*shown, *output.prose(_closing(found, left))]))
 
 
 def ensure_trust(project: Project, settings: config.Config, trusting: bool, interactive: bool) -> None:
@@ -196,15 +196,16 @@ def _visible(text: str) -> str:
 
 
 def _folded(text: str) -> Iterator[str]:
-    """In pieces that fit the terminal, so that a long line cannot pass for one of ours."""
+    """In pieces that fit the terminal, so that a long line cannot pass for one of ours; between words where it can."""
     room = _width() - 8
-    start = used = 0
-    for end, char in enumerate(text):
-        used += table.columns(char)
-        if used > room:
-            yield text[start:end]
-            start, used = end, table.columns(char)
-    yield text[start:]
+    while table.columns(text) > room:
+        end = used = 0
+        while (used := used + table.columns(text[end])) <= room:
+            end += 1
+        end = text.rfind(" ", 1, end + 1) + 1 or end
+        yield text[:end]
+        text = text[end:]
+    yield text
 
 
 def _width() -> int:

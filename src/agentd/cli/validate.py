@@ -13,10 +13,12 @@ from agentd.change.folder import Change
 from agentd.change.places import Found, Places
 from agentd.cli import output
 from agentd.cli.common import change_argument
+from agentd.counting import plural
 from agentd.errors import Busy, UsageError
 from agentd.project import Project, find_project
 from agentd.rules import Finding, counts, is_valid
 
+_NAMED = 20  # of those that are not valid
 _COLOURS = {"high": "red", "medium": "yellow", "low": None}
 
 
@@ -81,18 +83,24 @@ def _show(
     def text() -> str:
         lines = [line for one, findings in zip(changes, found, strict=True) for line in _lines(one, findings)]
         words = [f"{one.id}: mended {', '.join(mended[one.id])}" for one in changes if mended.get(one.id)]
-        if only:
-            closing = [f"{only}: {_verdict(found[0], strict)}"]
-        else:
-            bad = [one.id for one, findings in zip(changes, found, strict=True) if not is_valid(findings, strict)]
-            closing = [f"{_count(len(changes))}, {len(bad)} not valid" + (f": {', '.join(bad[:20])}" if bad else "")]
+        bad = [one.id for one, findings in zip(changes, found, strict=True) if not is_valid(findings, strict)]
+        closing = _one(changes[0], found[0], strict) if only else output.prose(_all(len(changes), bad))
         return "\n".join([*lines, *words, *closing])
 
     return output.show("validate", as_json, data, text, 0 if valid else 1)
 
 
-def _count(changes: int) -> str:
-    return f"{changes} change{'' if changes == 1 else 's'}"
+def _one(change: Found, findings: Sequence[Finding], strict: bool) -> list[str]:
+    return output.heading(change.id, f"{change.summary.phase}, {_verdict(findings, strict)}")
+
+
+def _all(count: int, bad: Sequence[str]) -> str:
+    if not count:
+        return "No open changes."
+    if not bad:
+        return f"{plural(count, 'change')}, {'all ' if count > 1 else ''}valid"
+    more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    return f"{plural(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
 
 
 def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: bool) -> dict[str, Any]:
@@ -114,8 +122,8 @@ def _lines(one: Found, findings: Sequence[Finding]) -> list[str]:
     lines = []
     for finding in findings:
         severity = output.paint(finding.severity, fg=_COLOURS[finding.severity])
-        lines.append(f"{folder}/{finding.file}:{finding.line}: {severity}: {finding.message}")
-        lines.append(output.paint(f"    {finding.rule}: {finding.hint}", dim=True))
+        lines += output.prose(f"{folder}/{finding.file}:{finding.line}: {severity}: {finding.message}", hang="  ")
+        lines += [output.paint(line, dim=True) for line in output.prose(f"{finding.rule}: {finding.hint}", "    ")]
     return lines
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agentd import files
-from agentd.change import entry
-from agentd.change.folder import Change, documents
+from agentd.change import ids
+from agentd.change.folder import documents
+from agentd.change.places import Found, Places
 from agentd.cli import output, pager
-from agentd.cli.common import change_argument
+from agentd.cli.common import anywhere, change_argument
 from agentd.errors import AnswerIsNo, UsageError
 from agentd.project import find_project
 
@@ -90,20 +91,23 @@ def _check(change_id: str | None, is_asked: bool, target: str | None, force: boo
 
 
 def _read(change_id: str) -> int:
-    change = entry.open_change(find_project(), change_id)
+    found = anywhere(Places(find_project()), ids.check(change_id))
     try:
-        pager.show(_latest(change), sys.stdout)
+        pager.show(_latest(found), sys.stdout)
     except BrokenPipeError:
         output.quiet()  # whoever read it has seen enough
     return 0
 
 
-def _latest(change: Change) -> Path:
-    there = documents(change.folder)
+def _latest(found: Found) -> Path:
+    folder = Path(found.folder or "")
+    there = documents(folder)
     for name in _FIRST:
         if name in there:
-            return change.folder / name
-    raise AnswerIsNo(f"{change.id} has nothing to read yet", f"agentd plan {change.id}")
+            return folder / name
+    if found.archived:
+        raise AnswerIsNo(f"{found.id} has nothing to read", f"agentd log {found.id} tells what happened")
+    raise AnswerIsNo(f"{found.id} has nothing to read yet", f"agentd plan {found.id}")
 
 
 def _export(change_id: str, target: Path, force: bool) -> int:

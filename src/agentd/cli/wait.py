@@ -10,7 +10,7 @@ from agentd.change import entry, outcome
 from agentd.change.folder import Change
 from agentd.change.inbox import Inbox
 from agentd.change.locks import Holder
-from agentd.cli import closing, output
+from agentd.cli import closing, output, table
 from agentd.cli.common import change_argument
 from agentd.errors import Interrupted
 from agentd.project import find_project
@@ -101,7 +101,9 @@ def _show(
         if came:
             return closing.summary(came)
         if decision:
-            return f"{change.id} waits for a decision: {decision['question']}\nAnswer it where it runs: {holder}"
-        return f"{change.id} is still being worked on: {holder}\nNext: agentd wait {change.id}"
+            words = [f"{change.id} waits for a decision: {decision['question']}", f"Answer it where it runs: {holder}"]
+            return "\n".join(line for one in words for line in output.prose(table.clean(one)))
+        lines = output.prose(f"{change.id} is still being worked on: {holder}")
+        return "\n".join([*lines, *output.following(f"agentd wait {change.id}")])
 
     return output.show("wait", as_json, data, text, int(came["exit_code"]) if came else 1)

@@ -40,7 +40,8 @@ ACTS = (
     Act(
         Point.CLARIFIED,
         "The planner asks first",
-        "A sentence leaves things open, so the planner asks before it writes. The demo types and answers for you.",
+        "A sentence leaves things open, so the planner asks before it writes. The demo types and answers for you, and "
+        "stops after the questions; in a project of yours the command goes on to the whole plan.",
         ("plan", ID, DESCRIPTION, "--git", "branch"),
         pauses=True,
     ),

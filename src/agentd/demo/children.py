@@ -1,9 +1,12 @@
 """The real program as a child process: what it prints is shown as it comes, or kept."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from agentd.terms import DEMO_PART
 
 _PATIENCE = (2.0, 10.0, 10.0)  # seconds for a child that was interrupted with us, was asked to end, was killed
 
@@ -21,7 +24,9 @@ class Done:
 
 def show(*arguments: str, folder: Path | None = None) -> Done:
     """A command of agentd before the person's eyes. It has no stdin, so it asks nothing; its live view is as ever."""
-    child = subprocess.Popen(_command(arguments), stdin=subprocess.DEVNULL, cwd=folder)
+    child = subprocess.Popen(
+        _command(arguments), stdin=subprocess.DEVNULL, cwd=folder, env={**os.environ, DEMO_PART: "1"}
+    )
     try:
         return Done(child.wait(), "", "")
     except BaseException:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agentd.documents import spec
 from agentd.terms import Phase
 
 KEPT = "imported"
@@ -43,6 +44,12 @@ class ChangeFound:
     files: Mapping[str, bytes]
     bases: Mapping[str, str | None]
     tasks: int = 0
+
+    @property
+    def requirements(self) -> int:
+        """In its specs."""
+        texts = (data.decode() for path, data in self.files.items() if path.startswith("specs/"))
+        return sum(len(spec.parse(text, self.id).requirements) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from agentd.counting import plural
 from agentd.documents import task_boxes, task_forms, task_writing
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
@@ -94,7 +95,8 @@ def notes_on(listed: list[Listed], source: str, change_id: str, has_paths: bool)
     missing = "the action and the spec_ref" if has_paths else "the file, the action and the spec_ref"
     notes = [Note(source, first, f"{missing} of each task are not known: agentd validate {change_id} tells which")]
     if ticked := sum(one.is_ticked for one in listed):
-        words = f"{ticked} of {len(listed)} tasks are ticked; here they are pending until a review has seen their code"
+        count = f"{ticked} of {plural(len(listed), 'task')} {'is' if ticked == 1 else 'are'} ticked"
+        words = f"{count}; here all are pending until a review has seen their code"
         notes.append(Note(source, next(one.line for one in listed if one.is_ticked), words))
     return notes + [Note(source, one.line, "a task without words") for one in listed if not one.words]
 

@@ -7,6 +7,7 @@ from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.context.briefing import brief
+from agentd.counting import plural
 from agentd.documents.task import Task
 from agentd.steps import code, facts
 from agentd.steps.desk import Desk
@@ -56,7 +57,7 @@ def implement(desk: Desk, step: str, number: int, tasks: Sequence[Task], done: S
     if left:
         words = f"{step} ended, but the files of {', '.join(left)} do not show it"
         desk.run.emit(events.Warned(**work.names(finished.attempt), code="undone", message=words))
-    said = f"{len(ids) - len(left)} of {len(ids)} tasks"
+    said = f"{len(ids) - len(left)} of {plural(len(ids), 'task')}"
     attempts.finish(desk.run, work, finished, {"tree": tree}, said, tasks=ids)
 
 
