@@ -9,8 +9,8 @@ from reference.markdown import code, paragraphs, plain, table
 
 _HEAD = """# Commands
 
-Every command takes `-h` and `--help`, and, before it or behind, `-q` or `--quiet` (no progress and no notes) and `-v` or
-`--verbose` (all that agents do). `ID` is the id of a change: lower-case letters, digits and dashes, at most 64.
+Every command takes `-h` and `--help`, and, before it or behind, `-q` or `--quiet` (no progress and no notes) and `-v`
+or `--verbose` (all that agents do). `ID` is the id of a change: lower-case letters, digits and dashes, at most 64.
 What the exit codes mean is in [exit-codes.md](exit-codes.md).
 
 """
