@@ -229,11 +229,18 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     person.press(INTERRUPT)
     assert person.waits() == 130
     assert "nothing is left of it" in person.display.text
+    assert "to go on" not in person.display.text, "only the demo itself says how it ended"
     assert list(room.iterdir()) == []
-    end = time.monotonic() + 10
-    while (left := processes_in(room)) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert left == []
+    assert left_running(room) == []
+
+
+def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
+    person, room = before_demo(tmp_path)
+    person.sees("Spec 1/3: splitting")
+    os.close(person.handle)
+    os.waitpid(person.pid, 0)
+    assert list(room.iterdir()) == []
+    assert left_running(room) == []
 
 
 def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Path) -> None:
@@ -244,6 +251,14 @@ def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Pat
     [folder] = room.iterdir()
     assert (folder / "tally" / "agentd" / "config.toml").is_file()
     assert folder.name in person.display.text.rpartition("Error:")[2].replace("\n", "")  # it may be broken in two
+
+
+def left_running(folder: Path) -> list[str]:
+    """After a moment: what was asked to end needs one."""
+    end = time.monotonic() + 10
+    while (left := processes_in(folder)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
 
 
 def processes_in(folder: Path) -> list[str]:
