@@ -259,7 +259,8 @@ def test_an_in_place_change_knows_its_branch(project: Box) -> None:
 def test_an_ended_change_is_said_to_be_so(project: Box) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     assert project.agentd("drop", "fix-typo", "--yes").code == 0
-    ran = project.agentd("status", "fix-typo")
+    assert project.agentd("status", "fix-typo").out.startswith("fix-typo  dropped\n")
+    ran = project.agentd("validate", "fix-typo")
     assert ran.code == 1 and "fix-typo is dropped; it lies in agentd/archive/" in ran.err and "list --all" in ran.err
 
 

@@ -95,7 +95,7 @@ def test_a_change_that_is_not_there(one: Box) -> None:
     assert "add-oauth" in leads_on(one, "agentd list").out
 
 
-@pytest.mark.parametrize("command", ["status", "trace", "validate", "impl", "archive", "stop", "wait", "rebase"])
+@pytest.mark.parametrize("command", ["validate", "impl", "archive", "stop", "wait", "rebase"])
 def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works(one: Box, command: str) -> None:
     assert one.agentd("drop", "add-oauth", "--yes").code == 0
     hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it lies in agentd/archive/")

@@ -118,9 +118,10 @@ def test_a_command_like_no_other_leads_to_the_list(outside: Box) -> None:
     [("plan x --lihgt", "--light"), ("impl x --taks 1", "--tasks"), ("list --al", "--all"), ("init --yess", "--yes")],
 )
 def test_an_option_with_a_typo_is_guessed(settled: Box, typed: str, meant: str) -> None:
-    hint = way_on(settled.agentd(*typed.split()), 2, meant)
-    assert hint == f"agentd {typed.split()[0]} --help"
-    assert meant in leads_on(settled, hint).out
+    guess, _, command = way_on(settled.agentd(*typed.split()), 2, "no such option").partition("? ")
+    assert guess.startswith("did you mean ") and f"'{meant}'" in guess
+    assert command == f"agentd {typed.split()[0]} --help"
+    assert meant in leads_on(settled, command).out
 
 
 def test_an_id_that_looks_like_an_option_leads_to_how_it_is_written(settled: Box) -> None:

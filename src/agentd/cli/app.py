@@ -133,7 +133,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _as_ours(sentence: str) -> str:
     """An error of click's in the form of ours: no capital, no full stop."""
-    words = sentence.strip().removesuffix(".")
+    words = sentence.strip().removesuffix(".").removeprefix("(").removesuffix(")")
     return words[:1].lower() + words[1:]
 
 
