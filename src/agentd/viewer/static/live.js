@@ -67,7 +67,9 @@ async function listen() {
     join({ postMessage: hear });
     return;
   }
-  const { port } = new SharedWorker("/static/listening.js", { type: "module" });
+  const worker = new SharedWorker("/static/listening.js", { type: "module" });
+  worker.onerror = () => hear({ type: "lost" }); // the server went before it could be heard
+  const { port } = worker;
   port.onmessage = (event) => hear(event.data);
   addEventListener("pagehide", (event) => { if (!event.persisted) port.postMessage("left"); });
 }
