@@ -112,6 +112,63 @@ def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Box, sp
     assert said(project) == ["Which pair is it?", "That of provider and subject."]
 
 
+def test_a_second_comment_takes_its_place_beside_the_first(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        composed(tab, "Which pair?")
+        draft = composed(tab, "Only one?", "A user is one person.")
+        expect(page.locator(".note.comment .said")).to_have_text("Which pair?")
+        expect(draft.locator("textarea")).to_have_value("Only one?")
+        draft.get_by_role("button", name="Done").click()
+        note(page).get_by_role("button", name="Edit").click()
+        note(page).get_by_role("textbox", name="Comment").fill("Which pair is it?")
+        page.locator("#note-K2").get_by_role("button", name="Edit").click()
+        expect(note(page).locator(".said")).to_have_text("Which pair is it?")
+        expect(page.locator("#note-K2 .answer textarea")).to_have_value("Only one?")
+        composed(tab, "And now?", "A user is one person.")
+        expect(page.locator("#note-K2 .said")).to_have_text("Only one?")
+        page.locator(".note.draft").get_by_role("button", name="Done").click()
+        expect(page.locator("#note-K3")).to_contain_text("And now?")
+    assert said(project) == ["Which pair is it?", "Only one?", "And now?"]
+
+
+def test_a_comment_is_not_emptied_but_removed(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        draft = composed(tab, "Which pair?")
+        expect(draft.locator(".saved")).to_have_text("saved")
+        draft.get_by_role("textbox").fill("")
+        draft.get_by_role("button", name="Done").click()
+        expect(draft.locator(".saved")).to_have_text("a comment cannot be empty: remove it instead")
+        draft.get_by_role("textbox").fill("Which one?")
+        draft.get_by_role("button", name="Done").click()
+        note(page).get_by_role("button", name="Edit").click()
+        note(page).get_by_role("textbox", name="Comment").fill(" ")
+        note(page).get_by_role("button", name="Done").click()
+        expect(note(page).locator(".answer .saved")).to_have_text("a comment cannot be empty: remove it instead")
+        assert said(project) == ["Which one?"]
+        note(page).get_by_role("button", name="Remove").click()
+        expect(note(page)).to_have_count(0)
+        assert kept(project) == []
+        page.reload()
+        expect(note(page)).to_have_count(0)
+
+
+def test_what_was_answered_cannot_be_removed(project: Box, spec: Path) -> None:
+    change = change_of(project)
+    comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
+    comments.add(change, comments.anchored(change, SPEC, WORDS), "Whose?", "person:other")
+    comments.reply(change, "K1", "That one.", "person:other")
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        expect(page.locator(".note.comment")).to_have_count(2)
+        expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+        note(page).get_by_role("button", name="Edit").click()
+        note(page).get_by_role("textbox", name="Comment").fill("")
+        note(page).get_by_role("button", name="Done").click()
+        expect(note(page).locator(".answer .saved")).to_have_text("a comment cannot be empty: resolve it instead")
+
+
 def plain(severity: Locator) -> None:
     expect(severity).to_have_css("position", "static")
     expect(severity).to_have_css("border-top-width", "0px")
@@ -142,11 +199,20 @@ def test_a_draft_that_is_discarded_leaves_nothing(project: Box, spec: Path) -> N
         expect(page.locator(".note.comment")).to_have_count(0)
 
 
+HEARD = """() => new Promise((done) => {
+  const stream = new EventSource('/events');
+  stream.onopen = () => { window.heard = new Promise((heard) => stream.addEventListener('changed', heard)); done(); };
+})"""
+
+
 def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Box, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
+        tab.run(HEARD)
         draft = composed(tab, "Which pair?")
         expect(draft.locator(".saved")).to_have_text("saved")
+        tab.run("window.heard.then(() => new Promise((done) => setTimeout(done, 1500)))")
+        expect(page.locator("#changed")).to_be_hidden()  # one's own comment is no news
         rewrite(spec, "A user is one person.", "A user is a person.")
         expect(page.locator("#changed")).to_be_visible()
         expect(draft.get_by_role("textbox")).to_have_value("Which pair?")
@@ -155,6 +221,26 @@ def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Bo
         expect(page.locator(".paper")).to_contain_text("A user is a person.")
         expect(page.locator("#changed")).to_be_hidden()
         beside(page, "K1", WORDS)
+
+
+def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(project: Box, spec: Path) -> None:
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        composed(tab, "Which pair?")
+        rewrite(spec, "A user is one person.", "A user is a person.")
+        page.locator("#changed").get_by_role("button", name="Show it").click()
+        expect(page.locator(".paper")).to_contain_text("A user is a person.")
+        expect(page.locator("#changed")).to_be_hidden()
+        area = note(page).get_by_role("textbox", name="Comment")
+        expect(area).to_have_value("Which pair?")
+        expect(area).to_be_focused()
+        page.keyboard.type(" Say it.")
+        expect(note(page).locator(".answer .saved")).to_have_text("saved")
+        assert said(project) == ["Which pair? Say it."]
+        rewrite(spec, "A user is a person.", "A user is somebody.")
+        page.locator("#changed").get_by_role("button", name="Show it").click()
+        expect(page.locator(".paper")).to_contain_text("A user is somebody.")
+        expect(area).to_have_value("Which pair? Say it.")
 
 
 def test_a_comment_of_one_browser_appears_in_the_other(project: Box, spec: Path) -> None:

@@ -17,6 +17,14 @@ function dress() {
   keys.again();
 }
 
+// The frame is made anew every few seconds of a run; the text that it stands around is as it was.
+function settled({ target }) {
+  if (!target.closest(".top, .bar")) return dress();
+  folds.again();
+  read.mark();
+  ages.tick();
+}
+
 comments.start();
 folds.start();
 keys.start();
@@ -24,5 +32,5 @@ read.start();
 margin.start();
 live.start();
 ages.start();
-document.body.addEventListener("htmx:afterSettle", dress);
+document.body.addEventListener("htmx:afterSettle", settled);
 dress();

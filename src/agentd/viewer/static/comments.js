@@ -1,13 +1,72 @@
 // Comments are written beside the text and saved as they are typed.
 import { change, json, tell } from "./asking.js";
-import { Draft, kept } from "./drafts.js";
+import { Draft, forget, kept } from "./drafts.js";
 import { choose, highlight, place } from "./margin.js";
 
 const around = 40;
+const patience = 3000;
 let pick = null;
+let count = 0;
 
 const paper = () => document.querySelector(".paper");
 const base = `/changes/${encodeURIComponent(change)}/comments`;
+
+// ---- one after the other
+
+// Until the text is there as the server has it; an answer that does not come is not waited for.
+function renewed() {
+  return new Promise((done) => {
+    const settled = ({ detail: { elt } }) => {
+      if (elt.id !== "desk") return;
+      document.body.removeEventListener("htmx:afterSettle", settled);
+      done();
+    };
+    document.body.addEventListener("htmx:afterSettle", settled);
+    setTimeout(done, window.htmx ? patience : 0);
+    tell("agentd-text");
+  });
+}
+
+// Words that are gone altogether: to take them away is another button.
+function emptied(note) {
+  return `a comment cannot be empty: ${note.querySelector("[data-act=remove], [data-discard]") ? "remove" : "resolve"} it instead`;
+}
+
+// Brings the text up to date under what is being written: that is saved, and open again beside the new text.
+export async function renew() {
+  const spots = [];
+  for (const note of document.querySelectorAll(".note.draft")) {
+    const spot = await note.finish();
+    if (!spot) return note.querySelector("textarea").focus(); // it says why
+    spots.push(spot);
+  }
+  await renewed();
+  for (const { id, number } of spots) {
+    const entry = document.querySelector(`#note-${CSS.escape(id)} [data-number="${number}"]`);
+    if (entry?.querySelector("[data-act=edit]")) edit(entry.closest(".note"), entry);
+  }
+}
+
+// Another one is begun: what was being written stands there as said, and is saved meanwhile.
+function leave() {
+  for (const note of document.querySelectorAll(".note.draft")) {
+    const area = [...note.querySelectorAll("textarea")].find((one) => one.draft && !one.hidden && !one.closest("form.reply"));
+    const { draft } = area;
+    const said = document.createElement("p");
+    said.className = "said";
+    said.textContent = draft.isBlank ? draft.taken : area.value;
+    if (!said.textContent) {
+      draft.end();
+      note.remove();
+      continue;
+    }
+    if (draft.isBlank) draft.sign.textContent = emptied(note);
+    area.before(said);
+    [area, ...draft.sign.parentElement.querySelectorAll("select, button")].forEach((one) => { one.hidden = true; });
+    note.classList.remove("draft");
+    draft.now();
+  }
+}
 
 // ---- a new one
 
@@ -50,15 +109,14 @@ function anchor(range) {
 
 // A note to write in; `had` is what was kept of one that the server has not taken yet.
 function compose(where, had = {}) {
-  if (document.querySelector(".note.draft")) return null;
   const note = document.querySelector("#composer").content.firstElementChild.cloneNode(true);
-  note.dataset.line = where.line;
+  Object.assign(note.dataset, { line: where.line, quote: where.quote });
   const [area, weight, sign] = ["textarea", "select", ".saved"].map((one) => note.querySelector(one));
   document.querySelector("#margin").append(note);
   let id = had.id || "";
   let given = had.weight || weight.value;
   weight.value = given;
-  const draft = new Draft(area, sign, "new", async (text, was, late) => {
+  const draft = new Draft(area, sign, `new:${Date.now()}-${count++}`, async (text, was, late) => {
     const wished = weight.value;
     if (!id) {
       id = (await json(base, { ...where, text, weight: wished }, late)).id;
@@ -67,6 +125,7 @@ function compose(where, had = {}) {
       await json(`${base}/${id}/edit`, { number: 0, text, was }, late);
     }
   }, () => ({ where, id, weight: weight.value }));
+  area.draft = draft;
   const weigh = async () => {
     if (!id || given === weight.value) return;
     await json(`${base}/${id}/weight`, { weight: weight.value });
@@ -77,19 +136,24 @@ function compose(where, had = {}) {
     draft.end();
     note.remove();
     highlight("drafting", []);
-    tell("agentd-text");
   };
-  weight.addEventListener("change", () => told(() => draft.going.then(weigh)));
-  note.querySelector("[data-done]").addEventListener("click", () => told(async () => {
-    if (!await draft.now()) return;
+  note.finish = () => told(async () => {
+    if (id && draft.isBlank) throw new Error(emptied(note));
+    if (!await draft.now()) return null;
     await weigh();
     over();
-  }));
+    return { id, number: 0 };
+  });
+  weight.addEventListener("change", () => told(() => draft.going.then(weigh)));
+  note.querySelector("[data-done]").addEventListener("click", async () => {
+    if (await note.finish()) tell("agentd-text");
+  });
   note.querySelector("[data-discard]").addEventListener("click", () => told(async () => {
     clearTimeout(draft.timer);
     await draft.going;
     if (id) await json(`${base}/${id}/remove`, {});
     over();
+    tell("agentd-text");
   }));
   area.addEventListener("keydown", (event) => {
     if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
@@ -107,8 +171,8 @@ function compose(where, had = {}) {
 }
 
 export function write(range) {
+  leave();
   const area = compose(anchor(range));
-  if (!area) return;
   getSelection().removeAllRanges();
   hide();
   highlight("drafting", [range]);
@@ -159,6 +223,7 @@ function reply(note, form) {
 }
 
 function edit(note, entry) {
+  leave();
   const [id, { number }] = [note.dataset.comment, entry.dataset];
   const said = entry.querySelector(".said");
   const form = document.querySelector("#rewording").content.firstElementChild.cloneNode(true);
@@ -166,14 +231,19 @@ function edit(note, entry) {
   area.value = said.textContent;
   said.replaceWith(form);
   note.classList.add("draft");
+  note.finish = async () => {
+    if (draft.isBlank) draft.sign.textContent = emptied(note);
+    if (draft.isBlank || !await draft.now()) return null;
+    draft.end();
+    area.blur(); // nobody writes here any more
+    note.classList.remove("draft");
+    return { id, number };
+  };
   const save = (text, was, late) => json(`${base}/${id}/edit`, { number, text, was }, late);
   const draft = new Draft(area, form.querySelector(".saved"), `edit:${id}:${number}`, save);
   area.draft = draft;
   form.querySelector("[data-done]").addEventListener("click", async () => {
-    if (!await draft.now()) return;
-    draft.end();
-    note.classList.remove("draft");
-    tell("agentd-text");
+    if (await note.finish()) tell("agentd-text");
   });
   area.focus();
   place();
@@ -189,8 +259,10 @@ function restore() {
   for (const [name, had] of kept()) {
     const [kind, id, number] = name.split(":");
     const note = document.querySelector(`.note[data-comment="${CSS.escape(id || "")}"]`);
-    if (kind === "new" && had.where?.document === document.querySelector(".desk").dataset.document) compose(had.where, had);
-    else if (kind === "reply" && note?.querySelector("form.reply")) {
+    if (kind === "new" && had.where?.document === document.querySelector(".desk").dataset.document) {
+      forget(name);
+      compose(had.where, had);
+    } else if (kind === "reply" && note?.querySelector("form.reply")) {
       note.querySelector("form.reply details").open = true;
       put(reply(note, note.querySelector("form.reply")), had.text);
     } else if (kind === "edit" && note?.querySelector(`[data-number="${number}"] [data-act=edit]`)) {
@@ -199,20 +271,30 @@ function restore() {
   }
 }
 
+// What was done to a note is seen at once, also while another is being written.
+function show() {
+  if (document.querySelector(".note.draft")) renew();
+  else tell("agentd-text");
+}
+
 async function act(button) {
   const note = button.closest(".note");
   const doing = button.dataset.act;
   if (doing === "edit") return edit(note, button.closest("[data-number]"));
   try {
     await json(`${base}/${note.dataset.comment}/${doing}`, {});
-    tell("agentd-text");
+    if (doing === "remove") {
+      note.querySelectorAll("textarea").forEach((area) => area.draft?.end());
+      note.remove();
+    }
+    show();
   } catch (error) {
     button.textContent = error.message;
   }
 }
 
 export function start() {
-  if (!paper()) return;
+  if (!document.querySelector("#composer")) return;
   document.addEventListener("selectionchange", () => { if (getSelection().isCollapsed) hide(); });
   document.addEventListener("mouseup", () => setTimeout(offer));
   document.addEventListener("touchend", () => setTimeout(offer, 50));
@@ -244,7 +326,7 @@ export function start() {
     const select = event.target.closest("select[data-weight]");
     if (!select) return;
     json(`${base}/${select.closest(".note").dataset.comment}/weight`, { weight: select.value }).then(
-      () => tell("agentd-text"),
+      show,
       (error) => { select.title = error.message; },
     );
   });

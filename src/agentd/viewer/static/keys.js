@@ -4,15 +4,19 @@ import * as comments from "./comments.js";
 import { choose, notes } from "./margin.js";
 
 let at = -1;
+let held = ""; // what is there, by its address or its words: it is found again where others came before it
 
 const rows = () => [...document.querySelectorAll(".list > li")];
 const blocks = () => [...document.querySelectorAll(".paper [data-line]")].filter(
   (one) => !one.querySelector("[data-line]") && !one.closest(".note, .frontmatter") && one.textContent.trim());
 
+const known = (one) => one?.querySelector("a.entry")?.href || one?.textContent;
+
 function step(list, by, name) {
   if (!list.length) return;
   list[at]?.classList.remove(name);
   at = Math.max(0, Math.min(list.length - 1, at < 0 && by < 0 ? 0 : at + by));
+  held = known(list[at]);
   list[at].classList.add(name);
   list[at].scrollIntoView({ block: "nearest" });
 }
@@ -24,8 +28,14 @@ function move(by) {
 
 // The same place in a list that was made anew.
 export function again() {
+  if (at < 0) return;
   const isText = document.querySelector(".paper") !== null;
-  (isText ? blocks() : rows())[at]?.classList.add(isText ? "target" : "chosen");
+  const list = isText ? blocks() : rows();
+  if (known(list[at]) !== held) {
+    const now = list.findIndex((one) => known(one) === held);
+    if (now >= 0) at = now;
+  }
+  list[at]?.classList.add(isText ? "target" : "chosen");
 }
 
 function nextNote(by) {
@@ -53,10 +63,22 @@ export function decide(name) {
   (panel.querySelector("textarea") || panel.querySelector("button"))?.focus();
 }
 
+// Where there is nothing to comment on, the way leads to the text, with its first block marked.
 function comment() {
-  if (comments.here()) return;
-  const one = document.querySelector(".paper .target");
+  const isHere = document.querySelector("#composer") !== null;
+  const text = document.querySelector(".tabs a[href*='/read/']");
+  if (isHere && comments.here()) return;
+  const one = isHere && document.querySelector(".paper .target");
   if (one) comments.write(comments.ofBlock(one));
+  else if (isHere) ready();
+  else if (text && !text.hasAttribute("aria-current")) location.href = `${text.href}#comment`;
+  else say("nothing can be commented on now");
+}
+
+function ready() {
+  if (!document.querySelector("#composer")) return comment();
+  move(1);
+  say("j and k move the mark, c comments on it");
 }
 
 function close() {
@@ -100,6 +122,6 @@ export function start() {
   });
   document.querySelector("#keys button")?.addEventListener("click", () => document.querySelector("#keys").close());
   document.querySelectorAll("[data-keys]").forEach((one) => one.addEventListener("click", () => doing["?"]()));
-  const wished = { "#approve": () => decide("approve"), "#send-back": () => decide("send-back"), "#comment": () => move(1) };
+  const wished = { "#approve": () => decide("approve"), "#send-back": () => decide("send-back"), "#comment": ready };
   wished[location.hash]?.();
 }

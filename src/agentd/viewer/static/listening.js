@@ -10,7 +10,7 @@ function tell(message) {
 function listen() {
   const stream = new EventSource("/events");
   for (const type of ["changed", "run", "deaf", "hearing"]) {
-    stream.addEventListener(type, (event) => tell({ type, about: event.data ? JSON.parse(event.data)[0] : "" }));
+    stream.addEventListener(type, (event) => tell({ type, about: JSON.parse(event.data) }));
   }
   stream.onopen = () => tell(last = { type: "open" });
   stream.onerror = () => {

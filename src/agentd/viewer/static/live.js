@@ -1,8 +1,10 @@
 // What happens on disk reaches the page; nothing is taken from under somebody's hands.
 import { change, isBusy, say, tell } from "./asking.js";
+import { renew } from "./comments.js";
 
 const patience = 3000;
 const waiting = new Set();
+let hasNews = false; // the text itself is another one: a comment beside it is not worth a word while one writes
 let timer = 0;
 let lost = 0;
 let going = 0;
@@ -16,11 +18,10 @@ function show() {
   }
   const bar = document.querySelector("#changed");
   if (isBusy()) {
-    if (bar && waiting.has("agentd-text")) bar.hidden = false;
+    if (bar && hasNews) bar.hidden = false;
     timer = setTimeout(show, 700);
     return;
   }
-  if (bar) bar.hidden = true;
   const names = [...waiting];
   waiting.clear();
   names.forEach(tell);
@@ -33,6 +34,12 @@ function compare() {
   else if (bar && desk && bar.dataset.stamp !== desk.dataset.stamp) soon("agentd-text");
 }
 
+function renewed() {
+  hasNews = false;
+  const bar = document.querySelector("#changed");
+  if (bar) bar.hidden = true;
+}
+
 function soon(...names) {
   names.forEach((name) => waiting.add(name));
   timer = timer || setTimeout(show, 150);
@@ -43,7 +50,8 @@ export function refresh() {
   soon("agentd-text", "agentd-run");
 }
 
-function hear({ type, about }) {
+function hear({ type, about = [] }) {
+  const [whose, ...names] = type === "changed" || type === "run" ? about : [];
   if (type === "open") {
     clearTimeout(lost);
     say("");
@@ -55,8 +63,10 @@ function hear({ type, about }) {
     say("files are not watched just now: load the page again to see what is new");
   } else if (type === "hearing") {
     say("");
+    hasNews = true; // nobody knows
     refresh();
-  } else if (!change || about === change) {
+  } else if (!change || whose === change) {
+    hasNews ||= names.includes(document.querySelector("#desk")?.dataset.document);
     soon("agentd-run", ...(type === "changed" ? ["agentd-text"] : []));
   }
 }
@@ -82,7 +92,10 @@ export function start() {
     going += 1;
     xhr.addEventListener("loadend", () => { going -= 1; });
   });
-  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => { if (elt.id === "bar") compare(); });
+  document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
+    if (elt.id === "bar") compare();
+    if (elt.id === "desk") renewed();
+  });
   // Asked for while nobody wrote, answered while somebody does: it waits.
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const { target, xhr } = event.detail;
@@ -97,6 +110,15 @@ export function start() {
     event.detail.shouldSwap = false;
     soon(target.id === "desk" ? "agentd-text" : "agentd-run");
   });
+  // The parts of a change come with what there is to show; which of them this page is, only the page knows.
+  document.body.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    const { target, fragment } = detail;
+    if (target.id !== "tabs") return;
+    const here = target.querySelector("[aria-current]")?.textContent;
+    const [now] = fragment.querySelectorAll("#tabs");
+    now.querySelectorAll("a").forEach((one) => { if (one.textContent === here) one.setAttribute("aria-current", "page"); });
+    if (now.innerHTML === target.innerHTML) detail.shouldSwap = false; // the keyboard may be at one of them
+  });
   // Decided, or shown what changed instead: the panel has done its part.
   document.body.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target.id !== "told" || !event.detail.target.querySelector("[data-ok=yes], form")) return;
@@ -105,6 +127,8 @@ export function start() {
   });
   document.querySelector("#changed button")?.addEventListener("click", () => {
     document.querySelectorAll(".bar details[open]").forEach((one) => one.removeAttribute("open"));
-    refresh();
+    getSelection().removeAllRanges();
+    if (document.querySelector(".note.draft")) renew();
+    else refresh();
   });
 }

@@ -3,19 +3,26 @@ const narrow = matchMedia("(max-width: 54rem)");
 const gap = 10;
 let chosen = null;
 let order = [];
+let lines = { text: null, held: [] };
+let asked = 0;
 
 const paper = () => document.querySelector(".paper");
 const aside = () => document.querySelector("#margin");
 export const notes = () => [...document.querySelectorAll(".note[data-line]")];
 
-// The innermost block that holds the line.
+// The innermost block that holds the line; looked up once for a text.
 export function block(line) {
-  let best = null;
-  for (const one of paper()?.querySelectorAll("[data-line]") || []) {
-    const start = Number(one.dataset.line);
-    if (start <= line && line <= Number(one.dataset.end) && (!best || start >= Number(best.dataset.line))) best = one;
+  const text = paper();
+  if (lines.text !== text) {
+    lines = { text, held: [] };
+    for (const one of text?.querySelectorAll("[data-line]:not(.note)") || []) {
+      const start = Number(one.dataset.line);
+      for (let i = start; i <= Number(one.dataset.end); i++) {
+        if (!(Number(lines.held[i]?.dataset.line) > start)) lines.held[i] = one;
+      }
+    }
   }
-  return best;
+  return lines.held[line] || null;
 }
 
 function outermost(one) {
@@ -37,12 +44,18 @@ export function place() {
 
 function between(column) {
   column.classList.remove("placed");
-  for (const note of [...order].reverse()) {
+  const last = new Map();
+  for (const note of order) {
     note.style.top = "";
-    if (note.contains(document.activeElement)) continue; // moved, it would lose what is being written in it
-    const here = Number(note.dataset.line) > 0 && block(Number(note.dataset.line));
-    if (here) outermost(here).after(note);
-    else column.prepend(note);
+    const here = block(Number(note.dataset.line));
+    const spot = here ? outermost(here) : column;
+    const before = last.get(spot) || (here && spot);
+    if ((before ? before.nextElementSibling : column.firstElementChild) !== note) {
+      if (note.contains(document.activeElement)) continue; // moved, it would lose what is being written in it
+      if (before) before.after(note);
+      else column.prepend(note);
+    }
+    last.set(spot, note);
   }
 }
 
@@ -52,24 +65,25 @@ function beside(column) {
   if (order.some((note, i) => note !== there[i])) order.forEach((note) => column.append(note));
   const top = column.getBoundingClientRect().top;
   const wanted = order.map((note) => {
-    const here = Number(note.dataset.line) > 0 && block(Number(note.dataset.line));
+    const here = block(Number(note.dataset.line));
     return here ? here.getBoundingClientRect().top - top : 0;
   });
+  const heights = order.map((note) => note.offsetHeight); // all before the first is moved: each look after that costs a layout
   const at = Math.max(0, order.indexOf(chosen));
   const tops = [...wanted];
-  for (let i = at + 1, low = wanted[at] + order[at]?.offsetHeight + gap; i < order.length; i++) {
+  for (let i = at + 1, low = wanted[at] + heights[at] + gap; i < order.length; i++) {
     tops[i] = Math.max(wanted[i], low);
-    low = tops[i] + order[i].offsetHeight + gap;
+    low = tops[i] + heights[i] + gap;
   }
   for (let i = at - 1, high = wanted[at] - gap; i >= 0; i--) {
-    tops[i] = Math.min(wanted[i], high - order[i].offsetHeight);
+    tops[i] = Math.min(wanted[i], high - heights[i]);
     high = tops[i] - gap;
   }
   const above = Math.min(0, ...tops);
   let low = 0;
   order.forEach((note, i) => {
     note.style.top = `${tops[i] - above}px`;
-    low = Math.max(low, tops[i] - above + note.offsetHeight);
+    low = Math.max(low, tops[i] - above + heights[i]);
   });
   column.style.minHeight = `${low + 40}px`;
 }
@@ -82,6 +96,23 @@ function letters(text) {
   return [...text].filter((sign) => !skipped.test(sign)).join("");
 }
 
+// The pieces of text that stand in these lines; blocks of other lines are not entered.
+function* texts(first, last) {
+  const isElsewhere = (one) => Number(one.dataset.end) < first || Number(one.dataset.line) > last;
+  const seen = new Set();
+  for (let line = first; line <= last; line++) {
+    const here = block(line);
+    if (here) seen.add(outermost(here));
+  }
+  for (const one of seen) {
+    const walk = document.createTreeWalker(one, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT, (node) => {
+      if (node.nodeType === Node.TEXT_NODE) return NodeFilter.FILTER_ACCEPT;
+      return node.matches(".note") || (node.dataset.line && isElsewhere(node)) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
+    });
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) yield node;
+  }
+}
+
 function find(note) {
   const quote = letters(note.dataset.quote || "");
   if (!quote) return null;
@@ -89,11 +120,7 @@ function find(note) {
   const last = Number(note.dataset.end || first);
   const spots = [];
   let key = "";
-  const walk = document.createTreeWalker(paper(), NodeFilter.SHOW_TEXT);
-  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    const holder = node.parentElement.closest("[data-line]");
-    if (!holder || node.parentElement.closest(".note")) continue;
-    if (Number(holder.dataset.end) < first || Number(holder.dataset.line) > last) continue;
+  for (const node of texts(first, last)) {
     for (let i = 0; i < node.data.length; i++) {
       if (skipped.test(node.data[i])) continue;
       key += node.data[i];
@@ -118,7 +145,7 @@ export function highlight(name, ranges) {
 function paint() {
   const found = { finding: [], comment: [], chosen: [] };
   for (const note of order) {
-    note.words = find(note);
+    if (note.words === undefined || note.words?.collapsed) note.words = find(note); // collapsed: its text was moved
     if (!note.words) continue;
     if (note === chosen) found.chosen.push(note.words);
     else if (!note.classList.contains("settled")) found[note.classList.contains("comment") ? "comment" : "finding"].push(note.words);
@@ -154,7 +181,12 @@ export function toLine() {
 
 export function start() {
   if (!paper()) return;
-  addEventListener("resize", place);
+  addEventListener("resize", () => {
+    asked ||= requestAnimationFrame(() => {
+      asked = 0;
+      place();
+    });
+  });
   addEventListener("hashchange", toLine);
   narrow.addEventListener("change", place);
   document.addEventListener("toggle", (event) => event.target.closest?.(".note") && place(), true);
