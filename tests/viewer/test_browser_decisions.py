@@ -135,11 +135,23 @@ def test_a_stale_approval_shows_what_changed_instead(project: Box, edit: Callabl
         expect(told).to_contain_text("specs/user-model.md changed since this page was made, so nothing was decided")
         expect(told.locator("del")).to_have_text(["person"])
         expect(told.locator("ins")).to_have_text(["machine"])
+        for shown in (told.locator("ins"), told.get_by_role("button", name="Approve as it is now")):
+            expect(shown).to_be_in_viewport()
         assert change.read() == before
         told.get_by_role("button", name="Approve as it is now").click()
         expect(tab.page.locator("#phase")).to_contain_text("challenged")
     moved = last_move(change)
     assert (moved.by, dict(moved.hashes)) == ("person:dev", change.hashes())
+
+
+def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    rewrite(change.folder / "specs/user-model.md", "## Overview", "A word.\n\n" * 400 + "## Overview")
+    with visiting(project, REFUSED) as tab:
+        rewritten_before(tab, change)
+        choice(tab.page, "approve").click()
+        expect(tab.page.locator("#told ins")).to_be_in_viewport()
+        expect(tab.page.locator("#told")).to_contain_text("lines as before")
 
 
 def test_what_changes_once_more_is_shown_once_more(project: Box) -> None:

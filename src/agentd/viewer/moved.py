@@ -1,6 +1,6 @@
 """What is not as a page has shown it any more: documents and findings word by word, code line by line."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -9,7 +9,6 @@ from agentd.change import texts
 from agentd.change.folder import Change
 from agentd.errors import AgentdError
 from agentd.rendering import eliding, words
-from agentd.rendering.words import Piece
 from agentd.viewer import rounds
 from agentd.viewer.coded import FileDiff
 from agentd.workflows import seen
@@ -44,16 +43,16 @@ def _one(change: Change, start: str, name: str, old: str, new: str) -> Moved:
     if name == seen.CODE_TREE:
         return Moved(name, f"{start}/code", files=_code(change, old, new))
     if name == seen.FINDINGS:
-        return Moved(name, start, html=_between(change, old, new, eliding.html))
-    return Moved(name, f"{start}/read/{name}", html=_between(change, old, new, words.html))
+        return Moved(name, start, html=_between(change, old, new))
+    return Moved(name, f"{start}/read/{name}", html=_between(change, old, new))
 
 
-def _between(change: Change, old: str, new: str, render: Callable[[Iterable[Piece]], str]) -> Markup | None:
-    """None where this machine has not kept what was shown."""
+def _between(change: Change, old: str, new: str) -> Markup | None:
+    """Short: the rest was read. None where this machine has not kept what was shown."""
     before, after = texts.text(change, old), texts.text(change, new)
     if before is None or after is None:
         return None
-    return Markup(render(words.diff(before, after)))  # noqa: S704 - escaped there
+    return Markup(eliding.html(words.diff(before, after)))  # noqa: S704 - escaped there
 
 
 def _code(change: Change, old: str, new: str) -> tuple[FileDiff, ...]:
