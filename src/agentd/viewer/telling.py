@@ -1,6 +1,6 @@
 """Values as a page says them: times, money, phases, people."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from agentd.clock import seconds_since
@@ -35,14 +35,19 @@ def money(amount: float | None) -> str:
     return f"${amount:.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
-def moment(at: str | None) -> str:
-    """`16 Nov 2026, 14:05` as it is written, with its zone left out."""
+def moment(at: str | None, zone: tzinfo | None = None) -> str:
+    """`16 Nov 2026, 14:05` in the zone of this machine, or in another."""
     if not at:
         return ""
     try:
-        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')):%-d %b %Y, %H:%M}"
+        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone(zone):%-d %b %Y, %H:%M}"
     except ValueError:
         return at
+
+
+def moment_utc(at: str | None) -> str:
+    """For who reads it elsewhere."""
+    return moment(at, UTC)
 
 
 def clock(at: str) -> str:
@@ -74,6 +79,7 @@ FILTERS = {
     "first_up": first_up,
     "money": money,
     "moment": moment,
+    "moment_utc": moment_utc,
     "person": person,
     "plural": plural,
     "span": span,

@@ -1,0 +1,30 @@
+"""Values as a page says them."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from agentd.viewer import telling
+
+AT = "2026-11-16T19:25:45Z"
+
+
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In another zone than the one in which things are written."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_away")
+def test_all_times_of_a_page_are_of_the_zone_of_its_reader() -> None:
+    assert (telling.moment(AT), telling.clock(AT)) == ("17 Nov 2026, 04:25", "04:25:45")
+    assert telling.moment_utc(AT) == "16 Nov 2026, 19:25", "who is sent a file may be elsewhere"
+
+
+def test_what_is_no_time_stays_as_it_is() -> None:
+    assert (telling.moment("soon"), telling.moment(None), telling.clock("soon")) == ("soon", "", "")
