@@ -168,6 +168,23 @@ def test_a_run_of_thousands_of_actions_is_seen_whole(drafted: Change) -> None:
     assert found.actions[-1].text.endswith("x 2999") and len(found.actions) == 40
 
 
+def test_what_an_agent_did_in_a_row_is_one_thing_of_the_story(drafted: Change) -> None:
+    began(drafted)
+    started(drafted)
+    did(drafted, 500)
+    finished: dict[str, Any] = {**STEP, "status": "done", "duration_ms": 1, "message": "", "outputs": {}}
+    drafted.journal().append(events.StepFinished(**finished))
+    began(drafted)
+    started(drafted)
+    did(drafted, 3)
+    whole = running.story(drafted, 200)
+    assert [one.type.partition(".")[0] for one in whole] == ["run", "step", "agent", "step", "run", "step", "agent"]
+    many, few = (one for one in whole if one.actions)
+    assert (many.is_cut, len(many.actions), many.words) == (True, 40, "read_file 499")
+    assert (few.is_cut, [one.text for one in few.actions]) == (False, [f"read_file {number}" for number in range(3)])
+    assert running.story(drafted, 2) == whole[-2:], "a thousand actions push nothing out"
+
+
 def test_an_agent_cannot_write_a_run_into_the_journal_by_its_words(drafted: Change) -> None:
     began(drafted)
     started(drafted)

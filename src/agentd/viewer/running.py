@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,7 @@ from agentd.calls import spend
 from agentd.calls.run import there
 from agentd.change import outcome
 from agentd.change.folder import Change
-from agentd.change.happenings import is_under_way, words_of
+from agentd.change.happenings import words_of
 from agentd.change.inbox import Inbox
 from agentd.change.locks import Holder
 from agentd.errors import AgentdError
@@ -105,11 +105,15 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """`actions`: what an agent did in a row, the last of it if `is_cut`; then `words` is the last of those."""
+
     seq: int
     at: str
     type: str
     label: str
     words: str
+    actions: tuple[Action, ...] = ()
+    is_cut: bool = False
 
 
 # ---- now
@@ -158,7 +162,7 @@ def _running(
         model=(step.model if step else None) or "",
         role=(step.role if step else None) or "",
         steps=tuple(_step(row, at) for row in board.rows()),
-        actions=_actions(entries),
+        actions=_actions(entries)[-_ACTIONS:],
         last_output_at=f"{datetime.fromtimestamp(heard, UTC):%Y-%m-%dT%H:%M:%SZ}" if heard else "",
         quiet_for=max(0.0, round(at - heard, 1)) if heard else None,
         cost=round(board.spent.cost + under_way, 6),
@@ -209,7 +213,7 @@ def _step(row: Row, at: float) -> Step:
 
 
 def _actions(entries: Sequence[events.Entry]) -> tuple[Action, ...]:
-    """The last ones; the beginning of one that is over is left out."""
+    """The beginning of one that is over is left out."""
     found: list[Action] = []
     for entry in entries:
         event = entry.event
@@ -218,7 +222,7 @@ def _actions(entries: Sequence[events.Entry]) -> tuple[Action, ...]:
             if found and _is_its_end(found[-1], done):
                 found.pop()
             found.append(done)
-    return tuple(found[-_ACTIONS:])
+    return tuple(found)
 
 
 def _is_its_end(begun: Action, done: Action) -> bool:
@@ -270,17 +274,34 @@ def _hint(change: Change, exit_code: int) -> str:
 
 
 def story(change: Change, limit: int) -> tuple[Line, ...]:
-    """The last things that happened, oldest first."""
+    """The last things that happened, oldest first. What an agent did in a row is one of them."""
     found: list[Line] = []
+    row: list[events.Entry] = []
+    length = 0  # of the row; of thousands only the last are read
     for line in change.journal().backwards():
+        if _ACTIVITY in line[:_HEAD]:
+            length += 1
+            if length > 2 * _ACTIONS:
+                continue
         entry = events.parse(line.decode("utf-8", "replace"))
-        if entry is None or is_under_way(entry.event):
-            continue
-        label = getattr(entry.event, "step", None) or ""
-        found.append(Line(entry.seq, entry.at, entry.event.type, label, words_of(entry.event)[:_SAID]))
-        if len(found) == limit:
-            break
-    return tuple(reversed(found))
+        if entry is not None and isinstance(entry.event, events.AgentActivity):
+            row.append(entry)
+        elif entry is not None:
+            found += _acts(row, length > 2 * _ACTIONS)
+            row, length = [], 0
+            if len(found) >= limit:
+                break
+            label = getattr(entry.event, "step", None) or ""
+            found.append(Line(entry.seq, entry.at, entry.event.type, label, words_of(entry.event)[:_SAID]))
+    return tuple(reversed([*found, *_acts(row, length > 2 * _ACTIONS)][:limit]))
+
+
+def _acts(row: Sequence[events.Entry], is_cut: bool) -> Iterator[Line]:
+    """A row, the newest first, as one line."""
+    if row and isinstance(last := row[0].event, events.AgentActivity):
+        done = _actions(row[::-1])
+        shown, is_cut = done[-_ACTIONS:], is_cut or len(done) > _ACTIONS
+        yield Line(row[0].seq, row[0].at, last.type, last.step, last.text[:_SAID], shown, is_cut)
 
 
 def _last_run(change: Change) -> list[events.Entry]:
