@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from agentd import clock
 from agentd.agents.protocol import Usage
 from agentd.calls.spend import OpenCall
 from agentd.change.folder import Change
-from agentd.change.state import Call, Raised, Step
+from agentd.change.state import Call, Raised, Run, Step
 from agentd.project import find_project
 from agentd.rendering import chart
 from agentd.terms import StepStatus
@@ -145,11 +146,14 @@ def test_costs_are_told_by_step_model_and_round(paid: Change) -> None:
 
 
 def test_a_call_under_way_counts_and_a_limit_of_the_command_line_is_in_force(paid: Change) -> None:
+    paid.update(lambda old: replace(old, run=Run("plan", clock.now())))
     with paid.running("agentd plan short-titles") as held:
         who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
         opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
         opened.saw(Usage(tokens_in=10, tokens_out=1), 0.75)
         found = spent.costs(paid, ("budget.per_change=5",))
+        (row,) = waiting.rows(paid.project)
+    assert row.cost == 4.5, "in the inbox too"
     assert (found.total, found.budget, found.left) == (4.5, 5.0, 0.5)
     assert found.today == 0.75
     assert spent.costs(paid, ("budget.per_change=0",)).left is None

@@ -4,13 +4,15 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentd import clock
-from agentd.change import entry
+from agentd import clock, events
+from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.change.state import Run
+from agentd.documents.comments import NAME
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.viewer import waiting
@@ -214,6 +216,33 @@ def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Bo
     with busy.running("agentd plan busy"):
         assert [row.id for row in waiting.rows(find_project())] == ["older", "newer", "busy", "away"]
     assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
+
+
+def test_a_change_at_work_says_at_which_step(project: Box) -> None:
+    busy = entry.create(find_project(), "busy", "A plan")
+    busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
+    with busy.running("agentd plan busy"):
+        assert rows()["busy"].at_work == ""
+        busy.journal().append(events.RunStarted(workflow="plan", command="agentd plan busy"))
+        step: dict[str, Any] = {"step": "tasks-gen", "round": 1, "number": 1, "attempt": 1}
+        who: dict[str, Any] = {"role": "planner", "agent": "play", "model": None, "session": None, "resumed": False}
+        busy.journal().append(events.StepStarted(**step, **who))
+        assert rows()["busy"].at_work == "Tasks"
+    assert rows()["busy"].at_work == ""
+
+
+def test_comments_are_counted_until_they_are_findings_or_settled(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    anchor = comments.anchored(change, "proposal.md", "## Why")
+    first, second = (comments.add(change, anchor, "Why?", "person:dev").id for _ in range(2))
+    comments.add(change, anchor, "", "person:dev")
+    assert (rows()["add-oauth"].open, rows()["add-oauth"].comments) == ((("high", 1),), 2)
+    comments.resolve(change, first, "person:dev")
+    assert rows()["add-oauth"].comments == 1
+    comments.resolve(change, second, "person:dev")
+    assert rows()["add-oauth"].comments == 0
+    (change.folder / NAME).write_text("- {\n")
+    assert rows()["add-oauth"].comments == 0, "whoever opens it is told"
 
 
 def test_changes_that_touch_the_same_name_each_other(project: Box) -> None:

@@ -12,11 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentd import config
-from agentd.change import outcome, report
+from agentd.change import comments, outcome, report
 from agentd.change.folder import STATE, Change
 from agentd.change.index import Summary
 from agentd.change.overlaps import NAMED, Meeting, Radar, some
 from agentd.change.places import Found, Places
+from agentd.documents.comments import NAME
 from agentd.errors import AgentdError, OverBudget
 from agentd.project import Project
 from agentd.steps import clarify
@@ -42,7 +43,8 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`waits` is "" where nothing does. `open`: severities with how many findings, those with none left out."""
+    """`waits` is "" where nothing does. `open`: severities with how many findings, those with none left out; `comments`
+    are those that are no findings yet. `at_work`: the step under way."""
 
     id: str
     phase: str
@@ -50,9 +52,11 @@ class Row:
     verdict: str
     round: int
     open: tuple[tuple[str, int], ...]
+    comments: int
     cost: float
     budget: float | None
     is_running: bool
+    at_work: str
     is_here: bool
     """False: its branch is not checked out, and `next` is what to type."""
     updated_at: str
@@ -89,7 +93,7 @@ def rows(project: Project, settings: Sequence[str] = ()) -> list[Row]:
     """What waits for a person first, longest first; then what runs; then the rest. `settings`: of the command line."""
     found = Places(project).open()
     met, budget, room = _meetings(report.radar(found)), _budget(project, settings), _look(project)
-    made = [_row(project, one, met.get(one.id, ()), budget, room) for one in found]
+    made = [_row(one, met.get(one.id, ()), budget, room, settings) for one in found]
     return sorted(made, key=_place)
 
 
@@ -134,9 +138,11 @@ def _meetings(among: Radar) -> dict[str, list[Meeting]]:
     return met
 
 
-def _row(project: Project, found: Found, met: Sequence[Meeting], budget: float | None, room: _Room) -> Row:
-    summary, is_running = found.summary, report.is_running(project, found)
-    waits = _waits(found, is_running, room)
+def _row(found: Found, met: Sequence[Meeting], budget: float | None, room: _Room, settings: Sequence[str]) -> Row:
+    project, summary = room.project, found.summary
+    is_running = report.is_running(project, found)
+    waits, change = _waits(found, is_running, room), _change(found, room)
+    run = running.now(change, settings) if change and is_running else None
     counts = (("high", summary.high), ("medium", summary.medium), ("low", summary.low))
     return Row(
         id=found.id,
@@ -145,9 +151,11 @@ def _row(project: Project, found: Found, met: Sequence[Meeting], budget: float |
         verdict=summary.verdict or "",
         round=summary.round,
         open=tuple(pair for pair in counts if pair[1]),
-        cost=summary.cost,
+        comments=_said(change, is_running) if change else 0,
+        cost=run.total if run else summary.cost,
         budget=max(budget, summary.raised or 0.0) if budget else None,
         is_running=is_running,
+        at_work=run.label if run else "",
         is_here=found.folder is not None,
         updated_at=summary.updated_at,
         kind=waits.kind if waits else "",
@@ -159,17 +167,40 @@ def _row(project: Project, found: Found, met: Sequence[Meeting], budget: float |
     )
 
 
+def _change(found: Found, room: _Room) -> Change | None:
+    """None where it is not checked out."""
+    if found.folder is None or found.tree is None:
+        return None
+    return Change(room.project, found.id, found.tree, Path(found.folder))
+
+
+def _said(change: Change, is_running: bool) -> int:
+    """Counted again only where somebody wrote; during a run they do not all stand in the folder."""
+    stamp = _stamp(os.path.join(change.folder, NAME))
+    is_settled = not is_running and time.time_ns() - stamp[0] > _TICK
+    return (_open_comments if is_settled else _open_comments.__wrapped__)(change, stamp)
+
+
+@lru_cache(maxsize=4096)
+def _open_comments(change: Change, stamp: _Stamp) -> int:
+    """`stamp` is what the answer holds for."""
+    try:
+        return sum(one.is_open and bool(one.words) and not one.finding for one in comments.seen(change))
+    except (AgentdError, OSError):
+        return 0  # whoever opens it is told what cannot be read
+
+
 # ---- what waits
 
 
 def _waits(found: Found, is_running: bool, room: _Room) -> Waits | None:
     """The first that applies: broken, a question, a failure, and else what its phase says."""
-    if found.folder is None or found.tree is None:
+    change = _change(found, room)
+    if change is None:
         return None
     summary = found.summary
     if summary.problem:
         return Waits("broken", f"{STATE} cannot be read: {summary.problem}", _written(f"{found.folder}/{STATE}"))
-    change = Change(room.project, found.id, found.tree, Path(found.folder))
     if is_running:
         return _asked(change) if found.id in room.asked else None
     return (
