@@ -12,9 +12,10 @@ from agentd.documents import tasks as task_lists
 from agentd.documents.text import decode
 from agentd.errors import AgentdError
 from agentd.rendering import chart, graph, links, markdown
-from agentd.viewer import checked, coded, comparing, margin, reading, rounds, spent, traced
+from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, spent, traced
 from agentd.viewer.margin import Note
 from agentd.viewer.site import STATIC, environment
+from agentd.viewer.spent import Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ def export(change: Change, settings: tuple[str, ...] = ()) -> str:
     """As it is now."""
     pattern, problem = reading.pattern(change, settings)
     state, costs, code = change.read(), spent.costs(change, settings), coded.code(change)
+    outlook = outlooks.outlook(change, settings)
     return (
         environment()
         .get_template("export.html")
@@ -46,8 +48,10 @@ def export(change: Change, settings: tuple[str, ...] = ()) -> str:
             checks=checked.checks(change),
             files=code.files,
             notes={path: {0: some} for path, some in coded.notes(change).items()},
+            outlook=outlook,
+            specs=[comparing.spec(one, pattern) for one in outlook.specs],
             costs=costs,
-            cost=Markup(chart.bars(costs.by_step, costs.budget)) if costs.by_step else "",  # noqa: S704  made safe there
+            charts=list(_charts(costs)),
         )
     )
 
@@ -60,6 +64,16 @@ def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[Section]:
         except AgentdError as error:
             html, notes = str(Markup("<p>{}</p><pre>{}</pre>").format(error.message, text)), ()
         yield Section(name, links.within(name), Markup(html), notes)  # noqa: S704  made safe there
+
+
+def _charts(costs: Costs) -> Iterator[tuple[str, Markup]]:
+    """The first with the budget."""
+    groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
+    budget = costs.budget
+    for title, rows in groups.items():
+        if rows:
+            yield title, Markup(chart.bars(rows, budget))  # noqa: S704  made safe there
+            budget = None
 
 
 def _graph(change: Change) -> Markup | str:

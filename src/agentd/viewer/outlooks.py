@@ -1,11 +1,11 @@
 """The specs as they would be after the archive of a change, who else touches the same, and what stands in the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from re import Pattern
 
-from agentd import clock, config
+from agentd import clock, config, files
 from agentd.archive import ending
 from agentd.archive import outlook as merged
 from agentd.archive.outlook import Outcome
@@ -13,6 +13,7 @@ from agentd.calls.run import there
 from agentd.change import report
 from agentd.change.folder import Change
 from agentd.change.places import Places
+from agentd.documents.text import decode
 from agentd.errors import AgentdError
 from agentd.merge import Conflict, Touch
 
@@ -66,6 +67,21 @@ def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
     except AgentdError as error:
         return Outlook(_each(change, pattern), met, error.message, error.hint, (), problem="")
     return Outlook(tuple(map(_spec, done.specs)), met, "", "", done.warnings, problem="")
+
+
+def whole(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Spec | None:
+    """One spec to be read from its beginning to its end: as it would be; as it is where the change leaves it alone."""
+    found = next((one for one in outlook(change, settings).specs if one.id == spec_id), None)
+    if found is not None and not (found.conflicts or found.problem):
+        return replace(found, after=found.before if found.after is None else found.after)
+    path = merged.main_spec(change, spec_id)
+    if found is not None or path.is_symlink() or not path.is_file():
+        return found
+    try:
+        text = decode(files.read(path), path.name)
+    except AgentdError as error:
+        return _broken(change, path, error.message)
+    return Spec(spec_id, False, 0, text, text, (), (), "")
 
 
 def _each(change: Change, pattern: Pattern[str]) -> tuple[Spec, ...]:

@@ -16,7 +16,7 @@ from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
 from agentd.documents.text import decode
 from agentd.errors import AgentdError
-from agentd.rendering import chart, drawing, graph
+from agentd.rendering import chart, drawing, graph, markdown
 from agentd.terms import TaskStatus
 from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, running, spent, traced, waiting
 from agentd.viewer.coded import FileDiff
@@ -42,6 +42,7 @@ def routes(site: Site) -> list[Route]:
         "/checks": _checks,
         "/code": _code,
         "/specs": _specs,
+        "/specs/{spec}.md": _spec,
         "/cost": _cost,
         "/run": _run,
         "/export": _export,
@@ -225,6 +226,22 @@ def _specs(site: Site, request: Request, change: Change) -> Response:
     pattern, _ = reading.pattern(change, site.settings)  # the outlook tells what is wrong with the configuration
     specs = [comparing.spec(one, pattern) for one in found.specs]
     return site.page(request, "specs.html", frame=frame(site, change, "specs"), outlook=found, specs=specs)
+
+
+def _spec(site: Site, request: Request, change: Change) -> Response:
+    """One of them whole, as it would be read after the archive."""
+    found = outlooks.whole(change, request.path_params["spec"], site.settings)
+    if found is None:
+        raise HTTPException(404)
+    page = markdown.render(found.after, f"specs/{found.id}.md") if found.after is not None else None
+    return site.page(
+        request,
+        "spec.html",
+        frame=frame(site, change, "specs"),
+        spec=found,
+        contents=page.contents if page else (),
+        html=Markup(page.html) if page else "",  # noqa: S704  cleaned there
+    )
 
 
 def _cost(site: Site, request: Request, change: Change) -> Response:

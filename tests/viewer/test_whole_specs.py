@@ -1,0 +1,71 @@
+"""The specs of a change to be read whole, as they would be after its archive: as a page, and in the export."""
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from agentd.change.folder import Change
+from agentd.project import find_project
+from agentd.viewer import app
+from agentd.viewer import export as exports
+from agentd.viewer import site as sites
+from archived import SHORTER, TAGS, laid_out
+from finished import NOTES, begun, complete, delta, requirement
+from support import Box
+
+LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+MARK = "<ins>"
+
+
+@pytest.fixture
+def change(project: Box) -> Change:
+    laid_out(project, start="specs")
+    return complete(project, "short-titles", {"notes": SHORTER, "tags": TAGS})
+
+
+def get(path: str) -> Response:
+    site = sites.of(find_project(), "csrf")
+    return TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
+
+
+def test_a_merged_spec_is_read_from_its_beginning_to_its_end(change: Change) -> None:
+    assert 'href="/changes/short-titles/specs/notes.md"' in get("/specs").text
+    page = get("/specs/notes.md")
+    assert page.status_code == 200 and "version 2" in page.text
+    assert "at most 40 characters" in page.text and "at most 80" not in page.text, "what the change says"
+    assert "Notes are kept" in page.text and MARK not in page.text, "and what it leaves as it is, not as a difference"
+    assert ' id="r2">' in page.text
+
+
+def test_a_spec_that_the_change_leaves_alone_can_be_read_beside_it(change: Change, project: Box) -> None:
+    project.write("agentd/specs/people.md", NOTES.replace("notes", "people"))
+    page = get("/specs/people.md")
+    assert page.status_code == 200 and "leaves as it is" in page.text and "at most 80" in page.text
+
+
+@pytest.mark.parametrize("name", ["nowhere.md", "..%2F..%2Fconfig.toml", "%2e%2e.md", "notes"])
+def test_there_is_no_other(change: Change, name: str) -> None:
+    assert get(f"/specs/{name}").status_code == 404
+
+
+def test_a_link_in_the_place_of_a_spec_is_not_followed(change: Change, project: Box) -> None:
+    secret = project.write("secret.txt", "do not tell\n")
+    (project.root / "agentd/specs/linked.md").symlink_to(secret)
+    assert get("/specs/linked.md").status_code == 404
+
+
+def test_a_conflict_is_named_in_place_of_a_text_that_nobody_wrote(change: Change, project: Box) -> None:
+    project.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
+    page = get("/specs/notes.md")
+    assert page.status_code == 200 and "1 conflict must be solved first" in page.text
+    assert "at most 40" not in page.text and "at most 60" not in page.text
+
+
+def test_an_export_has_the_merged_specs_their_conflicts_and_who_else_touches_them(change: Change, project: Box) -> None:
+    begun(project, "long-titles", {"notes": LONGER})
+    whole = exports.export(change)
+    merged = whole.partition('id="specs"')[2]
+    assert "long-titles" in merged and "notes:R2" in merged
+    assert "<ins> 40</ins>" in merged and "tags" in merged
+    project.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
+    assert "60 characters" in exports.export(change).partition('id="specs"')[2]
