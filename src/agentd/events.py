@@ -91,12 +91,14 @@ class AgentActivity(InStep):
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(InStep):
+    """What a call used and cost; null is unknown."""
+
     type = "usage"
     agent: str
     model: str | None
-    tokens_in: int
-    tokens_out: int
-    tokens_cached: int
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_cached: int | None
     cost: float | None
     total_cost: float
 

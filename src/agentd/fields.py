@@ -45,6 +45,9 @@ class Fields:
         value = self.take(key)
         return default if value is None else self._checked(key, value, int, "a whole number")
 
+    def count_or_none(self, key: str) -> int | None:
+        return self.count(key) if self.has(key) else self.take(key)
+
     def money(self, key: str) -> float | None:
         value = self.take(key)
         if value is None:

@@ -19,7 +19,8 @@ def test_the_example_costs_what_its_prices_say() -> None:
     calls = [c for c in state.parse((EXAMPLE / "STATE.yaml").read_text()).llm_calls if c.model in OWN]
     assert len(calls) == 9
     for call in calls:
-        usage = Usage(tokens_in=call.tokens_in, tokens_out=call.tokens_out, tokens_cached=call.tokens_cached)
+        tokens_in, tokens_out, cached = call.tokens_in or 0, call.tokens_out or 0, call.tokens_cached or 0
+        usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached)
         assert cost_of(usage, call.model, OWN) == call.cost
 
 

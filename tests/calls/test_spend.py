@@ -108,11 +108,14 @@ def test_how_the_step_ended_is_written_with_its_call(change: Change) -> None:
     assert (state.llm_calls[0].session, state.llm_calls[0].model) == ("captured", "gpt-5.2-mini")
 
 
-def test_a_call_without_usage_is_not_counted_but_its_step_is_written(change: Change) -> None:
+def test_a_call_without_usage_is_counted_as_unknown(change: Change) -> None:
     with change.running("agentd plan") as held:
-        assert begin(change, held.token).finish(1, None, lambda old: done(old, "s")) is None
+        call = begin(change, held.token).finish(1, None, lambda old: done(old, "s"))
     state = change.read()
-    assert state.llm_calls == () and len(state.steps) == 1
+    assert state.llm_calls == (call,) and len(state.steps) == 1
+    assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.cost) == (None, None, None, None)
+    assert "tokens_in: null" in (change.folder / "STATE.yaml").read_text()
+    assert spent(change) == Spent(0.0, 0.0)
     assert ledger.read(change.project, today()) == {} and slips(change) == []
 
 
@@ -156,11 +159,19 @@ def test_a_call_that_was_cut_off_is_settled_by_the_next_run(change: Change) -> N
     assert spent(change) == Spent(0.5, 0.5)
 
 
-def test_a_cut_call_that_had_told_nothing_leaves_nothing(change: Change) -> None:
+def test_a_cut_call_that_had_told_nothing_is_of_unknown_cost(change: Change) -> None:
     with change.running("agentd plan") as held:
         begin(change, held.token)
+    (call,) = settled(change)
+    assert (call.tokens_in, call.cost, call.extra) == (None, None, {"cut": True}) and slips(change) == []
+    assert change.read().llm_calls == (call,) and ledger.read(change.project, today()) == {}
+
+
+def test_a_call_that_could_not_be_started_leaves_nothing(change: Change) -> None:
+    with change.running("agentd plan") as held:
+        begin(change, held.token).withdraw()
     assert settled(change) == () and slips(change) == []
-    assert change.read().llm_calls == () and ledger.read(change.project, today()) == {}
+    assert change.read().llm_calls == ()
 
 
 def test_a_call_belongs_to_the_day_on_which_it_began(change: Change) -> None:
@@ -302,7 +313,7 @@ def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(project: Box
         costs |= {0.1} if not told else {0.25}
         assert len(calls) <= 1 and {call.cost for call in calls} <= costs, (number, told, calls)
         assert calls or None in costs
-        assert [slip.call for slip in kept] == calls
+        assert [slip.call for slip in kept] == [call for call in calls if call.tokens_in is not None]
         assert not ended or not calls[0].extra, "a step ends with its exact call"
         assert "finished" not in told or ended
         total = round(total + sum(call.cost or 0 for call in calls), 6)
@@ -411,7 +422,7 @@ def test_no_crash_makes_the_budget_leak(
     final = {call.session: round((call.cost or 0) * 100) for call in rows}
     booked = {slip.call.session: slip.call for slip in ledger.read(find_project(), today()).values()}
     assert len(rows) == len(final), "nothing is counted twice"
-    assert booked == {call.session: call for call in rows}
+    assert booked == {call.session: call for call in rows if call.tokens_in is not None}
     by = {"day": 0, **{change.id: 0 for change in changes}}
     for order, (run, words) in enumerate(zip(runs, told, strict=True)):
         of_change = changes[run["change"]].id

@@ -64,7 +64,7 @@ def seen(request: Request) -> str:
 
 
 def tokens(call: Counted) -> tuple[int, int, int]:
-    return call.tokens_in, call.tokens_cached, call.tokens_out
+    return call.tokens_in or 0, call.tokens_cached or 0, call.tokens_out or 0
 
 
 def test_a_planning_step_writes_its_file_through_the_server(

@@ -115,7 +115,7 @@ SAID: dict[type[Any], dict[str, str]] = {
         "base": "what it began from",
         "steps": "what was done, with the hashes of what came of it",
         "history": "every move from phase to phase, and every decision",
-        "llm_calls": "every agent call that reported usage",
+        "llm_calls": "every agent call, also one that reported no usage",
         "checks": "how each check ended last",
         "budget": "where a person has raised it",
     },

@@ -80,7 +80,7 @@ class _Call:
         self._ready = ready
         self._names = work.names(ready.brief.attempt)
         self._session = ready.brief.resume or ready.brief.session
-        self._is_over = False
+        self._has_begun = self._is_over = False
         self._put_back: set[str] = set()
         self._errors: deque[bytes] = deque()
         self._errors_size = 0
@@ -158,6 +158,7 @@ class _Call:
             ending, outcome, began = "stopped by agentd", None, time.monotonic()
             files.write(run.folder / STARTED, b"")
             try:
+                self._has_begun = True
                 outcome = process.run(
                     argv,
                     env=self._ready.env,
@@ -170,6 +171,7 @@ class _Call:
                 )
                 ending = outcome.ending
             except CannotStart as error:
+                self._has_begun = False
                 ending = str(error)
                 return Ended(cause=Cause.NOT_INSTALLED if error.is_missing else Cause.CRASHED, message=ending)
             finally:
@@ -233,10 +235,13 @@ class _Call:
 
     def _count(self, took: int) -> tuple[str, ...]:
         """What it cost, and what it touched: the files that changed under a judge."""
-        run = self._run
+        run, counted = self._run, None
         try:
             with self._guard.own_write(run.change.folder / STATE):
-                counted = self._open.finish(took, self._session)
+                if self._has_begun:
+                    counted = self._open.finish(took, self._session)
+                else:
+                    self._open.withdraw()
         finally:  # whatever went wrong there, the guard looks
             watched = self._guard.after()
             run.sign()  # again, as the agent may have removed it: until all is recorded the next run must find it

@@ -59,7 +59,7 @@ class OpenCall:
         session: str | None,
     ) -> "OpenCall":
         now = clock.now()
-        call = Call(step, agent, role, _name(model), 0, 0, 0, 0, None, now, _name(session), {"cut": True})
+        call = Call(step, agent, role, _name(model), None, None, None, 0, None, now, _name(session), {"cut": True})
         slip = Slip(
             id=f"{now.translate(_NO_MARKS)}-{os.urandom(6).hex()}",
             change_id=change.id,
@@ -102,14 +102,18 @@ class OpenCall:
 
     def finish(
         self, duration_ms: int, session: str | None, step_update: Callable[[State], State] = lambda old: old
-    ) -> Call | None:
-        """Count it and write how its step ended, as one. None: it reported no usage, so there is nothing to count."""
+    ) -> Call:
+        """Count it and write how its step ended, as one. What it did not report is unknown, never 0."""
         known = self._slip.call
         named = _name(session) or known.session
         last = replace(known, duration_ms=duration_ms, session=named, timestamp=clock.now(), extra={})
         self._write(replace(self._slip, call=last))
         _close(self._change, self._token, self._slip, step_update)
-        return last if self._slip.reported else None
+        return last
+
+    def withdraw(self) -> None:
+        """Its program could not be started: there was no call."""
+        _remove(self._change, self._slip)
 
     def _write(self, slip: Slip) -> None:
         files.write(self._path, slip.line().encode())
@@ -123,16 +127,16 @@ def settle(change: Change, token: str) -> tuple[Call, ...]:
     slips = _open(change.project, change.id)
     for slip in slips:
         _close(change, token, slip, lambda old: old)
-    return tuple(slip.call for slip in slips if slip.reported)
+    return tuple(slip.call for slip in slips)
 
 
 def counted(change: Change, session: str | None) -> Usage:
     """What the earlier calls of a session stand in STATE.yaml with."""
     calls = [call for call in change.read().llm_calls if session and call.session == session]
     return Usage(
-        tokens_in=sum(call.tokens_in for call in calls),
-        tokens_out=sum(call.tokens_out for call in calls),
-        tokens_cached=sum(call.tokens_cached for call in calls),
+        tokens_in=sum(call.tokens_in or 0 for call in calls),
+        tokens_out=sum(call.tokens_out or 0 for call in calls),
+        tokens_cached=sum(call.tokens_cached or 0 for call in calls),
     )
 
 
@@ -157,6 +161,10 @@ def _close(change: Change, token: str, slip: Slip, step_update: Callable[[State]
     if slip.reported:
         ledger.append(change.project, slip)
     change.update(lambda old: step_update(_count(old, slip)), token)
+    _remove(change, slip)
+
+
+def _remove(change: Change, slip: Slip) -> None:
     folder = _folder(change.project, change.id)
     (folder / f"{slip.id}.json").unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # it stays while anything is in it
@@ -164,7 +172,7 @@ def _close(change: Change, token: str, slip: Slip, step_update: Callable[[State]
 
 
 def _count(state: State, slip: Slip) -> State:
-    return state.with_call(slip.call) if slip.reported and not _is_counted(state, slip) else state
+    return state if _is_counted(state, slip) else state.with_call(slip.call)
 
 
 def _is_counted(state: State, slip: Slip) -> bool:

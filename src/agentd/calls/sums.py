@@ -9,10 +9,11 @@ from agentd.change.state import Call
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Some calls together; `cost` is over the known ones only."""
+    """Some calls together; tokens and cost are over the known ones only."""
 
     calls: int = 0
     without_price: int = 0
+    without_usage: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
@@ -24,9 +25,10 @@ class Sum:
         return cls(
             len(calls),
             sum(call.cost is None for call in calls),
-            sum(call.tokens_in for call in calls),
-            sum(call.tokens_out for call in calls),
-            sum(call.tokens_cached for call in calls),
+            sum(call.tokens_in is None for call in calls),
+            sum(call.tokens_in or 0 for call in calls),
+            sum(call.tokens_out or 0 for call in calls),
+            sum(call.tokens_cached or 0 for call in calls),
             round(sum(call.cost or 0.0 for call in calls), 6),
         )
 

@@ -54,6 +54,8 @@ def _started(event: events.StepStarted) -> str:
 
 def _usage(event: events.Usage) -> str:
     cost = "cost unknown" if event.cost is None else money.told(event.cost)
+    if event.tokens_in is None or event.tokens_out is None:
+        return f"no usage reported, {cost}"
     cached = f" ({event.tokens_cached:,} cached)" if event.tokens_cached else ""
     return f"{event.tokens_in:,} tokens in{cached}, {event.tokens_out:,} out, {cost}"
 

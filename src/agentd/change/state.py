@@ -79,15 +79,15 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One agent call that reported usage; tokens_in includes tokens_cached; an unknown cost is None."""
+    """One agent call; tokens_in includes tokens_cached; tokens that were not reported and an unknown cost are None."""
 
     step: str
     agent: str | None
     role: str | None
     model: str | None
-    tokens_in: int
-    tokens_out: int
-    tokens_cached: int
+    tokens_in: int | None
+    tokens_out: int | None
+    tokens_cached: int | None
     duration_ms: int
     cost: float | None
     timestamp: str
@@ -244,8 +244,8 @@ def render(state: State) -> str:
         "history": [_plain(moved) for moved in state.history],
         "llm_calls": [_plain(call) for call in state.llm_calls],
         "total_cost": state.total_cost,
-        "total_tokens_in": sum(call.tokens_in for call in state.llm_calls),
-        "total_tokens_out": sum(call.tokens_out for call in state.llm_calls),
+        "total_tokens_in": sum(call.tokens_in or 0 for call in state.llm_calls),
+        "total_tokens_out": sum(call.tokens_out or 0 for call in state.llm_calls),
         "checks": [dict(check) for check in state.checks],
         "findings": [finding_data(finding) for finding in state.findings],
         "depends_on": list(state.depends_on),
@@ -293,9 +293,9 @@ def read_call(row: Fields) -> Call:
         agent=row.text_or_none("agent"),
         role=row.text_or_none("role"),
         model=row.text_or_none("model"),
-        tokens_in=row.count("tokens_in"),
-        tokens_out=row.count("tokens_out"),
-        tokens_cached=row.count("tokens_cached"),
+        tokens_in=row.count_or_none("tokens_in"),
+        tokens_out=row.count_or_none("tokens_out"),
+        tokens_cached=row.count_or_none("tokens_cached"),
         duration_ms=row.count("duration_ms"),
         cost=older if cost is None else cost,
         timestamp=row.text("timestamp", ""),

@@ -251,8 +251,11 @@ def _bars(costs: Sequence[float]) -> list[str] | None:
 
 
 def _figures(some: Sum, digits: int) -> tuple[str, ...]:
-    counts = (some.calls, some.tokens_in, some.tokens_out, some.tokens_cached)
-    return (*(f"{count:,}" if some.calls else "-" for count in counts), _cost(some, digits))
+    if not some.calls:
+        return (*["-"] * 4, _cost(some, digits))
+    tokens = (some.tokens_in, some.tokens_out, some.tokens_cached)
+    is_told = some.without_usage < some.calls
+    return (f"{some.calls:,}", *(f"{count:,}" if is_told else "?" for count in tokens), _cost(some, digits))
 
 
 def _right(column: list[str]) -> list[str]:

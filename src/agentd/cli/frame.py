@@ -139,6 +139,8 @@ def _foot(spent: Spent, elapsed: float, width: int) -> str:
     whole = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
     short = f"{_compact(spent.tokens_in)} in, {_compact(spent.tokens_out)} out"
     choices = [(whole, money, time), (short, money, time), (money, time), (money.partition(",")[0], time)]
+    if not (spent.tokens_in or spent.tokens_out):
+        choices = choices[2:]  # no agent has told any
     lines = ["  " + " · ".join(parts) for parts in choices] if spent.calls else []
     return next((line for line in lines if len(line) < width), f"  {time}")
 

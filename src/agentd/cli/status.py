@@ -131,9 +131,9 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
         ],
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
-            "in": sum(call.tokens_in for call in state.llm_calls),
-            "out": sum(call.tokens_out for call in state.llm_calls),
-            "cached": sum(call.tokens_cached for call in state.llm_calls),
+            "in": sum(call.tokens_in or 0 for call in state.llm_calls),
+            "out": sum(call.tokens_out or 0 for call in state.llm_calls),
+            "cached": sum(call.tokens_cached or 0 for call in state.llm_calls),
         },
     }
 
@@ -277,8 +277,10 @@ def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
         return "no call has reported its usage yet"
     unknown, of = data["calls_without_price"], f" of {money.told(data['budget'])}" if data["budget"] else ""
-    return (
-        f"{money.told(data['cost'])}{of} in {plural(data['calls'], 'call')}, "
-        f"{data['tokens']['in']:,} tokens in, {data['tokens']['out']:,} out"
-        + (f"; {unknown} without a known price" if unknown else "")
+    used = data["tokens"]
+    tokens = f", {used['in']:,} tokens in, {used['out']:,} out" if used["in"] or used["out"] else ""
+    if unknown == data["calls"]:
+        return f"unknown, {plural(unknown, 'call')} without a known price{tokens}"
+    return f"{money.told(data['cost'])}{of} in {plural(data['calls'], 'call')}{tokens}" + (
+        f"; {unknown} without a known price" if unknown else ""
     )

@@ -60,8 +60,8 @@ class Spent:
         return Spent(
             self.calls + 1,
             self.without_price + (usage.cost is None),
-            self.tokens_in + usage.tokens_in,
-            self.tokens_out + usage.tokens_out,
+            self.tokens_in + (usage.tokens_in or 0),
+            self.tokens_out + (usage.tokens_out or 0),
             self.cost + (usage.cost or 0.0),
             usage.total_cost,
         )

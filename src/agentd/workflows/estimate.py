@@ -55,8 +55,8 @@ def expected(project: Project, config: Config, step: str, agent: Agent, model: s
 def _measured(calls: list[Call], model: str | None, known: Mapping[str, Price]) -> Estimate:
     costs = [cost for call in calls if (cost := _cost(call, model, known)) is not None]
     return Estimate(
-        tokens_in=round(median(call.tokens_in for call in calls)),
-        tokens_out=round(median(call.tokens_out for call in calls)),
+        tokens_in=round(median(call.tokens_in or 0 for call in calls)),
+        tokens_out=round(median(call.tokens_out or 0 for call in calls)),
         cost=round(median(costs), 6) if costs else None,
         measured=len(calls),
     )
@@ -77,7 +77,7 @@ def _cost(call: Call, model: str | None, known: Mapping[str, Price]) -> float | 
     """
     if call.cost is not None and model in (None, call.model):
         return call.cost
-    usage = Usage(tokens_in=call.tokens_in, tokens_out=call.tokens_out, tokens_cached=call.tokens_cached)
+    usage = Usage(tokens_in=call.tokens_in or 0, tokens_out=call.tokens_out or 0, tokens_cached=call.tokens_cached or 0)
     cost = prices.cost_of(usage, model or call.model, known)
     is_alias = model is not None and model in (call.model or "")
     return call.cost if cost is None and is_alias else cost

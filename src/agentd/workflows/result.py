@@ -150,11 +150,12 @@ def _spent(state: State, before: int) -> dict[str, Any]:
             "change": state.total_cost,
             "currency": "USD",
             "calls_without_price": sum(call.cost is None for call in calls),
+            "run_calls_without_price": sum(call.cost is None for call in calls[before:]),
         },
         "tokens": {
-            "in": sum(call.tokens_in for call in calls),
-            "out": sum(call.tokens_out for call in calls),
-            "cached": sum(call.tokens_cached for call in calls),
+            "in": sum(call.tokens_in or 0 for call in calls),
+            "out": sum(call.tokens_out or 0 for call in calls),
+            "cached": sum(call.tokens_cached or 0 for call in calls),
         },
     }
 

@@ -1,0 +1,61 @@
+"""An agent that reports no usage: its cost is unknown wherever cost is told, and never 0."""
+
+import pytest
+
+from planned import APPROVED, proposed, seat
+from plays import plan
+from support import AGENTD, Box
+from terminal import before_terminal
+
+JUDGE = "#!/bin/sh\ncat > /dev/null\necho 'It holds.'\necho '**Verdict**: APPROVED'\n"
+MINE = "[agents.mine]\nkind = 'command'\ncommand = './my-judge'\n"
+
+
+def judged_silently(box: Box) -> None:
+    """A plan whose challenger is a program that tells nothing of tokens."""
+    box.write("my-judge", JUDGE).chmod(0o755)
+    proposed(box, APPROVED, more=MINE)
+    seat(box, "challenger", "mine")
+
+
+def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Box) -> None:
+    judged_silently(project)
+    judged = plan(project)
+    assert judged.code == 0 and "Cost    unknown, 1 call without a known price" in judged.out
+    lines = project.agentd("cost", "add-oauth").out.splitlines()
+    assert ["challenge", "1", "?", "?", "?", "unknown"] in [line.split() for line in lines]
+    assert "Not in these costs: 1 call without a known price (a model not named)" in lines
+    total = project.agentd("cost", "add-oauth", "--json").json["total"]
+    assert (total["calls"], total["calls_without_price"], total["cost"]) == (1, 1, 0.0)
+    status = project.agentd("status", "add-oauth")
+    assert "Cost      unknown, 1 call without a known price" in status.out
+    assert "no usage reported, cost unknown" in project.agentd("log", "add-oauth").out
+
+
+def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: Box) -> None:
+    proposed(project, APPROVED, more=MINE)
+    assert "Cost    0.05 USD this run, 0.05 USD for the change\n" in plan(project).out
+    project.write("my-judge", JUDGE).chmod(0o755)
+    seat(project, "challenger", "mine")
+    again = plan(project, "--rechallenge")
+    words = "Cost    unknown this run, 0.05 USD for the change, 1 call without a known price"
+    assert again.code == 0 and words in again.out
+    cost = plan(project, "--rechallenge", "--json").json["cost"]
+    assert (cost["run"], cost["run_calls_without_price"], cost["calls_without_price"]) == (0.0, 1, 2)
+    assert "0.05 USD of 10.00 USD in 3 calls" in project.agentd("status", "add-oauth").out
+
+
+def test_the_live_view_says_that_the_cost_is_unknown(project: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged_silently(project)
+    monkeypatch.chdir(project.root)
+    person = before_terminal([AGENTD, "plan", "add-oauth", "--yes"], project.env)
+    assert person.waits() == 0
+    assert "  cost unknown · 0:0" in person.display.text and "0 tokens in" not in person.display.text
+
+
+def test_a_program_that_is_not_there_was_no_call(project: Box) -> None:
+    judged_silently(project)
+    (project.root / "my-judge").write_text("#!/no/such/shell\n")
+    seat(project, "challenger", "mine")
+    assert plan(project).code != 0
+    assert "No call has reported its usage yet." in project.agentd("cost", "add-oauth").out
