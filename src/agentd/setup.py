@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentd import clock, files, git, skills
-from agentd.config import Check, render_template
+from agentd.config import Check, render_template, seated
 from agentd.terms import Role
 
 GITIGNORE = """\
@@ -16,11 +16,12 @@ GITIGNORE = """\
 .*.tmp
 """
 FOLDERS = ("specs", "changes", "archive")
+SEATED = "roles filled in"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The files by their path from the repository's top: written, kept, or replaced (with a copy kept).
+    """The files by their path from the repository's top: written, kept, replaced (with a copy kept), or SEATED.
 
     `skills` are the commands for a person's own sessions: written, refreshed, kept, or left alone and why.
     """
@@ -41,7 +42,9 @@ class Outcome:
 
     @property
     def wrote_config(self) -> bool:
-        return any(name.endswith("agentd/config.toml") and word != "kept" for name, word in self.files.items())
+        return any(
+            name.endswith("agentd/config.toml") and word in ("written", "replaced") for name, word in self.files.items()
+        )
 
 
 def lay_down(
@@ -50,6 +53,7 @@ def lay_down(
     home = root / "agentd"
     name = root.name.encode(errors="surrogateescape").decode(errors="replace")  # a folder's name need not be UTF-8
     config = render_template(name, roles, checks)
+    filled = _with_roles(home / "config.toml", roles)
     wanted = {home / "config.toml": config, home / ".gitignore": GITIGNORE}
     wanted.update({home / name / ".gitkeep": "" for name in FOLDERS if not _has_files(home / name)})
     outcome: dict[str, str] = {}
@@ -62,10 +66,12 @@ def lay_down(
             copy = Path(repo.common, "agentd", "replaced", f"config-{clock.run_id()}.toml")
             files.write(copy, files.read(path))
             outcome[place] = "replaced"
+        elif path.name == "config.toml" and filled:
+            outcome[place], text = SEATED, filled
         else:
             outcome[place] = "kept"
             continue
-        files.write(path, text.encode())
+        files.write(path, text.encode(errors="surrogateescape"))
     return Outcome(outcome, copy)
 
 
@@ -86,6 +92,15 @@ def commit(repo: git.Repo, names: Sequence[str]) -> None:
     """Commit these and nothing else; what is staged besides stays staged."""
     git.run(repo.top, "add", "--", *names)
     git.run(repo.top, "commit", "--quiet", "--message", "Set up agentd", "--only", "--", *names)
+
+
+def _with_roles(path: Path, roles: Mapping[Role, str]) -> str:
+    """The configuration that waits for an agent, with its roles; empty where none waits, or there is none yet."""
+    if not roles or not path.is_file():
+        return ""
+    text = files.read(path).decode(errors="surrogateescape")
+    filled = seated(text, roles)
+    return filled if filled != text else ""
 
 
 def _has_files(folder: Path) -> bool:

@@ -133,6 +133,69 @@ def test_without_agents_and_checks_it_says_so(box: Box) -> None:
     assert "Commented" not in ran.out
 
 
+# ---- first agentd, then an agent
+
+
+@pytest.fixture
+def early(fresh: Box) -> Box:
+    """Set up before any agent was installed; then came claude."""
+    for name in ("codex", "claude"):
+        (fresh.home / "bin" / name).rename(fresh.home / name)
+    ran = fresh.agentd("init")
+    assert "Then run agentd init again." in ran.out and "Next    agentd doctor" in ran.out, ran.out
+    (fresh.home / "claude").rename(fresh.home / "bin/claude")
+    return fresh
+
+
+def roles(box: Box) -> set[str]:
+    return set(tomllib.loads((box.root / "agentd/config.toml").read_text())["roles"].values())
+
+
+def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Box) -> None:
+    path = early.root / "agentd/config.toml"
+    path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
+    before = path.read_text().splitlines()
+    refused = early.agentd("plan", "add-oauth", "Let people sign in")
+    assert refused.code == 3 and "or seat claude, which is here: agentd init" in refused.err
+    assert "or seat claude, which is here: agentd init" in early.agentd("doctor").out
+    ran = early.agentd("init")
+    assert "agentd/config.toml  roles filled in" in ran.out and "agentd plan <id>" in ran.out, ran.out
+    assert roles(early) == {"claude"}
+    after = path.read_text().splitlines()
+    assert [line for line in before if line not in after] == [
+        "# No agent was found when this was written: once one is installed, `agentd init` puts in who is here.",
+        *(f'{role} = "{name}"' for role, name in zip(("planner", "challenger"), ("gemini", "codex"), strict=True)),
+        'reviewer = "codex"',
+    ]
+    (early.home / "codex").rename(early.home / "bin/codex")
+    assert early.agentd("init").code == 0 and roles(early) == {"claude"}, "only the first time"
+
+
+@pytest.mark.parametrize("edit", ['reviewer = "claude"', 'reviewer = "codex"  # hers', 'reviewer = "codex"\n# hers'])
+def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Box, edit: str) -> None:
+    path = early.root / "agentd/config.toml"
+    path.write_text(path.read_text().replace('reviewer = "codex"', edit, 1))
+    before = path.read_bytes()
+    ran = early.agentd("init")
+    assert path.read_bytes() == before and "nothing changed" in ran.out
+    assert "gemini (gemini) is not installed, and it is the planner: install it, name another" in ran.out
+    assert "agentd init --force" in ran.out
+    assert "Next    agentd doctor" in ran.out and "agentd plan" not in ran.out
+    assert early.agentd("init", "--force", "--yes", "--no-commit").code == 0 and roles(early) == {"claude"}
+
+
+def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(fresh: Box) -> None:
+    (fresh.home / "bin/gemini").write_text("#!/bin/sh\n")
+    (fresh.home / "bin/gemini").chmod(0o755)
+    fresh.env["GEMINI_API_KEY"] = "dummy"
+    fresh.agentd("init")
+    before = tree(fresh)
+    (fresh.home / "bin/gemini").unlink()
+    ran = fresh.agentd("init", "--json").json
+    assert tree(fresh) == before and ran["next"] == "agentd doctor"
+    assert [note for note in ran["notes"] if note.startswith("gemini (gemini) is not installed")]
+
+
 def test_a_sub_folder_can_be_the_project(fresh: Box) -> None:
     inner = fresh.root / "packages/api"
     inner.mkdir(parents=True)

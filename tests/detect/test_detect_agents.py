@@ -201,7 +201,7 @@ def test_with_no_agent_the_seats_are_the_defaults_of_the_configuration(tmp_path:
             [
                 "No agent was found; install at least one, better two of different vendors: "
                 "`npm install -g @google/gemini-cli`, `npm install -g @openai/codex`, "
-                "`npm install -g @anthropic-ai/claude-code`."
+                "`npm install -g @anthropic-ai/claude-code`. Then run agentd init again."
             ],
         ),
         (

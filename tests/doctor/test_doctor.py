@@ -133,7 +133,7 @@ def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Box, bin_folder
     assert (
         "gemini (planner)\n"
         "  problem  program     gemini is in no folder of PATH\n"
-        "                       → npm install -g @google/gemini-cli\n"
+        "                       → npm install -g @google/gemini-cli; or seat codex, which is here: agentd init\n"
     ) in ran.out
     assert "codex (challenger, reviewer)\n  ok       program     " in ran.out
     assert "  note     version     9.9.9 is not known\n" in ran.out

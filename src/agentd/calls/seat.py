@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import events, files, prices, trust
+from agentd import detect, events, files, prices, trust
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
 from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
@@ -44,7 +44,7 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     env = {**allowed, **command.env}
     program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
     if program is None:
-        raise _missing(agent, work.role)
+        raise _missing(agent, work.role, env.get("PATH", ""))
     _ask_for_money(run, work, agent, adapter, brief)
     if brief.resume and agent.resume == "index" and isinstance(adapter, ListsSessions):
         brief = replace(brief, place=sessions.place(run, agent, adapter, brief, program, allowed))
@@ -57,13 +57,14 @@ def ensure_installed(config: Config, role: Role, environ: Mapping[str, str]) -> 
     agent = config.agent_for(role)
     path = environment.allowed(agent, environ).get("PATH", "")
     if agent.command and "/" not in agent.command and not process.find_program(agent.command, path):
-        raise _missing(agent, role)
+        raise _missing(agent, role, path)
 
 
-def _missing(agent: Agent, role: Role) -> AgentMissing:
+def _missing(agent: Agent, role: Role, path: str) -> AgentMissing:
     what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
     other = f"name its program under [agents.{agent.name}] command"
-    return AgentMissing(what, adapter_of(agent.kind).install_hint or other)
+    install = adapter_of(agent.kind).install_hint or other
+    return AgentMissing(what, install + detect.instead(agent.kind, lambda name: bool(process.find_program(name, path))))
 
 
 def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:

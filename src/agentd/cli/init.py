@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from agentd import config, detect, git, register, setup, skills, trust
+from agentd.calls import seat
 from agentd.cli import output, table
-from agentd.errors import AgentdError, NoProject, Unanswered, UsageError
+from agentd.errors import AgentdError, AgentMissing, NoProject, Unanswered, UsageError
 from agentd.project import current_folder, find_project
 
 _Answers = dict[str, register.Answer]
@@ -36,7 +37,8 @@ def command(
 
     Writes agentd/ with a config.toml that has checks for what the project uses and roles for the
     agents found on this machine, and commands for your own sessions with them. Run again, it brings
-    those commands up to date and changes nothing else; one that you have edited stays as it is.
+    those commands up to date, seats agents where none was found before, and changes nothing else; what you
+    have edited stays as it is.
     """
     repo = git.find_repo(current_folder())
     root = _root(repo, here)
@@ -47,10 +49,12 @@ def command(
     asked = output.interactive(as_json, yes)
     overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
     agents = detect.find_agents(os.environ, Path(os.path.expanduser("~")))
-    roles, checks = detect.map_roles(agents), detect.propose_checks(root)
+    roles = detect.map_roles(agents) if any(agent.installed for agent in agents) else {}
+    checks = detect.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
     in_force = config.load(root / "agentd" / "config.toml")
+    absent = _absent(in_force)
     answers = register.add(repo, root) if add else {}
     outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
     committed = _commit(repo, outcome, commit, asked, yes)
@@ -61,11 +65,11 @@ def command(
         "copy": str(outcome.copy) if outcome.copy else None,
         "checks": [{"name": check.name, "command": check.command} for check in in_force.checks],
         "roles": {str(role): name for role, name in in_force.roles.items()},
-        "notes": [*_ignored(repo, outcome), *untrusted, *detect.notes(agents, in_force.roles)],
+        "notes": [*_ignored(repo, outcome), *untrusted, *_about_seats(in_force, agents, absent)],
         "committed": committed,
         "to_commit": None if committed else _git_commands(repo, root, outcome),
         **_report(answers),
-        "next": _NEXT if any(agent.installed for agent in agents) else "agentd doctor",
+        "next": "agentd doctor" if absent else _NEXT,
     }
     return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
 
@@ -130,6 +134,28 @@ def _trust(root: Path, checks: Sequence[config.Check]) -> list[str]:
         return []
     except (AgentdError, OSError) as error:
         return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
+
+
+def _absent(in_force: config.Config) -> list[AgentMissing]:
+    """One for each agent that sits in a role and is not here."""
+    missing: dict[str, AgentMissing] = {}
+    for role, name in in_force.roles.items():
+        try:
+            seat.ensure_installed(in_force, role, os.environ)
+        except AgentMissing as error:
+            missing.setdefault(name, error)
+    return list(missing.values())
+
+
+def _about_seats(
+    in_force: config.Config, agents: Sequence[detect.FoundAgent], absent: Sequence[AgentMissing]
+) -> list[str]:
+    """A seat whose agent is not here stays as it is: somebody chose it, or others who work here have that agent."""
+    if not any(agent.installed for agent in agents):
+        return list(detect.notes(agents)) if absent else []
+    ways = "install it, name another one under [roles] in agentd/config.toml"
+    force = "or have the whole file written anew for what is here: agentd init --force (a copy is kept)"
+    return [*(f"{error}: {ways}, {force}." for error in absent), *detect.notes(agents, in_force.roles)]
 
 
 def _ignored(repo: git.Repo, outcome: setup.Outcome) -> list[str]:

@@ -18,7 +18,7 @@ from agentd.config.model import (
     Value,
     WorkflowSettings,
 )
-from agentd.config.template import render_template
+from agentd.config.template import render_template, seated
 
 __all__ = [
     "Agent",
@@ -34,4 +34,5 @@ __all__ = [
     "WorkflowSettings",
     "load",
     "render_template",
+    "seated",
 ]

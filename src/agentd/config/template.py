@@ -12,6 +12,7 @@ from agentd.config.writing import quote, show
 from agentd.terms import Role
 
 _NO_CHECKS = "# Nothing proves the code"
+_NO_AGENT = "# No agent was found when this was written: once one is installed, `agentd init` puts in who is here."
 _PAIR = re.compile(r"(?P<key>\w+) = .*?(?P<comment>#.*)?")
 
 
@@ -33,20 +34,33 @@ def check_defaults() -> dict[str, Any]:
 
 
 def render_template(project_name: str, roles: Mapping[Role, str], checks: Sequence[Check]) -> str:
-    """The configuration of a new project; a role that is not named keeps its default."""
+    """The configuration of a new project; a role that is not named keeps its default. No role: no agent is here."""
     paragraphs = template().split("\n\n")
     return "\n\n".join(_paragraph(paragraph, project_name, roles, checks) for paragraph in paragraphs)
+
+
+def seated(text: str, roles: Mapping[Role, str]) -> str:
+    """The text with these roles, if those in it were written without any agent and nobody has touched them."""
+    [lines] = (part.split("\n") for part in template().split("\n\n") if "[roles]" in part.split("\n"))
+    open_seats = _seats(lines, {})
+    return "\n\n".join(_seats(lines, roles) if part == open_seats else part for part in text.split("\n\n"))
 
 
 def _paragraph(text: str, project_name: str, roles: Mapping[Role, str], checks: Sequence[Check]) -> str:
     lines = text.split("\n")
     if "[roles]" in lines:
-        return "\n".join(_filled(lines, {role: quote(name) for role, name in roles.items()}))
+        return _seats(lines, roles)
     if text.startswith("schema_version"):
         return "\n".join(_filled(lines, {"project_name": quote(project_name)}))
     if text.startswith(_NO_CHECKS) and checks:
         return "\n\n".join(_check(check, first=index == 0) for index, check in enumerate(checks))
     return text
+
+
+def _seats(lines: Sequence[str], roles: Mapping[Role, str]) -> str:
+    filled = _filled(lines, {role: quote(name) for role, name in roles.items()})
+    at = filled.index("[roles]")
+    return "\n".join(filled if roles else [*filled[:at], _NO_AGENT, *filled[at:]])
 
 
 def _check(check: Check, *, first: bool) -> str:

@@ -6,7 +6,18 @@ checks        the proposal as a whole
 agents        which agents are here, who sits where, and what a person should know about it
 """
 
-from agentd.detect.agents import KNOWN, MAKER_OF, FoundAgent, Known, Login, find_agents, login_of, map_roles, notes
+from agentd.detect.agents import (
+    KNOWN,
+    MAKER_OF,
+    FoundAgent,
+    Known,
+    Login,
+    find_agents,
+    instead,
+    login_of,
+    map_roles,
+    notes,
+)
 from agentd.detect.checks import propose_checks
 
 __all__ = [
@@ -16,6 +27,7 @@ __all__ = [
     "Known",
     "Login",
     "find_agents",
+    "instead",
     "login_of",
     "map_roles",
     "notes",

@@ -192,8 +192,15 @@ def notes(found: Sequence[FoundAgent], roles: Mapping[Role, str] | None = None) 
     here = [agent for agent in found if agent.installed]
     if not here:
         ways = ", ".join(f"`{agent.to_install}`" for agent in found)
-        return (f"No agent was found; install at least one, better two of different vendors: {ways}.",)
+        words = f"No agent was found; install at least one, better two of different vendors: {ways}"
+        return (f"{words}. Then run agentd init again.",)
     return (*_shared(found, roles or map_roles(found)), *filter(None, map(_about_login, here)))
+
+
+def instead(kind: str, on_path: Callable[[str], bool]) -> str:
+    """For who misses that CLI: which other one is here, and the command that seats it or tells how."""
+    here = next((name for name in KNOWN if name != kind and on_path(name)), None)
+    return f"; or seat {here}, which is here: agentd init" if here and kind in KNOWN else ""
 
 
 def _shared(found: Sequence[FoundAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from agentd.agents import environment, playbook
 from agentd.agents.adapters import adapter_of
 from agentd.agents.process import find_program
 from agentd.config import Agent, Config
-from agentd.detect import KNOWN, Known, Login, login_of
+from agentd.detect import KNOWN, Known, Login, instead, login_of
 from agentd.doctor import probe
 from agentd.doctor.rows import Row, State, agent_of, problem
 from agentd.errors import AgentdError
@@ -61,6 +61,8 @@ def _program(here: Surroundings, agent: Agent) -> Iterator[Row]:
     if program is None:
         where = "no program in the project" if "/" in agent.command else "in no folder of PATH"
         fix = known.to_install if known else adapter_of(agent.kind).install_hint
+        if here.project:
+            fix += instead(agent.kind, lambda name: bool(find_program(name, env.get("PATH", ""))))
         yield Row(about, "program", State.PROBLEM, f"{agent.command} is {where}", fix)
         return
     yield Row(about, "program", State.OK, program)
