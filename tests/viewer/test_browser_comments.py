@@ -243,6 +243,22 @@ def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(projec
         expect(area).to_have_value("Which pair? Say it.")
 
 
+def test_the_frame_is_made_anew_without_touching_the_notes(project: Box, spec: Path) -> None:
+    change = change_of(project)
+    comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
+    with visiting(project) as tab:
+        page = tab.go(READ)
+        beside(page, "K1", WORDS)
+        tab.run("document.querySelector('#bar').dataset.old = 'yes'")
+        note(page).evaluate("one => { one.style.top = '7px' }")
+        tab.run("document.body.dispatchEvent(new CustomEvent('agentd-run'))")
+        expect(page.locator("#bar[data-old]")).to_have_count(0)
+        page.wait_for_timeout(300)
+        assert note(page).evaluate("one => one.style.top") == "7px"
+        page.set_viewport_size({"width": 1300, "height": 700})
+        beside(page, "K1", WORDS)
+
+
 def test_a_comment_of_one_browser_appears_in_the_other(project: Box, spec: Path) -> None:
     with served(project) as door, entered(door) as one, entered(door) as other:
         for tab in (one, other):

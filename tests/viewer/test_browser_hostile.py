@@ -152,6 +152,16 @@ def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(pro
         assert "evil.example" not in styles
 
 
+def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Box) -> None:
+    path = with_diagram(project, BAD_DIAGRAMS["a directive"], BAD_DIAGRAMS["frontmatter"], GOOD)
+    with visiting(project, MERMAID_STYLES) as tab:
+        page = tab.go(path)
+        expect(page.locator("figure.diagram > svg").last).to_contain_text("Sign in")
+        for rules in ("getSiteConfig", "getConfig"):
+            found = tab.run(f"(({{securityLevel, htmlLabels}}) => [securityLevel, htmlLabels])(mermaid.mermaidAPI.{rules}())")
+            assert found == ["strict", False], rules
+
+
 def test_without_mermaid_the_source_is_shown(project: Box) -> None:
     path = with_diagram(project, GOOD)
     with visiting(project, "ERR_FAILED") as tab:

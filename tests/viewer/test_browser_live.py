@@ -1,12 +1,16 @@
 """A run that is looked at while it works: what it does appears by itself, and it is stopped and gone on with there."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
 
+from agentd.change import entry
 from agentd.change.state import Call
+from agentd.project import find_project
 from browser import visiting
+from finished import proposal, tasks
 from judged import said
 from planned import NO_LOOKS, change_of, proposed, put, quick_plan, ran, replay
 from plays import plan, stage
@@ -73,6 +77,23 @@ def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
     raised = change.read().budget
     assert raised and (raised.per_change, raised.by) == (0.5, "person:dev")
     assert ran(project) == ["challenge"]
+
+
+def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Box) -> None:
+    change = entry.create(find_project(), "drafted", "A plan")
+    with visiting(project) as tab:
+        page = tab.go("/changes/drafted/run")
+        tabs = page.locator(".tabs a")
+        expect(tabs).to_have_text(["Overview", "Run"])
+        tabs.first.focus()
+        change.update(lambda old: replace(old, description="Another plan"))
+        (change.folder / "proposal.md").write_text(proposal("drafted", ["notes"]))
+        expect(tabs).to_have_text(["Overview", "Read", "Run"])
+        (change.folder / "tasks.md").write_text(tasks("drafted"))
+        expect(tabs).to_have_text(["Overview", "Read", "Tasks", "Run"])
+        expect(page.locator(".tabs [aria-current]")).to_have_text("Run")
+        tabs.nth(2).click()
+        expect(page.locator("#part")).to_contain_text("Do it")
 
 
 def test_a_page_whose_server_went_says_so(project: Box) -> None:

@@ -112,6 +112,37 @@ def test_documents_lead_to_one_another_and_to_their_lines(project: Box) -> None:
         expect(page.locator(".paper .target")).to_contain_text("User record")
 
 
+def test_where_there_is_no_room_beside_the_text_its_contents_are_folded(project: Box) -> None:
+    judged(project, ("high", "It breaks"))
+    with visiting(project, viewport={"width": 1000, "height": 700}) as tab:
+        page = tab.go(f"/changes/add-oauth/read/{SPEC_FILE}")
+        expect(page.locator(".contents")).to_be_hidden()
+        link = page.locator(".outline").get_by_text("Provider identities")
+        expect(link).to_be_hidden()
+        page.locator(".outline summary").click()
+        link.click()
+        expect(page.locator("#r2")).to_be_in_viewport()
+        page.set_viewport_size({"width": 1400, "height": 700})
+        expect(page.locator(".outline")).to_be_hidden()
+        expect(page.locator(".contents")).to_be_visible()
+
+
+def test_every_block_has_a_link_to_its_line(project: Box) -> None:
+    judged(project, ("high", "It breaks"))
+    with visiting(project) as tab:
+        page = tab.go(f"/changes/add-oauth/read/{SPEC_FILE}")
+        link = page.locator("a.line")
+        expect(link).to_be_hidden()
+        page.locator(".paper").get_by_text("A user is one person.").hover()
+        line = page.locator(".paper [data-line]").filter(has_text="A user is one person.").last.get_attribute("data-line")
+        expect(link).to_have_attribute("href", f"#L{line}")
+        link.click()
+        expect(page.locator(".paper .target")).to_contain_text("A user is one person.")
+        assert page.url.endswith(f"#L{line}")
+        page.reload()
+        expect(page.locator(".paper .target")).to_contain_text("A user is one person.")
+
+
 def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Box) -> None:
     change = judged(project, ("high", "It breaks"))
     (change.folder / "tasks.md").write_bytes(b"# Tasks\n\n\xff\xfe broken \x00\n")

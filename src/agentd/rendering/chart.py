@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from agentd.rendering import drawing
 
-_LABEL, _BAR, _FIGURE = 200, 260, 150  # px across
-_HEIGHT, _DOWN = 18, 8
+_LABEL, _BAR, _UNKNOWN = 200, 300, 12  # px across: a phone shows all of it, the amount above its bar
+_TEXT, _HEIGHT, _DOWN = 19, 9, 12
+_PITCH = _TEXT + _HEIGHT + _DOWN
 _MARGIN = 4
 _USD = " USD"
 _LEAST = 2  # px, so that a small cost can be seen
@@ -31,9 +32,9 @@ def bars(rows: Sequence[Row], budget: float | None = None) -> str:
     parts = [_bar(row, max(costs), number + bool(budget), digits) for number, row in enumerate(rows)]
     if budget:
         parts.insert(0, _meter(total, budget, digits))
-    height = 2 * _MARGIN + len(parts) * (_HEIGHT + _DOWN)
+    height = 2 * _MARGIN + len(parts) * _PITCH
     label = f"Cost: {_told(total, digits, budget)}"
-    return drawing.canvas("chart", label, _LABEL + _BAR + _FIGURE + 2 * _MARGIN, height, "".join(parts))
+    return drawing.canvas("chart", label, _BAR + _UNKNOWN + 2 * _MARGIN + 1, height, "".join(parts))
 
 
 def _checked(row: Row) -> Row:
@@ -50,7 +51,7 @@ def _bar(row: Row, largest: float, number: int, digits: int) -> str:
     marks = _rect("bar", length, number)
     if row.without_price:
         # As long as nobody knows: a mark of one length behind the bar, for the style sheet to draw dashed.
-        marks += _rect("bar-unknown", 12, number, length)
+        marks += _rect("bar-unknown", _UNKNOWN, number, length)
     return _row(row.label, _told(row, digits), marks, _figure(row, digits), number, kind)
 
 
@@ -67,15 +68,15 @@ def _length(cost: float, largest: float) -> float:
 
 
 def _rect(kind: str, length: float, number: int, start: float = 0) -> str:
-    x, y = _MARGIN + _LABEL + start, _MARGIN + number * (_HEIGHT + _DOWN)
+    x, y = _MARGIN + start, _MARGIN + number * _PITCH + _TEXT
     return drawing.tag("rect", class_=kind, x=x, y=y, width=length, height=_HEIGHT, rx=2)
 
 
 def _row(label: str, told: str, marks: str, figure: str, number: int, kind: str) -> str:
-    y = _MARGIN + number * (_HEIGHT + _DOWN) + 13
+    y = _MARGIN + number * _PITCH + 13
     title = drawing.tag("title", drawing.words(f"{label}: {told}"))
     name = drawing.tag("text", drawing.words(drawing.fitted(label, _LABEL - 10)), class_="label", x=_MARGIN, y=y)
-    x = _MARGIN + _LABEL + _BAR + 20
+    x = _MARGIN + _BAR + _UNKNOWN  # where it ends: the style sheet sets it to the right
     cost = drawing.tag("text", drawing.words(figure), class_="figure", x=x, y=y)
     return drawing.tag("g", title + name + marks + cost, class_=kind, role="img")
 

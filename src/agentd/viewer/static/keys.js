@@ -1,6 +1,7 @@
 // The keyboard alone is enough: a key for each thing that a reader does.
 import { say } from "./asking.js";
 import * as comments from "./comments.js";
+import { point } from "./lines.js";
 import { choose, notes } from "./margin.js";
 
 let at = -1;
@@ -19,6 +20,7 @@ function step(list, by, name) {
   held = known(list[at]);
   list[at].classList.add(name);
   list[at].scrollIntoView({ block: "nearest" });
+  if (name === "target") point(list[at]);
 }
 
 function move(by) {

@@ -204,7 +204,7 @@ export function start() {
     found.forEach((one) => entries.set(one.target.id, one.isIntersecting));
     const first = [...entries].find(([, is]) => is)?.[0];
     if (!first) return;
-    document.querySelectorAll(".contents a").forEach((one) => one.classList.toggle("here", one.hash === `#${first}`));
+    document.querySelectorAll(".aside li > a[href^='#']").forEach((one) => one.classList.toggle("here", one.hash === `#${first}`));
   }, { rootMargin: "-110px 0px -60% 0px" });
   paper().querySelectorAll("h1[id], h2[id], h3[id]").forEach((one) => seen.observe(one));
   toLine();
