@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,12 @@ from felling import axed
 from loopback import clis
 from loopback.model import Model, running
 from support import Box
+
+
+def pytest_configure() -> None:
+    """A shell's background job starts with Ctrl-C ignored, and so would every program that the tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
