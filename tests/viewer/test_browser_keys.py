@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from agentd.change import comments
+from agentd.change.state import Call
 from agentd.terms import Phase
 from archived import SHORTER, laid_out
 from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting
@@ -85,6 +86,39 @@ def test_a_list_that_is_made_anew_keeps_the_place(project: Box) -> None:
         expect(tab.page.locator(".list > li.chosen")).to_have_count(1)
 
 
+def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Box) -> None:
+    begun(project, "later", {})
+    with visiting(project) as tab:
+        rows, chosen = tab.page.locator(".list > li"), tab.page.locator(".list > li.chosen")
+        tab.page.keyboard.press("j")
+        expect(chosen.locator("b").first).to_have_text("later")
+        state = "change_id: waits-longer\nphase: proposed\ndescription: Older\nupdated_at: 2026-01-19T10:30:39Z\n"
+        project.write("agentd/changes/waits-longer/STATE.yaml", state)
+        expect(rows.first.locator("b").first).to_have_text("waits-longer")
+        expect(chosen.locator("b").first).to_have_text("later")
+        tab.page.keyboard.press("k")
+        expect(chosen.locator("b").first).to_have_text("waits-longer")
+
+
+def test_a_comment_is_one_key_away_from_every_page(project: Box) -> None:
+    change = proposed(project, said("APPROVED"))
+    with visiting(project) as tab:
+        page, press = tab.page, tab.page.keyboard.press
+        for path in ("/", HOME, f"{HOME}/tasks"):
+            tab.go(path)
+            if path == "/":
+                press("j")
+            press("c")
+            page.wait_for_url("**/read/proposal.md#comment")
+            expect(page.locator(".paper .target")).to_have_count(1)
+        press("c")
+        assert focused(tab) == "textarea"
+        page.keyboard.type("Why?")
+        press("Escape")
+        expect(page.locator("#note-K1")).to_contain_text("Why?")
+    assert [one.document for one in comments.seen(change)] == ["proposal.md"]
+
+
 def test_a_plan_is_sent_back_without_a_mouse(project: Box) -> None:
     change = judged(project, ("high", "It breaks"))
     with visiting(project) as tab:
@@ -154,6 +188,36 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(project: Box, scheme: str) 
         colours = tab.run("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
         light = [sum(json.loads(one.replace("rgb(", "[").replace(")", "]"))) for one in colours]
         assert (light[0] > light[1]) is (scheme == "light")
+
+
+CUT = """() => [...document.querySelectorAll('.stands p, .as-cards td > *, .chart text')].filter((one) => {
+  const at = one.getBoundingClientRect();
+  return one.scrollWidth > one.clientWidth + 1 || at.right > innerWidth || (one.matches('td > span') && at.width < 200);
+}).map((one) => one.textContent)"""
+
+
+def test_on_a_phone_nothing_is_cut_or_squeezed(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"), ("medium", "It is slow"), ("low", "It is plain"))
+    change.update(lambda old: old.with_call(Call("x", "play", "planner", "a-model", 1, 1, 0, 1, 1234.5, "", None)))
+    with visiting(project, **PHONE) as tab:
+        for part, words in (("/tasks", "Store users"), ("/trace", "User record"), ("/cost", "1234.50 USD")):
+            expect(tab.go(HOME + part).locator("#part")).to_contain_text(words)
+            assert tab.run(CUT) == [], part
+            expect(tab.page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
+def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    for number in range(4):
+        place = comments.anchored(change, SPEC_FILE, "The pair is unique")
+        comments.add(change, place, f"Word {number}", "person:dev")
+    with visiting(project, **PHONE) as tab:
+        page = tab.go(f"{HOME}/read/{SPEC_FILE}")
+        notes = page.locator(".paper .note.comment .said")
+        expect(notes).to_have_text([f"Word {number}" for number in range(4)])
+        page.keyboard.press("n")
+        expect(page.locator(".note.chosen")).to_have_count(1)
+        expect(notes).to_have_text([f"Word {number}" for number in range(4)])
 
 
 def test_on_a_phone_notes_stand_between_the_lines_and_one_can_decide(project: Box) -> None:

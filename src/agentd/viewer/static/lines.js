@@ -3,12 +3,13 @@ const link = document.createElement("a");
 
 export function point(one) {
   if (!one) return;
-  const [at, paper] = [one, one.closest(".paper")].map((each) => each.getBoundingClientRect());
+  const paper = one.closest(".paper");
+  const room = paper.getBoundingClientRect().left + parseFloat(getComputedStyle(paper).paddingLeft);
   link.href = `#L${one.dataset.line}`;
   link.ariaLabel = `Link to line ${one.dataset.line}`;
-  link.style.top = `${scrollY + at.top}px`;
-  link.style.left = `${scrollX + paper.left}px`;
   link.hidden = false;
+  link.style.top = `${scrollY + one.getBoundingClientRect().top}px`;
+  link.style.left = `${scrollX + room - link.offsetWidth - 2}px`; // beside the text: never over its first letter
 }
 
 // The text is another one.
