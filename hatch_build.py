@@ -10,4 +10,6 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class VendorHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return  # a clone: its Makefile fetches them, in sight of who waits
         subprocess.run([sys.executable, str(Path(self.root) / "vendoring" / "fetch.py")], check=True)

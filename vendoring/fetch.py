@@ -12,6 +12,7 @@ from pathlib import Path
 PINNED = Path(__file__).with_name("package.json")
 TARGET = PINNED.parent.parent / "src" / "agentd" / "viewer" / "static" / "vendor"
 LICENCES = "LICENCES.txt"
+LONGEST = 120  # seconds for npm, which keeps trying for minutes where no registry answers
 
 
 def main() -> int:
@@ -19,10 +20,11 @@ def main() -> int:
     wanted: dict[str, str] = json.loads(PINNED.read_text())["sha256"]
     if all(digest(TARGET / Path(name).name) == pinned for name, pinned in wanted.items()) and licences().is_file():
         return 0
+    print("Fetching the viewer's scripts", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         modules = Path(folder) / "node_modules"
         if problem := installed(Path(folder)):
-            print(f"The viewer's scripts were not fetched: {problem}", file=sys.stderr)
+            print(f"They were not fetched, so its pages go without htmx and mermaid: {problem}", file=sys.stderr)
             return 1 if os.environ.get("AGENTD_VENDOR_REQUIRED") == "1" else 0
         for name, pinned in wanted.items():
             if digest(modules / name) != pinned:
@@ -38,11 +40,14 @@ def installed(folder: Path) -> str:
     if not npm:
         return "npm is not installed"
     shutil.copy(PINNED, folder / "package.json")
-    options = ["--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    ran = subprocess.run(
-        [npm, "install", "--prefix", str(folder), *options], cwd=folder, capture_output=True, text=True, check=False
-    )
-    return "" if ran.returncode == 0 else f"npm ended with {ran.returncode}"
+    options = ["--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=silent"]
+    options += ["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=20000", "--no-update-notifier"]
+    argv, quiet = [npm, "install", "--prefix", str(folder), *options], subprocess.DEVNULL
+    try:
+        code = subprocess.run(argv, cwd=folder, stdout=quiet, stderr=quiet, timeout=LONGEST, check=False).returncode
+    except subprocess.TimeoutExpired:
+        return f"npm had not ended after {LONGEST} seconds"
+    return "" if code == 0 else f"npm ended with {code}"
 
 
 def copy(modules: Path, wanted: dict[str, str]) -> None:

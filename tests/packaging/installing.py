@@ -26,7 +26,7 @@ LEFT_OVER = (  # what use, a killed fetch and others' habits leave in a tree
     f"{VENDOR}/mermaid.min.js.map",
 )
 _BIN = Path(sys.executable).parent
-_TO_INSTALL = ("pip", "hatchling>=1.27")  # what pipx and a build want besides what agentd needs
+_TO_INSTALL = ("pip", "hatchling>=1.27", "editables~=0.3")  # what pipx and builds want besides what agentd needs
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -68,14 +68,14 @@ def wheel(factory: pytest.TempPathFactory) -> Path:
 
 
 def sdist(factory: pytest.TempPathFactory) -> Path:
-    source, env = tree(factory), _offline(factory)
+    source, env = tree(factory), offline(factory)
     build = (program("uv"), "build", "--quiet", "--sdist", "--out-dir")
     packed = once(factory, "packed", lambda folder: _run(*build, str(folder), str(source), env=env))
     return next(packed.glob("agentd-*.tar.gz"))
 
 
 def wheel_of_sdist(factory: pytest.TempPathFactory) -> Path:
-    source, env = sdist(factory), _offline(factory)
+    source, env = sdist(factory), offline(factory)
     build = (program("uv"), "build", "--quiet", "--wheel", "--out-dir")
     built = once(factory, "rebuilt", lambda folder: _run(*build, str(folder), str(source), env=env))
     return next(built.glob("agentd-*.whl"))
@@ -83,7 +83,7 @@ def wheel_of_sdist(factory: pytest.TempPathFactory) -> Path:
 
 def by_pip(factory: pytest.TempPathFactory) -> Path:
     """The program, in a virtual environment."""
-    file, env = wheel(factory), _offline(factory)
+    file, env = wheel(factory), offline(factory)
 
     def install(home: Path) -> None:
         _run(sys.executable, "-m", "venv", str(home / "venv"), env=env)
@@ -95,14 +95,14 @@ def by_pip(factory: pytest.TempPathFactory) -> Path:
 
 def by_pipx(factory: pytest.TempPathFactory) -> Path:
     """Beside uv, pipx would leave the work to it."""
-    file, env = wheel(factory), {**_offline(factory), "PIPX_DEFAULT_BACKEND": "pip"}
+    file, env = wheel(factory), {**offline(factory), "PIPX_DEFAULT_BACKEND": "pip"}
     argv = (program("pipx"), "install", "--quiet", str(file))
     home = once(factory, "by-pipx", lambda home: _run(*argv, env={**env, "HOME": str(home)}))
     return home / ".local" / "bin" / "agentd"
 
 
 def by_uv(factory: pytest.TempPathFactory) -> Path:
-    file, env = wheel(factory), _offline(factory)
+    file, env = wheel(factory), offline(factory)
     argv = (program("uv"), "tool", "install", "--quiet", str(file))
     home = once(factory, "by-uv", lambda home: _run(*argv, env={**env, "HOME": str(home)}))
     return home / ".local" / "bin" / "agentd"
@@ -117,7 +117,7 @@ def program(name: str) -> str:
     return str(path)
 
 
-def _offline(factory: pytest.TempPathFactory) -> dict[str, str]:
+def offline(factory: pytest.TempPathFactory) -> dict[str, str]:
     """Nothing of the caller's, and the downloaded files as the only index."""
     file = wheel(factory)
     argv = ("download", "--dest")

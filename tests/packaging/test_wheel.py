@@ -5,9 +5,11 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from installing import LEFT_OVER, ROOT
 
 import agentd
+from support import environment
 
 STATIC = "agentd/viewer/static/"
 ABOUT = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
@@ -127,7 +130,9 @@ def test_without_them_the_build_goes_on_unless_they_are_required(
 ) -> None:
     ran = fetching(tmp_path, npm, AGENTD_VENDOR_REQUIRED=required)
     assert (ran.returncode, ran.stdout) == (code, "")
-    assert len(ran.stderr.splitlines()) == 1 and ("npm is not installed" in ran.stderr or "with 7" in ran.stderr)
+    first, second = ran.stderr.splitlines()
+    assert first == "Fetching the viewer's scripts"
+    assert second.startswith("They were not fetched") and second.endswith(("npm is not installed", "npm ended with 7"))
     assert not (tmp_path / "tree" / "src").exists()
 
 
@@ -152,3 +157,70 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     assert fetching(tmp_path, "exit 7", AGENTD_VENDOR_REQUIRED="1").returncode == 0
     (vendor / "htmx.min.js").write_text("of another version")
     assert fetching(tmp_path, "exit 7", AGENTD_VENDOR_REQUIRED="1").returncode == 1
+
+
+# ---- a registry that does not answer
+
+
+@pytest.fixture
+def mute() -> Iterator[tuple[dict[str, str], list[str]]]:
+    """The environment that leads npm to a registry which hangs up on everybody, and what it was asked for."""
+    asked: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=hang_up, args=(server, asked), daemon=True).start()
+        yield {"npm_config_registry": f"http://127.0.0.1:{server.getsockname()[1]}/"}, asked
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def hang_up(server: socket.socket, asked: list[str]) -> None:
+    while True:
+        try:
+            caller, _ = server.accept()
+        except OSError:
+            return
+        with caller:
+            asked.append(caller.recv(4096).decode(errors="replace").partition("\r\n")[0])
+
+
+def clone(folder: Path) -> Path:
+    """The tree as git has it, without the scripts, with a virtual environment that only notes what it runs."""
+    shutil.copytree(ROOT / "vendoring", folder / "vendoring")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    program = folder / ".venv" / "bin" / "agentd"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "agentd $*"\n')
+    program.chmod(0o755)
+    (folder / ".venv" / ".ready").touch()
+    return folder
+
+
+def test_the_demo_of_a_clone_goes_on_where_no_registry_answers(
+    tmp_path: Path, mute: tuple[dict[str, str], list[str]]
+) -> None:
+    env, asked = mute
+    env = {**environment(tmp_path / "home"), **env}
+    argv = ["make", "--no-print-directory", "demo", f"PYTHON={sys.executable}"]
+    made = subprocess.run(argv, cwd=clone(tmp_path / "clone"), env=env, capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stdout) == (0, "agentd demo\n"), made.stderr
+    assert made.stderr.splitlines() == [
+        "Fetching the viewer's scripts",
+        "They were not fetched, so its pages go without htmx and mermaid: npm ended with 1",
+    ]
+    assert asked and max(asked.count(one) for one in asked) <= 2, "one more try of each, no more"
+
+
+def test_an_editable_build_leaves_the_scripts_to_the_makefile_and_a_wheel_asks_for_them(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mute: tuple[dict[str, str], list[str]]
+) -> None:
+    env, asked = mute
+    env = {**installing.offline(tmp_path_factory), **env}
+    source = tmp_path / "source"
+    shutil.copytree(installing.tree(tmp_path_factory), source, ignore=shutil.ignore_patterns("vendor"))
+    uv = installing.program("uv")
+    editable = [uv, "pip", "install", "--no-deps", "--target", str(tmp_path / "there"), "--editable", str(source)]
+    done = subprocess.run(editable, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, asked) == (0, []), done.stderr
+    done = subprocess.run([uv, "build", "--wheel", str(source)], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and asked, done.stderr
+    assert "They were not fetched" in done.stderr
