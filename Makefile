@@ -47,7 +47,7 @@ $(READY): pyproject.toml
 
 # The tests run what `init` proposes for a Node project.
 tools:
-	@command -v npm >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get -qq update && apt-get -qq install --yes nodejs npm; } || \
+	@command -v npm >/dev/null || $(AS_ROOT) sh -c 'apt-get -qq update && apt-get -qq install --yes nodejs npm' || \
 		{ echo "The tests need node and npm; install them and run make test again." >&2; exit 1; }
 
 # The browser that looks at the viewer's pages. Without it those tests are skipped, unless they are required.
