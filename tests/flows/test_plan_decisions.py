@@ -219,6 +219,28 @@ def test_fix_lets_the_planner_answer_and_the_challenger_judge_again(project: Box
     assert (ran(project), decided(project)) == (["reproposal", "challenge"], [("fix", ME, "terminal", None)])
 
 
+def test_who_is_asked_sees_what_was_found_and_not_twice(project: Box) -> None:
+    judged(project, *FOUND)
+    person = at_question(project)
+    before, _, _ = person.display.text.partition("? The challenge found 1 high and 1 medium. What next?")
+    lines = [line.rstrip() for line in before.splitlines()]
+    assert "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM severity issues" in lines
+    assert [line.split()[:2] for line in lines if line.startswith("  C")] == [["C1", "high"], ["C2", "medium"]]
+    person.press(STOP)
+    assert person.waits() == 1
+    rows = [line for line in person.display.lines if line.startswith("  C")]
+    assert len(rows) == 2 and person.display.text.count("Next ") == 1
+
+
+def test_whoever_leaves_the_question_is_told_one_command(project: Box) -> None:
+    judged(project, *FOUND)
+    person = at_question(project)
+    person.press(INTERRUPT)
+    assert person.waits() == 130
+    after = person.display.text.partition("Error: interrupted")[2]
+    assert "→ to go on: agentd plan add-oauth" in after and after.count("agentd plan") == 1
+
+
 def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Box) -> None:
     judged(project, *FOUND)
     pager = project.write("pager.sh", '#!/bin/sh\nhead -n 8 "$1"; echo "-- $PWD --"\n')

@@ -7,6 +7,7 @@ from typing import Any
 from agentd import money
 from agentd.cli import output, table
 from agentd.counting import plural
+from agentd.errors import Interrupted
 from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 
 _COLOURS: Mapping[str, str] = {
@@ -21,12 +22,13 @@ _FILES = 12
 _TITLE = 24  # columns below which a finding's place stands under its title
 
 
-def summary(result: dict[str, Any]) -> str:
-    """The result as `--json` gives it, in words."""
+def summary(result: dict[str, Any], told: Sequence[str] = ()) -> str:
+    """The result as `--json` gives it, in words. Findings that were `told` just above on this terminal are left out."""
     width = output.width() or output.PIPE
+    found = findings(result, width)
     blocks = [
         _outcome(result, width),
-        _findings(result, width),
+        found if output.width() is None or found != [*told] else [],
         [
             *_files(result["files"], width),
             *_fact("Where", _where(result["git"]), width),
@@ -43,6 +45,10 @@ def _outcome(result: dict[str, Any], width: int) -> list[str]:
         hint = _wrapped(error["hint"], width - 4) if error["hint"] else []
         arrows = [f"  {'→' if number == 0 else ' '} {line}" for number, line in enumerate(hint)]
         return [output.paint("Error:", fg="red", bold=True) + head.removeprefix("Error:"), *more, *arrows]
+    return verdict(result, width)
+
+
+def verdict(result: Mapping[str, Any], width: int) -> list[str]:
     head, *more = _wrapped(result["message"], width) or [""]
     verdict = result["verdict"] or ""
     if verdict and head.startswith(verdict):
@@ -50,7 +56,7 @@ def _outcome(result: dict[str, Any], width: int) -> list[str]:
     return [head, *more]
 
 
-def _findings(result: dict[str, Any], width: int) -> list[str]:
+def findings(result: Mapping[str, Any], width: int) -> list[str]:
     """The open ones, most severe first."""
     ranks = list(Severity)
     found = [one for one in result["findings"]["list"] if FindingState(one["state"]).is_open]
@@ -121,7 +127,9 @@ def _amount(usd: float, unknown: int) -> str:
 
 
 def _next(result: dict[str, Any], width: int) -> list[str]:
-    """The command to type, or the commands to choose from."""
+    """The command to type, or the commands to choose from; how to go on after an interruption is told with it."""
+    if result["exit_code"] == Interrupted.exit_code:
+        return []
     options = (result["decision_needed"] or {}).get("options", ())
     rows = [(one["command"], table.clean(one["label"]), one["recommended"]) for one in options if one["command"]]
     if not rows:

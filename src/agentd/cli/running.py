@@ -1,10 +1,11 @@
 """From the options to a run, and from the run to its end in words: what all workflows share."""
 
+import functools
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +53,7 @@ def run(
     """
     there = runs.there(change)
     in_force = trust(there, options)
-    before, failure = len(change.read().llm_calls), None
+    before, failure, person = len(change.read().llm_calls), None, None
     ahead = ahead or (course.of_plan if workflow is Workflow.PLAN else code_course.of_code)
 
     try:
@@ -83,7 +84,7 @@ def run(
     data = result.result(change, options.command, options.wanted, before, message, failure, code)
     if not isinstance(failure, Busy):
         outcome.keep(change, os.getpid(), data)
-    return show(options, data, failure)
+    return show(options, data, failure, person.told if person else ())
 
 
 def settled(change: Change, options: Options, message: str, code: int | None = None) -> int:
@@ -99,13 +100,14 @@ def tell(change: Change, options: Options, message: str = "", code: int | None =
     return show(options, result.result(change, options.command, options.wanted, before, message, None, code))
 
 
-def show(options: Options, data: dict[str, Any], error: AgentdError | None = None) -> int:
+def show(options: Options, data: dict[str, Any], error: AgentdError | None = None, told: Sequence[str] = ()) -> int:
     if options.as_events:
         output.stream([json.dumps(data, ensure_ascii=False)])
         return int(data["exit_code"])
     if isinstance(error, Interrupted) and output.is_part():
         return error.exit_code
     if error and not options.as_json:
-        output.tell(closing.summary(data))
+        output.tell(closing.summary(data, told))
         return error.exit_code
-    return output.show(options.command, options.as_json, data, lambda: closing.summary(data), data["exit_code"], error)
+    text = functools.partial(closing.summary, data, told)
+    return output.show(options.command, options.as_json, data, text, data["exit_code"], error)

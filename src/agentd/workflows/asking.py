@@ -29,6 +29,7 @@ class Question:
     recommended: str
     also: tuple[Option, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
     why: str = ""
+    about: Mapping[str, Any] | None = None  # how the change stands, as a result tells it
 
     @property
     def answers(self) -> dict[str, Option]:

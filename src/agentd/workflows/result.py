@@ -51,10 +51,7 @@ def result(
         "verdict": state.verdict,
         "round": state.round,
         "message": message or _message(change, state, found),
-        "findings": {
-            "open": {str(severity): count for severity, count in open_counts(found).items()},
-            "list": [{name: _plain(getattr(one, name)) for name in _FINDING} for one in found],
-        },
+        "findings": _findings(found),
         "files": _files(change),
         "git": {
             **{name: _plain(getattr(state.git, name)) for name in ("setup", "branch", "tree", "target")},
@@ -66,6 +63,17 @@ def result(
         "next": next_command(change),
         "error": error and {"code": error.code, "message": error.message, "hint": error.hint},
         "exit_code": code,
+    }
+
+
+def standing(change: Change) -> dict[str, Any]:
+    """What was found, for whoever is to decide about it: a part of the result."""
+    state, found = change.read(), left_open(change)
+    return {
+        "change_id": change.id,
+        "verdict": state.verdict,
+        "message": _message(change, state, found),
+        "findings": _findings(found),
     }
 
 
@@ -101,6 +109,13 @@ def _message(change: Change, state: State, found: list[Finding]) -> str:
     if moved.event is Event.IMPLEMENTATION_STARTED:
         return "The code is not complete yet"
     return verdict_line(state.verdict, found)
+
+
+def _findings(found: list[Finding]) -> dict[str, Any]:
+    return {
+        "open": {str(severity): count for severity, count in open_counts(found).items()},
+        "list": [{name: _plain(getattr(one, name)) for name in _FINDING} for one in found],
+    }
 
 
 def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
 from agentd.workflows.meeting import tell_overlaps
 from agentd.workflows.questions import after_challenge
+from agentd.workflows.result import standing
 from agentd.workflows.under_way import one_round_less
 from agentd.workflows.verdict import (
     JUDGED,
@@ -111,7 +112,8 @@ def _next(desk: Desk, wishes: Wishes) -> Next:
 def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
     """What the person at the terminal, or in the viewer, says."""
     before = seen.seen(desk.change)
-    answer = decide(desk.run, after_challenge(desk.change, "view" if is_stuck else "fix"), person)
+    question = after_challenge(desk.change, "view" if is_stuck else "fix")
+    answer = decide(desk.run, replace(question, about=standing(desk.change)), person)
     assert answer
     if answer.id == "view":
         person.show(str(desk.change.folder / "CHALLENGE.md"))
