@@ -158,7 +158,9 @@ def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Box) 
         page = tab.go(path)
         expect(page.locator("figure.diagram > svg").last).to_contain_text("Sign in")
         for rules in ("getSiteConfig", "getConfig"):
-            found = tab.run(f"(({{securityLevel, htmlLabels}}) => [securityLevel, htmlLabels])(mermaid.mermaidAPI.{rules}())")
+            found = tab.run(
+                f"(({{securityLevel, htmlLabels}}) => [securityLevel, htmlLabels])(mermaid.mermaidAPI.{rules}())"
+            )
             assert found == ["strict", False], rules
 
 

@@ -203,6 +203,7 @@ def test_on_a_phone_nothing_is_cut_or_squeezed(project: Box) -> None:
         for part, words in (("/tasks", "Store users"), ("/trace", "User record"), ("/cost", "1234.50 USD")):
             expect(tab.go(HOME + part).locator("#part")).to_contain_text(words)
             assert tab.run(CUT) == [], part
+            expect(tab.page.locator(".stands .age")).to_contain_text("for ")
             expect(tab.page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 

@@ -134,7 +134,9 @@ def test_every_block_has_a_link_to_its_line(project: Box) -> None:
         link = page.locator("a.line")
         expect(link).to_be_hidden()
         page.locator(".paper").get_by_text("A user is one person.").hover()
-        line = page.locator(".paper [data-line]").filter(has_text="A user is one person.").last.get_attribute("data-line")
+        line = (
+            page.locator(".paper [data-line]").filter(has_text="A user is one person.").last.get_attribute("data-line")
+        )
         expect(link).to_have_attribute("href", f"#L{line}")
         link.click()
         expect(page.locator(".paper .target")).to_contain_text("A user is one person.")
