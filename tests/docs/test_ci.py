@@ -1,0 +1,92 @@
+"""The workflow of docs/how-to/ci.md, run twice: the second run goes on where the first has stopped."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import reference
+from agentd import yaml12
+from agentd.change.folder import read_state
+from built import DOCUMENTS, TESTS, answer, honest, judged, write
+from plays import APPROVE, call, finding, stage
+from support import AGENTD, Box, Ran
+from working import Action, say, usage
+
+TOKEN = "a-token"
+PUSHED_TO = f"https://x-access-token:{TOKEN}@github.com/owner/notes"
+INPUTS = {"id": "greet", "description": "Greet people by name"}
+
+
+def steps() -> list[dict[str, Any]]:
+    """The scripts of the job that plans and implements; what it installs is here already."""
+    text = (reference.DOCS / "how-to/ci.md").read_text()
+    [block] = [one.partition("\n```")[0] for one in text.split("```yaml\n") if "workflow_dispatch" in one]
+    found = [step for step in yaml12.load(block)["jobs"]["change"]["steps"] if "run" in step]
+    assert [step["name"] for step in found].count("Install") == 1
+    return [step for step in found if step["name"] != "Install"]
+
+
+def filled(step: dict[str, Any]) -> dict[str, str]:
+    known = {**{f"inputs.{name}": value for name, value in INPUTS.items()}, "github.token": TOKEN}
+    values = {name: value.removeprefix("${{ ").removesuffix(" }}") for name, value in step.get("env", {}).items()}
+    return {name: known.get(value, "") for name, value in values.items()}
+
+
+def job(origin: Box, bare: Path, folder: Path) -> tuple[dict[str, Ran], dict[str, Any]]:
+    """As a runner does it, in a fresh clone: its steps by name, and what agentd told at the end."""
+    folder.mkdir()
+    origin.git("clone", "--quiet", str(bare), str(folder / "clone"), cwd=folder)
+    env = {
+        "GITHUB_REPOSITORY": "owner/notes",
+        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
+        "RUNNER_TEMP": str(folder),
+        "PATH": os.pathsep.join((os.path.dirname(AGENTD), str(folder.parent / "programs"), origin.env["PATH"])),
+    }
+    done: dict[str, Ran] = {}
+    for step in steps():
+        if step.get("if") == "always()" or all(one.code == 0 for one in done.values()):
+            done[step["name"]] = origin.run("bash", "-ec", step["run"], cwd=folder / "clone", **env, **filled(step))
+    return done, json.loads((folder / "result.json").read_text())
+
+
+def served(box: Box, steps: dict[str, list[Action]], folder: Path) -> Path:
+    """The project behind the address that the workflow pushes to."""
+    check = f'[[checks]]\nname = "tests"\ncommand = "{TESTS}"\nrequired = true\ntimeout = 60\n'
+    box.write("tests/__init__.py", "")
+    box.write(".gitignore", "__pycache__/\n")
+    stage(box, steps, check, "human_in_loop = false\nself_review_iterations = 0\nimplementation_iterations = 1\n")
+    bare = folder / "bare.git"
+    box.git("clone", "--quiet", "--bare", str(box.root), str(bare))
+    box.git("config", "--global", f"url.{bare}.insteadOf", PUSHED_TO)
+    (folder / "programs").mkdir()
+    (folder / "programs" / "jq").write_text("#!/bin/sh\nexit 0\n")  # a runner has one; what it prints is for people
+    (folder / "programs" / "jq").chmod(0o755)
+    return bare
+
+
+def test_a_second_run_goes_on_where_the_first_stopped_and_its_push_is_taken(project: Box, tmp_path: Path) -> None:
+    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in DOCUMENTS.items()]
+    held = {"id": "V1", "state": "open", "note": "It does break."}
+    playbook = {
+        "plan-gen": [*documents, usage(0.03), say("Written.")],
+        "challenge": [call("append_review", **APPROVE), usage(0.05), say("Reported.")],
+        "implement-greeting": honest(),
+        "review/1": judged("NEEDS_CHANGES", finding()),
+        "resolve": [answer("V1", "disputed"), usage(0.1), say("It does not.")],
+        "review/2": judged("NEEDS_CHANGES", previous=[held]),
+        "review/3": judged(previous=[{**held, "state": "withdrawn", "note": "Indeed."}]),
+    }
+    bare = served(project, playbook, tmp_path)
+
+    first, was = job(project, bare, tmp_path / "first")
+    assert [ran.code for ran in first.values()] == [0, 1, 0], first
+    assert (was["phase"], was["verdict"]) == ("implementing", "NEEDS_CHANGES")
+
+    second, now = job(project, bare, tmp_path / "second")
+    assert [ran.code for ran in second.values()] == [0, 0, 0], second
+    assert (now["phase"], now["verdict"]) == ("complete", "APPROVED")
+    steps = [step.name for step in read_state(tmp_path / "second/clone/agentd/changes/greet").steps]
+    assert steps.count("plan-gen") == steps.count("implement-greeting") == 1, "what was done is not done again"
+    subjects = project.git("log", "--format=%s", "main..agentd/greet", cwd=bare).splitlines()
+    assert subjects[0] == "greet: end of impl" and subjects.count("greet: plan-gen") == 1
