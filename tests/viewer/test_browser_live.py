@@ -1,17 +1,20 @@
 """A run that is looked at while it works: what it does appears by itself, and it is stopped and gone on with there."""
 
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
+from agentd import events
 from agentd.change import entry
 from agentd.change.state import Call
 from agentd.project import find_project
 from browser import visiting
 from finished import proposal, tasks
-from judged import said
+from judged import judged, said
 from planned import NO_LOOKS, change_of, proposed, put, quick_plan, ran, replay
 from plays import plan, stage
 from running import wait_until
@@ -43,9 +46,12 @@ def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(proje
         expect(part.locator(".steps .running")).to_contain_text("roposal")
         expect(part).to_contain_text("What the agent does")
         part.get_by_text("What the agent does").click()
-        expect(part.locator("details .story")).to_contain_text("proposal.md")
-        expect(part.locator("details .story")).to_contain_text("Reading the notes.")
-        expect(page.locator("#bar")).to_contain_text("$0.25")
+        actions = part.locator("details[data-fold=actions] .story")
+        expect(actions).to_contain_text("proposal.md")
+        expect(actions).to_contain_text("Reading the notes.")
+        expect(part.locator("details[data-fold^=acts-]")).to_contain_text("Reading the notes.")
+        expect(part.locator("details[data-fold^=acts-] .story")).to_be_hidden()
+        expect(page.locator("#bar")).to_contain_text("0.25 USD")
         page.locator("#bar").get_by_role("button", name="Stop").click()
         expect(page.locator("#told")).to_contain_text("Stopped; what was done is kept.")
         wait_until(lambda: change_of(project).active_run() is None, "it is stopped")
@@ -60,6 +66,25 @@ def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(proje
     assert change_of(project).read().phase == "challenged"
 
 
+def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(project: Box) -> None:
+    change = judged(project, ("high", "It breaks"))
+    with ExitStack() as run, visiting(project) as tab:
+        run.enter_context(change.running("agentd plan add-oauth"))
+        change.journal().append(events.RunStarted(workflow="plan", command="agentd plan add-oauth"))
+        page = tab.go(f"{HOME}/run")
+        expect(page.locator("#bar[data-running]")).to_be_visible()
+        expect(page.locator("#part")).not_to_contain_text("The last run")
+
+        def ended(route: Route) -> None:
+            time.sleep(1)  # the other part has its answer by now
+            run.close()
+            route.continue_()
+
+        page.route("**/bar", ended)
+        change.journal().append(events.RunFinished(workflow="plan", exit_code=0, message="All is well."))
+        expect(page.locator("#part")).to_contain_text("The last run")
+
+
 def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
     change = proposed(project, said("APPROVED"), more="[budget]\nper_change = 0.04\n")
     change.update(lambda old: old.with_call(Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
@@ -70,7 +95,7 @@ def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
         tab.go(HOME)
         page.locator("#choice-resume summary").click()
         panel = page.locator("#choice-resume .panel")
-        expect(panel).to_contain_text("$0.04 of $0.04 spent")
+        expect(panel).to_contain_text("0.04 of 0.04 USD spent")
         panel.get_by_role("spinbutton").fill("0.5")
         panel.get_by_role("button").click()
         expect(page.locator("#phase")).to_contain_text("challenged", timeout=LONG)

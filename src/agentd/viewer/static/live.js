@@ -84,16 +84,23 @@ async function listen() {
   addEventListener("pagehide", (event) => { if (!event.persisted) port.postMessage("left"); });
 }
 
+const isAtWork = () => document.querySelector("#bar[data-running], #inbox .chip.live") !== null;
+
 export function start() {
+  let wasAtWork = isAtWork();
   listen();
   // A run that is killed writes nothing: it is looked after.
-  setInterval(() => { if (document.querySelector("#bar[data-running]")) soon("agentd-run"); }, 5000);
+  setInterval(() => { if (isAtWork()) soon("agentd-run"); }, 5000);
   document.body.addEventListener("htmx:beforeSend", ({ detail: { xhr } }) => {
     going += 1;
     xhr.addEventListener("loadend", () => { going -= 1; });
   });
   document.body.addEventListener("htmx:afterSettle", ({ detail: { elt } }) => {
-    if (elt.id === "bar") compare();
+    if (elt.id === "bar") {
+      compare();
+      if (wasAtWork && !isAtWork()) soon("agentd-run"); // other parts may have been asked for just before its end
+      wasAtWork = isAtWork();
+    }
     if (elt.id === "desk") renewed();
   });
   // Asked for while nobody wrote, answered while somebody does: it waits.
