@@ -2,10 +2,17 @@
 
 from collections.abc import Iterable
 
+_USD = " USD"
+
 
 def told(usd: float) -> str:
     """To the cent, and finer below one."""
     return written(usd, digits([usd]))
+
+
+def told_of(usd: float, budget: float | None) -> str:
+    """What is spent of what may be, if there is a limit."""
+    return f"{told(usd).removesuffix(_USD)} of {told(budget)}" if budget else told(usd)
 
 
 def digits(amounts: Iterable[float]) -> int:
@@ -14,4 +21,4 @@ def digits(amounts: Iterable[float]) -> int:
 
 
 def written(usd: float, digits: int) -> str:
-    return f"{usd:.{digits}f} USD"
+    return f"{usd:.{digits}f}{_USD}"

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from agentd import money
 from agentd.clock import seconds_since
 from agentd.counting import plural
 
@@ -26,13 +27,6 @@ def span(seconds: float) -> str:
 def took(seconds: float) -> str:
     """A short time with its tenths."""
     return f"{seconds:.1f} s" if seconds < 10 else span(seconds)
-
-
-def money(amount: float | None) -> str:
-    """To the cent; finer where cents would hide it."""
-    if amount is None:
-        return "unknown"
-    return f"${amount:.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
 def moment(at: str | None, zone: tzinfo | None = None) -> str:
@@ -77,7 +71,8 @@ FILTERS = {
     "age": age,
     "clock": clock,
     "first_up": first_up,
-    "money": money,
+    "money": money.told,
+    "money_of": money.told_of,
     "moment": moment,
     "moment_utc": moment_utc,
     "person": person,
