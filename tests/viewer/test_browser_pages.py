@@ -178,6 +178,22 @@ def test_a_conflict_shows_the_three_sides(project: Box) -> None:
 # ---- one file
 
 
+def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: Box) -> None:
+    laid_out(project, start="specs")
+    begun(project, "planned", {"notes": SHORTER})
+    with visiting(project) as tab:
+        page = tab.go("/changes/planned/specs")
+        page.get_by_role("link", name="Read the whole spec as it would be").click()
+        text = page.locator(".paper")
+        expect(text).to_contain_text("at most 40 characters")
+        expect(text).to_contain_text("Notes are kept")
+        page.get_by_text("Contents").click()
+        page.locator(".contents").get_by_role("link", name="R2").click()
+        expect(text.locator("#r2")).to_be_in_viewport()
+        page.keyboard.press("c")
+        page.wait_for_url("**/changes/planned/read/**")
+
+
 def test_an_export_is_read_alone_without_script_or_request(project: Box, tmp_path: Path) -> None:
     change = judged(project, ("high", "It <script>window.hit=1</script> breaks"))
     with (change.folder / "proposal.md").open("a") as file:
