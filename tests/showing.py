@@ -51,6 +51,15 @@ def failed(step: str, message: str, again: float | None = None) -> events.Entry:
     return entry(events.Failed(**at(step), code="crashed", message=message, retry_in_secs=again, final=again is None))
 
 
+def checked(step: str, name: str, status: str) -> events.Entry:
+    names: dict[str, Any] = {"name": name, "status": status, "required": True, "exit_code": 0, "duration_ms": 5}
+    return entry(events.CheckFinished(**at(step), **names))
+
+
+def over(exit_code: int) -> events.Entry:
+    return entry(events.RunFinished(workflow="plan", exit_code=exit_code, message=""))
+
+
 def warned(message: str, step: str | None = None) -> events.Entry:
     return entry(events.Warned(**(at(step) if step else {}), code="price-unknown", message=message))
 

@@ -100,6 +100,41 @@ def test_what_stays_is_the_finished_list_once(width: int) -> None:
     assert "… 2 steps not begun" in text
 
 
+def test_a_step_whose_answer_is_no_does_not_look_like_one_that_went_well() -> None:
+    code = """
+with watching("t", lambda: COURSE, "live") as view:
+    view(started("challenge"))
+    view(finished("challenge", message="NEEDS_REVISION"))
+    view(started("checks", agent=None))
+    view(checked("checks", "tests", "failed"))
+    view(checked("checks", "lint", "passed"))
+    view(finished("checks", message="1 failed, 1 passed"))
+    view(started("review"))
+    view(finished("review", message="APPROVED"))
+"""
+    person = seen_by_person(code)
+    person.waits()
+    assert row(person, "! Challenge") and row(person, "✗ Checks") and row(person, "✓ Review")
+    for mark in ("\x1b[33m!", "\x1b[31m✗", "\x1b[32m✓"):
+        assert mark in person.raw.decode()
+    plain = seen_by_person(code, NO_COLOR="1")
+    plain.waits()
+    assert row(plain, "! Challenge") and row(plain, "✗ Checks") and row(plain, "✓ Review")
+
+
+@pytest.mark.parametrize(("exit_code", "is_told"), [(1, False), (7, True)], ids=["as asked", "over budget"])
+def test_steps_that_did_not_come_are_told_where_something_kept_them_back(exit_code: int, is_told: bool) -> None:
+    code = f"""
+with watching("t", lambda: COURSE, "live") as view:
+    view(started("proposal-gen"))
+    view(finished("proposal-gen"))
+    view(over({exit_code}))
+"""
+    person = seen_by_person(code)
+    person.waits()
+    assert ("… 5 steps not begun" in person.display.text) == is_told
+
+
 def test_a_final_failure_says_why() -> None:
     code = """
 with watching("t", lambda: COURSE, "live") as view:

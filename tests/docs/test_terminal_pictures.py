@@ -38,7 +38,7 @@ def squeezed(text: str) -> str:
 
 def steadied(picture: Picture) -> Picture:
     """Without what is different every time: how long things took and when they were, the names of commits."""
-    rows = [line for line in picture.lines if re.match(r"  ✓ .* \d+:\d\d\b", line)]
+    rows = [line for line in picture.lines if re.match(r"  [✓!✗] .* \d+:\d\d\b", line)]
     picture.steady(r"(?<=· )\d+:\d\d$", lambda found: clock(SECONDS * len(rows)))
     picture.steady(r"(?<=  )\d+:\d\d(?=  |$)", lambda found: clock(SECONDS))
     picture.steady(r"just now|\d+ ?\w+ ago", lambda found: "just now")
@@ -54,7 +54,8 @@ def test_a_plan_is_made_and_looked_at(tmp_path: Path) -> None:
     place = lay(tmp_path / "sample", Point.CLARIFIED)
     plan = steadied(shown(place, "plan", ID, "--rounds", "0"))
     assert plan.code == 1
-    steps = ("✓ Proposal", "✓ Spec 3/3: settling", "✓ Challenge")
+    steps = ("✓ Proposal", "✓ Spec 3/3: settling", "! Challenge")
+    assert "not begun" not in plan.text, "it ended as it was asked to"
     drawn(plan, "plan", tmp_path, *steps, "NEEDS_REVISION - Found 1 HIGH", "C1  high", "lose a cent", f"· {clock(22)}")
     status = steadied(shown(place, "status", ID))
     drawn(status, "status", tmp_path, "NEEDS_REVISION", "C2  medium", "just now", f"agentd plan {ID}")

@@ -8,7 +8,7 @@ from rich.text import Text
 from agentd.cli.view import clean
 from agentd.counting import plural
 from agentd.money import told
-from agentd.workflows.board import Board, Row, Spent, Stand
+from agentd.workflows.board import Answer, Board, Row, Spent, Stand
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS = 8  # of the spinner, a second
@@ -19,6 +19,8 @@ _ROOM = 20  # columns that words need beside a step; with fewer they stand below
 
 _MARKS = {Stand.DONE: "✓", Stand.EARLIER: "✓", Stand.WAITING: "↻", Stand.FAILED: "✗", Stand.AHEAD: "·"}
 _COLOURS = {Stand.DONE: "green", Stand.RUNNING: "cyan", Stand.WAITING: "yellow", Stand.FAILED: "red"}
+_OF_ANSWER = {Answer.NO: ("!", "yellow"), Answer.FAILED: ("✗", "red")}  # of a step that is done
+_AS_ASKED = (0, 1)  # exit codes of a run that came to its end, with yes or no
 _FADED = (Stand.AHEAD, Stand.EARLIER)
 
 
@@ -34,12 +36,12 @@ def moving(title: str, board: Board, began: float, at: float, width: int, height
 
 
 def ended(title: str, board: Board, began: float, at: float, width: int) -> list[Text]:
-    """What stays: every step that something happened in, how many did not come, and a line free for what follows."""
+    """What stays: every step that something happened in, how many a failure kept back, and a line free."""
     rows = [_harmless(row) for row in board.rows()]
     came = [row for row in rows if row.stand is not Stand.AHEAD]
     columns = _Columns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
-    if left := len(rows) - len(came):
+    if (left := len(rows) - len(came)) and board.exit_code not in _AS_ASKED:
         lines.append(_fold(f"{plural(left, 'step')} not begun"))
     foot = Text(_foot(board.spent, at - began, width), "dim")
     return [_title(title, width), Text(), *lines, Text(), foot, Text()]
@@ -85,6 +87,8 @@ class _Columns:
 def _mark(row: Row, at: float, is_over: bool) -> tuple[str, str]:
     if row.stand is Stand.RUNNING:
         return ("■", "yellow") if is_over else (_SPINNER[int(at * _TURNS) % len(_SPINNER)], "cyan")
+    if row.stand is Stand.DONE and row.answer in _OF_ANSWER:
+        return _OF_ANSWER[row.answer]
     return (_MARKS[row.stand], _COLOURS.get(row.stand, "dim"))
 
 

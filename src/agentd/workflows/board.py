@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from agentd import events
 from agentd.change import happenings
-from agentd.terms import StepStatus
+from agentd.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
 from agentd.workflows.course import Ahead
 
 Course = Callable[[], Sequence[Ahead]]
@@ -24,6 +24,15 @@ class Stand(StrEnum):
     FAILED = "failed"
 
 
+class Answer(StrEnum):
+    """What came of a step that is done."""
+
+    GOOD = "good"
+    NO = "no"  # a judge asks for changes
+    FAILED = "failed"  # a check did
+
+
+_ASKING = {*ChallengeVerdict, *ReviewVerdict} - {ChallengeVerdict.APPROVED}  # for changes
 _ENDS = {StepStatus.DONE: Stand.DONE, StepStatus.SKIPPED: Stand.EARLIER}
 
 
@@ -40,6 +49,7 @@ class Row:
     heard: float = 0.0  # the last sign of life
     again: float = 0.0  # when it is tried again
     words: str = ""  # what the agent does now, why it failed, or what came of it
+    answer: Answer = Answer.GOOD
 
     def elapsed(self, at: float) -> float:
         return self.took + (at - self.since if self.stand is Stand.RUNNING else 0.0)
@@ -75,10 +85,13 @@ class Board:
         self._course = {one.key: one.label for one in ahead()}
         self._rows: dict[Key, Row] = {}  # those that something happened in, in that order
         self.spent = Spent()
+        self.exit_code: int | None = None  # None: the run has not ended
 
     def hear(self, event: events.Happened, at: float) -> None:
         if isinstance(event, events.Usage):
             self.spent = self.spent.plus(event)
+        if isinstance(event, events.RunFinished):
+            self.exit_code = event.exit_code
         if not isinstance(event, events.AgentActivity | events.Usage):
             self._course = {one.key: one.label for one in self._ahead()}
         if (key := _key_of(event)) is None:
@@ -122,11 +135,13 @@ def _after(row: Row, event: events.Happened, at: float) -> Row:
         case events.StepStarted(attempt=attempt):
             who = ", ".join(word for word in (event.agent, event.model) if word)
             words = f"tried again after: {row.words}" if row.stand is Stand.WAITING else ""
-            return replace(row, stand=Stand.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=words)
+            row = replace(row, stand=Stand.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=words)
+            return replace(row, answer=Answer.GOOD)
         case events.StepFinished(status=status, duration_ms=took):
             row = replace(row, took=row.took + took / 1000)
             if status in _ENDS:
-                return replace(row, stand=_ENDS[StepStatus(status)], words=_cut(event.message))
+                answer = Answer.NO if event.message in _ASKING else row.answer
+                return replace(row, stand=_ENDS[StepStatus(status)], words=_cut(event.message), answer=answer)
             if row.stand is Stand.WAITING:
                 return row
             return replace(row, stand=Stand.FAILED, words=_cut(event.message) or row.words)
@@ -135,7 +150,9 @@ def _after(row: Row, event: events.Happened, at: float) -> Row:
                 return replace(row, stand=Stand.FAILED, words=_cut(message))
             return replace(row, stand=Stand.WAITING, words=_cut(message), again=at + wait)
         case events.AgentActivity() | events.CheckFinished() if row.stand is Stand.RUNNING:
-            return replace(row, words=_cut(happenings.words_of(event)))
+            failed = isinstance(event, events.CheckFinished) and event.status != CheckStatus.PASSED
+            answer = Answer.FAILED if failed else row.answer
+            return replace(row, words=_cut(happenings.words_of(event)), answer=answer)
     return row
 
 
