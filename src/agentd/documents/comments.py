@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -122,6 +123,7 @@ def _is_own(one: Comment, known: Mapping[str, Finding]) -> bool:
     return about == (one.document, one.anchor.quote[:QUOTE]) and finding.by == one.thread[0].by
 
 
+@lru_cache(maxsize=64)  # a page asks for the same text several times
 def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
     """What is wrong is a StateError with its line. Two branches may have given one id twice: see `_apart`."""
     try:
