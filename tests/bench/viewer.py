@@ -1,4 +1,4 @@
-"""The viewer's pages against one rendering of the same Markdown: 500 changes, a spec of 300 kB, 10,000 events.
+"""The viewer's pages against one rendering of the same Markdown: 500 changes, a spec of 300 kB, 60 comments, 10,000 events.
 
 Whole answers over a connection that stays open, best of 5, from a server in a process of its own.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from agentd import events
-from agentd.change import entry
+from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.machine import Event
 from agentd.project import find_project
@@ -26,6 +26,7 @@ from support import AGENTD, Box
 ROUNDS = 5
 CHANGES = 500
 EVENTS = 10_000
+COMMENTS = 60
 SIZE = 300_000  # bytes
 BIG = "big"
 DOCUMENT = "specs/notes.md"
@@ -37,6 +38,7 @@ LIMITS = {  # times one rendering; measured beside each
     f"/changes/{BIG}/tasks": 0.3,  # 0.04
     f"/changes/{BIG}/trace": 0.6,  # 0.16
     f"/changes/{BIG}/specs": 2.0,  # 0.84
+    f"/changes/{BIG}/{DOCUMENT}": 2.5,  # 0
     f"/changes/{BIG}/cost": 0.3,  # 0.03
     f"/changes/{BIG}/run": 0.3,  # 0.05
     f"/changes/{BIG}/bar": 0.3,  # 0.02
@@ -72,6 +74,9 @@ def lay_out(box: Box) -> Change:
     journal = change.journal()
     for number in range(EVENTS):
         journal.append(events.AgentActivity(**step, kind="tool", text=f"read_file src/notes/{number}.py", ok=True))
+    for number in range(1, COMMENTS + 1):
+        place = comments.anchored(change, DOCUMENT, f"Rule {number}")
+        comments.add(change, place, "Who may say so?", "person:dev")
     return change
 
 
@@ -104,7 +109,7 @@ def main() -> int:
         change = lay_out(box)
         text = (change.folder / DOCUMENT).read_text()
         one = best(lambda: markdown.render(text, DOCUMENT))
-        print(f"\nthe viewer, {CHANGES} changes, a spec of {len(text) // 1000} kB, {EVENTS} events (best of {ROUNDS})")
+        print(f"\nthe viewer, {CHANGES} changes, a spec of {len(text) // 1000} kB, {COMMENTS} comments, {EVENTS} events (best of {ROUNDS})")
         print(f"  rendering that spec once: {one * 1000:.0f} ms")
         with opened((AGENTD, "view", "--no-open"), box.root, box.env) as door:
             taken = pages(door)
