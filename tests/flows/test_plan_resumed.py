@@ -189,6 +189,8 @@ def test_an_interrupted_step_takes_its_document_back_at_once(
     assert last["error"]["hint"].startswith("to go on: agentd plan add-oauth")
     assert not (project.root / SPEC).exists()
     assert (folder(project) / "proposal.md").exists()
+    assert f"Steps     1 skipped, 1 done, 1 interrupted; last {STEP}" in project.agentd("status", "add-oauth").out
     go_on(project)
     assert called(journal(project)) == ["proposal-gen", STEP, STEP, "tasks-gen", "challenge"]
     assert (project.root / SPEC).exists()
+    assert "Steps     1 skipped, 4 done; last challenge" in project.agentd("status", "add-oauth").out

@@ -113,7 +113,7 @@ def _begin(run: Run, work: Work, ready: seat.Ready) -> None:
 
 def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: str, wait: float | None) -> None:
     def failed(old: State) -> State:
-        return old.with_step(_row(work, attempt, StepStatus.FAILED, {}))
+        return old.with_step(replace(_row(work, attempt, StepStatus.FAILED, {}), extra={"cause": str(ended.cause)}))
 
     drafts.put_back(run.change, run.folder, run.token)
     run.update(failed)

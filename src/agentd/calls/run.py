@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd import clock, events, files, trust
+from agentd.agents.causes import Cause
 from agentd.calls import budget, drafts, interrupts, spend
 from agentd.change.folder import Change
 from agentd.change.locks import Held
@@ -185,7 +186,9 @@ def _is_unfinished(change: Change, folder: Path) -> bool:
 
 
 def _not_running(step: Step) -> Step:
-    return replace(step, status=StepStatus.FAILED) if step.status is StepStatus.RUNNING else step
+    if step.status is not StepStatus.RUNNING:
+        return step
+    return replace(step, status=StepStatus.FAILED, extra={**step.extra, "cause": str(Cause.INTERRUPTED)})
 
 
 def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping[str, Any]) -> None:

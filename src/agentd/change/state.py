@@ -47,7 +47,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Name, round and number identify it; attempt counts its tries; outputs are the hashes when it ended."""
+    """Name, round and number identify it; attempt counts its tries; outputs are the hashes when it ended.
+
+    Beside these a failed one has its `cause`.
+    """
 
     name: str
     round: int

@@ -15,13 +15,14 @@ from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import nothing, phase_words
 from agentd.counting import plural
 from agentd.project import Project, find_project
-from agentd.terms import Phase
+from agentd.terms import Phase, StepStatus
 
 if TYPE_CHECKING:
-    from agentd.change.state import State
+    from agentd.change.state import State, Step
 
 _BAR = 16  # columns of the longest
 _STEPS = 5  # shown; the rest is in `agentd cost`
+_INTERRUPTED = "interrupted"  # the cause in a step's row
 _LABEL = 10  # columns of a label with its gap
 
 
@@ -119,7 +120,7 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
         "rounds": [
             {"kind": one.kind, "round": one.round, "verdict": one.verdict, "by": one.by, "at": one.at} for one in rounds
         ],
-        "steps": dict(Counter(str(step.status) for step in state.steps)),
+        "steps": _fates(state, row["running"]),
         "last_step": last and {"name": last.name, "round": last.round, "status": str(last.status), "at": last.at},
         "checks": [dict(check) for check in state.checks],
         "edited": edited,
@@ -136,6 +137,17 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
             "cached": sum(call.tokens_cached or 0 for call in state.llm_calls),
         },
     }
+
+
+def _fates(state: "State", is_running: bool) -> dict[str, int]:
+    """How many steps are done, failed and so on, each by its last try. One that was cut off has not failed."""
+    last = {step.key[:3]: step for step in state.steps}.values()
+    return dict(Counter(_fate(step, is_running) for step in last))
+
+
+def _fate(step: "Step", is_running: bool) -> str:
+    is_cut = step.status == StepStatus.RUNNING and not is_running
+    return _INTERRUPTED if is_cut or step.extra.get("cause") == _INTERRUPTED else str(step.status)
 
 
 def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequence[Rival]) -> str:
