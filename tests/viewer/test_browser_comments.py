@@ -241,6 +241,8 @@ def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(projec
         page.locator("#changed").get_by_role("button", name="Show it").click()
         expect(page.locator(".paper")).to_contain_text("A user is somebody.")
         expect(area).to_have_value("Which pair? Say it.")
+        area.press("Control+Enter")
+        expect(note(page).locator(".said")).to_have_text("Which pair? Say it.")
 
 
 def test_the_frame_is_made_anew_without_touching_the_notes(project: Box, spec: Path) -> None:

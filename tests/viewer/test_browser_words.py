@@ -76,6 +76,7 @@ def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Box, spec:
         expect(draft.locator(".saved")).to_contain_text("not saved")
         draft.get_by_role("button", name="Done").click()
         page.keyboard.press("Escape")
+        assert tab.run("document.querySelector('.note.draft textarea').draft.going") is False, "nothing is under way"
         expect(draft.locator("textarea")).to_have_value("Which pair? Say it.")
         assert said(project) == ["Which pair?"]
         page.unroute("**/comments/**")

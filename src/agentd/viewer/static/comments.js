@@ -107,6 +107,16 @@ function anchor(range) {
   };
 }
 
+// By the keyboard alone.
+function closing(area, done) {
+  area.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" && !(event.key === "Enter" && (event.ctrlKey || event.metaKey))) return;
+    event.preventDefault();
+    event.stopPropagation();
+    done.click();
+  });
+}
+
 // A note to write in; `had` is what was kept of one that the server has not taken yet.
 function compose(where, had = {}) {
   const note = document.querySelector("#composer").content.firstElementChild.cloneNode(true);
@@ -155,13 +165,7 @@ function compose(where, had = {}) {
     over();
     tell("agentd-text");
   }));
-  area.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" || (event.key === "Enter" && (event.ctrlKey || event.metaKey))) {
-      event.preventDefault();
-      event.stopPropagation();
-      note.querySelector("[data-done]").click();
-    }
-  });
+  closing(area, note.querySelector("[data-done]"));
   choose(note, false);
   if (had.text) {
     area.value = had.text;
@@ -245,6 +249,7 @@ function edit(note, entry) {
   form.querySelector("[data-done]").addEventListener("click", async () => {
     if (await note.finish()) tell("agentd-text");
   });
+  closing(area, form.querySelector("[data-done]"));
   area.focus();
   place();
   return area;
