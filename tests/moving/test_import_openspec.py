@@ -7,7 +7,7 @@ import pytest
 
 from agentd import clock, together
 from agentd.change.folder import read_state
-from agentd.documents import spec
+from agentd.documents import spec, tasks
 from agentd.errors import AnswerIsNo
 from agentd.moving import landing, looking, openspec
 from agentd.moving.looking import LARGEST
@@ -123,14 +123,105 @@ def test_an_open_change_is_proposed_and_validation_tells_what_openspec_does_not_
     assert state.history[-1].why == "imported from OpenSpec"
     assert ours(auth, "imported/design.md") == "# Design\n"
     assert ours(auth, "imported/tasks.md") == TASKS
-    assert ours(auth, "proposal.md").endswith(PROPOSAL)
     found = auth.agentd("validate", "add-code", "--json").json["findings"]
     assert [one["message"] for one in found if one["rule"] == "task-format"] == [
         f"task {id_}: it names no file" for id_ in ("2.1", "2.2", "4.1")
     ]
-    assert [one["message"] for one in found if one["rule"] == "heading-missing"] == [
-        "the section `## Summary` is missing"
+    assert [one["message"] for one in found if one["rule"] == "heading-missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("proposal", "summary"),
+    [
+        (PROPOSAL, "Ask for a code"),
+        (PROPOSAL.replace("Change: Ask for a code", "Proposal"), "Passwords leak."),
+        (
+            "## Why\n<!-- reason -->\n\nPasswords\nleak.\n\nAnd more.\n\n## What Changes\n- A.\n\n## Impact\n- C.\n",
+            "Passwords\nleak.",
+        ),
+        (PROPOSAL.replace("## Why", "## Summary\nMine.\n\n## Why"), "Mine."),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_summary_is_of_the_proposals_own_words(auth: Box, proposal: str, summary: str, newline: str) -> None:
+    change(auth, ADDED)
+    source = auth.root / "openspec/changes/add-code/proposal.md"
+    source.write_bytes(proposal.replace("\n", newline).encode())
+    assert "Summary" not in str(notes(imported(auth)))
+    text = ours(auth, "proposal.md").replace(newline, "\n").partition("\n---\n\n")[2]
+    assert text.partition("## Summary\n")[2].partition("\n## ")[0].strip() == summary
+    assert text.replace(f"## Summary\n\n{summary}\n\n", "", 1) == proposal or text == proposal
+    found = auth.agentd("validate", "add-code", "--json").json["findings"]
+    assert [one for one in found if one["file"].endswith("proposal.md") and one["severity"] == "high"] == []
+
+
+def test_where_no_summary_can_be_taken_it_is_told_and_none_is_made_up(auth: Box) -> None:
+    change(auth, ADDED)
+    auth.write("openspec/changes/add-code/proposal.md", "# Proposal\n\n## Why\n\n## What Changes\n- A code.\n")
+    told = notes(imported(auth))["openspec/changes/add-code/proposal.md:0"]
+    assert told == ["has neither a title nor a Why to take a Summary from"]
+    assert "Summary" not in ours(auth, "proposal.md")
+
+
+CAPABILITIES = (
+    "\n## Capabilities\n\n### New Capabilities\n- `auth`: Who may\n  come in.\n- `other`: <brief description>\n"
+)
+
+
+@pytest.mark.parametrize("mark", ["`auth`:", "**auth**:", "**`auth`** -", "auth —"])
+def test_a_new_capability_has_the_overview_that_its_proposal_gives(project: Box, mark: str) -> None:
+    change(project, ADDED)
+    change(project, ADDED, capability="other")
+    proposal = PROPOSAL + CAPABILITIES.replace("`auth`:", mark)
+    project.write("openspec/changes/add-code/proposal.md", proposal)
+    told = notes(imported(project))
+    assert "\n## Overview\n\nWho may come in.\n\n## Requirements\n" in ours(project)
+    assert "openspec/changes/add-code/specs/auth/spec.md:0" not in told
+    (without,) = told["openspec/changes/add-code/specs/other/spec.md:0"]
+    assert "it has no Overview" in without and "## Overview" not in ours(project, "specs/other.md")
+
+
+def test_a_plan_whose_tasks_name_their_files_has_what_validation_asks_for(auth: Box) -> None:
+    auth.write("src/otp.py", "")
+    change(auth, ADDED)
+    lines = ["Add `src/otp.py`", "Make src/new/mail.py and `./src/otp.py`", "Set `pyproject.toml`, `user.name` and .js"]
+    lines += ["Forbid it in .eslintrc.json and .gitignore", "Read https://example.com/a.html and ../up/x.py in `t.py`"]
+    auth.write("openspec/changes/add-code/tasks.md", "".join(f"- [ ] {one}\n" for one in lines))
+    told = notes(imported(auth))
+    found = tasks.parse(ours(auth, "tasks.md")).tasks
+    assert [[(file.path, file.action) for file in one.files] for one in found] == [
+        [("src/otp.py", "MODIFY")],
+        [("src/new/mail.py", "CREATE"), ("src/otp.py", "MODIFY")],
+        [("pyproject.toml", "CREATE")],
+        [(".eslintrc.json", "CREATE"), (".gitignore", "CREATE")],
+        [("t.py", "CREATE")],
     ]
+    assert told["openspec/changes/add-code/tasks.md:1"] == ["no task says for which requirement it is"]
+    high = [one for one in auth.agentd("validate", "add-code", "--json").json["findings"] if one["severity"] == "high"]
+    assert high == []
+    assert auth.agentd("plan", "add-code", "--accept", "It was agreed on elsewhere.").code == 0
+
+
+def test_the_report_counts_all_that_a_change_does_and_says_once_what_holds_for_many(auth: Box) -> None:
+    renamed = "## RENAMED Requirements\n- FROM: `### Requirement: Session ends`\n- TO: `### Requirement: It ends`\n"
+    removed = "## REMOVED Requirements\n### Requirement: Old thing\n**Reason**: Gone.\n"
+    change(auth, f"{ADDED}\n{removed}\n{renamed}", "c-0")
+    for number in range(1, 5):
+        change(auth, ADDED, f"c-{number}")
+    auth.write("openspec/changes/c-4/tasks.md", "- [x] 1 Only one\n")
+    dry = auth.agentd("import", "openspec", "--dry-run")
+    shown = dry.out.splitlines()
+    counts = "5 requirements added or changed, 1 removed, 1 renamed, 5 scenarios, 13 tasks"
+    assert f"  5 changes: {counts}" in shown
+    ticked = "tasks are ticked; here all are pending until a review has seen their code"
+    assert shown[shown.index(f"  5 changes: {ticked}") + 1] == "    c-0, c-1, c-2 and 2 more"
+    assert "  Each with its line: agentd import openspec --dry-run --verbose" in shown and len(shown) < 20
+    every = auth.agentd("import", "openspec", "--dry-run", "--verbose").out
+    assert every.count("ticked; here all are pending") == 5 and "changes/c-3/tasks.md:5: 1 of 3 tasks" in every
+    data = imported(auth).json
+    assert len([one for one in data["notes"] if "ticked" in one["message"]]) == 5
+    first = data["changes"][0]
+    assert [first[name] for name in ("requirements", "removed", "renamed", "scenarios", "tasks")] == [1, 1, 1, 1, 3]
 
 
 def test_a_ticked_task_is_pending_here_and_its_tick_is_told(auth: Box) -> None:

@@ -105,9 +105,9 @@ def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(proj
     text = (folder(project) / "specs/photo-albums.md").read_text()
     found = spec.parse(text, "photo-albums")
     assert [(one.id, one.title, one.text) for one in found.requirements] == [
-        ("R1", "FR-001", "System MUST keep albums by name."),
-        ("R2", "FR-002", "System MUST refuse\n  a name that is taken."),
-        ("R3", "FR-003", "System MUST share via [NEEDS CLARIFICATION: how?]"),
+        ("R1", "System MUST keep albums by name", "**FR-001**: System MUST keep albums by name."),
+        ("R2", "System MUST refuse a name that is taken", "**FR-002**: System MUST refuse\n  a name that is taken."),
+        ("R3", "System MUST share via", "**FR-003**: System MUST share via [NEEDS CLARIFICATION: how?]"),
     ]
     assert [(one.name, one.requirement) for one in found.scenarios] == [
         ("User Story 1 - Make an album, 1", ""),
@@ -125,6 +125,26 @@ def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(proj
         "Given** nothing",
     ):
         assert kept in text
+    one, other = text.partition("### User Story 2")[::2]
+    assert "**Acceptance Scenarios**" not in one, "nothing is left below it"
+    assert "**Acceptance Scenarios**:\n\n2. **Given** nothing" in other
+
+
+def test_a_long_requirement_has_its_first_words_as_its_title(project: Box) -> None:
+    words = "System MUST keep each of the albums, under whatever name a person has given to it; always"
+    made(project, spec=SPEC.replace("System MUST keep albums by name.", words).replace("how?]", "how?]\n- **FR-004**:"))
+    imported(project)
+    titles = [
+        one.title for one in spec.parse((folder(project) / "specs/photo-albums.md").read_text(), "x").requirements
+    ]
+    assert titles[0] == "System MUST keep each of the albums, under whatever name a person has …"
+    assert titles[3] == "FR-004"
+
+
+def test_the_report_counts_its_scenarios(project: Box) -> None:
+    made(project)
+    told = project.agentd("import", "speckit").out
+    assert "  1 change: 3 requirements added or changed, 3 scenarios, 7 tasks\n" in told
 
 
 def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Box) -> None:
@@ -142,8 +162,18 @@ def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Box) -> Non
         ("4.1", ["tests/test_albums.py"], ()),
     ]
     assert found[-1].layer is Layer.TESTING
+    assert {str(file.action) for one in found for file in one.files} == {"CREATE"}
     said = project.agentd("validate", "001-photo-albums", "--json").json["findings"]
-    assert any("2.3" in one["message"] and one["rule"] == "task-format" for one in said)
+    bare = [one["message"] for one in said if one["rule"] == "task-format"]
+    assert bare == [f"task {id_}: it names no file" for id_ in ("2.1", "2.6")]
+
+
+def test_tests_of_a_story_belong_to_the_testing_layer(project: Box) -> None:
+    heading = "### Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️"
+    made(project, tasks=TASKS.replace("## Phase 2: User Story 1", heading))
+    imported(project)
+    found = tasks.parse((folder(project) / "tasks.md").read_text()).tasks
+    assert [one.layer for one in found] == [Layer.LOGIC] * 2 + [Layer.TESTING] * 5
 
 
 def test_what_has_no_place_is_kept_beside_and_told(project: Box) -> None:

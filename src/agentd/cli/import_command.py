@@ -1,11 +1,14 @@
 """`agentd import`: move the project of another tool in. Its files stay as they are."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from agentd import clock, config
+from agentd.change.overlaps import some
 from agentd.cli import output, table
 from agentd.counting import plural
 from agentd.documents.delta import REQUIREMENT
@@ -13,6 +16,9 @@ from agentd.errors import AnswerIsNo
 from agentd.moving import landing, looking, openspec, speckit
 from agentd.moving.found import ChangeFound, Moving, Note
 from agentd.project import Project, find_project
+
+_FEW = 3  # notes of one kind that are told one by one
+_CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
 
 
 @click.command("import")
@@ -79,6 +85,7 @@ def _row(one: ChangeFound, folder: str) -> dict[str, Any]:
         "change_id": one.id,
         "phase": str(one.phase),
         "specs": list(one.bases),
+        **{name: one.counts[name] for name in ("requirements", "removed", "renamed", "scenarios")},
         "tasks": one.tasks,
     }
 
@@ -91,10 +98,9 @@ def _told(moving: Moving, dry: bool) -> str:
     requirements, scenarios = (
         sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
     )
-    planned, tasks = (sum(getattr(one, name) for one in moving.changes) for name in ("requirements", "tasks"))
     facts = [
         ("spec", len(moving.specs), f"{plural(requirements, 'requirement')}, {plural(scenarios, 'scenario')}"),
-        ("change", len(moving.changes), f"{plural(planned, 'requirement')}, {plural(tasks, 'task')}"),
+        ("change", len(moving.changes), _planned(moving.changes)),
         ("archived change", len(moving.archived), ""),
     ]
     tool = output.paint(moving.tool, bold=True)
@@ -102,12 +108,43 @@ def _told(moving: Moving, dry: bool) -> str:
     for word, count, words in facts:
         if count:
             lines += output.prose(f"{plural(count, word)}: {words}" if words else plural(count, word), "  ", "  ")
-    lines += notes_on(moving.notes)
+    lines += notes_on(moving.notes, f"{_next(moving, dry)} --dry-run --verbose" if dry else "")
     lines += ["", "The originals are as they were."]
     return "\n".join([*lines, *output.following(_next(moving, dry))])
 
 
-def notes_on(notes: Sequence[Note]) -> list[str]:
-    """What could not be mapped, or not exactly."""
-    told = [line for one in notes for line in output.prose(table.clean(f"{one.where}: {one.message}"), "  ", "  ")]
+def _planned(changes: Sequence[ChangeFound]) -> str:
+    counts = sum((one.counts for one in changes), Counter[str]())
+    words = [f"{plural(counts['requirements'], 'requirement')} added or changed"]
+    words += [f"{counts[kind]} {kind}" for kind in ("removed", "renamed") if counts[kind]]
+    tasks = sum(one.tasks for one in changes)
+    return ", ".join([*words, plural(counts["scenarios"], "scenario"), plural(tasks, "task")])
+
+
+def notes_on(notes: Sequence[Note], whole: str = "") -> list[str]:
+    """What could not be mapped, or not exactly. What is said of many is said once; `whole` is the command for each."""
+    alike: dict[str, list[Note]] = {}
+    for one in notes:
+        alike.setdefault(one.alike or one.message, []).append(one)
+    told: list[str] = []
+    is_short = False
+    for words, group in alike.items():
+        if len(group) <= _FEW or output.is_verbose():
+            told += [line for one in group for line in _prose(f"{one.where}: {one.message}", "  ")]
+        else:
+            is_short = True
+            places = list(dict.fromkeys(map(_owner, group)))
+            what = "change" if all(_CHANGE.match(one.file) for one in group) else "place"
+            told += [*_prose(f"{plural(len(places), what)}: {words}", "  "), *_prose(some(places), "    ")]
+    if is_short and whole:
+        told += _prose(f"Each with its line: {whole}", "  ")
     return ["", "Not mapped, or worth a look:", *told] if told else []
+
+
+def _prose(words: str, indent: str) -> list[str]:
+    return output.prose(table.clean(words), indent, indent)
+
+
+def _owner(one: Note) -> str:
+    match = _CHANGE.match(one.file)
+    return match[1] if match else one.where

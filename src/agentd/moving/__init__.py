@@ -4,6 +4,7 @@ found             what was found there and what becomes of it, as data
 looking           the files of another tool's project, no link followed
 openspec_spec     a main spec of OpenSpec: read, numbered, and given back (pure)
 openspec_delta    ADDED, MODIFIED, REMOVED and RENAMED as a delta of ours (pure)
+openspec_proposal proposal.md, with a Summary from its own words (pure)
 task_lists        checkbox lists as tasks.md (pure)
 openspec          a whole OpenSpec project (pure)
 speckit_spec      a feature's spec.md of Spec Kit (pure)

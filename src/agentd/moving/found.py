@@ -1,5 +1,6 @@
 """What was found in another tool's project, and what becomes of it here."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,11 +13,15 @@ KEPT = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that could not be mapped, or not exactly; line 0 means the whole file."""
+    """Something that could not be mapped, or not exactly; line 0 means the whole file.
+
+    `alike` is the same for many of its kind, where the message says more.
+    """
 
     file: str
     line: int
     message: str
+    alike: str = ""
 
     @property
     def where(self) -> str:
@@ -46,10 +51,16 @@ class ChangeFound:
     tasks: int = 0
 
     @property
-    def requirements(self) -> int:
-        """In its specs."""
+    def counts(self) -> Counter[str]:
+        """What its specs say."""
         texts = (data.decode() for path, data in self.files.items() if path.startswith("specs/"))
-        return sum(len(spec.parse(text, self.id).requirements) for text in texts)
+        found: Counter[str] = Counter()
+        for one in (spec.parse(text, self.id) for text in texts):
+            found["requirements"] += len(one.requirements)
+            found["removed"] += len(one.removed)
+            found["renamed"] += len(one.renamed)
+            found["scenarios"] += len(one.scenarios)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

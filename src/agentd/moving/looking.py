@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ class Tree:
 
     files: Mapping[str, bytes]
     notes: tuple[Note, ...] = ()
+    is_file: Callable[[str], bool] = lambda path: False
+    """Whether the project has that file, of this tool or not."""
 
 
 def look(root: Path, *folders: str) -> Tree:
@@ -31,7 +33,7 @@ def look(root: Path, *folders: str) -> Tree:
             notes.append(Note(links[0].relative_to(root).as_posix(), 0, "is a link, and links are not followed"))
         elif way[-1].is_dir():
             _walk(way[-1], folder, files, notes)
-    return Tree(files, tuple(notes))
+    return Tree(files, tuple(notes), lambda path: (root / path).is_file())
 
 
 def _walk(place: Path, name: str, files: dict[str, bytes], notes: list[Note]) -> None:

@@ -4,16 +4,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agentd import yaml12
 from agentd.change import ids as change_ids
-from agentd.documents import text as base
-from agentd.documents.prose import one_line
 from agentd.documents.text import BadDocument, decode
-from agentd.moving import openspec_delta, openspec_spec, task_lists
+from agentd.moving import openspec_delta, openspec_proposal, openspec_spec, task_lists
 from agentd.moving.found import KEPT, ChangeFound, Moving, Note, SpecFound
 from agentd.moving.looking import Tree
 from agentd.moving.openspec_delta import Ids
-from agentd.moving.openspec_spec import Numbered, with_front
+from agentd.moving.openspec_proposal import Written
+from agentd.moving.openspec_spec import Numbered
 from agentd.terms import CHANGE_ID, Phase
 
 FOLDER = "openspec"
@@ -24,9 +22,7 @@ _ARCHIVED = re.compile(r"openspec/changes/archive/([^./][^/]*)/(.+)")
 _CHANGE = re.compile(r"openspec/changes/([^./][^/]*)/(.+)")
 _DELTA = re.compile(r"specs/([^.][^/]*(?:/[^.][^/]*)*)/spec\.md")
 _DATED = re.compile(r"(\d{4})-(\d{2})-(\d{2})-(.+)")
-_REVIEW = re.compile(r"^<(?=/?review\b)", re.MULTILINE)
-_TITLE = re.compile(r"(?:change|proposal)\s*:\s*", re.IGNORECASE)
-_NO_TITLE = frozenset({"", "change", "proposal", "change proposal"})
+_BESIDE = f"files are kept beside, in {KEPT}/"
 _READ = frozenset({"proposal.md", "tasks.md"})
 
 
@@ -34,6 +30,7 @@ _READ = frozenset({"proposal.md", "tasks.md"})
 class _Desk:
     """What is known of the whole project while its changes are read."""
 
+    tree: Tree
     now: str
     notes: list[Note]
     mains: dict[str, Numbered] = field(default_factory=dict)
@@ -51,7 +48,7 @@ class _Desk:
 
 def read(tree: Tree, now: str) -> Moving:
     """`now` is when changes began that do not say it."""
-    desk = _Desk(now, [*tree.notes])
+    desk = _Desk(tree, now, [*tree.notes])
     specs = tuple(_specs(tree, desk))
     changes = _folders(tree, _CHANGE, lambda name: name != "archive")
     archived = _folders(tree, _ARCHIVED, lambda name: True)
@@ -124,30 +121,50 @@ def _change(desk: _Desk, name: str, files: Mapping[str, bytes], taken: set[str])
     id_ = _id(desk, name, source, taken)
     made: dict[str, bytes] = {}
     bases: dict[str, str | None] = {}
+    text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
+    overviews = openspec_proposal.capabilities(text)
     for path, data in files.items():
         told = len(desk.notes)
         if match := _DELTA.fullmatch(path):
-            _delta(desk, match[1], data, f"{source}/{path}", made, bases)
+            _delta(desk, match[1], data, f"{source}/{path}", overviews.get(match[1], ""), made, bases)
         elif path not in _READ:
-            desk.notes.append(Note(f"{source}/{path}", 0, f"is kept beside, in {KEPT}/{path}"))
+            desk.notes.append(Note(f"{source}/{path}", 0, f"is kept beside, in {KEPT}/{path}", _BESIDE))
         if path != "proposal.md" and (path == "tasks.md" or len(desk.notes) > told):
             made[f"{KEPT}/{path}"] = data  # not all of it is carried over
-    text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
     created = _created(files.get(".openspec.yaml"), desk.now)
-    written = _proposal(desk, text, f"{source}/proposal.md", id_, created, list(bases)) if text is not None else None
-    if text is None or written is None or not written.endswith(text.removeprefix(base.BOM)):
-        made |= {f"{KEPT}/proposal.md": files["proposal.md"]} if "proposal.md" in files else {}
-    if written is None:
-        desk.notes.append(Note(source, 0, "has no proposal that can be read, so it is still being drafted"))
+    written = _proposal(desk, text, f"{source}/proposal.md", id_, created, list(bases))
+    if "proposal.md" in files and not (written and written.is_whole):
+        made[f"{KEPT}/proposal.md"] = files["proposal.md"]
+    if written:
+        made["proposal.md"] = written.text.encode()
     else:
-        made["proposal.md"] = written.encode()
+        desk.notes.append(Note(source, 0, "has no proposal that can be read, so it is still being drafted"))
     count = _tasks(desk, files, source, id_, made)
-    phase = Phase.DRAFTING if written is None else Phase.PROPOSED
-    return ChangeFound(source, id_, _description(text, id_), created, phase, made, bases, count)
+    phase = Phase.PROPOSED if written else Phase.DRAFTING
+    words = openspec_proposal.description(text, id_)
+    return ChangeFound(source, id_, words, created, phase, made, bases, count)
+
+
+def _proposal(desk: _Desk, text: str | None, source: str, id_: str, created: str, specs: list[str]) -> Written | None:
+    if text is None:
+        return None
+    try:
+        written = openspec_proposal.written(text, source, id_, created, specs)
+    except BadDocument as error:
+        desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
+        return None
+    desk.notes += written.notes
+    return written
 
 
 def _delta(
-    desk: _Desk, capability: str, data: bytes, source: str, made: dict[str, bytes], bases: dict[str, str | None]
+    desk: _Desk,
+    capability: str,
+    data: bytes,
+    source: str,
+    overview: str,
+    made: dict[str, bytes],
+    bases: dict[str, str | None],
 ) -> None:
     text = _decoded(data, source, desk)
     if text is None:
@@ -155,27 +172,13 @@ def _delta(
     id_, main = desk.spec_id(capability), desk.mains.get(capability)
     numbers = desk.numbers.setdefault(capability, Ids())
     try:
-        written, notes = openspec_delta.delta(text, source, capability, id_, main, numbers)
+        written, notes = openspec_delta.delta(text, source, capability, id_, main, numbers, overview)
     except BadDocument as error:
         desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
         return
     desk.notes += notes
     made[f"specs/{id_}.md"] = written.encode()
     bases[id_] = main.text if main else None
-
-
-def _proposal(desk: _Desk, text: str, source: str, id_: str, created: str, specs: list[str]) -> str | None:
-    """The proposal as it is, with our frontmatter. A tag that we would take for a verdict is made plain text."""
-    for match in _REVIEW.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
-        desk.notes.append(Note(source, line, "a review tag is written as plain text: only agentd writes verdicts"))
-    affected = [{"id": one, "depends": yaml12.FlowList()} for one in specs]
-    front = {"id": id_, "type": "proposal", "version": 1, "created": created, "affected_specs": affected}
-    try:
-        return with_front(_REVIEW.sub("&lt;", text), front, source)
-    except BadDocument as error:
-        desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
-        return None
 
 
 def _tasks(desk: _Desk, files: Mapping[str, bytes], source: str, id_: str, made: dict[str, bytes]) -> int:
@@ -189,25 +192,10 @@ def _tasks(desk: _Desk, files: Mapping[str, bytes], source: str, id_: str, made:
     except BadDocument as error:
         desk.notes.append(Note(path, error.line, f"cannot be read: {error.problem}; not mapped"))
         return 0
-    desk.notes += task_lists.notes_on(listed, path, id_, has_paths=False)
+    desk.notes += task_lists.notes_on(listed, path)
     if listed:
-        made["tasks.md"] = task_lists.as_tasks(listed, TOOL, id_, lambda _: [], has_paths=False).encode()
+        made["tasks.md"] = task_lists.as_tasks(listed, TOOL, id_, lambda _: [], desk.tree.is_file).encode()
     return len(listed)
-
-
-def _description(text: str | None, id_: str) -> str:
-    """The title of the proposal, the first line of its Why, or its id."""
-    if text is None:
-        return id_
-    try:
-        document = base.parse(text, "proposal.md")
-    except BadDocument:
-        return id_
-    titles = [_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1]
-    why = document.section("Why")
-    words = next(iter(document.words(why.inner).split("\n")), "") if why else ""
-    found = next((one for one in titles if one.casefold() not in _NO_TITLE), "") or words or id_
-    return one_line(found)[:300]
 
 
 def _created(data: bytes | None, now: str) -> str:
@@ -224,5 +212,6 @@ def _ended(desk: _Desk, name: str, files: Mapping[str, bytes], taken: set[str]) 
     created = "-".join(dated.groups()[:3]) + "T00:00:00Z" if dated else desk.now
     text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
     made = {f"{KEPT}/{path}": data for path, data in files.items()}
+    words = openspec_proposal.description(text, id_)
     folder = f"{created[:10].replace('-', '')}-{id_}"
-    return folder, ChangeFound(source, id_, _description(text, id_), created, Phase.ARCHIVED, made, {})
+    return folder, ChangeFound(source, id_, words, created, Phase.ARCHIVED, made, {})

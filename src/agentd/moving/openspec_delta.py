@@ -73,16 +73,18 @@ class _Page:
         self.notes.append(Note(self.source, line, message))
 
 
-def delta(text: str, source: str, capability: str, id_: str, main: Numbered | None, ids: Ids) -> tuple[str, list[Note]]:
-    """The spec of the change. Text that is no document at all raises BadDocument."""
+def delta(
+    text: str, source: str, capability: str, id_: str, main: Numbered | None, ids: Ids, overview: str = ""
+) -> tuple[str, list[Note]]:
+    """The spec of the change; `overview` is for a new one without a Purpose. No document at all: BadDocument."""
     page = _Page(source, base.parse(text, source))
     document = page.document
     sections = [(_KINDS.get(one.heading.key, ""), one) for one in document.sections if one.heading.level == 2]
     blocks = [block for kind, one in sections if kind for block in _blocks(document, kind, one)]
     pairs = [pair for kind, one in sections if kind == "renamed" for pair in _pairs(page, one)]
-    _note_unmapped(page, sections, main)
+    _note_unmapped(page, sections, main, overview)
     here = _names(page, pairs, blocks, main, ids)
-    _head(page, id_, capability, main)
+    _head(page, id_, capability, main, overview)
     _requirements(page, blocks, here)
     _taken_away(page, blocks, pairs, main)
     if any(block.kind != "removed" for block in blocks):
@@ -150,7 +152,7 @@ def _names(
 # ---- writing
 
 
-def _head(page: _Page, id_: str, capability: str, main: Numbered | None) -> None:
+def _head(page: _Page, id_: str, capability: str, main: Numbered | None, overview: str) -> None:
     title = main.title if main else f"{capability} Specification"
     front: dict[str, object] = {"id": id_, "type": "spec", "title": title}
     front |= {"base_version": 1} if main else {"version": 1}
@@ -162,6 +164,8 @@ def _head(page: _Page, id_: str, capability: str, main: Numbered | None) -> None
     elif main is None and purpose:
         page.say("## Overview", origin=purpose.heading.line)
         page.copy(purpose.inner)
+    elif main is None and overview:
+        page.say("## Overview", "", overview, "")
 
 
 def _requirements(page: _Page, blocks: Iterable[_Block], here: dict[int, str]) -> None:
@@ -202,7 +206,7 @@ def _taken_away(
 # ---- what a person should know
 
 
-def _note_unmapped(page: _Page, sections: list[tuple[str, Section]], main: Numbered | None) -> None:
+def _note_unmapped(page: _Page, sections: list[tuple[str, Section]], main: Numbered | None, overview: str) -> None:
     document = page.document
     first = document.headings[0].line if document.headings else len(document.lines) + 1
     if document.words(Span(1, first - 1)):
@@ -217,8 +221,8 @@ def _note_unmapped(page: _Page, sections: list[tuple[str, Section]], main: Numbe
             page.note(line, f"'{name}' stands in no section of a change; not mapped")
     if not inside:
         page.note(0, "has no ADDED, MODIFIED, REMOVED or RENAMED section")
-    elif main is None and not document.section("Purpose"):
-        page.note(0, "is a new spec without `## Purpose`, so it has no Overview")
+    elif main is None and not document.section("Purpose") and not overview:
+        page.note(0, "is a new spec without `## Purpose` or a line in the proposal's Capabilities: it has no Overview")
 
 
 def _note_left_out(page: _Page, blocks: list[_Block], here: dict[int, str], main: Numbered | None) -> None:

@@ -1,7 +1,7 @@
 """A whole Spec Kit project: a change for each feature folder."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from agentd import yaml12
 from agentd.change import ids as change_ids
@@ -48,15 +48,18 @@ def read(tree: Tree, now: str) -> Moving:
             notes.append(Note(f"specs/{name}", 0, f"'{name}' is {id_} here"))
         spec_id = change_ids.free(_NUMBERED.sub("", id_, count=1), specs)
         specs.add(spec_id)
-        changes.append(_change(name, id_, spec_id, files, now, notes))
+        changes.append(_change(tree, name, id_, spec_id, files, now, notes))
     return Moving(TOOL, (), tuple(changes), {}, tuple(notes))
 
 
-def _change(name: str, id_: str, spec_id: str, files: Mapping[str, bytes], now: str, notes: list[Note]) -> ChangeFound:
+def _change(
+    tree: Tree, name: str, id_: str, spec_id: str, files: Mapping[str, bytes], now: str, notes: list[Note]
+) -> ChangeFound:
     source = f"specs/{name}"
     made = {f"{KEPT}/{path}": data for path, data in files.items()}
-    for path in files.keys() - _OWN:
-        notes.append(Note(f"{source}/{path}", 0, f"is kept beside, in {KEPT}/{path}"))
+    for path in sorted(files.keys() - _OWN):
+        words = f"is kept beside, in {KEPT}/{path}"
+        notes.append(Note(f"{source}/{path}", 0, words, f"files are kept beside, in {KEPT}/"))
     texts = {
         path: text for path in sorted(_OWN & files.keys()) if (text := _text(files[path], f"{source}/{path}", notes))
     }
@@ -67,8 +70,8 @@ def _change(name: str, id_: str, spec_id: str, files: Mapping[str, bytes], now: 
         bases[spec_id] = None
     summary = _summary(texts.get("plan.md"), f"{source}/plan.md", notes) or (found.wish if found else "")
     made["proposal.md"] = _proposal(id_, now, found, summary, list(bases)).encode()
-    notes.append(Note(source, 0, f"says no Why, What Changes and Impact: agentd validate {id_} tells"))
-    count = _tasks(texts.get("tasks.md"), f"{source}/tasks.md", id_, made, notes)
+    notes.append(Note(source, 0, "says no Why, What Changes and Impact, which validation asks for"))
+    count = _tasks(texts.get("tasks.md"), f"{source}/tasks.md", id_, made, notes, tree.is_file)
     words = one_line(summary or (found.title if found else id_))[:300]
     return ChangeFound(source, id_, words or id_, now, Phase.PROPOSED, made, bases, count)
 
@@ -114,14 +117,16 @@ def _proposal(id_: str, now: str, found: Feature | None, summary: str, specs: li
     return frontmatter.render(front) + "\n" + "\n\n".join(parts) + "\n"
 
 
-def _tasks(text: str | None, source: str, id_: str, made: dict[str, bytes], notes: list[Note]) -> int:
+def _tasks(
+    text: str | None, source: str, id_: str, made: dict[str, bytes], notes: list[Note], is_file: Callable[[str], bool]
+) -> int:
     if text is None:
         notes.append(Note(source, 0, "is not there or cannot be read, so there is no tasks.md"))
         return 0
     listed = task_lists.boxes(text, source)
-    notes += task_lists.notes_on(listed, source, id_, has_paths=True)
+    notes += task_lists.notes_on(listed, source)
     if listed:
-        written = task_lists.as_tasks(listed, TOOL, id_, lambda place: list(_depends(listed, place)), has_paths=True)
+        written = task_lists.as_tasks(listed, TOOL, id_, lambda place: list(_depends(listed, place)), is_file)
         made["tasks.md"] = written.encode()
     return len(listed)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agentd.documents import frontmatter
 from agentd.documents import text as base
+from agentd.documents.prose import one_line
 from agentd.documents.text import Document, Section, Span, trim
 from agentd.moving.found import Note
 
@@ -17,6 +18,9 @@ _PRIORITY = re.compile(r"\s*\((?:Priority|Prio):?[^()]*\).*$", re.IGNORECASE)
 _TITLE = re.compile(r"feature(?: specification)?\s*:\s*", re.IGNORECASE)
 _INPUT = re.compile(r"\*\*Input\*\*:[ \t]*(?:User description:[ \t]*)?(.*)")
 _ASK = "[NEEDS CLARIFICATION"
+_SENTENCE = re.compile(r"[.;:!?](?=\s|$)")
+_LABEL = re.compile(r"[ \t]*\*\*Acceptance (?:Scenarios?|Criteria)\*\*:?[ \t]*", re.IGNORECASE)
+_LONGEST = 72  # characters of a requirement's title
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class _Item:
     span: Span
     name: str
     lines: tuple[str, ...]
+    title: str = ""
 
 
 def feature(text: str, source: str, id_: str) -> Feature:
@@ -52,7 +57,7 @@ def feature(text: str, source: str, id_: str) -> Feature:
     parts += ["## Overview", preamble] if preamble else []
     parts += ["## Requirements"] if required else []
     for number, one in enumerate(required, 1):
-        parts.append("\n".join((f"### R{number}: {one.name}", "", *one.lines)))
+        parts.append("\n".join((f"### R{number}: {one.title or one.name}", "", *one.lines)))
     parts += ["## Acceptance Criteria"] if shown else []
     parts += ["\n".join((f"### Scenario: {one.name}", "", *one.lines)) for one in shown]
     parts += _rest(document, [one.span for one in (*required, *shown)])
@@ -85,7 +90,16 @@ def _requirements(document: Document) -> Iterator[_Item]:
         match = _REQUIREMENT.match(document.content(span.start))
         if match:
             more = [document.content(line) for line in range(span.start + 1, span.end + 1)]
-            yield _Item(span, match[1], (match[2], *more))
+            yield _Item(span, match[1], (f"**{match[1]}**: {match[2]}".rstrip(), *more), _titled([match[2], *more]))
+
+
+def _titled(lines: list[str]) -> str:
+    """The first sentence of a requirement, as much of it as a title holds."""
+    words = one_line(" ".join(lines)).partition(_ASK)[0].strip()
+    sentence = _SENTENCE.split(words, maxsplit=1)[0].strip()
+    if len(sentence) <= _LONGEST:
+        return sentence
+    return sentence[: _LONGEST - 1].rpartition(" ")[0].rstrip(" ,") + " …"
 
 
 def _scenarios(document: Document) -> Iterator[_Item]:
@@ -112,6 +126,7 @@ def _steps(words: str) -> list[tuple[str, str]]:
 def _rest(document: Document, mapped: list[Span]) -> list[str]:
     """All other sections as they are; below `Requirements` those that are left, a level higher."""
     gone = {line for span in mapped for line in range(span.start, span.end + 1)}
+    gone |= {line for line, content in document.plain(document.span) if _is_empty_label(document, line, content, gone)}
     found: list[str] = []
     for section in document.sections:
         if section.heading.level != 2:
@@ -121,6 +136,15 @@ def _rest(document: Document, mapped: list[Span]) -> list[str]:
         elif words := _left(document, section.inner, gone):
             found += [f"## {section.heading.title}", words]
     return found
+
+
+def _is_empty_label(document: Document, line: int, content: str, gone: set[int]) -> bool:
+    """`**Acceptance Scenarios**:` with no scenario left below it."""
+    if not _LABEL.fullmatch(content):
+        return False
+    rest = (one for number, one in document.plain(Span(line + 1, len(document.lines))) if number not in gone)
+    below = next((one for one in rest if one.strip()), "")
+    return not _ITEM.match(below)
 
 
 def _raised(document: Document, section: Section, gone: set[int]) -> list[str]:

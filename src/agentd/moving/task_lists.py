@@ -13,11 +13,16 @@ from agentd.documents.task import Task, TaskFile, number_of
 from agentd.documents.tasks import TaskList
 from agentd.documents.text import Document, Span
 from agentd.moving.found import Note
-from agentd.terms import Layer
+from agentd.terms import Layer, TaskAction
 
 _NUMBER = re.compile(r"((?:\d+(?:\.\d+)*[.)]?|T\d+)(?=\s))\s+(.*)")
 _MARK = re.compile(r"\[(P|US\d+)\]\s*")
-_PATH = re.compile(r"(?<![\w./-])`?((?:[\w@.-]+/)+[\w@-][\w@.-]*\.\w+)`?(?![\w/])")
+# With a folder; a name with a dot in front; in backticks also a bare name, if it ends as files do.
+_PATH = re.compile(
+    r"(?<![\w./`-])`?((?:[\w@.-]+/)+[\w@.-]+\.\w+|\.[a-z][\w-]*(?:\.[a-z]\w*|rc|ignore|config|attributes))`?(?![\w/])"
+    r"|`([\w@-][\w@.-]*\.(?:py|[jt]sx?|[cm]js|vue|json|toml|ya?ml|md|txt|sql|s?css|html|sh|go|rs|java|kt|rb|php|c|h|cpp|cs))`"
+)
+_TESTS = re.compile(r"(?:(?:phase|part)\s*)?(?:\d+\s*[.:)–—-]*\s*)?test(?:s|ing)?\b")
 _TITLE = 200  # characters; what is longer goes on in the description
 
 
@@ -60,9 +65,12 @@ def _boxes(document: Document) -> Iterator[Listed]:
 
 
 def as_tasks(
-    listed: list[Listed], tool: str, change_id: str, depends: Callable[[int], list[int]], has_paths: bool
+    listed: list[Listed], tool: str, change_id: str, depends: Callable[[int], list[int]], is_file: Callable[[str], bool]
 ) -> str:
-    """The list as tasks.md, by layer where a heading names one, else as logic. `depends` gives places in the list."""
+    """The list as tasks.md, by layer where a heading names one, else as logic. `depends` gives places in the list.
+
+    A file that `is_file` knows is to be modified, another one to be created.
+    """
     ids: list[str] = []
     counts = dict.fromkeys(Layer, 0)
     for one in listed:
@@ -74,7 +82,10 @@ def as_tasks(
             id=ids[place],
             title=_short(one.words),
             layer=_layer(one),
-            files=tuple(TaskFile(path, None) for path in paths_in(one.words)) if has_paths else (),
+            files=tuple(
+                TaskFile(path, TaskAction.MODIFY if is_file(path) else TaskAction.CREATE)
+                for path in paths_in(one.words)
+            ),
             depends_on=tuple(ids[other] for other in depends(place)),
             description=_described(one, tool),
         )
@@ -85,25 +96,27 @@ def as_tasks(
 
 def paths_in(words: str) -> list[str]:
     """File paths that a task names."""
-    return list(dict.fromkeys(path for path in _PATH.findall(words) if ".." not in path.split("/")))
+    found = ((match[1] or match[2]).removeprefix("./") for match in _PATH.finditer(words))
+    return list(dict.fromkeys(path for path in found if ".." not in path.split("/")))
 
 
-def notes_on(listed: list[Listed], source: str, change_id: str, has_paths: bool) -> list[Note]:
+def notes_on(listed: list[Listed], source: str) -> list[Note]:
     if not listed:
         return [Note(source, 0, "has no checkbox, so there is no tasks.md")]
-    first = listed[0].line
-    missing = "the action and the spec_ref" if has_paths else "the file, the action and the spec_ref"
-    notes = [Note(source, first, f"{missing} of each task are not known: agentd validate {change_id} tells which")]
-    if ticked := sum(one.is_ticked for one in listed):
-        count = f"{ticked} of {plural(len(listed), 'task')} {'is' if ticked == 1 else 'are'} ticked"
-        words = f"{count}; here all are pending until a review has seen their code"
-        notes.append(Note(source, next(one.line for one in listed if one.is_ticked), words))
+    notes = [Note(source, listed[0].line, "no task says for which requirement it is")]
+    if bare := [one for one in listed if not paths_in(one.words)]:
+        count = f"{len(bare)} of {plural(len(listed), 'task')} {'names' if len(bare) == 1 else 'name'} no file"
+        notes.append(Note(source, bare[0].line, f"{count}, which validation asks for", "tasks name no file"))
+    if ticked := [one for one in listed if one.is_ticked]:
+        count = f"{len(ticked)} of {plural(len(listed), 'task')} {'is' if len(ticked) == 1 else 'are'} ticked"
+        rest = "here all are pending until a review has seen their code"
+        notes.append(Note(source, ticked[0].line, f"{count}; {rest}", f"tasks are ticked; {rest}"))
     return notes + [Note(source, one.line, "a task without words") for one in listed if not one.words]
 
 
 def _layer(one: Listed) -> Layer:
     heading = base.Heading(2, one.heading, 0).key
-    return task_forms.layer_in(heading) or Layer.LOGIC
+    return task_forms.layer_in(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
 
 
 def _short(words: str) -> str:
