@@ -37,16 +37,12 @@ def job(origin: Box, bare: Path, folder: Path) -> tuple[dict[str, Ran], dict[str
     """As a runner does it, in a fresh clone: its steps by name, and what agentd told at the end."""
     folder.mkdir()
     origin.git("clone", "--quiet", str(bare), str(folder / "clone"), cwd=folder)
-    env = {
-        "GITHUB_REPOSITORY": "owner/notes",
-        "GITHUB_STEP_SUMMARY": str(folder / "summary"),
-        "RUNNER_TEMP": str(folder),
-        "PATH": os.pathsep.join((os.path.dirname(AGENTD), str(folder.parent / "programs"), origin.env["PATH"])),
-    }
+    origin.env |= {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "RUNNER_TEMP": str(folder)}
     done: dict[str, Ran] = {}
     for step in steps():
         if step.get("if") == "always()" or all(one.code == 0 for one in done.values()):
-            done[step["name"]] = origin.run("bash", "-ec", step["run"], cwd=folder / "clone", **env, **filled(step))
+            origin.env |= filled(step)
+            done[step["name"]] = origin.run("bash", "-ec", step["run"], cwd=folder / "clone")
     return done, json.loads((folder / "result.json").read_text())
 
 
@@ -62,6 +58,8 @@ def served(box: Box, steps: dict[str, list[Action]], folder: Path) -> Path:
     (folder / "programs").mkdir()
     (folder / "programs" / "jq").write_text("#!/bin/sh\nexit 0\n")  # a runner has one; what it prints is for people
     (folder / "programs" / "jq").chmod(0o755)
+    path = os.pathsep.join((os.path.dirname(AGENTD), str(folder / "programs"), box.env["PATH"]))
+    box.env |= {"GITHUB_REPOSITORY": "owner/notes", "PATH": path}
     return bare
 
 
