@@ -1,4 +1,6 @@
-"""The viewer's pages against one rendering of the same Markdown: 500 changes, a spec of 300 kB, 60 comments, 10,000 events.
+"""The viewer's pages against one rendering of the same Markdown.
+
+500 changes, a spec of 300 kB, 60 comments beside it, 10,000 events.
 
 Whole answers over a connection that stays open, best of 5, from a server in a process of its own.
 """
@@ -109,7 +111,8 @@ def main() -> int:
         change = lay_out(box)
         text = (change.folder / DOCUMENT).read_text()
         one = best(lambda: markdown.render(text, DOCUMENT))
-        print(f"\nthe viewer, {CHANGES} changes, a spec of {len(text) // 1000} kB, {COMMENTS} comments, {EVENTS} events (best of {ROUNDS})")
+        size = f"a spec of {len(text) // 1000} kB, {COMMENTS} comments, {EVENTS} events"
+        print(f"\nthe viewer, {CHANGES} changes, {size} (best of {ROUNDS})")
         print(f"  rendering that spec once: {one * 1000:.0f} ms")
         with opened((AGENTD, "view", "--no-open"), box.root, box.env) as door:
             taken = pages(door)
