@@ -127,6 +127,8 @@ def test_it_tells_the_whole_way_in_order(shown: Shown) -> None:
         "as if models had been asked",
         "Archive split-by-weight",
         "It stays in ",
+        "agentd status split-by-weight",
+        "agentd view split-by-weight",
         "agentd init",
     ]
     at = 0
@@ -250,7 +252,29 @@ def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Pat
     assert person.waits() == 130
     [folder] = room.iterdir()
     assert (folder / "tally" / "agentd" / "config.toml").is_file()
-    assert folder.name in person.display.text.rpartition("Error:")[2].replace("\n", "")  # it may be broken in two
+    told = person.display.text.rpartition("Error:")[2].replace("\n", "")  # a path may be broken in two
+    assert folder.name in told and "agentd plan split-by-weight --trust" in " ".join(told.split())
+
+
+def test_what_is_told_after_ctrl_c_goes_on_there(tmp_path: Path) -> None:
+    place = Place(tmp_path / "kept")
+    assert demo.going_on(place) == ""
+    demo.lay(place.folder, Point.CLARIFIED)
+    env = fresh(tmp_path / "own-home")
+    env["PATH"] = f"{Path(AGENTD).parent}:{env['PATH']}"
+    command = demo.going_on(place)
+    assert command == f"cd {place.project} && agentd plan split-by-weight --trust"
+    done = ran("sh", "-c", f"{command} --json", env=env, cwd=tmp_path)
+    assert (done.code, done.json["phase"]) == (0, "challenged"), done.err
+    assert demo.going_on(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
+
+
+def test_where_no_change_has_begun_or_all_is_done_there_is_nothing_to_go_on_with(shown: Shown) -> None:
+    assert demo.going_on(shown.place) == ""
+    for command in ("status", "view"):
+        flags = ("--export", str(shown.root / "page.html")) if command == "view" else ()
+        assert shown.run(AGENTD, command, demo.ID, *flags).code == 0
+    (shown.root / "page.html").unlink()
 
 
 def left_running(folder: Path) -> list[str]:

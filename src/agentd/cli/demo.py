@@ -26,7 +26,9 @@ _HEAD = (
     "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
 )
 _GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
+_LOOK = (f"agentd status {demo.ID}", f"agentd view {demo.ID}")
 _GONE = "its folder is gone; agentd demo --keep leaves it to look at, agentd demo --into DIR takes another"
+_NOTHING = "nothing is left of it; agentd demo begins anew"
 _WIDEST = 100  # columns of prose
 
 
@@ -54,8 +56,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
             raise
         raise SetupError(str(error), _GONE) from error  # no hint may lead into what is removed now
     except (KeyboardInterrupt, Interrupted):
-        left = f"what is there so far stays in {place.folder}" if stays else "nothing is left of it"
-        raise Interrupted("the demo was interrupted", f"{left}; agentd demo begins anew") from None
+        raise Interrupted("the demo was interrupted", _left(place) if stays else _NOTHING) from None
     finally:
         if not stays:
             with interrupts.undisturbed():
@@ -160,9 +161,16 @@ def _view(place: Place) -> None:
         raise demo.Failed(f"agentd view ended with exit code {done.code}")
 
 
+def _left(place: Place) -> str:
+    stays = f"what is there so far stays in {place.folder}"
+    command = demo.going_on(place)
+    return f"{command} goes on; {stays}" if command else f"{stays}; agentd demo begins anew"
+
+
 def _go_on(left: Place | None) -> None:
     if left:
-        _say("", _wrapped(f"It stays in {left.project}"))
+        _say("", _wrapped(f"It stays in {left.project}, to look at:"))
+        _say(*(f"  {line}" for line in (f"cd {shlex.quote(str(left.project))}", *_LOOK)))
     _say("", output.paint("Now in a project of your own", bold=True), *(f"  {line}" for line in _GO_ON))
 
 

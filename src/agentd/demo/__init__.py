@@ -5,7 +5,7 @@ where it happens, `laying` what lies there at first, `acting` how an act is play
 should, `made` what came of it.
 """
 
-from agentd.demo.acting import AsPerson, Failed, clarify, kept_by, lay, play, typed
+from agentd.demo.acting import AsPerson, Failed, clarify, going_on, kept_by, lay, play, typed
 from agentd.demo.acts import ACTS, ID, Act, Point
 from agentd.demo.laying import lay_down
 from agentd.demo.made import Made, made
@@ -21,6 +21,7 @@ __all__ = [
     "Place",
     "Point",
     "clarify",
+    "going_on",
     "inside",
     "kept_by",
     "lay",

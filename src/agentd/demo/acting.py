@@ -8,6 +8,8 @@ from pathlib import Path
 
 from agentd import config, git
 from agentd.calls import run as runs
+from agentd.change import report
+from agentd.change.places import Places
 from agentd.demo import children, proof
 from agentd.demo.acts import ACTS, ANSWERS, DESCRIPTION, ID, Act, Point
 from agentd.demo.laying import commit, lay_down, merge
@@ -84,6 +86,18 @@ def lay(folder: Path, until: Point) -> Place:
         for act in ACTS[: [one.point for one in ACTS].index(until) + 1]:
             play(place, act)
     return place
+
+
+def going_on(place: Place) -> str:
+    """What a person types to go on there after it was cut off; empty where no change has begun, or it is archived."""
+    if not proof.folder_of(place).is_dir():
+        return ""
+    project = find_project(str(place.project))
+    found = next((one for one in Places(project).open() if one.id == ID), None)
+    command = found and report.next_command(project, found)
+    # What the demo's own user trusts, this one does not yet.
+    trust = " --trust" if command in (f"agentd plan {ID}", f"agentd impl {ID}") else ""
+    return f"cd {shlex.quote(str(place.project))} && {command}{trust}" if command else ""
 
 
 def typed(act: Act) -> str:
