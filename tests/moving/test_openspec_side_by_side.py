@@ -150,6 +150,7 @@ def test_what_openspec_and_agentd_make_of_the_same_changes_differs_only_where_op
 
     met = overlaps(project)
     theirs = archived_by_openspec(project, apart, made)
+    assert len(theirs.refused) <= 30, "most are archived by both, else there is nothing to compare"
     conflicts = archived_by_agentd(made, theirs)
     assert project.agentd("export", "openspec", "--into", str(tmp_path / "ours")).code == 0
     assert snapshot(project.root / "openspec") == before
