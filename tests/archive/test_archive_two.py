@@ -306,6 +306,13 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in names}
 
 
+def test_what_became_of_a_spec_stands_below_it_where_a_line_is_too_short(notes: Box) -> None:
+    complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
+    lines = [line.rstrip() for line in on_terminal(notes, "archive", ID, width=28).lines]
+    place = lines.index("  notes")
+    assert lines[place : place + 4] == ["  notes", "    version 2: R2 changed", "  tags", "    new, version 1"]
+
+
 @pytest.mark.parametrize("width", [80, 50])
 def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Box, width: int) -> None:
     complete(notes, ID, {"notes": SHORTER, "tags": TAGS})

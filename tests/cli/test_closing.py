@@ -36,9 +36,12 @@ def test_a_usual_result(tmp_path: Path) -> None:
     assert text(tmp_path, usual()).splitlines() == [
         "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM, 1 LOW severity issues",
         "",
-        "  C1  high    The callback accepts any `state`            specs/auth-flow.md:26",
-        "  C2  medium  People who hide their address cannot sign…  specs/user-model.md:20",
-        "  C3  low     No test for a refusal by the provider       tasks.md:106",
+        "  C1  high    The callback accepts any `state`",
+        "              specs/auth-flow.md:26",
+        "  C2  medium  People who hide their address cannot sign in",
+        "              specs/user-model.md:20",
+        "  C3  low     No test for a refusal by the provider",
+        "              tasks.md:106",
         "",
         "Files   agentd/changes/add-oauth/",
         "        clarifications.md, proposal.md, specs/user-model.md, specs/auth-flow.md,",
@@ -49,6 +52,17 @@ def test_a_usual_result(tmp_path: Path) -> None:
         "        agentd view add-oauth                    Look at it",
         '        agentd plan add-oauth --accept "REASON"  Accept with a reason',
     ]
+
+
+def test_findings_that_fit_stand_on_a_line_each(tmp_path: Path) -> None:
+    lines = text(tmp_path, usual(), 90).splitlines()
+    assert lines[3] == "  C2  medium  People who hide their address cannot sign in  specs/user-model.md:20"
+
+
+def test_a_title_that_is_far_too_long_takes_two_lines(tmp_path: Path) -> None:
+    one = {**usual()["findings"]["list"][0], "title": "Much too long " * 20}
+    first, second, place = text(tmp_path, usual(findings={"open": {}, "list": [one]}), 60).splitlines()[3:6]
+    assert first.startswith("  C1  high  Much too long") and second.endswith("…") and place.endswith("auth-flow.md:26")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -65,7 +79,8 @@ def test_every_width_shows_all_that_matters(tmp_path: Path, width: int) -> None:
     ):
         assert word in seen
     assert "agentd plan add-oauth --rounds 1" in seen
-    assert len(seen.splitlines()) <= 25
+    assert "..." not in seen and "…" not in seen and "cannot sign in" in " ".join(seen.split())
+    assert len(seen.splitlines()) <= (30 if width < 80 else 25)
     assert all(len(line) <= width for line in seen.splitlines())
 
 

@@ -284,4 +284,15 @@ def test_status_shows_the_steps_that_cost_most(project: Box) -> None:
     assert told[6] == "  … and 2 more: agentd cost first"
     assert project.agentd("status", "first", "--json").json["by_step"][0]["step"] == "step-1"
     assert bars(on_terminal(project, "status", "first").screen)["step-7"] == "━" * 16
-    assert not bars(on_terminal(project, "status", "first", width=30).screen)
+    assert bars(on_terminal(project, "status", "first", width=30).screen)["step-7"] == "━" * 10
+    assert not bars(on_terminal(project, "status", "first", width=20).screen)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_has_short_bars(project: Box, width: int) -> None:
+    made("first", *(call(f"spec-gen-endpoints-{number}", cost=float(number)) for number in range(1, 4)))
+    seen = on_terminal(project, "cost", "first", "--by", "step", width=width)
+    found = bars(seen.screen)
+    assert 4 <= len(found["spec-gen-endpoints-3"]) <= 16
+    assert len(found["spec-gen-endpoints-1"]) < len(found["spec-gen-endpoints-3"])
+    assert all(columns(line) <= width for line in seen.lines)

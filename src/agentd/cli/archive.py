@@ -126,7 +126,7 @@ def _specs(done: Ending) -> list[str]:
         return ["  no spec changed"]
     if table.total(rows) <= (output.width() or sys.maxsize):
         return table.align(rows)
-    return [line for name, words in rows for line in output.prose(f"{name}: {words}", "  ", "  ")]
+    return [line for name, words in rows for line in (name, *output.prose(words, "    "))]
 
 
 def _path(change: Change, inside: str) -> str:

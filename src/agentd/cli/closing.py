@@ -19,7 +19,6 @@ _COLOURS: Mapping[str, str] = {
 }
 _FINDINGS = 10  # shown; the rest is a count and a command
 _FILES = 12
-_TITLE = 24  # columns below which a finding's place stands under its title
 
 
 def summary(result: dict[str, Any], told: Sequence[str] = ()) -> str:
@@ -67,7 +66,7 @@ def findings(result: Mapping[str, Any], width: int) -> list[str]:
 
 
 def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    """Id, severity, title and place; the place under the title where the terminal is narrow."""
+    """Id, severity, title and place; the place under the title where not all of them fit on a line."""
     if not found:
         return []
     rows = [
@@ -77,12 +76,21 @@ def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     places = max(table.columns(where) for *_, where in rows)
     indent = table.total(heads) + 2
     room = width - indent - places - 2
-    titles = max(table.columns(title) for _, _, title, _ in rows)
-    if room >= min(_TITLE, titles):
-        return _tinted(table.align([(*row[:2], table.shorten_end(row[2], room), row[3]) for row in rows]), rows)
-    heads_ = _tinted(table.align([(*row[:2], table.shorten_end(row[2], width - indent)) for row in rows]), rows)
-    places_ = [output.paint(" " * indent + table.shorten_end(row[3], width - indent), dim=True) for row in rows]
-    return [line for pair in zip(heads_, places_, strict=True) for line in pair if line.strip()]
+    if room >= max(table.columns(title) for _, _, title, _ in rows):
+        return _tinted(table.align(rows), rows)
+    lines = []
+    titles = [_title(title, width - indent) for _, _, title, _ in rows]
+    firsts = _tinted(table.align([(*head, first) for head, (first, *_) in zip(heads, titles, strict=True)]), rows)
+    for first, (_, *more), (*_, where) in zip(firsts, titles, rows, strict=True):
+        place = [output.paint(" " * indent + table.shorten_end(where, width - indent), dim=True)] if where else []
+        lines += [first, *(" " * indent + line for line in more), *place]
+    return lines
+
+
+def _title(title: str, room: int) -> list[str]:
+    """In two lines at most."""
+    first, *more = table.wrapped(title, room) or [""]
+    return [table.shorten_end(line, room) for line in ([first, " ".join(more)] if more else [first])]
 
 
 def _tinted(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """`agentd cost`: what the changes have cost, or one of them by step and model."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from agentd.errors import AgentdError
 from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
-_BAR = 16  # columns of the longest
+_BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
 _NO_CALLS = "No call has reported its usage yet."
 
 
@@ -218,22 +219,27 @@ def _table(head: tuple[str, ...], rows: Rows, total: Sum, digits: int) -> list[s
     sums = [*(some for _, some in rows), total]
     names = [head, *(name for name, _ in rows), ("total", *[""] * (len(head) - 1))]
     figures = [("CALLS", "TOKENS IN", "OUT", "CACHED", "COST"), *(_figures(some, digits) for some in sums)]
-    bars = _bars([some.cost for _, some in rows]) if width is not None else None
-    for kept, beside in (
-        ((0, 1, 2, 3, 4), bars),
-        ((0, 1, 2, 4), bars),
-        ((0, 1, 2, 3, 4), None),
-        ((0, 1, 2, 4), None),
-        ((0, 4), bars),
-        ((0, 4), None),
-    ):
+    costs = [some.cost for _, some in rows]
+    smallest = _SHORT if width is not None and sum(cost > 0 for cost in costs) > 1 else 0  # else nothing to compare
+    for kept, least in _choices(smallest):
         columns = [_right([row[number] for row in figures]) for number in kept]
         cells = [(*name, *row) for name, row in zip(names, zip(*columns, strict=True), strict=True)]
-        if width is None or table.total(cells) + (_BAR + 2 if beside else 0) <= width:
-            return _with_head(table.align(cells), beside or ())
-    costs = _right([row[-1] for row in figures])
-    room = max((width or 0) - len(costs[0]) - 2, 1)
-    return _with_head(table.align([(table.shorten_end(n[0], room), c) for n, c in zip(names, costs, strict=True)]))
+        left = sys.maxsize if width is None else width - table.total(cells)
+        if left >= (least + 2 if least else 0):
+            bars = [table.bar(cost, max(costs), min(left - 2, _BAR)) for cost in costs] if least else ()
+            return _with_head(table.align(cells), bars)
+    told = _right([row[-1] for row in figures])
+    room = max((width or 0) - len(told[0]) - 2, 1)
+    return _with_head(table.align([(table.shorten_end(n[0], room), c) for n, c in zip(names, told, strict=True)]))
+
+
+def _choices(smallest: int) -> list[tuple[tuple[int, ...], int]]:
+    """Figures to show and the room that bars need beside them, the best first; 0: no bars."""
+    every, few, two, one = (0, 1, 2, 3, 4), (0, 1, 2, 4), (0, 4), (4,)
+    bare = [(every, 0), (few, 0), (two, 0)]
+    if not smallest:
+        return bare
+    return [(every, _BAR), (few, _BAR), *((kept, smallest) for kept in (every, few, two, one)), *bare]
 
 
 def _with_head(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
@@ -241,13 +247,6 @@ def _with_head(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
     beside = ["", *bars, *[""] * len(lines)]
     told = [output.charted(line, bar) for line, bar in zip(lines, beside, strict=False)]
     return [output.paint(told[0], dim=True), *told[1:]]
-
-
-def _bars(costs: Sequence[float]) -> list[str] | None:
-    """None: there is nothing to compare."""
-    if sum(cost > 0 for cost in costs) < 2:
-        return None
-    return [table.bar(cost, max(costs), _BAR) for cost in costs]
 
 
 def _figures(some: Sum, digits: int) -> tuple[str, ...]:

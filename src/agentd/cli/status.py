@@ -20,7 +20,7 @@ from agentd.terms import Phase, StepStatus
 if TYPE_CHECKING:
     from agentd.change.state import State, Step
 
-_BAR = 16  # columns of the longest
+_BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
 _STEPS = 5  # shown; the rest is in `agentd cost`
 _INTERRUPTED = "interrupted"  # the cause in a step's row
 _LABEL = 10  # columns of a label with its gap
@@ -261,8 +261,8 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
     shown, left = rows[:_STEPS], rows[_STEPS:]
     digits = money.digits(one["cost"] for one in shown)
     names = [(f"  {table.clean(one['step'])}", money.written(one["cost"], digits)) for one in shown]
-    has_room = output.width() is not None and width - table.total(names) - 2 >= _BAR
-    bars = [table.bar(one["cost"], rows[0]["cost"], _BAR) if has_room else "" for one in shown]
+    room = min(width - table.total(names) - 2, _BAR) if output.width() is not None else 0
+    bars = [table.bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
     told = [table.shorten_end(line, width) for line in table.align(names)]
     lines = [output.charted(line, bar) for line, bar in zip(told, bars, strict=True)]
     more = f"  … and {len(left)} more"
