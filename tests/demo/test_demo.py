@@ -137,6 +137,13 @@ def test_it_tells_the_whole_way_in_order(shown: Shown) -> None:
         assert at >= 0, f"{mark!r} is missing, or comes too early"
 
 
+def test_the_costs_that_are_shown_add_up(shown: Shown) -> None:
+    rows = re.findall(r"(\d+\.\d\d) USD this run, (\d+\.\d\d) USD for the change", shown.out)
+    cents = [(round(float(run) * 100), round(float(change) * 100)) for run, change in rows]
+    assert len(cents) == 4
+    assert [change - run for run, change in cents[1:]] == [change for _, change in cents[:-1]]
+
+
 def test_without_a_terminal_progress_is_plain_lines(shown: Shown) -> None:
     assert "\x1b" not in shown.out + shown.err
     assert re.search(r"^\d\d:\d\d:\d\d  Spec 3/3: settling  done", shown.err, re.MULTILINE)
