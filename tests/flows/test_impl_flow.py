@@ -162,6 +162,8 @@ def test_run_again_it_says_that_all_is_done_and_asks_nobody(done: tuple[Box, Ran
     calls = len(state(box).llm_calls)
     again = impl(box)
     assert again.code == 0 and "greet is complete" in again.out and "agentd archive greet" in again.out
+    assert "judged already, in round 2 on" in (told := box.agentd("review", "greet").err)
+    assert "UTC; agentd impl greet --review judges it again" in told
     assert len(state(box).llm_calls) == calls
 
 

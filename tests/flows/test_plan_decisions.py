@@ -205,6 +205,15 @@ def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(proje
     assert codes == {"fix": 0, "view": 0, "accept": 0, "stop": 1}
 
 
+def test_an_old_verdict_is_not_told_as_a_new_one(project: Box) -> None:
+    judged(project, *FOUND)
+    again = project.agentd("challenge", "add-oauth")
+    assert again.code == 1 and again.out.startswith("NEEDS_REVISION") and ran(project) == []
+    when = only(project).at[:16].replace("T", " ")
+    words = f"judged already, in round 1 on {when} UTC; agentd plan add-oauth --rechallenge judges it again"
+    assert words in again.err
+
+
 # ---- at a terminal
 
 

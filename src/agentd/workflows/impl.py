@@ -4,10 +4,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from agentd import git
+from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.terms import Phase, Workflow
 from agentd.workflows import code_decisions, dependence, reviewing, seen, starting
 from agentd.workflows.under_way import begun, under_way
+from agentd.workflows.verdict import judged_already
 from agentd.workflows.wishes import Wishes
 
 
@@ -35,7 +37,8 @@ def implement(desk: Desk, wishes: Wishes) -> None:
 def review(desk: Desk, wishes: Wishes) -> None:
     """Checks and verdict only: the phase command `review`."""
     with _implementing(desk, wishes):
-        reviewing.judge(desk, wishes)
+        if not reviewing.judge(desk, wishes):
+            desk.run.emit(judged_already(desk.change, CODE, f"agentd impl {desk.change.id} --review"))
 
 
 def resolve(desk: Desk, wishes: Wishes) -> None:

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from agentd.change.state import State
 from agentd.config import WorkflowSettings
+from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import Lane, Phase, Workflow
 from agentd.workflows import decisions, dependence, rounds, seen
 from agentd.workflows.clarifying import is_only_asked
 from agentd.workflows.drafting import draft
 from agentd.workflows.under_way import begun, under_way
+from agentd.workflows.verdict import judged_already
 from agentd.workflows.wishes import Wishes
 
 
@@ -32,7 +34,8 @@ def propose(desk: Desk, wishes: Wishes) -> None:
 def judge(desk: Desk, wishes: Wishes) -> None:
     """The verdict only: the phase command `challenge`."""
     with _planning(desk, wishes):
-        rounds.judge(desk, wishes)
+        if not rounds.judge(desk, wishes):
+            desk.run.emit(judged_already(desk.change, PLAN, f"agentd plan {desk.change.id} --rechallenge"))
 
 
 def repropose(desk: Desk, wishes: Wishes) -> None:

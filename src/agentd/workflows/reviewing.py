@@ -39,8 +39,8 @@ def wanted(desk: Desk, wishes: Wishes) -> tuple[Task, ...]:
     return building.chosen(tasks, wishes.tasks, building.made(desk.change.read())) if wishes.tasks else tasks
 
 
-def judge(desk: Desk, wishes: Wishes) -> None:
-    """One verdict on the code as it is; a tree that was judged is not judged again, unless that is wished."""
+def judge(desk: Desk, wishes: Wishes) -> bool:
+    """One verdict on the code as it is. False: that tree was judged already, and judging it again is not wished."""
     if desk.change.read().phase not in _REVIEWED:
         raise ChangeNotReady(f"{desk.change.id} has no code to review yet", f"agentd impl {desk.change.id}")
     building.in_order(code.tasks_of(desk.change), desk.change.id)  # without tasks nothing says what is done
@@ -50,9 +50,11 @@ def judge(desk: Desk, wishes: Wishes) -> None:
         raise ChangeNotReady(f"no code of {desk.change.id} has changed yet", f"agentd impl {desk.change.id}")
     take_up_edits(desk)
     is_wished = wishes.review and not has_judged(desk.change.read())  # a resumed command has it already
-    if is_wished or not is_judged(desk):
+    is_due = is_wished or not is_judged(desk)
+    if is_due:
         round_ = len(desk.change.records(CODE.kind)) + 1
         reviewing.review(desk, proving.prove(desk, round_))
+    return is_due
 
 
 def answer(desk: Desk) -> None:

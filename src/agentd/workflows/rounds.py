@@ -32,18 +32,20 @@ from agentd.workflows.wishes import Wishes
 Next = Literal["fix", "look again", "stop"]
 
 
-def judge(desk: Desk, wishes: Wishes) -> None:
-    """One verdict on the plan as it is; one that was judged so already is not judged again, unless that is wished."""
+def judge(desk: Desk, wishes: Wishes) -> bool:
+    """One verdict on the plan as it is. False: it was judged so already, and judging it again is not wished."""
     check_phase(desk, *JUDGED)
     take_up_edits(desk)
     if desk.change.read().phase is Phase.REJECTED and is_as_decided(desk.change):
         hint = f"read {desk.path('CHALLENGE.md')}, edit the plan, then: agentd plan {desk.change.id} --rechallenge"
         raise WrongPhase(f"{desk.change.id} was rejected, and its plan has not changed since", hint)
     is_wished = wishes.rechallenge and not has_judged(desk.change.read())  # a resumed command has it already
-    if is_wished or not is_judged(desk.change):
+    is_due = is_wished or not is_judged(desk.change)
+    if is_due:
         settle_form(desk, wishes)
         tell_overlaps(desk)
         challenge.challenge(desk)
+    return is_due
 
 
 def repropose(desk: Desk, wishes: Wishes, also: Callable[[State], State] = lambda old: old) -> None:

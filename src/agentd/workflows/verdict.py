@@ -4,6 +4,7 @@ from agentd.change.folder import Change
 from agentd.change.state import State, Step
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
+from agentd.events import Noted
 from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.terms import Phase, StepStatus
 
@@ -28,6 +29,15 @@ def is_judged(change: Change) -> bool:
     state = change.read()
     moves = [number for number, one in enumerate(state.history, 1) if one.event.startswith(f"{PLAN.kind}-")]
     return not state.differing(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
+
+
+def judged_already(change: Change, bench: Bench, again: str) -> Noted:
+    """A verdict that is told anew is not a new one; `again` is the command that asks for one."""
+    record = last(change, bench)
+    assert record
+    when = record.at[:16].replace("T", " ")
+    words = f"this was judged already, in round {record.round} on {when} UTC; {again} judges it again"
+    return Noted(code="judged-already", message=words)
 
 
 def is_as_decided(change: Change) -> bool:
