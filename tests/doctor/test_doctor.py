@@ -142,6 +142,13 @@ def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Box, bin_folder
     assert ran.out.endswith("\nplanner cannot run until the problem is mended.\n")
 
 
+def test_several_roles_that_cannot_run_are_listed(here: Box, bin_folder: Path) -> None:
+    for name in ("gemini", "codex"):
+        (bin_folder / name).unlink()
+    ran = here.agentd("doctor")
+    assert ran.out.endswith("\nplanner, challenger and reviewer cannot run until the 2 problems are mended.\n")
+
+
 def test_a_problem_of_an_agent_stops_its_roles_and_any_other_stops_all() -> None:
     roles = dict(zip(Role, ("gemini", "codex", "machine", "codex"), strict=True))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from agentd.cli import output, table
+from agentd.counting import listed
 from agentd.doctor import MACHINE, PROJECT, Report, Row, State, agent_of, examine
 from agentd.errors import SetupError
 from agentd.terms import Role
@@ -91,6 +92,6 @@ def _closing(report: Report, stopped: list[Role]) -> str:
     if not stopped:
         return "Every role can run."
     count = len(report.problems)
-    who = "No role" if len(stopped) == len(Role) else " and ".join(stopped)
+    who = "No role" if len(stopped) == len(Role) else listed(stopped)
     cannot = "can run" if len(stopped) == len(Role) else "cannot run"
     return f"{who} {cannot} until {'the problem is' if count == 1 else f'the {count} problems are'} mended."

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agentd import clock, files
+from agentd.counting import listed
 from agentd.documents.records import Finding
 from agentd.documents.standing import closed_by_people, open_counts, standing
 from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
@@ -157,4 +158,4 @@ def _overruled(binding: Binding, reported: str) -> str | None:
 
 def overruled_by(failed: Sequence[str]) -> str:
     word = "check" if len(failed) == 1 else "checks"
-    return f"The required {word} {' and '.join(failed)} failed, so the verdict is NEEDS_CHANGES."
+    return f"The required {word} {listed(failed)} failed, so the verdict is NEEDS_CHANGES."

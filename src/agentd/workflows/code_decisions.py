@@ -7,6 +7,7 @@ from functools import partial
 from agentd import clock
 from agentd.change.state import State
 from agentd.checks.result import Result
+from agentd.counting import listed
 from agentd.documents.records import Edit
 from agentd.documents.standing import ADDED, told
 from agentd.errors import AnswerIsNo, WrongPhase
@@ -30,7 +31,8 @@ def accept(desk: Desk, reason: str, by: str, read: str) -> None:
     assert base
     proof = proving.prove(desk, len(desk.change.records(CODE.kind)) + 1)
     if proof.blocking:
-        words = f"the required check {' and '.join(proof.blocking)} fails, and no acceptance goes over that"
+        failing = "check {} fails" if len(proof.blocking) == 1 else "checks {} fail"
+        words = f"the required {failing.format(listed(proof.blocking))}, and no acceptance goes over that"
         failed_before = any(before and before.status is CheckStatus.FAILED for before in _before(desk, proof))
         known = f', or agentd impl {desk.change.id} --known-failures "REASON"' if failed_before else ""
         raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check{known}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentd.change.folder import Change
+from agentd.counting import listed
 from agentd.documents.standing import open_counts
 from agentd.terms import CheckStatus
 from agentd.workflows.asking import Option, Question
@@ -59,4 +60,4 @@ def _failed_before(row: Mapping[str, Any]) -> bool:
 
 def _found(change: Change) -> str:
     counts = [f"{count} {severity}" for severity, count in open_counts(left_open(change)).items() if count]
-    return " and ".join(filter(None, [", ".join(counts[:-1]), counts[-1]])) if counts else "nothing"
+    return listed(counts) or "nothing"
