@@ -60,7 +60,7 @@ def test_a_plan_is_made_and_looked_at(tmp_path: Path) -> None:
     status = steadied(shown(place, "status", ID))
     drawn(status, "status", tmp_path, "NEEDS_REVISION", "C2  medium", "just now", f"agentd plan {ID}")
     cost = shown(place, "cost", ID)
-    drawn(cost, "cost", tmp_path, "left of 10.00 USD", "TOKENS IN", "spec-gen-settling", "0.0461 USD", "as-if")
+    drawn(cost, "cost", tmp_path, "left of 10.00 USD", "TOKENS IN", "spec-gen-settling", "0.05 USD", "as-if")
     assert (status.code, cost.code) == (0, 0)
 
 
