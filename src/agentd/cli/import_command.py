@@ -114,11 +114,15 @@ def _told(moving: Moving, dry: bool) -> str:
 
 
 def _planned(changes: Sequence[ChangeFound]) -> str:
-    counts = sum((one.counts for one in changes), Counter[str]())
-    words = [f"{plural(counts['requirements'], 'requirement')} added or changed"]
-    words += [f"{counts[kind]} {kind}" for kind in ("removed", "renamed") if counts[kind]]
-    tasks = sum(one.tasks for one in changes)
-    return ", ".join([*words, plural(counts["scenarios"], "scenario"), plural(tasks, "task")])
+    counts = sum((one.counts for one in changes), Counter(tasks=sum(one.tasks for one in changes)))
+    words = {
+        "requirements": f"{plural(counts['requirements'], 'requirement')} added or changed",
+        "removed": f"{counts['removed']} removed",
+        "renamed": f"{counts['renamed']} renamed",
+        "scenarios": plural(counts["scenarios"], "scenario"),
+        "tasks": plural(counts["tasks"], "task"),
+    }
+    return ", ".join(words[kind] for kind in words if counts[kind])
 
 
 def notes_on(notes: Sequence[Note], whole: str = "") -> list[str]:
