@@ -254,7 +254,7 @@ def test_an_import_counts_in_words(project: Box) -> None:
     project.write("specs/001-tags/tasks.md", "# Tasks\n\n- [x] T001 Create tags in src/tags.py\n- [ ] T002 More\n")
     dry = project.agentd("import", "speckit", "--dry-run")
     assert dry.code == 0, dry.err
-    assert "  1 change: 1 requirement, 2 tasks\n" in dry.out and "0 " not in dry.out
+    assert "  1 change: 1 requirement added or changed, 1 scenario, 2 tasks\n" in dry.out and "0 " not in dry.out
     assert "1 of 2 tasks is ticked" in dry.out
     assert dry.out.endswith("The originals are as they were.\nNext    agentd import speckit\n")
     assert project.agentd("import", "speckit").out.endswith("Next    agentd list\n")
