@@ -93,8 +93,8 @@ def rows_of(box: Box) -> list[tuple[int, str, list[str]]]:
 
 
 def paid(box: Box) -> list[str]:
-    """The calls that were counted."""
-    return [one.step for one in change_of(box).read().llm_calls]
+    """The calls that told what they used; one that was cut off before is of unknown cost."""
+    return [one.step for one in change_of(box).read().llm_calls if one.tokens_in is not None]
 
 
 def questions_asked(box: Box) -> list[str]:

@@ -130,7 +130,7 @@ def test_killed_around_the_document_it_is_written_from_the_same_answers(project:
     assert proposing(project).waits() == 0
     assert clarified(project) == document(*GIVEN)
     assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.NAME])])
-    assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
+    assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project), f"{moment} {number} {below}"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -143,7 +143,7 @@ def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Bo
             assert fell_at_write(project, moment, number, below, (*COMMAND, "--yes")), f"{moment} {number} {below}"
             assert proposed_without(project, "--yes").code == 0
             assert clarified(project) == document(*BY_ITSELF, note=OWN_WORD), f"{moment} {number} {below}"
-            assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
+            assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project), f"{moment} {number} {below}"
             assert rows_of(project) == [(1, "done", [clarifications.NAME])]
             put_back()
 

@@ -146,12 +146,14 @@ def _put_right(change: Change, token: str) -> dict[Path, tuple[Trespass, ...]]:
     Told by the folder of the old run, which stays until that is recorded.
     """
     found: dict[Path, tuple[Trespass, ...]] = {}
+    has_begun = False
     for folder in _left_behind(change):
         found[folder] = ()
         if _is_unfinished(change, folder):
+            has_begun = True
             found[folder] = Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
         drafts.put_back(change, folder, token)
-    spend.settle(change, token)
+    spend.settle(change, token, has_begun)
     _sweep(change, token)
 
     def ended(old: State) -> State:

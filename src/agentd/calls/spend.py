@@ -120,14 +120,21 @@ class OpenCall:
         self._slip = slip
 
 
-def settle(change: Change, token: str) -> tuple[Call, ...]:
-    """Count what a killed run left open. At the start of a run, before its first call."""
+def settle(change: Change, token: str, has_begun: bool = True) -> tuple[Call, ...]:
+    """Count what a killed run left open. At the start of a run, before its first call.
+
+    `has_begun` False: its agent never started, so only what was reported is a call.
+    """
     for left in _folder(change.project, change.id).glob(".*.json.*.tmp"):
         left.unlink(missing_ok=True)
     slips = _open(change.project, change.id)
+    calls = [slip for slip in slips if has_begun or slip.reported]
     for slip in slips:
-        _close(change, token, slip, lambda old: old)
-    return tuple(slip.call for slip in slips)
+        if slip in calls:
+            _close(change, token, slip, lambda old: old)
+        else:
+            _remove(change, slip)
+    return tuple(slip.call for slip in calls)
 
 
 def counted(change: Change, session: str | None) -> Usage:
