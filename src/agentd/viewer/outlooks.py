@@ -65,7 +65,8 @@ def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
     try:
         done = ending.prepare(change, pattern)
     except AgentdError as error:
-        return Outlook(_each(change, pattern), met, error.message, error.hint, (), problem="")
+        specs, problem = _each(change, pattern)
+        return Outlook(specs, met, error.message, error.hint, (), problem)
     return Outlook(tuple(map(_spec, done.specs)), met, "", "", done.warnings, problem="")
 
 
@@ -84,16 +85,20 @@ def whole(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Spec | 
     return Spec(spec_id, False, 0, text, text, (), (), "")
 
 
-def _each(change: Change, pattern: Pattern[str]) -> tuple[Spec, ...]:
-    """One that cannot be merged does not hide the others."""
+def _each(change: Change, pattern: Pattern[str]) -> tuple[tuple[Spec, ...], str]:
+    """One that cannot be merged does not hide the others; and why there are none at all, if that is so."""
     state, date = change.read(), clock.now()[:10]
     found = []
-    for path in merged.spec_files(change):
+    try:
+        paths = merged.spec_files(change)
+    except AgentdError as error:
+        return (), error.message
+    for path in paths:
         try:
             found.append(_spec(merged.outcome(change, state, path, pattern, date)))
         except AgentdError as error:
             found.append(_broken(change, path, error.message))
-    return tuple(found)
+    return tuple(found), ""
 
 
 def _spec(one: Outcome) -> Spec:
