@@ -11,9 +11,11 @@ from support import Box
 
 
 def pytest_configure() -> None:
-    """A shell's background job starts with Ctrl-C ignored, and so would every program that the tests interrupt."""
+    """A background job or nohup starts with Ctrl-C or a hang-up ignored, and so would every program that is tested."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

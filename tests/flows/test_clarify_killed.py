@@ -130,7 +130,7 @@ def test_killed_around_the_document_it_is_written_from_the_same_answers(project:
     assert proposing(project).waits() == 0
     assert clarified(project) == document(*GIVEN)
     assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.NAME])])
-    assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project), f"{moment} {number} {below}"
+    assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

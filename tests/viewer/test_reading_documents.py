@@ -48,7 +48,15 @@ def outside(project: Box) -> Path:
 
 
 def every_page(change: Change) -> str:
-    pages = ["", "/rounds", "/tasks", "/trace", "/specs", "/export", *(f"/read/{name}" for name in documents(change.folder))]
+    pages = [
+        "",
+        "/rounds",
+        "/tasks",
+        "/trace",
+        "/specs",
+        "/export",
+        *(f"/read/{name}" for name in documents(change.folder)),
+    ]
     return "".join(get(f"/changes/{change.id}{one}") for one in pages)
 
 
