@@ -230,5 +230,5 @@ def test_the_id_that_it_became_is_told(project: Box) -> None:
     project.write("agentd/changes/add-oauth/notes.txt", "somebody's")
     begun = detach(project)
     assert (begun.json["change_id"], begun.json["resolved_from"]) == ("add-oauth-1", "add-oauth")
-    assert project.agentd("wait", "add-oauth-1", "--timeout", "60").code in (0, 4)
+    assert project.agentd("wait", "add-oauth-1", "--timeout", "300").code in (0, 4)
     project.agentd("stop", "add-oauth-1")
