@@ -448,7 +448,7 @@ def test_the_versions_that_are_known_are_those_that_the_tests_run() -> None:
     ("code", "words"),
     [
         ("raise SystemExit(9)", "the MCP server ended with exit code 9"),
-        ("print('hello')", "the MCP server wrote what is no JSON"),
+        ("print('hello', flush=True); open(0).read()", "the MCP server wrote what is no JSON"),
         ("import time; time.sleep(600)", "it did not answer within 2 s"),
     ],
 )
