@@ -152,10 +152,10 @@ def test_an_error_before_anything_was_done_is_short(tmp_path: Path) -> None:
 
 
 def test_unknown_prices_are_told(tmp_path: Path) -> None:
-    cost = {"run": 0.0, "change": 1.5, "currency": "USD", "calls_without_price": 1, "run_calls_without_price": 0}
+    cost = {"run": 0.0, "change": 1.5, "currency": "USD", "calls_without_price": 1}
     words = "this run, 1.50 USD for the change, 1 call without a known price"
     assert f"0.00 USD {words}" in text(tmp_path, usual(cost=cost))
-    assert f"unknown {words}" in text(tmp_path, usual(cost={**cost, "run_calls_without_price": 1}))
+    assert f"unknown {words}" in text(tmp_path, usual(cost={**cost, "run": None}))
     seen = " ".join(text(tmp_path, usual(cost={**cost, "calls_without_price": 3})).split())
     assert "3 calls without a known price" in seen
 

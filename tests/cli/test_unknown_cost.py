@@ -41,7 +41,7 @@ def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: 
     words = "Cost    unknown this run, 0.05 USD for the change, 1 call without a known price"
     assert again.code == 0 and words in again.out
     cost = plan(project, "--rechallenge", "--json").json["cost"]
-    assert (cost["run"], cost["run_calls_without_price"], cost["calls_without_price"]) == (0.0, 1, 2)
+    assert (cost["run"], cost["change"], cost["calls_without_price"]) == (None, 0.05, 2)
     assert "0.05 USD of 10.00 USD in 3 calls" in project.agentd("status", "add-oauth").out
 
 

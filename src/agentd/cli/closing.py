@@ -123,15 +123,12 @@ def _cost(result: dict[str, Any]) -> str:
     cost, tokens, unknown = result["cost"], result["tokens"], result["cost"]["calls_without_price"]
     if not (cost["change"] or unknown or tokens["in"]):
         return "nothing"
-    run = _amount(cost["run"], cost.get("run_calls_without_price", 0))  # an older agentd did not tell it
-    words = [f"{run} this run", f"{money.told(cost['change'])} for the change"] if cost["change"] else [run]
+    run, change = ("unknown" if cost[name] is None else money.told(cost[name]) for name in ("run", "change"))
+    is_known = cost["run"] is not None or cost["change"] is not None
+    words = [f"{run} this run", f"{change} for the change"] if is_known else ["unknown"]
     if unknown:
         words.append(f"{plural(unknown, 'call')} without a known price")
     return ", ".join(words)
-
-
-def _amount(usd: float, unknown: int) -> str:
-    return "unknown" if unknown and not usd else money.told(usd)
 
 
 def _next(result: dict[str, Any], width: int) -> list[str]:

@@ -1,11 +1,12 @@
 """What a command tells a program at its end: everything about the change, and what can be done next."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agentd.change.folder import Change, documents
-from agentd.change.state import State
+from agentd.change.state import Call, State
 from agentd.documents.records import Finding
 from agentd.documents.standing import open_counts
 from agentd.errors import AgentdError
@@ -161,11 +162,10 @@ def _spent(state: State, before: int) -> dict[str, Any]:
     calls = state.llm_calls
     return {
         "cost": {
-            "run": round(sum(call.cost or 0.0 for call in calls[before:]), 6),
-            "change": state.total_cost,
+            "run": _known(calls[before:]),
+            "change": _known(calls),
             "currency": "USD",
             "calls_without_price": sum(call.cost is None for call in calls),
-            "run_calls_without_price": sum(call.cost is None for call in calls[before:]),
         },
         "tokens": {
             "in": sum(call.tokens_in or 0 for call in calls),
@@ -173,6 +173,13 @@ def _spent(state: State, before: int) -> dict[str, Any]:
             "cached": sum(call.tokens_cached or 0 for call in calls),
         },
     }
+
+
+def _known(calls: Sequence[Call]) -> float | None:
+    """USD over known costs; None where there were calls and none has one."""
+    if calls and all(call.cost is None for call in calls):
+        return None
+    return round(sum(call.cost or 0.0 for call in calls), 6)
 
 
 def _plain(value: Any) -> Any:
