@@ -31,9 +31,9 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
     something, or when the time is up and the run goes on. "state" says which: ended, decision, running.
     """
     change = entry.open_change(find_project(), change_id)
-    if sys.stderr.isatty() and change.active_run():
-        output.note(f"Waiting for the run of {change_id}; Ctrl-C ends the waiting, not the run.")
     try:
+        if sys.stderr.isatty() and change.active_run():
+            output.note(f"Waiting for the run of {change_id}; Ctrl-C ends the waiting, not the run.")
         return _waited(change, timeout, as_json)
     except KeyboardInterrupt:
         hint = f"agentd wait {change_id} waits again, agentd stop {change_id} ends it"
