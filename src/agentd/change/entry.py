@@ -124,6 +124,8 @@ def create(
     with change.writing(token):
         if folder.exists() and not is_being_born(folder):
             raise AnswerIsNo(f"{folder} is there already", f"agentd status {change_id}")
+        if change.questions_file.exists():
+            change.questions_file.unlink()  # of an earlier change with this id
         now = clock.now()
         first = State(change_id, description.strip(), now, now, git=place, base=Base(git.head_commit(tree)))
         files.write(folder / STATE, as_bytes(first))

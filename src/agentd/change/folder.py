@@ -84,6 +84,11 @@ class Change:
         """Whose run was killed, if the last one was."""
         return locks.cut_off(self._lock("run"))
 
+    @property
+    def questions_file(self) -> Path:
+        """The planner's questions, until all of them are answered."""
+        return Path(self.project.in_room("questions", f"{self.id}.json"))
+
     def journal(self) -> "Journal":
         from agentd.change.journal import Journal  # late: events cost more than reading a change
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from agentd import clock, files
@@ -52,7 +51,7 @@ def ask(desk: Desk) -> Asked:
 
 def kept(change: Change) -> Asked | None:
     try:
-        data = json.loads(_file(change).read_bytes())
+        data = json.loads(change.questions_file.read_bytes())
         if data["created_at"] != change.read().created_at:
             return None  # an earlier change had this id
         return Asked(data["questions"], tuple(Question(**one) for one in data["answers"]))
@@ -63,7 +62,7 @@ def kept(change: Change) -> Asked | None:
 def keep(change: Change, asked: Asked) -> None:
     answers = [{name: text for name, text in asdict(one).items() if name != "span"} for one in asked.answers]
     data = {"created_at": change.read().created_at, "questions": list(asked.questions), "answers": answers}
-    files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
+    files.write(change.questions_file, json.dumps(data, ensure_ascii=False).encode())
 
 
 def close(desk: Desk, answered: Sequence[Question]) -> None:
@@ -79,8 +78,4 @@ def close(desk: Desk, answered: Sequence[Question]) -> None:
     status = StepStatus.DONE if asked else StepStatus.SKIPPED
     row = Step(STEP, 1, 1, max((step.attempt for step in rows), default=1), status, outputs, clock.now())
     desk.run.update(lambda old: old.with_step(row))
-    _file(desk.change).unlink(missing_ok=True)
-
-
-def _file(change: Change) -> Path:
-    return Path(change.project.in_room("questions", f"{change.id}.json"))
+    desk.change.questions_file.unlink(missing_ok=True)
