@@ -18,8 +18,9 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
 from knocking import Door, opened
+from program import AGENTD
 from required import BROWSER, missing
-from support import AGENTD, Box
+from support import Box
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from felling import axed
+import exhaustive as exhaustively
+from exhaustive import Exhaustive
 from loopback import clis
 from loopback.model import Model, running
 from support import Box
@@ -16,6 +17,27 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    exhaustively.set_up()
+
+
+def pytest_report_header() -> str:
+    part = "all of" if exhaustively.IS_LONG else "a sample of"
+    return f"{part} the exhaustive tests, AGENTD_TEST_SEED={exhaustively.SEED}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if rest := exhaustively.select(items):
+        config.hook.pytest_deselected(items=rest)
+
+
+def pytest_runtest_setup() -> None:
+    exhaustively.skip_after_end()
+
+
+@pytest.fixture
+def exhaustive() -> Exhaustive:
+    """A test that uses it tries a sample of its points, and in `make test-long` all of them."""
+    return Exhaustive()
 
 
 @pytest.fixture
@@ -34,13 +56,6 @@ def project(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     return box
-
-
-@pytest.fixture
-def quick(project: Box) -> Box:
-    """The same, for commands whose agents use tools that are not the point: their server is the quick one."""
-    project.program = axed()
-    return project
 
 
 @pytest.fixture(scope="session")

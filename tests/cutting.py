@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 from agentd.change import locks
 from built import TESTS, home
-from felling import AXE, until
+from felling import until
+from program import AGENTD, CrashPoint, Program
 from running import wait_until
-from support import AGENTD, Box
+from support import Box
 
 COMMAND = ("impl", "greet", "--events")
 HOLD = "hold"  # beside the project: while it is there, the check does not end
@@ -36,7 +36,7 @@ def held(box: Box) -> Iterator[None]:
 def begun(box: Box, command: Sequence[str] = COMMAND) -> Iterator[subprocess.Popen[str]]:
     """At work, as a terminal starts it: in a process group of its own."""
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
+    with Program(
         [AGENTD, *command],
         cwd=box.root,
         env=box.env,
@@ -73,11 +73,10 @@ def cut_at_write(
     codes: Sequence[int] = (0,),
 ) -> bool:
     """Kill it with -9 at the number-th write below the change's folder; False: it ended by itself."""
-    argv = [sys.executable, AXE, moment, str(number), str(below or home(box)), *command]
-    done = subprocess.run(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode in (*codes, -9), done.stdout + done.stderr
+    done = box.agentd(*command, crash=CrashPoint(moment, number, str(below or home(box))))
+    assert done.code in (*codes, -9), done.out + done.err
     alone(box)
-    return done.returncode == -9
+    return done.code == -9
 
 
 def alone(box: Box) -> None:

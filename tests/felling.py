@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from agentd.change import locks
 from agentd.change.folder import STATE, document_hash, read_state
 from agentd.terms import StepStatus
 from plays import DESCRIPTION, PASS, call, finding, folder, small_plan, verdict
+from program import AGENTD, CrashPoint, Program
 from running import wait_until
 from support import Box
 from working import Action, say, usage
 
-AXE = str(Path(__file__).with_name("axe.py"))
 COMMAND = ("plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--events")
 SPEC = "agentd/changes/add-oauth/specs/user-model.md"
 STEPS = (
@@ -72,18 +71,19 @@ def edit(old: str, new: str) -> Action:
 # ---- killing
 
 
-def axed(moment: str = "before", number: int = 0, below: str = "/") -> tuple[str, ...]:
-    """The program with an axe at its neck, which at write 0 never falls; its agents' server is the quick one."""
-    return (sys.executable, AXE, moment, str(number), below)
-
-
 @contextmanager
 def begun(box: Box) -> Iterator[subprocess.Popen[str]]:
     """The command at work, as a terminal starts one: in a process group of its own."""
-    argv = [*axed(), *COMMAND]
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        argv, cwd=box.root, env=box.env, stdin=quiet, stdout=pipe, stderr=quiet, text=True, process_group=0
+    with Program(
+        [AGENTD, *COMMAND],
+        cwd=box.root,
+        env=box.env,
+        stdin=quiet,
+        stdout=pipe,
+        stderr=quiet,
+        text=True,
+        process_group=0,
     ) as program:
         try:
             yield program
@@ -115,11 +115,10 @@ def fell_at_write(
     box: Box, moment: str, number: int, below: Path, command: Sequence[str] = COMMAND, code: int = 0
 ) -> bool:
     """The same at the number-th write below a folder; False: it did not come to that, and ended by itself."""
-    argv = [*axed(moment, number, str(below)), *command]
-    done = subprocess.run(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode in (code, -9), done.stdout + done.stderr
+    done = box.agentd(*command, crash=CrashPoint(moment, number, str(below)))
+    assert done.code in (code, -9), done.out + done.err
     _alone(box)
-    return done.returncode == -9
+    return done.code == -9
 
 
 def _alone(box: Box) -> None:
@@ -162,7 +161,7 @@ def nothing_again(box: Box) -> Iterator[None]:
 def go_on(box: Box, command: Sequence[str] = COMMAND, code: int = 0) -> None:
     """The same command, to its end."""
     with nothing_again(box):
-        ran = box.run(*axed(), *command)
+        ran = box.agentd(*command)
     assert ran.code == code, ran.out + ran.err
 
 

@@ -16,7 +16,8 @@ from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Severity
 from planned import SPEC, change_of, edit, journal, proposed
 from plays import call
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from terminal import Person, before_terminal
 from working import Action, at_work, say, usage
 
@@ -122,9 +123,7 @@ def deciding(box: Box, *arguments: str, name: str = "dev") -> Iterator[subproces
     env = {**box.env, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": name}
     argv = [AGENTD, "plan", "add-oauth", *arguments]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        argv, cwd=box.root, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
-    ) as program:
+    with Program(argv, cwd=box.root, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as program:
         try:
             yield program
         finally:

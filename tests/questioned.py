@@ -7,7 +7,8 @@ from agentd import events
 from agentd.documents import clarifications
 from planned import change_of, journal, quick_plan
 from plays import DESCRIPTION, call, folder, stage
-from support import AGENTD, Box, Ran
+from program import AGENTD
+from support import Box, Ran
 from terminal import ENTER, Person, before_terminal
 from working import Action, say, usage
 

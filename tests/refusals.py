@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 from agentd.errors import AgentdError
-from support import AGENTD, Box, Ran
+from program import AGENTD
+from support import Box, Ran
 
 ARROW = "  → "
 

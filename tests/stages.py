@@ -21,7 +21,8 @@ from agentd.mcp.server import build
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
-from support import AGENTD, EXAMPLE, Box
+from program import AGENTD, Program
+from support import EXAMPLE, Box
 
 GENERATIONS = ("legacy", "2026-07-28")
 TRANSPORTS = ("memory", "stdio", "http")
@@ -132,7 +133,7 @@ async def over_http(url: str, token: str, mode: str = "auto") -> AsyncIterator[C
 @contextmanager
 def http_server(staged: Staged) -> Iterator[tuple[str, str]]:
     """The real program, its address and its token."""
-    server = subprocess.Popen(
+    server = Program(
         [AGENTD, *staged.arguments, "--http"],
         cwd=staged.box.root,
         env=staged.box.env,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from program import AGENTD, CrashPoint, Program
+
 EXAMPLE = Path(__file__).parent / "data" / "example"
-AGENTD = str(Path(sys.executable).parent / "agentd")
 PATIENCE = 300.0  # seconds that a command may take before something is wrong with it
 
 
@@ -59,27 +60,44 @@ class Box:
         assert done.code == 0, f"git {arguments}: {done.err}"
         return done.out.strip()
 
-    def agentd(self, *arguments: str, cwd: Path | None = None, timeout: float = PATIENCE, **env: str) -> Ran:
-        return self.run(*self.program, *arguments, cwd=cwd, timeout=timeout, **env)
+    def agentd(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        timeout: float = PATIENCE,
+        crash: CrashPoint | None = None,
+        **env: str,
+    ) -> Ran:
+        return self.run(*self.program, *arguments, cwd=cwd, timeout=timeout, crash=crash, **env)
 
-    def run(self, *argv: str, cwd: Path | None = None, timeout: float = PATIENCE, **env: str) -> Ran:
+    def run(
+        self,
+        *argv: str,
+        cwd: Path | None = None,
+        timeout: float = PATIENCE,
+        crash: CrashPoint | None = None,
+        **env: str,
+    ) -> Ran:
         """Any program, without a terminal. One that does not end fails the test with what it printed so far."""
-        try:
-            done = subprocess.run(
-                argv,
-                cwd=cwd or self.root,
-                env={**self.env, **env},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=timeout,
-            )
-        except subprocess.TimeoutExpired as late:
-            printed = "".join(f"\n{part.decode(errors='replace')}" for part in (late.stdout, late.stderr) if part)
-            words = f"{shlex.join(argv)} has not ended after {timeout:g} s; it printed so far:{printed}"
-            raise AssertionError(words) from None
-        return Ran(done.returncode, done.stdout, done.stderr)
+        pipe = subprocess.PIPE
+        with Program(
+            argv,
+            cwd=cwd or self.root,
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            crash=crash,
+        ) as program:
+            try:
+                out, err = program.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                program.kill()
+                printed = "\n".join(("", *program.communicate()))
+                words = f"{shlex.join(argv)} has not ended after {timeout:g} s; it printed so far:{printed}"
+                raise AssertionError(words) from None
+        return Ran(program.returncode, out, err)
 
     def python(self, code: str, *arguments: str, cwd: Path | None = None) -> Ran:
         """A process of its own that uses the package."""

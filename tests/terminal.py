@@ -5,7 +5,6 @@ import fcntl
 import os
 import pty
 import select
-import signal
 import struct
 import termios
 import time
@@ -14,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from display import Display
-from support import AGENTD, Box
+from program import AGENTD, CrashPoint, Program
+from support import Box
 
 UP, DOWN, ESCAPE, ENTER, INTERRUPT = "\x1b[A", "\x1b[B", "\x1b", "\r", "\x03"
 
@@ -31,11 +31,20 @@ class Seen:
 
 def on_terminal(box: Box, *arguments: str, width: int = 100, typed: str = "", cwd: Path | None = None) -> Seen:
     """Run agentd with terminal as stdin, stdout and stderr; `typed` is sent when it has asked something."""
-    pid, handle = pty.fork()
-    if pid == 0:
-        os.chdir(cwd or box.root)
-        os.execve(AGENTD, ["agentd", *arguments], {**box.env, "TERM": "xterm-256color"})
+    handle, theirs = pty.openpty()
     _set_size(handle, width, 40)
+    env = {**box.env, "TERM": "xterm-256color"}
+    program = Program(
+        [AGENTD, *arguments],
+        cwd=cwd or box.root,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        has_terminal=True,
+    )
+    os.close(theirs)
     seen = b""
     left = typed.encode()
     end = time.monotonic() + 60
@@ -54,18 +63,17 @@ def on_terminal(box: Box, *arguments: str, width: int = 100, typed: str = "", cw
             line, _, left = left.partition(b"\n")
             os.write(handle, line + b"\n")
     else:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
+        program.kill()
+    code = program.wait()
     os.close(handle)
-    return Seen(os.waitstatus_to_exitcode(status), seen.decode().replace("\r\n", "\n"))
+    return Seen(code, seen.decode().replace("\r\n", "\n"))
 
 
 @dataclass
 class Person:
     """Somebody before a terminal on which a program runs: sees what it draws, presses keys, drags the window."""
 
-    pid: int
+    program: Program
     handle: int
     display: Display
     raw: bytes = b""
@@ -77,6 +85,10 @@ class Person:
         end = time.monotonic() + 60
         while not is_there(self.display):
             assert self._look() and time.monotonic() < end, f"not seen: {what}\n{self.display.text}"
+
+    @property
+    def pid(self) -> int:
+        return self.program.pid
 
     def press(self, keys: str) -> None:
         os.write(self.handle, keys.encode())
@@ -112,22 +124,30 @@ class Person:
 
     def _ends(self, kill: bool) -> None:
         if kill:
-            os.kill(self.pid, signal.SIGKILL)
-        _, status = os.waitpid(self.pid, 0)
+            self.program.kill()
+        self._code = self.program.wait()
         os.close(self.handle)
-        self._code = os.waitstatus_to_exitcode(status)
 
 
-def before_terminal(argv: Sequence[str], env: dict[str, str], width: int = 80, height: int = 24) -> Person:
+def before_terminal(
+    argv: Sequence[str], env: dict[str, str], width: int = 80, height: int = 24, crash: CrashPoint | None = None
+) -> Person:
     """Start a program with a terminal as stdin, stdout and stderr."""
-    pid, handle = pty.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            time.sleep(0.05)  # until the window has its size
-            os.execve(argv[0], list(argv), {"TERM": "xterm-256color", **env})
-        os._exit(127)  # never two of the test
+    handle, theirs = pty.openpty()
     _set_size(handle, width, height)
-    return Person(pid, handle, Display(width, height))
+    env = {"TERM": "xterm-256color", **env}
+    program = Program(
+        argv,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        has_terminal=True,
+        crash=crash,
+    )
+    os.close(theirs)
+    return Person(program, handle, Display(width, height))
 
 
 def _set_size(handle: int, width: int, height: int) -> None:

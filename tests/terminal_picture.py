@@ -13,7 +13,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from display import Display
-from support import AGENTD
+from program import AGENTD
 from terminal import before_terminal
 
 WIDTH, _HEIGHT = 104, 60

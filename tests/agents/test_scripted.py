@@ -21,8 +21,9 @@ from agentd.agents.scripted import Scripted
 from agentd.tools.table import Stage
 from briefs import agent, brief
 from growth import assert_grows_linearly
+from program import AGENTD
 from stages import example_arguments, staged
-from support import AGENTD, Box
+from support import Box
 
 ADAPTER = Scripted()
 PATIENCE = 60

@@ -36,7 +36,8 @@ from loopback.codex_home import codex_home, entry_of
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_home import gemini_home
 from loopback.model import Api, Model, Scenario, Turn, running
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 from working import at_work, challenging, planning, settle
 
 LIMIT = 0.5

@@ -16,8 +16,9 @@ from mcp import Client, StdioServerParameters
 
 from agentd.project import find_project
 from agentd.tools.binding import run_folder
+from program import AGENTD
 from stages import lay_out
-from support import AGENTD, Box
+from support import Box
 
 CALLS = 1000
 STARTS = 7

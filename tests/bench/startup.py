@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from support import AGENTD, EXAMPLE, Box
+from program import AGENTD
+from support import EXAMPLE, Box
 
 ROUNDS = 20
 

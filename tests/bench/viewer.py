@@ -23,7 +23,8 @@ from agentd.project import find_project
 from agentd.rendering import markdown
 from finished import move, proposal, requirement, scenario, spec, tasks
 from knocking import Door, opened
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 
 ROUNDS = 5
 CHANGES = 500

@@ -25,6 +25,7 @@ from agentd.config import Budget
 from agentd.errors import OverBudget
 from agentd.project import find_project
 from agentd.terms import StepStatus
+from exhaustive import Exhaustive
 from mortal import Tell, run_mortal
 from support import Box
 
@@ -287,9 +288,9 @@ def one_call(change: Change, session: str) -> Callable[[Tell], None]:
     return work
 
 
-def points(work: Callable[[int], tuple[bool, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+def points(work: Callable[[int], tuple[bool, list[Any]]], exhaustive: Exhaustive) -> Iterator[tuple[int, list[Any]]]:
     """Die before the first operation, the second, and so on, until it lives to the end."""
-    for number in range(1, 500):
+    for number in exhaustive.points(range(1, 500)):
         lived, told = work(number)
         yield number, told
         if lived:
@@ -298,9 +299,11 @@ def points(work: Callable[[int], tuple[bool, list[Any]]]) -> Iterator[tuple[int,
     raise AssertionError("it never lived to the end")
 
 
-def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(project: Box, change: Change) -> None:
+def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(
+    project: Box, change: Change, exhaustive: Exhaustive
+) -> None:
     total = 0.0
-    for number, told in points(lambda n: run_mortal(one_call(change, f"s{n}"), project.root, n)):
+    for number, told in points(lambda n: run_mortal(one_call(change, f"s{n}"), project.root, n), exhaustive):
         session = f"s{number}"
         costs = {(told[-1] if told[-1] != "finished" else 25) / 100} if told else {None}
         as_seen = spent(change)
@@ -321,7 +324,9 @@ def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(project: Box
         assert slips(change) == []
 
 
-def test_a_settling_killed_at_any_operation_settles_exactly_once(project: Box, change: Change) -> None:
+def test_a_settling_killed_at_any_operation_settles_exactly_once(
+    project: Box, change: Change, exhaustive: Exhaustive
+) -> None:
     def settling(tell: Tell) -> None:
         settled(change)
 
@@ -329,11 +334,14 @@ def test_a_settling_killed_at_any_operation_settles_exactly_once(project: Box, c
         leave_open(change, 0.25, f"s{number}")
         return run_mortal(settling, project.root, number)
 
-    for number, _ in points(attempt):
-        assert spent(change) == Spent(number / 4, number / 4)
+    sessions: list[str] = []
+    for number, _ in points(attempt, exhaustive):
+        sessions.append(f"s{number}")
+        total = len(sessions) / 4
+        assert spent(change) == Spent(total, total)
         settled(change)
-        assert [call.session for call in change.read().llm_calls] == [f"s{n}" for n in range(1, number + 1)]
-        assert spent(change) == Spent(number / 4, number / 4)
+        assert [call.session for call in change.read().llm_calls] == sessions
+        assert spent(change) == Spent(total, total)
 
 
 # ---- the promise: never past the budget by more than the call in flight, nothing twice, nothing forgotten --------
@@ -397,7 +405,7 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
     return pair
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(per_change=LIMIT, per_day=LIMIT, runs=st.lists(RUN, min_size=1, max_size=4))
 @example(
     per_change=0,

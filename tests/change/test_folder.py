@@ -18,6 +18,7 @@ from agentd.errors import Busy, StateError, UsageError
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
+from exhaustive import Exhaustive
 from support import EXAMPLE, Box
 
 ADD_CALL = """
@@ -38,17 +39,20 @@ def change(project: Box) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
-def test_fifty_processes_each_add_a_call_and_all_are_there(project: Box, change: Change) -> None:
+def test_fifty_processes_each_add_a_call_and_all_are_there(
+    project: Box, change: Change, exhaustive: Exhaustive
+) -> None:
+    count = exhaustive.size(50, 8)
     started = [
         subprocess.Popen([sys.executable, "-c", ADD_CALL, str(number)], cwd=project.root, env=project.env)
-        for number in range(50)
+        for number in range(count)
     ]
-    assert [process.wait() for process in started] == [0] * 50
+    assert [process.wait() for process in started] == [0] * count
     after = change.read()
-    assert sorted(call.tokens_in or 0 for call in after.llm_calls) == list(range(50))
+    assert sorted(call.tokens_in or 0 for call in after.llm_calls) == list(range(count))
     text = (change.folder / "STATE.yaml").read_text()
-    assert "total_cost: 0.5\n" in text
-    assert f"total_tokens_in: {sum(range(50))}\ntotal_tokens_out: 100\n" in text
+    assert f"total_cost: {count / 100}\n" in text
+    assert f"total_tokens_in: {sum(range(count))}\ntotal_tokens_out: {2 * count}\n" in text
 
 
 WRITE_FOR_EVER = """

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentd import files, together
+from exhaustive import Exhaustive
 from mortal import Strike, Tell, kill, kill_just_after, run_mortal
 from transacted import Ground, Seen, laid_out, seen
 
@@ -44,9 +45,9 @@ def work(ground: Ground, is_undo: bool) -> None:
     ground.undo() if is_undo else ground.carry_out()
 
 
-def attempts(attempt: Callable[[int], bool]) -> Iterator[int]:
+def attempts(attempt: Callable[[int], bool], exhaustive: Exhaustive) -> Iterator[int]:
     """At the first operation, the second, and so on, until it lives to the end."""
-    for number in range(1, 500):
+    for number in exhaustive.points(range(1, 500)):
         lived = attempt(number)
         yield number
         if lived:
@@ -64,14 +65,14 @@ def records_are_tidy(ground: Ground, is_archived: bool) -> bool:
 @MOMENTS
 @WORKS
 def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
-    ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Seen, Seen]
+    ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
 ) -> None:
     def attempt(number: int) -> bool:
         start(ground, is_undo)
         return run_mortal(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
 
     outcomes = []
-    for number in attempts(attempt):
+    for number in attempts(attempt, exhaustive):
         ground.recover()
         now = seen(ground.root)
         assert now in ends, number
@@ -79,12 +80,13 @@ def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
         assert records_are_tidy(ground, is_archived=outcomes[-1] is not is_undo), number
         assert not together.pending(ground.records)
     assert outcomes == sorted(outcomes), "from some operation on it is the new one"
-    assert 10 < sum(outcomes) < len(outcomes) - 10
+    few = exhaustive.size(10, 0)
+    assert few < sum(outcomes) < len(outcomes) - few
 
 
 @WORKS
 def test_what_finishes_it_may_be_killed_anywhere_too(
-    ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Seen, Seen]
+    ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
 ) -> None:
     def leave(number: int, strike: Strike) -> bool:
         start(ground, is_undo)
@@ -93,20 +95,21 @@ def test_what_finishes_it_may_be_killed_anywhere_too(
     kept = tmp_path / "kept"
     rests: dict[str, Path] = {}  # many deaths leave the same behind
     for strike in (kill, kill_just_after):
-        for number in attempts(lambda number, strike=strike: leave(number, strike)):  # type: ignore[misc]
+        for number in attempts(lambda number, strike=strike: leave(number, strike), exhaustive):  # type: ignore[misc]
             mark = re.sub(r"\.\d+-[0-9a-f]{8}\.tmp", ".tmp", repr(sorted(seen(ground.top).items())))
             if mark not in rests:
                 rests[mark] = kept / f"{strike.__name__}-{number}"
                 shutil.copytree(ground.top, rests[mark], symlinks=True)
-    assert len(rests) > 30
-    deaths = [recovered_though_killed(ground, rest, ends, turn) for turn, rest in enumerate(rests.values())]
-    assert sum(deaths) > 100
+    assert len(rests) > exhaustive.size(30, 3)
+    apart = exhaustive.size(4, 20)
+    deaths = [recovered_though_killed(ground, rest, ends, turn, apart) for turn, rest in enumerate(rests.values())]
+    assert sum(deaths) > exhaustive.size(100, 3)
 
 
-def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen], turn: int) -> int:
+def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen], turn: int, apart: int) -> int:
     """How often it died on the way from there to one end, always the same. Neighbours die at other operations."""
     reached = set()
-    for died, number in enumerate(range(1 + turn % 4, 500, 4)):
+    for died, number in enumerate(range(1 + turn % apart, 500, apart)):
         shutil.rmtree(ground.top)
         shutil.copytree(rest, ground.top, symlinks=True)
         strike = (kill, kill_just_after)[(turn + died) % 2]
@@ -123,7 +126,7 @@ def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen],
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full-disk", "no-right"])
 @WORKS
 def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
-    ground: Ground, number: int, is_undo: bool, ends: tuple[Seen, Seen]
+    ground: Ground, number: int, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
 ) -> None:
     struck = []
 
@@ -147,7 +150,7 @@ def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
         return not told[-1][0]
 
     half_done = 0
-    for at in attempts(attempt):
+    for at in attempts(attempt, exhaustive):
         words = told[-1][1]
         assert not words or words.startswith(("cannot write", "cannot read")), words
         begun = together.pending(ground.records)
@@ -158,4 +161,4 @@ def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
         now = seen(ground.root)
         assert now in ends, (at, words)
         assert now == ends[1] or not (begun or not words), (at, words)
-    assert half_done > 10
+    assert half_done > exhaustive.size(10, 0)

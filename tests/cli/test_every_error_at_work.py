@@ -29,8 +29,9 @@ from agentd.viewer.actions import BadForm
 from knocking import Answer, Door, opened
 from planned import NO_LOOKS, proposed, put, quick_plan, replay
 from plays import DESCRIPTION, stage
+from program import AGENTD, Program
 from refusals import leads_on, refused, shown, told
-from support import AGENTD, Box, Ran
+from support import Box, Ran
 from working import say
 
 PLAN = ("plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light")
@@ -107,7 +108,7 @@ def test_a_change_that_somebody_is_at_work_on(project: Box) -> None:
 
 def test_a_run_that_a_person_ends(project: Box) -> None:
     stage(project, quick_plan(plan_gen=[{"wait": 600}]))
-    with subprocess.Popen([AGENTD, *PLAN], cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as run:
+    with Program([AGENTD, *PLAN], cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr
         before = ""
         while "started" not in before:

@@ -18,8 +18,9 @@ from agentd.trust.items import BadPrompt
 from agentd.trust.store import BrokenTrust, NoHome
 from built import approved, honest
 from placed import BEGIN, paste, ready
+from program import AGENTD
 from refusals import leads_on, refused, shown, told
-from support import AGENTD, Box
+from support import Box
 
 CHECKED = 'schema_version = 1\n\n[[checks]]\nname = "tests"\ncommand = "true"\n'
 

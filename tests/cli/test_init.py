@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support import AGENTD, EXAMPLE, Box
+from program import AGENTD
+from support import EXAMPLE, Box
 from terminal import on_terminal
 
 

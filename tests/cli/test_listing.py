@@ -8,7 +8,8 @@ import pytest
 
 from agentd.change import entry
 from agentd.project import find_project
-from support import AGENTD, EXAMPLE, Box
+from program import AGENTD
+from support import EXAMPLE, Box
 from terminal import on_terminal
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -16,7 +16,8 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import AgentFailed
 from agentd.project import find_project
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from working import at_work, perform, planning, play, propose, say, usage
 
 NAMES: dict[str, Any] = {"step": "challenge", "round": 1, "number": 1, "attempt": 1}
@@ -96,7 +97,7 @@ def test_a_dropped_change_still_has_its_log(project: Box, change: Change) -> Non
 
 @contextmanager
 def following(project: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
+    process = Program(
         [AGENTD, "log", "add-oauth", "--follow", *arguments],
         cwd=project.root,
         env=project.env,

@@ -8,7 +8,8 @@ import pytest
 from agentd import events
 from planned import change_of, journal, quick_plan
 from plays import DESCRIPTION, stage
-from support import AGENTD, Box, Ran
+from program import AGENTD
+from support import Box, Ran
 from terminal import before_terminal, on_terminal
 from working import say, usage
 

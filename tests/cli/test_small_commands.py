@@ -12,7 +12,8 @@ from agentd.change.state import Place
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import GitSetup
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from terminal import on_terminal
 
 
@@ -168,7 +169,7 @@ def test_ctrl_c_ends_with_130_and_how_to_go_on(one: Box) -> None:
     """Held up by the write lock of another process, interrupted by a person."""
     change = entry.open_change(find_project(), "add-oauth")
     with change.writing():
-        process = subprocess.Popen(
+        process = Program(
             [AGENTD, "drop", "add-oauth", "--yes"], cwd=one.root, env=one.env, stderr=subprocess.PIPE, text=True
         )
         time.sleep(1.5)

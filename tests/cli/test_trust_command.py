@@ -12,7 +12,8 @@ from agentd.change import entry
 from agentd.cli.trust import ensure_trust
 from agentd.errors import NotTrusted
 from agentd.project import find_project
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from terminal import on_terminal
 
 CHECK = '[[checks]]\nname = "tests"\ncommand = "make test"\n'
@@ -391,7 +392,7 @@ def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Box, tmp_
     for one in boxes:
         says(one, TWO)
     running = [
-        subprocess.Popen([AGENTD, "trust", "--yes", "--json"], cwd=one.root, env=one.env, stdout=subprocess.PIPE)
+        Program([AGENTD, "trust", "--yes", "--json"], cwd=one.root, env=one.env, stdout=subprocess.PIPE)
         for one in boxes
     ]
     for process in running:

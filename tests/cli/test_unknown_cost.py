@@ -4,7 +4,8 @@ import pytest
 
 from planned import APPROVED, proposed, seat
 from plays import plan
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 from terminal import before_terminal
 
 JUDGE = "#!/bin/sh\ncat > /dev/null\necho 'It holds.'\necho '**Verdict**: APPROVED'\n"

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.config import load
@@ -76,19 +76,16 @@ def outcome(
     assert not message or all(line.isprintable() and ": " in line for line in message.split("\n"))
 
 
-@settings(deadline=None)
 @given(st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace"))))
 def test_any_bytes(data: bytes) -> None:
     outcome(data)
 
 
-@settings(deadline=None)
 @given(PAGE, PAGE)
 def test_any_toml(project: str, user: str) -> None:
     outcome(project.encode(), user=user.encode())
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=20), st.tuples(KEY, VALUE).map("=".join)), max_size=4))
 def test_any_flags(flags: list[str]) -> None:
     outcome(b"", flags=flags)
@@ -97,7 +94,6 @@ def test_any_flags(flags: list[str]) -> None:
 NAME = KEY.map(lambda key: "AGENTD_" + key.upper().replace(".", "__"))
 
 
-@settings(deadline=None)
 @given(st.dictionaries(NAME, st.one_of(st.text(max_size=20), VALUE), max_size=4))
 def test_any_environment(environ: dict[str, str]) -> None:
     outcome(b"[agents.mine]\nkind = 'codex'", environ=environ)

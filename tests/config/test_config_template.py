@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator
 
 from config_room import EXAMPLE, Room, room
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.config import Check, load, render_template
@@ -61,7 +61,6 @@ def test_a_long_name_pushes_its_comment_away() -> None:
     assert line == f'project_name = "{"n" * 40}"  # `init` takes the folder\'s name'
 
 
-@settings(deadline=None)
 @given(
     name=LINE, checks=st.lists(st.tuples(NAME, NAME, st.booleans(), st.integers(1, 10**6)), unique_by=lambda c: c[0])
 )

@@ -3,7 +3,7 @@
 import tomllib
 
 from config_room import EXAMPLE, Room, room
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.config import load
@@ -108,7 +108,6 @@ def test_lines_are_found_in_a_nasty_file() -> None:
 STRINGS = st.text("ab\"'#[]{}=\\\n ", max_size=12)
 
 
-@settings(deadline=None)
 @given(st.lists(STRINGS, min_size=1, max_size=5))
 def test_no_string_hides_the_key_below_it(texts: list[str]) -> None:
     """Each key in turn, written as a basic, a literal or a multi-line string."""

@@ -15,8 +15,9 @@ import pytest
 from agentd import demo, yaml12
 from agentd.change.folder import read_records
 from agentd.demo import Place, Point, proof
+from program import AGENTD
 from required import BROWSER, CLIS, is_required
-from support import AGENTD, Box, Ran
+from support import Box, Ran
 from terminal import ENTER, INTERRUPT, Person, before_terminal
 
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"

@@ -10,7 +10,8 @@ from agentd import yaml12
 from agentd.change.folder import read_state
 from built import DOCUMENTS, TESTS, answer, honest, judged, write
 from plays import APPROVE, call, finding, stage
-from support import AGENTD, Box, Ran
+from program import AGENTD
+from support import Box, Ran
 from working import Action, say, usage
 
 TOKEN = "a-token"

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.documents import anchors
@@ -201,7 +201,6 @@ def part(data: st.DataObject, text: str) -> tuple[int, int]:
     return start, data.draw(st.integers(start + 1, len(text)))
 
 
-@settings(max_examples=400, deadline=None)
 @given(ODD, st.data())
 def test_any_selection_is_found_exactly_in_the_same_text(text: str, data: st.DataObject) -> None:
     start, end = part(data, text)
@@ -209,7 +208,6 @@ def test_any_selection_is_found_exactly_in_the_same_text(text: str, data: st.Dat
     assert place == Place(start, end, text.count("\n", 0, start) + 1, text.count("\n", 0, end - 1) + 1, Sure.EXACT)
 
 
-@settings(max_examples=400, deadline=None)
 @given(ODD, ODD, st.data())
 def test_no_text_breaks_it_and_a_place_is_always_within(text: str, other: str, data: st.DataObject) -> None:
     anchor = anchors.make("tasks.md", text, *part(data, text))
@@ -232,7 +230,6 @@ def written(seed: int) -> list[str]:
     return lines
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**6), st.data())
 def test_after_edits_elsewhere_it_is_found_at_the_same_words(seed: int, data: st.DataObject) -> None:
     lines = written(seed)
@@ -249,7 +246,6 @@ def test_after_edits_elsewhere_it_is_found_at_the_same_words(seed: int, data: st
     assert edited[place.start : place.end].strip("#-> \t*`1.") == lines[chosen].strip("#-> \t*`1.")
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 10**6), st.data())
 def test_after_its_own_words_are_deleted_it_is_gone(seed: int, data: st.DataObject) -> None:
     text = "\n\n".join(written(seed))

@@ -1,7 +1,7 @@
 """comments.yaml: what is written is read back to the letter, what is not known stays, what is wrong is told by line."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.documents import comments
@@ -149,7 +149,6 @@ COMMENTS = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(COMMENTS)
 def test_any_words_come_back_as_they_were(comment: Comment) -> None:
     assert comments.parse(comments.render([comment])) == (comment,)

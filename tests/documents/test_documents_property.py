@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentd.documents import blocks, clarifications, frontmatter, proposal, spec, spec_writing
@@ -48,7 +48,6 @@ TRICKY = (
 )
 
 # A busy machine may be slow; time is looked at elsewhere.
-UNHURRIED = settings(deadline=None)
 
 # ---- made documents
 
@@ -123,7 +122,6 @@ specs = st.builds(
 asked = st.builds(Question, titles, phrases, in_section(6), st.just("") | phrases)
 
 
-@UNHURRIED
 @given(proposals)
 def test_a_proposal_comes_back(made: Proposal) -> None:
     text = proposal.render(made)
@@ -132,7 +130,6 @@ def test_a_proposal_comes_back(made: Proposal) -> None:
     assert proposal.revise(text, made) == text
 
 
-@UNHURRIED
 @given(specs)
 def test_a_spec_comes_back(made: Spec) -> None:
     text = spec_writing.render(made)
@@ -140,7 +137,6 @@ def test_a_spec_comes_back(made: Spec) -> None:
     assert spec_writing.revise(text, made, "x.md") == text
 
 
-@UNHURRIED
 @given(st.lists(asked, max_size=3))
 def test_clarifications_come_back(questions: list[Question]) -> None:
     made = Clarifications("x", "2026-01-19", tuple(questions))
@@ -186,19 +182,16 @@ def use_everything(text: str) -> None:
                 raise
 
 
-@settings(max_examples=200, deadline=None)
 @given(broken())
 def test_a_broken_document_raises_nothing_but_our_own_errors(text: str) -> None:
     use_everything(text)
 
 
-@UNHURRIED
 @given(st.text())
 def test_any_text_raises_nothing_but_our_own_errors(text: str) -> None:
     use_everything(text)
 
 
-@UNHURRIED
 @given(st.binary())
 def test_any_bytes_raise_nothing_but_our_own_errors(data: bytes) -> None:
     try:
@@ -218,7 +211,6 @@ def test_a_document_cut_anywhere_can_be_read(name: str) -> None:
 # ---- edits
 
 
-@UNHURRIED
 @given(broken(), st.data())
 def test_an_edit_keeps_the_bytes_around_it(text: str, data: st.DataObject) -> None:
     try:
@@ -233,7 +225,6 @@ def test_an_edit_keeps_the_bytes_around_it(text: str, data: st.DataObject) -> No
     assert edited == before + "NEW\n" + after
 
 
-@UNHURRIED
 @given(broken())
 def test_setting_a_key_keeps_every_other_line(text: str) -> None:
     try:
@@ -253,7 +244,6 @@ def test_setting_a_key_keeps_every_other_line(text: str) -> None:
     assert values == {**before.values, "id": "new-id"}
 
 
-@UNHURRIED
 @example("```\na\n\n\n", "")
 @example("---\n\na rule on top", "---")
 @example("\r", "")

@@ -15,6 +15,7 @@ from agentd.documents import clarifications
 from agentd.project import find_project
 from planned import NO_LOOKS, change_of, files_of, journal, ran
 from plays import DESCRIPTION, folder
+from program import AGENTD
 from questioned import (
     COMMAND,
     SESSION,
@@ -32,7 +33,7 @@ from questioned import (
     rows_of,
     stage_questions,
 )
-from support import AGENTD, EXAMPLE, Box, Ran
+from support import EXAMPLE, Box, Ran
 from terminal import INTERRUPT, before_terminal
 
 ROWS = [

@@ -2,16 +2,16 @@
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from agentd.change.folder import STATE
 from agentd.documents import clarifications
-from felling import AXE, fell_at_write, kept
+from felling import fell_at_write, kept
 from planned import change_of, quick_plan, replay
 from plays import folder
+from program import AGENTD, CrashPoint
 from questioned import (
     COMMAND,
     PROVIDERS,
@@ -52,8 +52,8 @@ def is_kept(box: Box) -> bool:
 
 def mortal(box: Box, moment: str, number: int, below: Path) -> Person:
     """Somebody at the terminal of a command that dies at that write."""
-    argv = [sys.executable, AXE, moment, str(number), str(below), *COMMAND]
-    return before_terminal(argv, box.env, width=110, height=40)
+    crash = CrashPoint(moment, number, str(below))
+    return before_terminal([AGENTD, *COMMAND], box.env, width=110, height=40, crash=crash)
 
 
 def is_killed(box: Box, person: Person) -> None:

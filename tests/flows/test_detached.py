@@ -14,7 +14,8 @@ from agentd import trust
 from agentd.project import find_project
 from planned import NO_LOOKS, change_of, files_of, quick_plan, ran, replay
 from plays import DESCRIPTION, finding, plan, stage, verdict
-from support import AGENTD, Box, Ran
+from program import AGENTD, Program
+from support import Box, Ran
 from terminal import before_terminal
 from working import Action, say
 
@@ -163,7 +164,7 @@ def test_what_a_failed_run_said_is_told_later(project: Box) -> None:
 def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Box) -> None:
     stage(project, slow(), workflow=NO_LOOKS)
     pid = detach(project).json["pid"]
-    watching = subprocess.Popen(
+    watching = Program(
         [AGENTD, "wait", "add-oauth", "--json"], cwd=project.root, env=project.env, stdout=subprocess.PIPE
     )
     time.sleep(0.5)  # it may be early: then it finds the run gone, which must be told alike

@@ -27,6 +27,7 @@ from built import (
 )
 from cutting import CHECK as HELD
 from cutting import cut, cut_at_write, held
+from exhaustive import Exhaustive
 from felling import FOR_EVER, PATIENT, kept
 from support import Box
 from working import Action, say, usage
@@ -151,23 +152,25 @@ def test_killed_while_a_check_runs_it_comes_to_the_same_and_no_check_is_left(
 # ---- killed at a write
 
 
-@pytest.mark.parametrize("seed", range(2))
 def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
-    seed: int, project: Box, undisturbed: list[str]
+    exhaustive: Exhaustive, project: Box, undisturbed: list[str]
 ) -> None:
     begin(project)
-    dice = random.Random(seed)
-    is_felled, farthest = True, 12
-    while is_felled and state(project).phase is not Phase.COMPLETE:
-        moment, number = dice.choice(("before", "after")), dice.randint(3, farthest)
-        with nothing_paid_twice(project):
-            is_felled = cut_at_write(project, moment, number)
-        farthest += 4
-    impl(project)
-    assert result(project) == undisturbed
+    with kept(project) as put_back:
+        for seed in exhaustive.seeds(10):
+            dice = random.Random(seed)
+            is_felled, farthest = True, 12
+            while is_felled and state(project).phase is not Phase.COMPLETE:
+                moment, number = dice.choice(("before", "after")), dice.randint(3, farthest)
+                with nothing_paid_twice(project):
+                    is_felled = cut_at_write(project, moment, number)
+                farthest += 4
+            impl(project)
+            assert result(project) == undisturbed, seed
+            put_back()
 
 
-def test_killed_at_each_write_of_a_verdict_it_is_one_verdict(project: Box) -> None:
+def test_killed_at_each_write_of_a_verdict_it_is_one_verdict(exhaustive: Exhaustive, project: Box) -> None:
     """The record, its page, the ticks and the transition: each is there once in the end."""
     review = ("review", "greet")
     approved(project, {"implement-greeting": honest()}, CHECK + PATIENT)
@@ -176,7 +179,7 @@ def test_killed_at_each_write_of_a_verdict_it_is_one_verdict(project: Box) -> No
         assert project.agentd(*review).code == 0
         straight = result(project)
         put_back()
-        for number in itertools.count(1):
+        for number in exhaustive.points(itertools.count(1)):
             moment = ("before", "after")[number % 2]  # before a write is after the one before it
             is_felled = cut_at_write(project, moment, number, command=review)
             if not is_felled:

@@ -27,7 +27,8 @@ from built import (
 from placed import paste, tree_of
 from planned import seat
 from plays import IN_PLACE, stage
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 from working import settle, usage
 
 AUTOMATED = "human_in_loop = false\nself_review_iterations = 0\n"

@@ -10,7 +10,8 @@ from agentd.terms import Lane, Phase
 from judged import by_hand, judged, said
 from planned import NO_LOOKS, PROPOSAL_TEXT, change_of, journal, proposed, put, quick_plan, ran, replay
 from plays import DESCRIPTION, folder, plan, stage
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from working import say
 
 
@@ -44,7 +45,7 @@ def test_what_to_type_to_go_on_is_about_the_change_it_worked_on(project: Box) ->
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     replay(project, {"proposal-gen": [{"wait": 30}]})
     command = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--rounds", "1"]
-    with subprocess.Popen(command, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as program:
+    with Program(command, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr
         said_so = ""
         while "started" not in said_so:

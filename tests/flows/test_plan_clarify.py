@@ -14,6 +14,7 @@ from agentd.terms import Lane
 from display import Display
 from planned import change_of, journal, replay
 from plays import DESCRIPTION, folder
+from program import AGENTD
 from questioned import (
     PROVIDERS,
     SESSION,
@@ -34,7 +35,7 @@ from questioned import (
     stage_questions,
 )
 from running import wait_until
-from support import AGENTD, EXAMPLE, Box
+from support import EXAMPLE, Box
 from terminal import DOWN, ENTER, INTERRUPT, UP, Person, before_terminal
 from working import Action, say
 

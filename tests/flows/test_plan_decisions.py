@@ -33,8 +33,9 @@ from judged import (
 )
 from planned import PROPOSAL_TEXT, WITHOUT_WHY, change_of, proposed, put, ran
 from plays import plan
+from program import AGENTD
 from running import wait_until
-from support import AGENTD, Box, Ran
+from support import Box, Ran
 from terminal import DOWN, ENTER, INTERRUPT, before_terminal
 from working import say
 

@@ -14,7 +14,8 @@ from agentd.project import find_project
 from agentd.terms import Phase
 from planned import NO_LOOKS, SPEC, change_of, files_of, proposed, quick_plan, ran, seat
 from plays import DESCRIPTION, plan, stage, whole_plan
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 
 FORWARD = {
     Phase.CHALLENGED: (Event.CHALLENGE_APPROVED,),
@@ -139,7 +140,7 @@ def test_where_nothing_is_left_to_plan_that_is_said(project: Box, phase: Phase, 
 def test_a_second_plan_while_one_runs_names_its_holder(project: Box) -> None:
     stage(project, quick_plan(plan_gen=[{"wait": 60}]))
     words = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light"]
-    with subprocess.Popen(words, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as first:
+    with Program(words, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as first:
         assert first.stderr
         while "started" not in first.stderr.readline():
             assert first.poll() is None

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from exhaustive import Exhaustive
 from felling import (
     COMMAND,
     PATIENT,
     STEPS,
     at_work_in,
-    axed,
     busy_plan,
     called,
     calls,
@@ -55,7 +55,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def proposed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Callable[[], None]]]:
     """A plan that nobody has judged, and the way back to it."""
     box = elsewhere(tmp_path_factory.mktemp("proposed"))
-    ran = box.run(*axed(), "proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
+    ran = box.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
     assert ran.code == 0, ran.err
     with kept(box) as put_back:
         yield box, put_back
@@ -110,42 +110,45 @@ def test_killed_around_a_transition_it_comes_to_the_same(project: Box, undisturb
 # ---- killed at a write
 
 
-@pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
-    seed: int, project: Box, undisturbed: list[str]
+    exhaustive: Exhaustive, project: Box, undisturbed: list[str]
 ) -> None:
     stage(project, busy_plan(), PATIENT)
-    dice = random.Random(seed)
-    for farthest in itertools.count(40, 4):
-        with nothing_again(project):
-            if not fell_at_write(project, dice.choice(("before", "after")), dice.randint(1, farthest), project.root):
-                break
-    go_on(project)
-    assert result(project) == undisturbed
+    with kept(project) as put_back:
+        for seed in exhaustive.seeds(10):
+            dice = random.Random(seed)
+            for farthest in itertools.count(40, 4):
+                moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
+                with nothing_again(project):
+                    if not fell_at_write(project, moment, number, project.root):
+                        break
+            go_on(project)
+            assert result(project) == undisturbed, seed
+            put_back()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
-    moment: str, proposed: Box, undisturbed: list[str]
+    moment: str, exhaustive: Exhaustive, proposed: Box, undisturbed: list[str]
 ) -> None:
     with kept(proposed) as put_back:
-        for number in itertools.count(4):  # when the judge has spoken: its call is counted
+        for number in exhaustive.points(itertools.count(4)):  # when the judge has spoken: its call is counted
             if not fell_at_write(proposed, moment, number, folder(proposed)):
                 break
             go_on(proposed)
             assert result(proposed) == undisturbed, f"{moment} write {number}"
             put_back()
-    assert number == 10, "the record, CHALLENGE.md, the block and STATE.yaml were among them"
+    assert number >= 10, "the record, CHALLENGE.md, the block and STATE.yaml were among them"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_verdict_whose_record_is_written_is_never_asked_for_again(
-    moment: str, proposed: Box, undisturbed: list[str]
+    moment: str, exhaustive: Exhaustive, proposed: Box, undisturbed: list[str]
 ) -> None:
     assert fell_at_write(proposed, "after", 1, folder(proposed) / "reviews")
     told = len(journal(proposed))
     with kept(proposed) as put_back:
-        for number in itertools.count(1):
+        for number in exhaustive.points(itertools.count(1)):
             if not fell_at_write(proposed, moment, number, folder(proposed)):
                 break
             go_on(proposed)

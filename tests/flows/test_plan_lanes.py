@@ -20,7 +20,8 @@ from planned import (
     replay,
 )
 from plays import DESCRIPTION, PASS, folder, plan, stage
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 from terminal import DOWN, ENTER, Person, before_terminal
 from working import Action, say
 

@@ -20,7 +20,7 @@ BARE = "self_review_iterations = 0\n"  # not what is shown here
 ONE_ROUND = "planning_iterations = 0\n"  # the planner answers nothing by itself
 WORDS = "A person's own words."
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = pytest.mark.usefixtures("project")
 
 
 def cut_in(box: Box, step: str, more: dict[str, list[Action]]) -> None:

@@ -2,16 +2,15 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
 from agentd import config, trust
 from agentd.project import find_project
-from felling import AXE
 from placed import BEGIN, BRANCH, OWN, begin, hint, home, nothing_made, ready, tree_of, whole
 from plays import DESCRIPTION
-from support import AGENTD, Box
+from program import AGENTD, CrashPoint, Program
+from support import Box
 
 CLEAR = ("proposal", "add-oauth", DESCRIPTION)  # its clarifications are there
 CLARIFIED = "---\nchange: add-oauth\n---\n\n# Clarifications\n\n## Which providers?\n\n**Answer**: Google\n"
@@ -124,8 +123,8 @@ def test_killed_while_git_fills_the_tree_it_is_filled_by_the_same_command(projec
     ready(project)
     project.git("config", "filter.deadly.smudge", f"{kill_once(project, 'kill -9 0')}; cat")
     argv = [AGENTD, *BEGIN, "--git", "worktree"]
-    quiet = subprocess.DEVNULL
-    killed = subprocess.run(argv, cwd=project.root, env=project.env, stdin=quiet, capture_output=True, process_group=0)
+    with Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL, process_group=0) as killed:
+        killed.communicate()
     assert killed.returncode == -9 and not (tree_of(project) / "src/data.big").exists()
     again = begin(project, "worktree")
     assert again.code == 0, again.err
@@ -143,10 +142,9 @@ def test_killed_in_the_set_up_command_the_same_command_goes_on(project: Box) -> 
 
 def fell(box: Box, way: str, moment: str, number: int) -> bool:
     """Killed at the number-th write of a document, in whichever tree; False: it came to its end."""
-    argv = [sys.executable, AXE, moment, str(number), str(box.root), *CLEAR, "--git", way]
-    done = subprocess.run(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode in (0, -9), done.stderr
-    return done.returncode == -9
+    done = box.agentd(*CLEAR, "--git", way, crash=CrashPoint(moment, number, str(box.root)))
+    assert done.code in (0, -9), done.err
+    return done.code == -9
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
@@ -184,7 +182,7 @@ def test_of_two_that_begin_the_same_change_one_works_and_the_other_says_so(proje
     ready(project)
     argv, pipe = [AGENTD, *BEGIN, "--git", way, "--json"], subprocess.PIPE
     both = [
-        subprocess.Popen(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+        Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
         for _ in range(2)
     ]
     said = [process.communicate() for process in both]

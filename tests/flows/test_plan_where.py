@@ -3,7 +3,8 @@
 import pytest
 
 from placed import BEGIN, BRANCH, OWN, WAYS, home, nothing_made, place, ready
-from support import AGENTD, Box
+from program import AGENTD
+from support import Box
 from terminal import DOWN, ENTER, INTERRUPT, Person, before_terminal
 
 QUESTION = "Where should add-oauth live?"

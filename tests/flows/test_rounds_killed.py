@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentd.change.folder import read_state
+from exhaustive import Exhaustive
 from felling import COMMAND, FOR_EVER, PATIENT, calls, edit, fell, fell_at_write, go_on, journal, kept, nothing_again
 from felling import result as in_lines
 from planned import TEXTS, put
@@ -164,30 +165,34 @@ def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Box
 # ---- killed at a write
 
 
-@pytest.mark.parametrize("seed", range(2))
 def test_killed_at_any_write_over_and_over_the_rounds_come_to_the_same(
-    seed: int, project: Box, undisturbed: list[str]
+    exhaustive: Exhaustive, project: Box, undisturbed: list[str]
 ) -> None:
     draft(project, rounds())
-    dice = random.Random(seed)
-    is_felled, farthest = True, 40
-    while is_felled and not is_over(project, 3):
-        moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
-        with nothing_again(project):
-            is_felled = fell_at_write(project, moment, number, project.root, code=1)
-        farthest += 4
-    assert result(project) == undisturbed
+    with kept(project) as put_back:
+        for seed in exhaustive.seeds(10):
+            dice = random.Random(seed)
+            is_felled, farthest = True, 40
+            while is_felled and not is_over(project, 3):
+                moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
+                with nothing_again(project):
+                    is_felled = fell_at_write(project, moment, number, project.root, code=1)
+                farthest += 4
+            assert result(project) == undisturbed, seed
+            put_back()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_each_write_of_a_round_it_comes_to_the_same_and_stays_one_round(moment: str, project: Box) -> None:
+def test_killed_at_each_write_of_a_round_it_comes_to_the_same_and_stays_one_round(
+    moment: str, exhaustive: Exhaustive, project: Box
+) -> None:
     draft(project, rounds() | {"reproposal/2": answering(LOOSE, C1="fixed", C2="disputed")})
     assert project.agentd("challenge", "add-oauth").code == 1
     with kept(project) as put_back:
         go_on(project, ONE_ROUND, code=1)
         straight = result(project)
         put_back()
-        for number in itertools.count(1):
+        for number in exhaustive.points(itertools.count(1)):
             if not fell_at_write(project, moment, number, folder(project), ONE_ROUND, code=1) or is_over(project, 2):
                 break
             go_on(project, ONE_ROUND, code=1)

@@ -16,9 +16,10 @@ import anyio
 import pytest
 
 from agentd.tools.table import Stage
+from program import AGENTD, Program
 from siege import prepare, snapshot
 from stages import http_server, over_http, staged, text_of
-from support import AGENTD, Box
+from support import Box
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read_file"}}
 INITIALIZE = {
@@ -80,7 +81,7 @@ def status(answer: bytes) -> int:
 @contextlib.contextmanager
 def serving(room: Path) -> Iterator[Served]:
     box = prepare(room)
-    process = subprocess.Popen(
+    process = Program(
         [AGENTD, "mcp", "--http"],
         cwd=box.root,
         env=box.env,
@@ -238,7 +239,7 @@ def test_the_token_file_is_never_readable_by_others(tmp_path: Path) -> None:
     (tmp_path / "early").mkdir()
     (tmp_path / "early" / "sitecustomize.py").write_text(code)
     box = prepare(tmp_path / "room")
-    server = subprocess.Popen(
+    server = Program(
         [AGENTD, "mcp", "--http"],
         cwd=box.root,
         env={**box.env, "PYTHONPATH": str(tmp_path / "early")},

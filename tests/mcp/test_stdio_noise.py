@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from agentd.tools.table import Stage
+from program import AGENTD, Program
 from siege import Answer as Said
 from siege import check_answer, prepare, snapshot
 from stages import staged
-from support import AGENTD, Box
+from support import Box
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -71,7 +72,7 @@ class Raw:
 @contextlib.contextmanager
 def speaking(box: Box, arguments: list[str], early: Path | None = None) -> Iterator[Raw]:
     env = {**box.env, **({"PYTHONPATH": str(early)} if early else {})}
-    with subprocess.Popen(
+    with Program(
         [AGENTD, *arguments],
         cwd=box.root,
         env=env,
@@ -224,7 +225,7 @@ def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
             "params": {"name": "read_file", "arguments": {"path": "README.md"}},
         },
     ]
-    server = subprocess.Popen(
+    server = Program(
         [AGENTD, "mcp"],
         cwd=box.root,
         env={**box.env, "PYTHONPATH": str(early)},

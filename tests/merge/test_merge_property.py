@@ -2,15 +2,13 @@
 
 import re
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentd import merge as merging
 from agentd.merge import marks, merge, rebase, touched
 from merge_model import Edit, State, aligned, apply, edits, meets, states
 from merge_pages import Look, delta, looks, page, read, text_of
-
-UNHURRIED = settings(deadline=None, max_examples=90)
 
 
 class Case:
@@ -46,14 +44,12 @@ def same(found: State, wanted: State) -> bool:
     return (found.requirements, found.scenarios) == (wanted.requirements, wanted.scenarios)
 
 
-@UNHURRIED
 @given(cases)
 def test_pages_read_as_they_were_meant(case: Case) -> None:
     assert same(read(case.before), case.base)
     assert same(read(case.main), case.now)
 
 
-@settings(deadline=None, max_examples=250)
 @given(cases)
 def test_a_merge_has_both_edits_or_a_conflict(case: Case) -> None:
     found = merge(case.main, case.yours, case.before, "s")
@@ -70,7 +66,6 @@ def test_a_merge_has_both_edits_or_a_conflict(case: Case) -> None:
     assert kept - gone <= read(found.text).requirements.keys()
 
 
-@UNHURRIED
 @given(cases)
 def test_merging_twice_changes_nothing(case: Case) -> None:
     first = merge(case.main, case.yours, case.before, "s")
@@ -78,7 +73,6 @@ def test_merging_twice_changes_nothing(case: Case) -> None:
         assert merge(first.text, case.yours, case.before, "s") == merging.Merged(first.text, (), ())
 
 
-@UNHURRIED
 @given(cases)
 def test_the_order_of_two_changes_makes_no_other_spec(case: Case) -> None:
     texts = [case.yours, case.as_delta(case.there, case.other_look)]
@@ -104,7 +98,6 @@ def _is_same(unit: str | tuple[str, str], case: Case, after: State) -> bool:
     return case.now.scenarios.get(unit) == after.scenarios.get(unit)
 
 
-@UNHURRIED
 @given(cases)
 def test_bytes_outside_the_touched_units_stay(case: Case) -> None:
     found = merge(case.main, case.yours, case.before, "s")
@@ -133,7 +126,6 @@ def test_bytes_outside_the_touched_units_stay(case: Case) -> None:
     assert case.look.newline == "\r\n" or "\r" not in found.text
 
 
-@UNHURRIED
 @given(cases)
 def test_what_is_rebased_merges_to_the_same(case: Case) -> None:
     straight = merge(case.main, case.yours, case.before, "s")
@@ -159,7 +151,6 @@ def solved(text: str, side: int) -> str:
     return "".join(out)
 
 
-@settings(deadline=None, max_examples=150)
 @given(cases, st.integers(0, 2))
 def test_solved_marks_merge_without_conflict(case: Case, side: int) -> None:
     moved = rebase(case.main, case.yours, case.before, "s")
@@ -170,7 +161,6 @@ def test_solved_marks_merge_without_conflict(case: Case, side: int) -> None:
     assert not found.conflicts
 
 
-@UNHURRIED
 @given(cases)
 def test_what_a_change_touches_is_what_it_does_to_its_base(case: Case) -> None:
     found = touched(case.yours, case.before, "s")

@@ -10,8 +10,9 @@ from loopback.gemini_api import Own
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, PREFIXES, Step, heard, seat, sessions, turns_of
 from plays import DESCRIPTION
+from program import AGENTD
 from questioned import COMMAND, PROVIDERS, TOKEN, answer, clarified, document, paid, rows_of
-from support import AGENTD, Box
+from support import Box
 from terminal import DOWN, ENTER, before_terminal
 
 FIRST_WORDS = "Ask what must be known before the change `add-oauth` is planned"

@@ -24,7 +24,8 @@ from loopback.codex_home import KEY as CODEX_KEY
 from loopback.coding import answer, answers, each, edit, offered, read, seat, shell, started, write
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import heard, sessions
-from support import AGENTD, Box
+from program import AGENTD, Program
+from support import Box
 from working import told
 
 FOLDER = "agentd/changes/greet"
@@ -292,7 +293,7 @@ def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_
         return any(one.kind == "shell" for one in told(change, events.AgentActivity))
 
     argv = [AGENTD, "impl", "greet", "--json"]
-    with subprocess.Popen(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL) as ran:
+    with Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL) as ran:
         until(lambda: (mark.exists() and is_heard()) or ran.poll() is not None)
         assert ran.poll() is None, "it ended before it could be killed"
         os.kill(ran.pid, signal.SIGKILL)

@@ -24,7 +24,8 @@ from loopback import plans
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, Step, begins, heard, seat, sessions, turns_of
 from plays import DESCRIPTION, PASS, plan
-from support import AGENTD, EXAMPLE, Box
+from program import AGENTD, Program
+from support import EXAMPLE, Box
 from working import PLAY, told
 
 NO_LOOKS = "self_review_iterations = 0"
@@ -280,7 +281,7 @@ def until(is_so: Callable[[], object], seconds: float = 120) -> None:
 def killed_while_asked(box: Box, log: list[Request], count: int) -> None:
     """The command, killed with -9 when the model has been asked so often in all and keeps silent."""
     argv = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--json"]
-    with subprocess.Popen(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as ran:
+    with Program(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as ran:
         until(lambda: len(log) >= count or ran.poll() is not None)
         assert ran.poll() is None, "it ended before it could be killed"
         os.kill(ran.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentd.errors import AnswerIsNo
@@ -73,7 +73,6 @@ def loaded(text: str) -> Any:
     return json.loads(text.removeprefix(BOM))
 
 
-@settings(deadline=None)
 @given(json_texts())
 def test_json_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
     new = json_text.with_entry(text, ENTRY)
@@ -85,7 +84,6 @@ def test_json_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
     assert json_text.with_entry(new, ENTRY) == new, "a second time nothing changes"
 
 
-@settings(deadline=None)
 @given(json_texts())
 def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
     data = loaded(text)
@@ -94,7 +92,6 @@ def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
     assert json_text.without_entry(json_text.with_entry(text, ENTRY)) == text
 
 
-@settings(deadline=None)
 @given(json_texts(), VALUES)
 def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None:
     """A member put first and a server put after ours stay; only our entry goes."""
@@ -215,7 +212,6 @@ def toml_loaded(text: str) -> Any:
     return tomllib.loads(text.removeprefix(BOM), parse_float=str)
 
 
-@settings(deadline=None)
 @given(toml_texts())
 def test_toml_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
     new = toml_text.with_entry(text)
@@ -226,7 +222,6 @@ def test_toml_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
     assert toml_text.with_entry(new) == new, "a second time nothing changes"
 
 
-@settings(deadline=None)
 @given(toml_texts(), st.lists(LINES, max_size=3, unique=True))
 def test_toml_keeps_what_a_person_adds_in_between(text: str, lines: list[str]) -> None:
     new = toml_text.with_entry(text)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentd.skills import seal
-from support import AGENTD, Box, Ran
+from program import AGENTD
+from support import Box, Ran
 from terminal import on_terminal
 
 CLAUDE = {f".claude/commands/agentd/{name}.md" for name in ("plan", "impl", "archive")}

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from agentd.tools import walk
 from agentd.tools.paths import Entry, Ground
 from agentd.tools.refusal import Refused
+from program import Program
 from support import Box
 
 CHANGE = "agentd/changes/add-oauth"
@@ -740,7 +741,7 @@ while True:
 def test_a_killed_writer_leaves_a_whole_document(root: Path) -> None:
     for delay in (0.0, 0.003, 0.01, 0.02, 0.05):
         argv = [sys.executable, "-c", WRITE_FOR_EVER, str(root)]
-        with subprocess.Popen(argv, stdout=subprocess.PIPE) as writer:
+        with Program(argv, stdout=subprocess.PIPE) as writer:
             assert writer.stdout and writer.stdout.readline() == b"ready\n"
             time.sleep(delay)
             writer.kill()
@@ -800,7 +801,7 @@ while True:
 def flipping(name: Path, one: Path, two: Path) -> Iterator[None]:
     """Another process puts now the one, now the other in the place of that name, as fast as it can."""
     argv = [sys.executable, "-c", FLIP, str(name), str(one), str(two)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+    with Program(argv, stdout=subprocess.PIPE) as process:
         assert process.stdout and process.stdout.readline() == b"ready\n"
         try:
             yield

@@ -1,7 +1,7 @@
 """Whatever a text is made of: reading its tests never fails, and takes time in proportion to its size."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentd.trace import marks
@@ -25,7 +25,6 @@ PIECES = (
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map("".join)
 
 
-@settings(deadline=None, max_examples=150)
 @given(texts, texts, st.sampled_from(PATHS))
 @example("def test_a():\n    assert " + "-" * 5000 + "1\n", "", "test_a.py")
 @example("def test_a():\n    assert " + "(" * 300 + ")" * 300 + "\n", "x" * 10, "test_a.py")
@@ -36,7 +35,6 @@ def test_no_text_breaks_it(before: str, after: str, path: str) -> None:
     assert weakened(path, before, before) == []
 
 
-@settings(deadline=None, max_examples=150)
 @given(texts, st.sampled_from(LANGUAGES))
 def test_what_is_hidden_leaves_every_other_character_in_its_place(text: str, language: str) -> None:
     masked = mask(text, language)

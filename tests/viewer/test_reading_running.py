@@ -19,8 +19,9 @@ from finished import complete
 from judged import NEEDED, at_question, judged
 from planned import NO_LOOKS, change_of, proposed, put, quick_plan
 from plays import DESCRIPTION, plan, stage
+from program import AGENTD, Program
 from running import wait_until
-from support import AGENTD, Box
+from support import Box
 from terminal import INTERRUPT
 from working import say, usage
 
@@ -32,7 +33,7 @@ def planning(box: Box) -> Iterator[subprocess.Popen[bytes]]:
     """Until somebody stops it."""
     command = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--yes"]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=box.root, env=box.env, stdin=quiet, stdout=quiet, stderr=quiet) as program:
+    with Program(command, cwd=box.root, env=box.env, stdin=quiet, stdout=quiet, stderr=quiet) as program:
         try:
             yield program
         finally:

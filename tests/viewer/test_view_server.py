@@ -18,9 +18,10 @@ from agentd.project import find_project
 from agentd.viewer.serving import Address
 from knocking import Door, opened
 from loopback import clis
+from program import AGENTD
 from required import BROWSER, CLIS, missing
 from running import wait_until
-from support import AGENTD, Box
+from support import Box
 from terminal import INTERRUPT, before_terminal
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/enter\?token=[\w-]{43,}(&next=/changes/add-oauth)?")

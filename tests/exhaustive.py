@@ -1,0 +1,65 @@
+"""How much of an exhaustive test is run: a seeded tenth in `make test`, everything in `make test-long`.
+
+A test that asks for the fixture `exhaustive` is part of `make test-long`, and so is every property test.
+"""
+
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+
+IS_LONG = os.environ.get("AGENTD_TEST_LONG") == "1"
+SEED = int(os.environ.get("AGENTD_TEST_SEED", "1"))
+ENDS_AT = float(os.environ.get("AGENTD_TEST_ENDS_AT", "inf"))  # seconds since the epoch: no test starts after it
+SHARE = 10  # one point in this many is a sample
+EXAMPLES = 25  # of a property test, for a sample
+
+Point = TypeVar("Point")
+
+
+class Exhaustive:
+    is_long = IS_LONG
+
+    def points(self, points: Iterable[Point]) -> Iterator[Point]:
+        """All points, or a tenth of them. They may go on for ever; the test ends its loop when none is left."""
+        first = random.Random(SEED).randrange(SHARE)
+        for place, point in enumerate(points):
+            if IS_LONG or place % SHARE == first:
+                yield point
+
+    def seeds(self, count: int) -> list[int]:
+        """For random runs: that many, or one."""
+        return [SEED + number for number in range(count if IS_LONG else 1)]
+
+    def size(self, full: int, sample: int) -> int:
+        """How large something is: to scale, or as large as shows the same in a moment."""
+        return full if IS_LONG else sample
+
+
+def set_up() -> None:
+    settings.register_profile("long", max_examples=500, deadline=None, print_blob=True)
+    settings.register_profile("sample", max_examples=EXAMPLES, deadline=None, derandomize=True)
+    settings.load_profile("long" if IS_LONG else "sample")
+
+
+def select(items: list[pytest.Item]) -> list[pytest.Item]:
+    """What is not exhaustive is taken out of a long run; the rest comes in an order that the seed decides."""
+    if not IS_LONG:
+        return []
+    rest = [item for item in items if not is_exhaustive(item)]
+    items[:] = sorted(filter(is_exhaustive, items), key=lambda item: item.nodeid)
+    random.Random(SEED).shuffle(items)
+    return rest
+
+
+def is_exhaustive(item: pytest.Item) -> bool:
+    return "exhaustive" in getattr(item, "fixturenames", ()) or item.get_closest_marker("hypothesis") is not None
+
+
+def skip_after_end() -> None:
+    if time.time() > ENDS_AT:
+        pytest.skip("the time for this part of the long tests is over")
