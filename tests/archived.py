@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentd.change.state import Place
 from finished import NOTES, complete, delta, requirement, scenario, spec
+from program import Program
 from support import Box, Ran
 
 SHORTER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 40 characters."))
@@ -74,9 +75,7 @@ def at_once(box: Box, *commands: Sequence[str]) -> Iterator[list[subprocess.Pope
     """All of them started before one is waited for."""
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
     started = [
-        subprocess.Popen(
-            [*box.program, *arguments], cwd=box.root, env=box.env, stdin=quiet, stdout=pipe, stderr=pipe, text=True
-        )
+        Program([*box.program, *arguments], cwd=box.root, env=box.env, stdin=quiet, stdout=pipe, stderr=pipe, text=True)
         for arguments in commands
     ]
     try:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from program import Program
+
 SMALL_SITE = (sys.executable, str(Path(__file__).parent / "small_site.py"))
 
 
@@ -88,7 +90,7 @@ def opened(
     argv: Sequence[str] = SMALL_SITE, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Iterator[Door]:
     """Until the test is done with it. Its first line on stdout is its link."""
-    process = subprocess.Popen(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout
         link = process.stdout.readline().strip()
