@@ -2,7 +2,9 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
 import exhaustive as exhaustively
 from exhaustive import Exhaustive
@@ -12,7 +14,12 @@ from support import Box
 
 
 def pytest_configure() -> None:
-    """A background job or nohup starts with Ctrl-C or a hang-up ignored, and so would every program that is tested."""
+    """A background job or nohup starts with Ctrl-C or a hang-up ignored, and so would every program that is tested.
+
+    Hypothesis must not fail a test because the machine is busy.
+    """
+    hypothesis.settings.register_profile("agentd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    hypothesis.settings.load_profile("agentd")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
