@@ -118,6 +118,20 @@ def test_only_what_is_known_by_name_does_not_block(
 
 
 @pytest.mark.parametrize(
+    ("now", "before", "fewer"),
+    [
+        (passed(Counts(30, 0, 11)), passed(), 11),
+        (passed(Counts(50, 0, 0)), passed(), 0),
+        (replace(failed("a", passed=3), is_whole=False), passed(), 0),
+        (replace(passed(), counts=None), passed(), 0),
+        (passed(), None, 0),
+    ],
+)
+def test_tests_that_no_longer_run_are_counted_in_a_complete_run(now: Result, before: Result | None, fewer: int) -> None:
+    assert compare(now, before).fewer == fewer
+
+
+@pytest.mark.parametrize(
     ("now", "before", "why"),
     [
         (failed("a"), passed(), "ended with exit code 1; 1 test failed that did not fail before the first edit: a."),
@@ -141,6 +155,11 @@ def test_only_what_is_known_by_name_does_not_block(
             failed(*"abcdefg"),
             passed(),
             "ended with exit code 1; 7 tests failed that did not fail before the first edit: a, b, c, d, e and 2 more.",
+        ),
+        (
+            failed(*"abcde"),
+            passed(),
+            "ended with exit code 1; 5 tests failed that did not fail before the first edit: a, b, c, d, e.",
         ),
         (replace(failed(), exit_code=None), passed(), "was ended at its time limit. It passed before the first edit."),
         (COULD_NOT, passed(), "could not run, so nothing was checked."),

@@ -6,8 +6,9 @@ import pytest
 
 from agentd.documents import records
 from agentd.documents.records import Edit
-from agentd.documents.standing import ADDED, open_counts, standing
+from agentd.documents.standing import ADDED, closed_by_people, open_counts, standing
 from agentd.errors import StateError
+from agentd.terms import FindingState
 from support import EXAMPLE
 
 NAMES = ("challenge-1", "challenge-2", "review-1")
@@ -50,6 +51,17 @@ def test_a_persons_edit_closes_and_regrades() -> None:
     again = records.parse(records.render(first), "again")
     assert again == first
     assert open_counts(standing([again])) == {"high": 0, "medium": 0, "low": 2}
+
+
+def test_a_finding_stays_closed_by_a_person_until_it_is_reopened() -> None:
+    first, second = RECORDS["challenge-1"], RECORDS["challenge-2"]
+    closed = replace(first, edits=(Edit("C1", "state", "accepted", "person:dev", "t"),))
+    assert closed_by_people([first, second]) == set()
+    assert closed_by_people([closed]) == closed_by_people([closed, second]) == {"C1"}
+    reopened = replace(first, round=2, edits=(Edit("C1", "state", "open", "person:dev", "t"),))
+    assert closed_by_people([closed, reopened]) == set()
+    judged_open = replace(second.previous[0], id="C1", state=FindingState.OPEN)
+    assert closed_by_people([closed, replace(second, previous=(judged_open,))]) == set()
 
 
 def test_a_finding_that_a_person_added_stands_with_the_others() -> None:

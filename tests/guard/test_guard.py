@@ -169,6 +169,14 @@ def test_a_write_in_the_same_tick_of_the_clock_as_the_copy_is_seen(tmp_path: Pat
     assert [one.path for one in later.differences("tree", area)] == ["config.toml"]
 
 
+def test_a_file_put_back_has_its_old_time(yard: Yard) -> None:
+    path = yard.box.root / "agentd/config.toml"
+    path.chmod(0o640)
+    os.utime(path, ns=(10**18, 10**18))
+    yard.watched("Path('agentd/config.toml').write_text('mine')")
+    assert (path.stat().st_mtime_ns, path.stat().st_mode & 0o777) == (10**18, 0o640)
+
+
 def test_a_touched_file_is_no_trespass(yard: Yard) -> None:
     assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == Watched()
 
@@ -301,6 +309,13 @@ def test_of_a_shared_file_only_its_section_counts(
         assert yard.kept(told).read_text() == trespass
 
 
+def test_a_file_that_becomes_unreadable_is_put_back_even_without_a_section(yard: Yard) -> None:
+    path = yard.box.write("setup.cfg", "[metadata]\nname = a\n")
+    [told] = yard.watched("Path('setup.cfg').write_text('addopts = -k nothing')", "pytest").put_back
+    assert (told.path, told.what) == ("setup.cfg", "changed")
+    assert path.read_text() == "[metadata]\nname = a\n"
+
+
 def test_settings_nearer_to_the_tests_are_a_new_definition(yard: Yard) -> None:
     yard.box.write("tests/unit/test_x.py", "")
     [told] = yard.watched("Path('tests/pytest.ini').write_text('[pytest]')", "pytest tests/unit").put_back
@@ -377,6 +392,12 @@ def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: Yard, wo
     [told] = yard.watched("Path('agentd/config.toml').write_text('x')").put_back
     assert told.path == "agentd/config.toml"
     assert yard.everything() == after
+
+
+def test_an_own_run_under_way_excuses_no_trespass(yard: Yard) -> None:
+    with yard.change.running("agentd plan add-oauth"):
+        [told] = yard.watched(f"Path('{OWN}/STATE.yaml').write_text('phase: complete')").put_back
+    assert told.path == f"{OWN}/STATE.yaml"
 
 
 def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone(yard: Yard) -> None:

@@ -196,6 +196,7 @@ TWICE = "### R1: A\n\na\n\n### R1: B\n\nb\n"
         (delta(requirements=f"{R1}\n", removed="- R1\n"), "R1 is removed and written as well"),
         (delta(removed="- R1\n- R1: Write\n"), "R1 is removed twice"),
         (delta(removed="- R1\n", renamed="- R1 → R7\n"), "R1 → R7: one of the two is removed as well"),
+        (delta(removed="- R7\n", renamed="- R1 → R7\n"), "R1 → R7: one of the two is removed as well"),
         (delta(renamed="- R1: A → R2: B\n"), "R1 cannot become R2: that id is taken"),
         (delta(renamed="- R1 → R7\n- R2 → R7\n"), "one of the two is renamed twice"),
         (delta(renamed="- R1: Write → R1: Write\n"), "R1 keeps its name"),

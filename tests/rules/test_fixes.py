@@ -88,6 +88,11 @@ def test_a_section_at_another_level_is_raised_or_lowered(wrong: str) -> None:
     assert mended("proposal.md", PROPOSAL.replace("## Why", wrong)) == PROPOSAL
 
 
+def test_a_section_that_stands_twice_is_left_alone() -> None:
+    text = PROPOSAL.replace("## Why", "### Why\n\nFirst.\n\n# Why")
+    assert mended("proposal.md", text) == text
+
+
 def test_a_heading_in_code_stays() -> None:
     text = AUTH.replace("## Requirements", "```\n# Requirements\n```\n\n## Requirements")
     assert mended("specs/auth-flow.md", text) == text

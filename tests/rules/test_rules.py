@@ -492,6 +492,7 @@ def test_a_spec_that_cannot_be_read_does_not_blame_the_tasks() -> None:
         (AUTH, lambda t: t + "\n### Scenario: Plain\n\n- When it rains\n- Then the roof closes\n"),
         (AUTH, lambda t: t + "\n### Scenario: Code\n\n```gherkin\nWhen it rains\nThen it closes\n```\n"),
         (AUTH, lambda t: "\n\n" + t),
+        (AUTH, lambda t: t + "word\n" * (SETTINGS.max_lines["spec"] - t.count("\n"))),
         (TASKS, lambda t: t + "\n## Testing\n\n- [ ] all tests pass\n"),
     ],
 )

@@ -135,6 +135,16 @@ HONEST = {
         "def test_answer():\n    assert answer.status == 200\n    assert answer.body == {}\n",
         "from helpers import assert_fine\n\ndef test_answer():\n    assert_fine(answer)\n",
     ),
+    "a test that stays skipped": (
+        "test_a.py",
+        "@pytest.mark.skip\ndef test_a():\n    assert a() == 1\n",
+        "@pytest.mark.skip\ndef test_a():\n    assert a() == 2\n",
+    ),
+    "an assertion that moves from a helper to its test": (
+        "test_a.py",
+        "def check(x):\n    assert x.valid\n    assert x.owner\n\ndef test_a():\n    check(a())\n",
+        "def check(x):\n    assert x.valid\n\ndef test_a():\n    check(a())\n    assert a().owner\n",
+    ),
     "a skip taken away": (
         "test_a.py",
         "@pytest.mark.skip\ndef test_a():\n    assert a()\n",

@@ -341,6 +341,26 @@ def test_a_deleted_test_is_not_made_good_by_another_that_has_nothing_to_do_with_
     assert found.what == "test_total was deleted"
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        "@pytest.mark.skip\ndef test_sum():\n    cart = shop.open(items, owner, currency)\n    assert cart.price\n",
+        "def test_sum():\n    cart = shop.open(items, owner, currency)\n    print(cart, colour)\n",
+    ],
+    ids=["skipped", "without assertions"],
+)
+def test_a_deleted_test_is_not_made_good_by_a_similar_one_that_proves_nothing(after: str) -> None:
+    before = "def test_total():\n    cart = shop.open(items, owner, currency)\n    assert cart.total == 30\n"
+    (found,) = weakened("tests/test_cart.py", before, after)
+    assert found.what == "test_total was deleted"
+
+
+def test_a_test_that_is_skipped_and_shortened_is_reported_once() -> None:
+    before = "def test_a():\n    assert a()\n    assert b()\n"
+    (found,) = weakened("test_a.py", before, "@pytest.mark.skip\ndef test_a():\n    assert a()\n")
+    assert found.what == "test_a is skipped now (skip)"
+
+
 def test_many_deleted_tests_are_one_sentence() -> None:
     before = "".join(f"def test_{number}():\n    assert thing{number}()\n\n" for number in range(10))
     (found,) = weakened(

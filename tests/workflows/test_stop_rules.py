@@ -1,0 +1,89 @@
+"""When a command stops asking: its rounds are used, or a round closed no finding."""
+
+from dataclasses import replace
+
+import pytest
+
+from agentd.change import entry
+from agentd.change.folder import Change
+from agentd.change.state import Run, State, Step
+from agentd.documents import records
+from agentd.project import find_project
+from agentd.terms import StepStatus, Workflow
+from agentd.workflows.under_way import begun, one_round_less
+from agentd.workflows.verdict import closed_nothing
+from support import EXAMPLE, Box
+
+FIRST = records.parse((EXAMPLE / "reviews" / "challenge-1.yaml").read_text(), "challenge-1")
+NEW = replace(FIRST.findings[0], id="C9")
+
+
+def step(name: str, round_: int, status: StepStatus = StepStatus.DONE) -> Step:
+    return Step(name, round_, 1, 1, status, {}, "2026-01-19T10:00:00Z")
+
+
+def under_way(old: State, *steps: Step, before: int = 0, rounds_left: int = 0) -> State:
+    return replace(old, steps=steps, run=Run("plan", "2026-01-19T10:00:00Z", rounds_left, before))
+
+
+@pytest.fixture
+def stuck(project: Box) -> Change:
+    """A plan that was answered and challenged again, with every finding as open as before."""
+    change = entry.create(find_project(), FIRST.change_id, "Let people sign in")
+    write(change, FIRST)
+    write(change, replace(FIRST, round=2, findings=()))
+    steps = step("challenge", 1), step("reproposal", 2), step("challenge", 2)
+    change.update(lambda old: under_way(old, *steps))
+    return change
+
+
+def write(change: Change, record: records.Record) -> None:
+    path = change.folder / "reviews" / f"challenge-{record.round}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(records.render(record))
+
+
+def test_a_round_that_closes_no_finding_is_stuck(stuck: Change) -> None:
+    assert closed_nothing(stuck)
+
+
+def test_a_new_finding_does_not_hide_that_none_was_closed(stuck: Change) -> None:
+    write(stuck, replace(FIRST, round=2, findings=(NEW,)))
+    assert closed_nothing(stuck)
+
+
+def test_a_round_that_closes_one_finding_is_not_stuck(stuck: Change) -> None:
+    closed = records.Edit("C1", "state", "withdrawn", "person:dev", "2026-01-19T10:00:00Z")
+    write(stuck, replace(FIRST, round=2, findings=(NEW,), edits=(closed,)))
+    assert not closed_nothing(stuck)
+
+
+def test_the_first_round_is_never_stuck(stuck: Change) -> None:
+    (stuck.folder / "reviews" / "challenge-2.yaml").unlink()
+    assert not closed_nothing(stuck)
+
+
+def test_a_round_in_which_the_maker_had_no_turn_is_not_stuck(stuck: Change) -> None:
+    stuck.update(lambda old: under_way(old, step("challenge", 1), step("challenge", 2)))
+    assert not closed_nothing(stuck)
+
+
+def test_a_round_of_an_earlier_command_is_not_stuck(stuck: Change) -> None:
+    stuck.update(lambda old: under_way(old, *old.steps, before=3))
+    assert not closed_nothing(stuck)
+
+
+def test_a_resumed_command_has_only_the_rounds_it_has_not_used(stuck: Change) -> None:
+    steps = step("reproposal", 2), step("reproposal", 3), step("reproposal", 4, StepStatus.FAILED)
+    resumed = begun(under_way(stuck.read(), *steps), Workflow.PLAN, 3)
+    assert resumed.run and resumed.run.rounds_left == 1
+    another = begun(under_way(stuck.read(), *steps), Workflow.IMPL, 3)
+    assert another.run and (another.run.rounds_left, another.run.steps_before) == (3, 3)
+    exhausted = begun(under_way(stuck.read(), *steps), Workflow.PLAN, 1)
+    assert exhausted.run and exhausted.run.rounds_left == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 0), (0, 0)])
+def test_a_round_is_used_up_by_its_answer(stuck: Change, before: int, after: int) -> None:
+    left = one_round_less(under_way(stuck.read(), rounds_left=before))
+    assert left.run and left.run.rounds_left == after
