@@ -8,7 +8,7 @@ CLIS   ?= .cache/clis
 VENDOR := src/agentd/viewer/static/vendor
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
-.PHONY: test demo lint format bench clean tools browser pictures docs
+.PHONY: test demo lint format bench mutants clean tools browser pictures docs
 
 test: $(READY) tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
 	$(BIN)/python -m pytest -n auto
@@ -28,6 +28,10 @@ format: $(READY)
 # Ratios, measured side by side on this machine; no test depends on them.
 bench: $(READY)
 	for script in tests/bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Small faults in the core and the guard, one at a time; each must make its tests fail (FILTER=text for a part).
+mutants: $(READY)
+	$(BIN)/python tests/mutants.py "$(FILTER)"
 
 # The pages that are made from the code; a test fails where they are stale.
 docs: $(READY)
