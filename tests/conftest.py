@@ -1,10 +1,10 @@
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import HealthCheck
 
 import exhaustive as exhaustively
 from exhaustive import Exhaustive
@@ -12,19 +12,35 @@ from loopback import clis
 from loopback.model import Model, running
 from support import Box
 
+MEMORY = 4 << 30  # bytes that a run may need for its temporary folders
 
-def pytest_configure() -> None:
-    """A background job or nohup starts with Ctrl-C or a hang-up ignored, and so would every program that is tested.
 
-    Hypothesis must not fail a test because the machine is busy.
-    """
-    hypothesis.settings.register_profile("agentd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    hypothesis.settings.load_profile("agentd")
+def pytest_configure(config: pytest.Config) -> None:
+    """A background job or nohup starts with Ctrl-C or a hang-up ignored, and so would every program that is tested."""
+    use_memory(config)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     exhaustively.set_up()
+
+
+def use_memory(config: pytest.Config) -> None:
+    """Temporary folders in memory where there is room: agentd flushes what it writes, and a disk takes its time."""
+    memory = Path("/dev/shm")
+    if config.option.basetemp or hasattr(config, "workerinput") or not os.access(memory, os.W_OK):
+        return
+    for left in memory.glob("agentd-tests-*"):
+        if not Path("/proc", left.name.rpartition("-")[2]).exists():
+            shutil.rmtree(left, ignore_errors=True)  # of a run that failed, kept until now to be looked at
+    if shutil.disk_usage(memory).free > MEMORY:
+        config.option.basetemp = memory / f"agentd-tests-{os.getpid()}"
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    folder = session.config.option.basetemp
+    if exitstatus == 0 and folder and Path(folder).name == f"agentd-tests-{os.getpid()}":
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_report_header() -> str:

@@ -7,10 +7,10 @@ import os
 import random
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 IS_LONG = os.environ.get("AGENTD_TEST_LONG") == "1"
 SEED = int(os.environ.get("AGENTD_TEST_SEED", "1"))
@@ -41,8 +41,10 @@ class Exhaustive:
 
 
 def set_up() -> None:
-    settings.register_profile("long", max_examples=500, deadline=None, print_blob=True)
-    settings.register_profile("sample", max_examples=EXAMPLES, deadline=None, derandomize=True)
+    """No test fails because the machine is busy."""
+    patient: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("long", max_examples=500, print_blob=True, **patient)
+    settings.register_profile("sample", max_examples=EXAMPLES, derandomize=True, **patient)
     settings.load_profile("long" if IS_LONG else "sample")
 
 
