@@ -71,7 +71,7 @@ def every(box: Box, tree: Path) -> list[dict[str, str]]:
 
 
 @contextmanager
-def at_once(box: Box, *commands: Sequence[str]) -> Iterator[list[subprocess.Popen[str]]]:
+def at_once(box: Box, *commands: Sequence[str]) -> Iterator[list[Program]]:
     """All of them started before one is waited for."""
     pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
     started = [

@@ -35,7 +35,7 @@ from loopback.codex_home import KEY as CODEX_KEY
 from loopback.codex_home import codex_home, entry_of
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_home import gemini_home
-from loopback.model import Api, Model, Scenario, Turn, running
+from loopback.model import Api, Conversation, Model, Turn, running
 from program import AGENTD
 from support import Box
 from working import at_work, challenging, planning, settle
@@ -72,7 +72,7 @@ class Cli:
     name: Kind
     model: str
     api: Api
-    lay_out: Callable[[Path, Scenario], object]
+    lay_out: Callable[[Path, Conversation], object]
     default: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
 
@@ -82,7 +82,7 @@ CLIS = (
         "claude",
         "claude-sonnet-4-5",
         ClaudeApi(),
-        lambda home, scenario: claude_home(home, scenario, servers={"agentd": SERVER}),
+        lambda home, conversation: claude_home(home, conversation, servers={"agentd": SERVER}),
         ("-p", "--model", "claude-sonnet-4-5"),
         ((CLAUDE_KEY, "a-dummy-key"),),
     ),
@@ -90,7 +90,7 @@ CLIS = (
         "gemini",
         "gemini-2.5-pro",
         GeminiApi(),
-        lambda home, scenario: gemini_home(home, scenario, mcpServers={"agentd": SERVER}),
+        lambda home, conversation: gemini_home(home, conversation, mcpServers={"agentd": SERVER}),
         ("--model", "gemini-2.5-pro"),
         (("GEMINI_CLI_TRUST_WORKSPACE", "true"),),
     ),
@@ -99,7 +99,7 @@ CLIS = (
             "codex",
             name,
             CodexApi(),
-            lambda home, scenario: codex_home(home, scenario, entry_of("agentd", **SERVER)),
+            lambda home, conversation: codex_home(home, conversation, entry_of("agentd", **SERVER)),
             ("exec", "--json", "--skip-git-repo-check", "--model", name, "-"),
             ((CODEX_KEY, "a-dummy-key"),),
         )
@@ -125,30 +125,30 @@ def reviewing(run: Run, **other: Any) -> Work:
     return challenging(run, step="review", role=Role.REVIEWER, stage=Stage.REVIEW, **other)
 
 
-def asked_first(scenario: Scenario) -> int:
-    assert scenario.asked, "it asked the model nothing"
-    return scenario.asked[0].size
+def asked_first(conversation: Conversation) -> int:
+    assert conversation.asked, "it asked the model nothing"
+    return conversation.asked[0].size
 
 
 def default(cli: Cli, model: Model, box: Box, prompt: str) -> int:
-    scenario = model.scenario(cli.api, Turn(text="Done."))
-    cli.lay_out(box.home, scenario)
+    conversation = model.conversation(cli.api, Turn(text="Done."))
+    cli.lay_out(box.home, conversation)
     argv = [clis.need(cli.name), *cli.default]
     env = {**box.env, **dict(cli.env)}
     subprocess.run(argv, cwd=box.root, env=env, input=prompt, capture_output=True, text=True, timeout=120, check=False)
-    return asked_first(scenario)
+    return asked_first(conversation)
 
 
 def ours(cli: Cli, model: Model, box: Box, step: str, prompt: str) -> int:
-    scenario = model.scenario(cli.api, Turn(text="Done."))
-    cli.lay_out(box.home, scenario)
+    conversation = model.conversation(cli.api, Turn(text="Done."))
+    cli.lay_out(box.home, conversation)
     names = json.dumps([name for name, _ in cli.env])
     program = json.dumps(clis.need(cli.name))
     settle(box, SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
     change = entry.create(find_project(), f"a-{step}", "Let people sign in")
     with at_work(change) as run, contextlib.suppress(AgentdError):
         attempts.perform(run, WORKS[step](run, prompt=prompt, effect=None))
-    return asked_first(scenario)
+    return asked_first(conversation)
 
 
 WORKS: dict[str, Callable[..., Work]] = {

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from loopback.model import Scenario
+from loopback.model import Conversation
 
 KEY = "ANTHROPIC_API_KEY"
 
@@ -33,9 +33,9 @@ def small_server(name: str, mark: Path, slow: float = 0) -> dict[str, Any]:
     return {"type": "stdio", "command": sys.executable, "args": ["-c", SERVER, name, str(mark), str(slow)]}
 
 
-def claude_home(home: Path, scenario: Scenario, servers: dict[str, Any] | None = None, **settings: Any) -> None:
+def claude_home(home: Path, conversation: Conversation, servers: dict[str, Any] | None = None, **settings: Any) -> None:
     """The person's settings.json and .claude.json."""
-    own = {"env": {"ANTHROPIC_BASE_URL": scenario.base}, "cleanupPeriodDays": 99, **settings}
+    own = {"env": {"ANTHROPIC_BASE_URL": conversation.base}, "cleanupPeriodDays": 99, **settings}
     write(home / ".claude" / "settings.json", own)
     write(home / ".claude.json", {**STATE, "mcpServers": servers or {}})
 

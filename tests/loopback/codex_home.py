@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from loopback.model import Scenario
+from loopback.model import Conversation
 
 KEY = "NOTES_MODEL_KEY"
 CONFIG = """\
@@ -42,11 +42,11 @@ for line in sys.stdin:
 """
 
 
-def codex_home(home: Path, scenario: Scenario, more: str = "", retries: int = 0) -> Path:
+def codex_home(home: Path, conversation: Conversation, more: str = "", retries: int = 0) -> Path:
     """The person's config.toml."""
     path = home / ".codex" / "config.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(CONFIG.format(base=scenario.base, key=KEY, retries=retries, more=more))
+    path.write_text(CONFIG.format(base=conversation.base, key=KEY, retries=retries, more=more))
     return path
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from loopback.model import Scenario
+from loopback.model import Conversation
 
 KEY = "dummy-key-of-a-person"
 SETTINGS: Mapping[str, Any] = {
@@ -15,11 +15,11 @@ SETTINGS: Mapping[str, Any] = {
 }
 
 
-def gemini_home(home: Path, scenario: Scenario | None, **more: Any) -> Path:
+def gemini_home(home: Path, conversation: Conversation | None, **more: Any) -> Path:
     """The person's settings.json, and the way to their model in .env beside it."""
     folder = home / ".gemini"
     folder.mkdir(parents=True, exist_ok=True)
-    base = scenario.base if scenario else "http://127.0.0.1:9"  # the discard port: nobody listens
+    base = conversation.base if conversation else "http://127.0.0.1:9"  # the discard port: nobody listens
     (folder / ".env").write_text(f"GEMINI_API_KEY={KEY}\nGOOGLE_GEMINI_BASE_URL={base}\n")
     path = folder / "settings.json"
     path.write_text(json.dumps({**SETTINGS, **more}, indent=2) + "\n")

@@ -1,6 +1,6 @@
 """A scripted model on 127.0.0.1 that speaks the APIs of the three vendors, and remembers what it was asked.
 
-Each scenario has its own base address (`/s/<name>`), a list of turns that it answers in order, and a log. What a
+Each conversation has its own base address (`/s/<name>`), a list of turns that it answers in order, and a log. What a
 vendor's stream looks like is in `gemini_api`, `codex_api` and `claude_api`; each has `answer(request, turn)`.
 """
 
@@ -63,7 +63,7 @@ class Api(Protocol):
         ...
 
 
-class Scenario:
+class Conversation:
     """The turns of one test, and what was asked. The last turn is repeated when the script is used up."""
 
     def __init__(self, api: Api, base: str, turns: Sequence[Turn]) -> None:
@@ -88,11 +88,11 @@ class Model:
     """The server; `scenario()` gives an address to point a CLI at."""
 
     def __init__(self) -> None:
-        self._scenarios: dict[str, Scenario] = {}
+        self._conversations: dict[str, Conversation] = {}
         model = self
 
         class Handler(_Handler):
-            scenarios = model._scenarios
+            conversations = model._conversations
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -102,15 +102,15 @@ class Model:
     def port(self) -> int:
         return self._server.server_address[1]
 
-    def scenario(self, api: Api, *turns: Turn) -> Scenario:
-        name = f"n{len(self._scenarios)}"
-        scenario = Scenario(api, f"http://127.0.0.1:{self.port}/s/{name}", turns)
-        self._scenarios[name] = scenario
-        return scenario
+    def conversation(self, api: Api, *turns: Turn) -> Conversation:
+        name = f"n{len(self._conversations)}"
+        conversation = Conversation(api, f"http://127.0.0.1:{self.port}/s/{name}", turns)
+        self._conversations[name] = conversation
+        return conversation
 
     def close(self) -> None:
-        for scenario in self._scenarios.values():
-            scenario.over.set()
+        for conversation in self._conversations.values():
+            conversation.over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -126,26 +126,26 @@ def running() -> Iterator[Model]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    scenarios: Mapping[str, Scenario]
+    conversations: Mapping[str, Conversation]
 
     def _serve(self) -> None:
         data = self.rfile.read(int(self.headers.get("content-length") or 0))
         _, _, name, path = [*self.path.split("/", 3), "", "", ""][:4]
-        scenario = self.scenarios.get(name)
-        if scenario is None:
+        conversation = self.conversations.get(name)
+        if conversation is None:
             self._send(404, "application/json", [b"{}"])
             return
         headers = {key.lower(): value for key, value in self.headers.items()}
         request = Request(self.command, f"/{path}", headers, _json(data), len(data))
-        turn = scenario.next_turn(request)
+        turn = conversation.next_turn(request)
         if turn is None:
-            self._send(200, *scenario.api.aside(request))
+            self._send(200, *conversation.api.aside(request))
         elif turn.hang:
-            scenario.over.wait(600)
+            conversation.over.wait(600)
         elif turn.status != 200:
-            self._send(turn.status, "application/json", [scenario.api.refusal(turn)], turn.headers)
+            self._send(turn.status, "application/json", [conversation.api.refusal(turn)], turn.headers)
         else:
-            kind, pieces = scenario.api.answer(request, turn)
+            kind, pieces = conversation.api.answer(request, turn)
             self._send(200, kind, pieces[:-1] if turn.cut else pieces, turn.headers, is_cut=turn.cut)
 
     def _send(

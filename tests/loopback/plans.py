@@ -128,7 +128,7 @@ def seat(
     for cli, turns in zip(who, (planner, judge), strict=True):
         if cli not in APIS:
             continue
-        scenario = model.scenario(APIS[cli], *turns)
+        scenario = model.conversation(APIS[cli], *turns)
         scenario.asked = log
         if cli == "gemini":
             gemini_home(box.home, scenario)

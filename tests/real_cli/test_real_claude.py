@@ -21,7 +21,7 @@ from agentd.tools.table import Stage, tools_of
 from loopback import clis, recording
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY, claude_home, small_server
-from loopback.model import Call, Model, Scenario, Turn
+from loopback.model import Call, Conversation, Model, Turn
 from stages import example_arguments
 from support import Box
 from working import at_work, planning, settle, told
@@ -35,9 +35,9 @@ ONCE = "script_retries = 0\nretry_delay_secs = 0.05\n"
 class Desk:
     """A change whose every role is Claude, at a home that is a person's own."""
 
-    def __init__(self, box: Box, scenario: Scenario, more: str = "", args: tuple[str, ...] = ()) -> None:
+    def __init__(self, box: Box, conversation: Conversation, more: str = "", args: tuple[str, ...] = ()) -> None:
         self.box = box
-        self.scenario = scenario
+        self.conversation = conversation
         levels = json.dumps(["low", "medium", "high", "critical"])
         roles = "\n".join(f'{role} = "claude"' for role in Role)
         settle(
@@ -73,14 +73,14 @@ class Desk:
 
     def _blocks(self, request: int) -> list[Any]:
         found: list[Any] = []
-        for message in self.scenario.asked[request].body["messages"]:
+        for message in self.conversation.asked[request].body["messages"]:
             content = message["content"]
             found += [{"type": "text", "text": content}] if isinstance(content, str) else content
         return found
 
     @property
     def tools(self) -> set[str]:
-        return {tool["name"] for tool in self.scenario.asked[0].body["tools"]}
+        return {tool["name"] for tool in self.conversation.asked[0].body["tools"]}
 
 
 Sit = Callable[..., Desk]
@@ -92,9 +92,9 @@ def sit(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
     def seated(*turns: Turn, more: str = "", args: tuple[str, ...] = (), **home: Any) -> Desk:
         monkeypatch.setenv(KEY, "a-key-for-the-loopback")
-        scenario = model.scenario(ClaudeApi(), *turns)
-        claude_home(project.home, scenario, **home)
-        return Desk(project, scenario, more, args)
+        conversation = model.conversation(ClaudeApi(), *turns)
+        claude_home(project.home, conversation, **home)
+        return Desk(project, conversation, more, args)
 
     return seated
 
@@ -113,7 +113,7 @@ def test_a_planner_writes_its_document_through_agentds_server(sit: Sit) -> None:
     done = desk.plan()
     assert (desk.change.folder / "proposal.md").is_file()
     assert done.text == "Writing.\nDone.\n"
-    asked = desk.scenario.asked[0]
+    asked = desk.conversation.asked[0]
     assert (asked.body["model"], asked.headers["x-api-key"]) == (MODEL, "a-key-for-the-loopback")
     did = [(one.kind, one.text, one.ok) for one in told(desk.change, events.AgentActivity)]
     assert ("tool", "create_proposal", None) in did
@@ -190,7 +190,7 @@ def test_a_session_that_is_not_there_is_lost(sit: Sit) -> None:
     desk = sit(DONE)
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
         desk.plan(resume="11111111-2222-4333-8444-555555555555")
-    assert not desk.scenario.asked
+    assert not desk.conversation.asked
     desk.record("session-lost")
 
 
@@ -240,7 +240,7 @@ def test_a_failure_of_the_model_is_told_as_what_it_is(
     error = desk.failure()
     assert error.code == code
     assert re.search(words, error.message)
-    assert len(desk.scenario.asked) <= 2
+    assert len(desk.conversation.asked) <= 2
     if turn.headers.get("retry-after") == "1":
         assert error.hint == "wait 1 s, then run the command again"
     desk.record(request.node.callspec.id)

@@ -22,7 +22,7 @@ from agentd.tools.table import Stage
 from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere
 from loopback.codex_home import KEY, before_our_server, codex_home, own_server
-from loopback.model import Call, Model, Request, Scenario, Turn
+from loopback.model import Call, Conversation, Model, Request, Turn
 from stages import example_arguments
 from support import Box
 from working import ROLES, at_work, challenging, planning, settle, told
@@ -71,8 +71,8 @@ def test_a_planning_step_writes_its_file_through_the_server(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = replace(PROPOSE, text="I begin.", tokens_in=3448, cached=1664, tokens_out=8)
-    scenario = model.scenario(CodexApi(), first, replace(DONE, tokens_in=4000, cached=3448, tokens_out=5))
-    codex_home(project.home, scenario)
+    conversation = model.conversation(CodexApi(), first, replace(DONE, tokens_in=4000, cached=3448, tokens_out=5))
+    codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     done = plan(change)
     recording.keep("codex", "propose", change, project)
@@ -81,7 +81,7 @@ def test_a_planning_step_writes_its_file_through_the_server(
     (call,) = change.read().llm_calls
     assert tokens(call) == (7448, 5112, 13)
     assert call.session == done.session and done.session
-    request = scenario.asked[0]
+    request = conversation.asked[0]
     assert request.headers["authorization"] == "Bearer a-dummy-key"
     assert (request.body["model"], request.body["reasoning"]["effort"]) == ("gpt-5.5", "high")
     assert "Write the proposal." in seen(request)
@@ -93,41 +93,41 @@ def test_a_tool_of_another_stage_is_refused_and_so_is_a_wrong_call(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = Turn(calls=(Call("create_proposal", {}),))
-    scenario = model.scenario(CodexApi(), APPROVE, wrong, PROPOSE, DONE)
-    codex_home(project.home, scenario)
+    conversation = model.conversation(CodexApi(), APPROVE, wrong, PROPOSE, DONE)
+    codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with at_work(change) as run:
         attempts.perform(run, planning(run))
         assert not (run.folder / "report.json").exists()
     recording.keep("codex", "refusals", change, project)
-    assert "unsupported call" in seen(scenario.asked[1])
-    assert "the field summary is missing" in seen(scenario.asked[2])
+    assert "unsupported call" in seen(conversation.asked[1])
+    assert "the field summary is missing" in seen(conversation.asked[2])
     did = [(one.text, one.ok) for one in told(change, events.AgentActivity) if one.ok is not None]
     assert did == [("create_proposal", False), ("create_proposal", True)]
 
 
 def test_a_judge_reports_and_cannot_write(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = model.scenario(CodexApi(), WRITE, APPROVE, DONE)
-    codex_home(project.home, scenario)
+    conversation = model.conversation(CodexApi(), WRITE, APPROVE, DONE)
+    codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with at_work(change) as run:
         attempts.perform(run, challenging(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
     recording.keep("codex", "judge", change, project)
     assert not (project.root / "made.txt").exists()
-    assert "made.txt: Read-only file system" in seen(scenario.asked[1])
+    assert "made.txt: Read-only file system" in seen(conversation.asked[1])
 
 
 def test_what_a_person_does_while_it_judges_is_not_its_fault(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("src/app.py", "one = 1\n")
-    scenario = model.scenario(CodexApi(), APPROVE, DONE)
-    codex_home(project.home, scenario)
+    conversation = model.conversation(CodexApi(), APPROVE, DONE)
+    codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
 
     def work_on() -> None:
-        while not scenario.asked:
+        while not conversation.asked:
             time.sleep(0.01)
         project.write("src/app.py", "one = 2\n")
         project.commit("meanwhile")
@@ -143,7 +143,7 @@ def test_what_a_person_does_while_it_judges_is_not_its_fault(
 
 
 def test_a_maker_of_code_writes(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    codex_home(project.home, model.scenario(CodexApi(), WRITE, DONE))
+    codex_home(project.home, model.conversation(CodexApi(), WRITE, DONE))
     change = seat(project, monkeypatch)
     made = project.root / "made.txt"
     plan(change, step="implement", role=Role.IMPLEMENTER, stage=Stage.IMPLEMENT, effect=made.is_file)
@@ -155,14 +155,16 @@ def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (
-        model.scenario(CodexApi(), replace(DONE, text=f"Answer {number}.", tokens_in=3448, cached=1664, tokens_out=8))
+        model.conversation(
+            CodexApi(), replace(DONE, text=f"Answer {number}.", tokens_in=3448, cached=1664, tokens_out=8)
+        )
         for number in (1, 2, 3)
     )
     codex_home(project.home, first)
     change = seat(project, monkeypatch)
     session = plan(change, prompt="The first words.", effect=None).session
-    for scenario, round_ in ((second, 1), (third, 2)):
-        codex_home(project.home, scenario)
+    for conversation, round_ in ((second, 1), (third, 2)):
+        codex_home(project.home, conversation)
         done = plan(change, step="reproposal", round=round_, prompt="More words.", effect=None, resume=session)
         assert done.session == session
     recording.keep("codex", "resumed", change, project)
@@ -175,29 +177,29 @@ def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
 def test_a_session_that_it_does_not_know_is_lost(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, session: str
 ) -> None:
-    scenario = model.scenario(CodexApi(), DONE)
-    codex_home(project.home, scenario)
+    conversation = model.conversation(CodexApi(), DONE)
+    codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
         plan(change, step="reproposal", effect=None, resume=session)
-    assert not scenario.asked
+    assert not conversation.asked
 
 
 def test_a_slow_server_is_waited_for(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     more = before_our_server(project.home / "late", "import time; time.sleep(3)")
-    codex_home(project.home, model.scenario(CodexApi(), PROPOSE, DONE), more)
+    codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE), more)
     change = seat(project, monkeypatch)
     assert plan(change).attempt == 1
 
 
 def test_without_the_server_nothing_is_asked(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenario = model.scenario(CodexApi(), DONE)
-    codex_home(project.home, scenario, before_our_server(project.home / "dead", "import os; os._exit(3)"))
+    conversation = model.conversation(CodexApi(), DONE)
+    codex_home(project.home, conversation, before_our_server(project.home / "dead", "import os; os._exit(3)"))
     change = seat(project, monkeypatch)
     with pytest.raises(AgentFailed, match="codex: agentd: ") as caught:
         plan(change)
     assert caught.value.code == "tools-missing"
-    assert not scenario.asked
+    assert not conversation.asked
 
 
 FAULTS = {
@@ -216,7 +218,7 @@ def test_what_goes_wrong_at_the_model_ends_in_its_error(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     turn, code, words = FAULTS[fault]
-    codex_home(project.home, model.scenario(CodexApi(), turn))
+    codex_home(project.home, model.conversation(CodexApi(), turn))
     change = seat(project, monkeypatch, "[limits.idle_secs]\nplanner = 8\n" if turn.hang else "")
     with pytest.raises(AgentFailed) as caught:
         plan(change)
@@ -226,7 +228,7 @@ def test_what_goes_wrong_at_the_model_ends_in_its_error(
 
 
 def test_a_refused_connection_is_the_network(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    codex_home(project.home, Scenario(CodexApi(), "http://127.0.0.1:1", [DONE]))
+    codex_home(project.home, Conversation(CodexApi(), "http://127.0.0.1:1", [DONE]))
     change = seat(project, monkeypatch)
     with pytest.raises(AgentFailed, match="Connection failed") as caught:
         plan(change)
@@ -235,7 +237,7 @@ def test_a_refused_connection_is_the_network(project: Box, model: Model, monkeyp
 
 
 def test_a_missing_key_says_which(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    codex_home(project.home, model.scenario(CodexApi(), DONE))
+    codex_home(project.home, model.conversation(CodexApi(), DONE))
     change = seat(project, monkeypatch)
     monkeypatch.delenv(KEY)
     with pytest.raises(AgentFailed, match=KEY) as caught:
@@ -249,12 +251,12 @@ def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = Turn(status=429, headers={"Retry-After": "1"})
-    scenario = model.scenario(CodexApi(), limited, PROPOSE, DONE)
-    codex_home(project.home, scenario, retries=2)
+    conversation = model.conversation(CodexApi(), limited, PROPOSE, DONE)
+    codex_home(project.home, conversation, retries=2)
     change = seat(project, monkeypatch)
     assert plan(change).attempt == 1
     recording.keep("codex", "reconnected", change, project)
-    assert len(scenario.asked) == 3
+    assert len(conversation.asked) == 3
 
 
 def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
@@ -262,23 +264,23 @@ def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
 ) -> None:
     mark = project.home / "looked-up"
     look_up = Turn(calls=(Elsewhere("look_up", {}, server="own"),))
-    scenario = model.scenario(CodexApi(), look_up, PROPOSE, DONE)
-    config = codex_home(project.home, scenario, own_server(mark))
+    conversation = model.conversation(CodexApi(), look_up, PROPOSE, DONE)
+    config = codex_home(project.home, conversation, own_server(mark))
     config.with_name("AGENTS.md").write_text("The person likes short words.\n")
     project.write("AGENTS.md", "Notes are never deleted.\n")
     text = config.read_text()
     change = seat(project, monkeypatch)
     plan(change)
     assert mark.exists()
-    assert "it ran" in seen(scenario.asked[1])
-    assert "The person likes short words." in seen(scenario.asked[0])
-    assert "Notes are never deleted." not in seen(scenario.asked[0])  # agentd's context file quotes the project
+    assert "it ran" in seen(conversation.asked[1])
+    assert "The person likes short words." in seen(conversation.asked[0])
+    assert "Notes are never deleted." not in seen(conversation.asked[0])  # agentd's context file quotes the project
     assert config.read_text() == text
     assert project.git("status", "--porcelain", "--untracked-files=all", "--", ":!agentd") == ""
 
 
 def test_it_works_from_inside_another_cli(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    codex_home(project.home, model.scenario(CodexApi(), PROPOSE, DONE))
+    codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE))
     change = seat(project, monkeypatch)
     for name in ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"):
         monkeypatch.setenv(name, "1")

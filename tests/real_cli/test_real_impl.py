@@ -304,9 +304,9 @@ def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_
     asked = len(log)
 
     rest = each(write("claude", project.root / "tests/test_greeting.py", TEST), says="The rest is done.")
-    scenario = model.scenario(plans.APIS["claude"], *rest)
-    scenario.asked = log
-    claude_home(project.home, scenario)
+    conversation = model.conversation(plans.APIS["claude"], *rest)
+    conversation.asked = log
+    claude_home(project.home, conversation)
     again = project.agentd("impl", "greet", "--json")
     assert (again.code, again.json["phase"]) == (0, "complete"), again.out + again.err
     cut_off, going_on, _ = sessions(log)

@@ -86,8 +86,8 @@ def session(project: Box, model: Model) -> Any:
                 project.commit("where a change lives is asked")
             project.env["PATH"] = f"{clis.FOLDER}:{Path(AGENTD).parent}:{os.environ['PATH']}"
             assert project.agentd("init", "--commit").code == 0
-        scenario = model.scenario(Reader(), Turn())
-        claude_home.claude_home(project.home, scenario)
+        conversation = model.conversation(Reader(), Turn())
+        claude_home.claude_home(project.home, conversation)
         env = {claude_home.KEY: "dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
         done = subprocess.run(
             ["claude", "-p", "--output-format", "stream-json", "--verbose"],

@@ -14,7 +14,7 @@ from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_api import heard as heard_by_gemini
-from loopback.model import Call, Model, Scenario, Turn
+from loopback.model import Call, Conversation, Model, Turn
 from program import AGENTD
 from support import Box
 
@@ -57,9 +57,9 @@ def texts(request: Any) -> list[str]:
     return [block if isinstance(block, str) else str(block.get("text") or block.get("content")) for block in blocks]
 
 
-def claude(box: Box, scenario: Scenario, words: str, cwd: Path | None = None, **settings: Any) -> list[Any]:
+def claude(box: Box, conversation: Conversation, words: str, cwd: Path | None = None, **settings: Any) -> list[Any]:
     """The events of a session that a person with these settings begins with these words."""
-    claude_home.claude_home(box.home, scenario, **settings)
+    claude_home.claude_home(box.home, conversation, **settings)
     patience = {"MCP_CONNECT_TIMEOUT_MS": "60000", "MCP_TIMEOUT": "60000"}
     env = {claude_home.KEY: "dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", **patience}
     start = ("claude", "-p", "--output-format", "stream-json", "--verbose")
@@ -67,7 +67,7 @@ def claude(box: Box, scenario: Scenario, words: str, cwd: Path | None = None, **
 
 
 def test_claude_code_lists_them(here: Box, model: Model) -> None:
-    begun = claude(here, model.scenario(ClaudeApi(), DONE), "Hello.")[0]
+    begun = claude(here, model.conversation(ClaudeApi(), DONE), "Hello.")[0]
     assert {f"agentd:{name}" for name in NAMES} <= set(begun["slash_commands"])
 
 
@@ -77,7 +77,7 @@ def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Box, model: M
     inner = box.root / "packages/the api"
     inner.mkdir(parents=True)
     assert box.agentd("init", "--here", cwd=inner).code == 0
-    begun = claude(box, model.scenario(ClaudeApi(), DONE), "Hello.", cwd=inner)[0]
+    begun = claude(box, model.conversation(ClaudeApi(), DONE), "Hello.", cwd=inner)[0]
     assert {f"agentd:{name}" for name in NAMES} <= set(begun["slash_commands"])
 
 
@@ -85,9 +85,9 @@ def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Box, model: M
 def test_claude_codes_model_gets_the_text_with_the_arguments_and_nothing_of_the_head(
     here: Box, model: Model, name: str
 ) -> None:
-    scenario = model.scenario(ClaudeApi(), DONE)
-    claude(here, scenario, f"/agentd:{name} {ARGUMENTS}")
-    (text,) = [one for one in texts(scenario.asked[0]) if FIRST_WORDS[name] in one]
+    conversation = model.conversation(ClaudeApi(), DONE)
+    claude(here, conversation, f"/agentd:{name} {ARGUMENTS}")
+    (text,) = [one for one in texts(conversation.asked[0]) if FIRST_WORDS[name] in one]
     assert text.startswith(FIRST_WORDS[name])
     assert f"\nArguments: {ARGUMENTS}\n" in text
     assert "leaves it alone" not in text and "allowed-tools" not in text
@@ -106,11 +106,11 @@ def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Box
         "touch evil": False,
     }
     turns = [Turn(calls=(Call("Bash", {"command": command, "timeout": 600000}),)) for command in runs]
-    scenario = model.scenario(ClaudeApi(), *turns, DONE)
-    *_, ended = claude(here, scenario, f"/agentd:plan {ARGUMENTS}")
+    conversation = model.conversation(ClaudeApi(), *turns, DONE)
+    *_, ended = claude(here, conversation, f"/agentd:plan {ARGUMENTS}")
     denied = {one["tool_input"]["command"] for one in ended["permission_denials"]}
     assert {command: command not in denied for command in runs} == runs
-    answers = texts(scenario.asked[-1])
+    answers = texts(conversation.asked[-1])
     assert any('"command": "list"' in answer for answer in answers)
     assert any('"value": "ask"' in answer for answer in answers)
     assert not (here.root / "evil").exists()
@@ -123,25 +123,25 @@ def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Box,
     here.write(".mcp.json", json.dumps(servers))
     answer = {"topic": "Scope", "question": "Whose notes?", "answer": "One's own.", "rationale": "Others are private."}
     kept = Call("create_clarifications", {"change_id": "add-search", "questions": [answer]})
-    scenario = model.scenario(ClaudeApi(), Turn(calls=(kept,)), DONE)
-    *_, ended = claude(here, scenario, f"/agentd:plan {ARGUMENTS}", enableAllProjectMcpServers=True)
+    conversation = model.conversation(ClaudeApi(), Turn(calls=(kept,)), DONE)
+    *_, ended = claude(here, conversation, f"/agentd:plan {ARGUMENTS}", enableAllProjectMcpServers=True)
     assert not ended["permission_denials"]
     assert "One's own." in (here.root / "agentd/changes/add-search/clarifications.md").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Box, model: Model, name: str) -> None:
-    scenario = model.scenario(GeminiApi(), DONE)
-    gemini_home.gemini_home(here.home, scenario)
+    conversation = model.conversation(GeminiApi(), DONE)
+    gemini_home.gemini_home(here.home, conversation)
     env = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
     run(here, "gemini", "-m", "gemini-2.5-pro", "-o", "stream-json", "-p", f"/agentd:{name} {ARGUMENTS}", env=env)
-    words = heard_by_gemini(scenario.asked[0])
+    words = heard_by_gemini(conversation.asked[0])
     assert FIRST_WORDS[name] in words
     assert json.dumps(f"\nArguments: {ARGUMENTS}\n")[1:-1] in words
 
 
 def test_codex_lists_them(here: Box, model: Model) -> None:
-    codex_home.codex_home(here.home, model.scenario(CodexApi(), DONE))
+    codex_home.codex_home(here.home, model.conversation(CodexApi(), DONE))
     asked = (
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "agentd-tests", "version": "1"}}},
         {"method": "initialized"},
@@ -170,11 +170,11 @@ def test_codex_lists_them(here: Box, model: Model) -> None:
 
 
 def test_codexs_model_gets_the_text_of_the_one_that_is_named(here: Box, model: Model) -> None:
-    scenario = model.scenario(CodexApi(), DONE)
-    codex_home.codex_home(here.home, scenario)
+    conversation = model.conversation(CodexApi(), DONE)
+    codex_home.codex_home(here.home, conversation)
     more = ("-c", "features.plugins=false", "-c", "analytics.enabled=false")
     env = {codex_home.KEY: "dummy"}
     run(here, "codex", "exec", "--json", *more, "-", env=env, words=f"$agentd-plan {ARGUMENTS}")
-    words = json.dumps(scenario.asked[0].body["input"])
+    words = json.dumps(conversation.asked[0].body["input"])
     assert FIRST_WORDS["plan"] in words and FIRST_WORDS["impl"] not in words
     assert json.dumps(f"$agentd-plan {ARGUMENTS}")[1:-1] in words
