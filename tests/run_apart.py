@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agentd.agents import process, reaper
-from agentd.agents.process import Bounds
 from agentd.change import entry
 from agentd.project import find_project
-
-ROOMY = Bounds(wall_secs=30, idle_secs=30, output_bytes=1 << 40)
+from running import ROOMY, write_patient_reaper
 
 
 def tell(**words: Any) -> None:
@@ -56,11 +54,7 @@ def run(options: dict[str, Any], lock: int | None) -> None:
 def main() -> None:
     options = json.loads(sys.argv[1])
     if "grace" in options:  # a longer grace, so that a test need not be quick
-        patient = Path("reaper_with_patience.py")
-        text = Path(reaper.__file__).read_text()
-        assert "\nGRACE = 1.0 " in text
-        patient.write_text(text.replace("\nGRACE = 1.0 ", f"\nGRACE = {options['grace']} "))
-        reaper.__file__ = str(patient.absolute())
+        reaper.__file__ = write_patient_reaper(Path.cwd(), options["grace"])
         reaper.GRACE = options["grace"]
     if "change" in options:
         with entry.open_change(find_project(), options["change"]).running("agentd impl") as held:

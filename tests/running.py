@@ -11,15 +11,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentd.agents import process
+from agentd.agents import process, reaper, streams
 from agentd.agents.process import Bounds, Outcome
 from agentd.agents.streams import Hear
-from support import environment
+from support import PATIENCE, environment
 
-PATIENCE = 20.0  # seconds; only to fail instead of hanging
-ROOMY = Bounds(wall_secs=30, idle_secs=30, output_bytes=1 << 40)
+if TYPE_CHECKING:
+    import pytest  # run_apart.py imports this module and is to stay small
+
+ROOMY = Bounds(wall_secs=PATIENCE, idle_secs=PATIENCE, output_bytes=1 << 40)
 
 IGNORE_TERM = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 ASK_FOR_MY_END = "os.kill(os.getppid(), signal.SIGTERM)\n"  # of the reaper: quicker and surer than a clock
@@ -36,6 +38,11 @@ if os.fork() == 0:
 os.wait()
 os.read(ready, 1)
 """
+
+
+def until_there(name: str) -> str:
+    """Words of a shell that waits for a file."""
+    return f"while [ ! -e {name} ]; do sleep 0.02; done"
 
 
 def python(code: str) -> list[str]:
@@ -122,10 +129,60 @@ class Apart:
         return json.loads(line)
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> float:
-    """The seconds it took."""
-    start = time.monotonic()
+class Clock:
+    """The time of process.run: it stands still until it is started, so that a busy machine cannot use it up."""
+
+    sleep = staticmethod(time.sleep)
+
+    def __init__(self, patch: "pytest.MonkeyPatch") -> None:
+        self._started: float | None = None
+        self._forward = 0.0
+        patch.setattr(process, "time", self)
+        patch.setattr(streams, "time", self)
+
+    def start(self) -> None:
+        if self._started is None:
+            self._started = time.monotonic()
+
+    def forward(self, seconds: float) -> None:
+        self._forward += seconds
+
+    def started_by(self, stage: Stage) -> Hear:
+        """What is heard goes to the stage; the first line starts the clock."""
+
+        def hear(stream: streams.Stream, line: bytes, missing: int) -> None:
+            stage.heard.append((stream, line, missing))
+            self.start()
+
+        return hear
+
+    def monotonic(self) -> float:
+        return self._forward + (0.0 if self._started is None else time.monotonic() - self._started)
+
+
+def wait_long_for_the_end(patch: "pytest.MonkeyPatch") -> None:
+    """On a busy machine the end of many processes takes longer than agentd waits for it."""
+    patch.setattr(process, "_PATIENCE", PATIENCE)
+    patch.setattr(process, "_KILLING", PATIENCE)
+
+
+def write_patient_reaper(folder: Path, grace: float) -> str:
+    """The reaper with another time between TERM and KILL; its path."""
+    text = Path(reaper.__file__).read_text()
+    assert "\nGRACE = 1.0 " in text
+    path = folder.absolute() / "patient_reaper.py"
+    path.write_text(text.replace("\nGRACE = 1.0 ", f"\nGRACE = {grace} "))
+    return str(path)
+
+
+def give_much_grace(patch: "pytest.MonkeyPatch", folder: Path) -> None:
+    """For an agent that uses its grace, and would not get far in a second on a busy machine."""
+    patch.setattr(reaper, "__file__", write_patient_reaper(folder, PATIENCE))
+    patch.setattr(reaper, "GRACE", PATIENCE)
+
+
+def wait_until(is_so: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() - start < PATIENCE, f"never came: {what}"
+        assert time.monotonic() < end, f"never came: {what}"
         time.sleep(0.01)
-    return time.monotonic() - start

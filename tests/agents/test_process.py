@@ -8,7 +8,6 @@ import os
 import signal
 import stat
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,41 @@ from hypothesis import strategies as st
 from agentd.agents import process, reaper
 from agentd.agents.process import Bounds, CannotStart, Ending
 from agentd.agents.streams import Lines
-from running import ASK_FOR_MY_END, DAEMON, IGNORE_TERM, ROOMY, Stage, python
+from running import (
+    ASK_FOR_MY_END,
+    DAEMON,
+    IGNORE_TERM,
+    ROOMY,
+    Clock,
+    Stage,
+    give_much_grace,
+    python,
+    until_there,
+    wait_long_for_the_end,
+    wait_until,
+)
+from support import PATIENCE
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    wait_long_for_the_end(monkeypatch)
     return Stage(tmp_path)
 
 
-def bounds(wall: float = 60, idle: float = 60, output: int = 1 << 40, line: int = 8 << 20) -> Bounds:
+@pytest.fixture
+def patient(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Agents have minutes to end when they are asked to."""
+    give_much_grace(monkeypatch, stage.folder)
+    return stage
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def bounds(wall: float = PATIENCE, idle: float = PATIENCE, output: int = 1 << 40, line: int = 8 << 20) -> Bounds:
     return Bounds(wall_secs=wall, idle_secs=idle, output_bytes=output, line_bytes=line)
 
 
@@ -107,25 +132,44 @@ def test_an_empty_prompt_is_the_end_of_input(stage: Stage) -> None:
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_wall_clock_ends_an_agent_that_talks_all_the_time(stage: Stage) -> None:
-    outcome = stage.run(["sh", "-c", "while :; do echo on; sleep 0.02; done"], bounds=bounds(wall=0.5))
+def test_the_wall_clock_ends_an_agent_that_talks_all_the_time(patient: Stage, clock: Clock) -> None:
+    code = "while :; do echo on; sleep 0.02; done"
+    outcome = patient.run(["sh", "-c", code], bounds=bounds(wall=0.5), hear=clock.started_by(patient))
     assert (outcome.ending, outcome.exit_code) == (Ending.WALL, -signal.SIGTERM)
     assert outcome.duration_ms >= 500
 
 
-def test_the_idle_clock_ends_an_agent_that_says_nothing(stage: Stage) -> None:
-    outcome = stage.run(["sh", "-c", "echo on; exec sleep 600"], bounds=bounds(idle=1))
+def test_the_idle_clock_ends_an_agent_that_says_nothing(stage: Stage, clock: Clock) -> None:
+    code = "echo on; exec sleep 600"
+    outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=0.5), hear=clock.started_by(stage))
     assert (outcome.ending, stage.lines) == (Ending.IDLE, [b"on"])
 
 
-def test_bytes_without_the_end_of_a_line_are_a_sign_of_life_on_either_stream(stage: Stage) -> None:
-    code = "for i in 1 2 3 4 5 6 7 8 9 10; do printf . >&2; sleep 0.2; done"
-    assert stage.run(["sh", "-c", code], bounds=bounds(idle=1.8)).ending is Ending.EXITED
+def test_bytes_without_the_end_of_a_line_are_a_sign_of_life_on_either_stream(
+    stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second passes from one to the next, of an agent that is idle after two."""
+    read = process._Run._listen
+    seen = itertools.count()
+
+    def listen(run: process._Run, handle: int) -> bool:
+        clock.forward(1)
+        is_more = read(run, handle)
+        (stage.folder / str(next(seen))).touch()
+        return is_more
+
+    monkeypatch.setattr(process._Run, "_listen", listen)
+    code = "for i in 0 1 2 3 4 5 6 7 8 9; do printf . >&$((1 + i % 2)); while [ ! -e $i ]; do sleep 0.02; done; done"
+    assert stage.run(["sh", "-c", code], bounds=bounds(idle=2)).ending is Ending.EXITED
+    assert next(seen) >= 10
 
 
-def test_slow_ears_do_not_make_an_agent_idle(stage: Stage) -> None:
-    ears = lambda stream, line, missing: time.sleep(2.2)  # noqa: E731
-    outcome = stage.run(["sh", "-c", "echo one; sleep 2.4"], bounds=bounds(idle=2), hear=ears)
+def test_slow_ears_do_not_make_an_agent_idle(stage: Stage, clock: Clock) -> None:
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        clock.forward(3)
+        (stage.folder / "heard").touch()
+
+    outcome = stage.run(["sh", "-c", f"echo one; {until_there('heard')}"], bounds=bounds(idle=2), hear=hear)
     assert outcome.ending is Ending.EXITED
 
 
@@ -146,17 +190,17 @@ def test_output_up_to_the_bound_is_allowed(stage: Stage) -> None:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_may_use_its_grace_and_helpers_to_end_well(stage: Stage) -> None:
+def test_an_agent_may_use_its_grace_and_helpers_to_end_well(patient: Stage) -> None:
     code = "trap 'sleep 0.3 && echo bye; exit 7' TERM; echo up; kill -TERM $PPID; while :; do sleep 0.05; done"
-    assert stage.run(["sh", "-c", code]).exit_code == 7
-    assert stage.lines == [b"up", b"bye"]
+    assert patient.run(["sh", "-c", code]).exit_code == 7
+    assert patient.lines == [b"up", b"bye"]
 
 
-def test_what_an_agent_leaves_behind_while_it_ends_is_asked_too(stage: Stage) -> None:
-    late = "(trap 'echo asked; exit' TERM; while :; do sleep 0.02; done) & sleep 0.3; exit 7"
+def test_what_an_agent_leaves_behind_while_it_ends_is_asked_too(patient: Stage) -> None:
+    late = f"(trap 'echo asked; exit' TERM; echo > set; while :; do sleep 0.02; done) & {until_there('set')}; exit 7"
     code = f"leave() {{ {late}; }}; trap leave TERM; kill -TERM $PPID; while :; do sleep 0.05; done"
-    assert stage.run(["sh", "-c", code]).exit_code == 7
-    assert stage.lines == [b"asked"]
+    assert patient.run(["sh", "-c", code]).exit_code == 7
+    assert patient.lines == [b"asked"]
 
 
 def test_an_agent_that_ignores_the_request_to_end_is_killed(stage: Stage) -> None:
@@ -164,8 +208,8 @@ def test_an_agent_that_ignores_the_request_to_end_is_killed(stage: Stage) -> Non
     assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGKILL)
 
 
-def test_a_stopped_agent_is_ended_too(stage: Stage) -> None:
-    outcome = stage.run(["sh", "-c", "kill -STOP $$"], bounds=bounds(idle=0.5))
+def test_a_stopped_agent_is_ended_too(patient: Stage) -> None:
+    outcome = patient.run(["sh", "-c", "kill -STOP $$"], bounds=bounds(idle=0.5))
     assert outcome.exit_code == -signal.SIGTERM
 
 
@@ -178,10 +222,10 @@ def test_a_daemon_that_ignores_the_request_and_holds_the_output_open_goes_with_i
     assert (outcome.exit_code, outcome.is_gone) == (5 if "exit" in end else -signal.SIGKILL, True)
 
 
-def test_a_daemon_that_ends_when_asked_gets_no_harder_word(stage: Stage) -> None:
-    daemon = "(trap 'sleep 0.2; echo asked; exit' TERM; echo set; while :; do sleep 0.05; done) & "
-    stage.run(["sh", "-c", daemon + "sleep 0.5; kill -TERM $PPID; sleep 600"])
-    assert stage.lines == [b"set", b"asked"]
+def test_a_daemon_that_ends_when_asked_gets_no_harder_word(patient: Stage) -> None:
+    daemon = "(trap 'sleep 0.2; echo asked; exit' TERM; echo set; echo > set; while :; do sleep 0.05; done) & "
+    patient.run(["sh", "-c", f"{daemon} {until_there('set')}; kill -TERM $PPID; sleep 600"])
+    assert patient.lines == [b"set", b"asked"]
 
 
 def test_an_agent_that_closes_its_streams_and_lives_on_is_waited_for(stage: Stage) -> None:
@@ -193,31 +237,45 @@ def test_an_agent_that_closes_its_streams_and_never_ends_is_idle(stage: Stage) -
     assert stage.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], bounds=bounds(idle=0.4)).ending is Ending.IDLE
 
 
-def test_what_was_said_last_is_heard_even_if_all_are_gone_by_then(stage: Stage) -> None:
-    def hear(stream: str, line: bytes, missing: int) -> None:
-        stage.heard.append((stream, line, missing))
-        time.sleep({b"one": 0.5, b"two": 1.2}.get(line, 0))
+def test_what_was_said_last_is_heard_even_if_all_are_gone_by_then(patient: Stage) -> None:
+    """`two` and the agent's exit are there at once; while `two` is heard, `last` and the end of all are told."""
+    watcher = 0
 
-    daemon = "trap 'sleep 0.7; echo last; exit' TERM; while :; do sleep 0.02; done"
-    stage.run(["sh", "-c", f"({daemon}) & sleep 0.3; echo one; sleep 0.1; echo two >&2; exit"], hear=hear)
-    assert stage.lines == [b"one", b"last"]
+    def hear(stream: str, line: bytes, missing: int) -> None:
+        nonlocal watcher
+        if line.isdigit():
+            watcher = int(line)
+            (patient.folder / "heard").touch()
+            wait_until((patient.folder / "asked").exists, "the agent is gone, and its daemon is asked to go")
+        else:
+            patient.heard.append((stream, line, missing))
+        if line == b"two":
+            (patient.folder / "go").touch()
+            wait_until(lambda: has_ended(watcher), "the reaper has told that all are gone")
+
+    daemon = f"trap 'echo > asked; {until_there('go')}; echo last; exit' TERM; echo > set; while :; do sleep 0.02; done"
+    code = f"({daemon}) & {until_there('set')}; echo $PPID; {until_there('heard')}; echo two >&2; exit"
+    patient.run(["sh", "-c", code], hear=hear)
+    assert patient.lines == [b"last"]
+
+
+def has_ended(pid: int) -> bool:
+    return any(row.pid == pid and row.is_zombie for row in reaper.processes())
 
 
 def test_an_agent_that_keeps_forking_children_with_sessions_of_their_own_is_ended_with_all_of_them(
     stage: Stage,
 ) -> None:
     code = f"""
-end = time.monotonic() + 6
-count = 0
-while time.monotonic() < end:
+for count in range(1500):
     if os.fork() == 0:
         if os.getpid() % 2: os.setsid()
         if os.fork() == 0: time.sleep(600)
         if os.fork() == 0: time.sleep(600)
         os._exit(0)
-    count += 1
     if count == 20: {ASK_FOR_MY_END}
     time.sleep(0.004)
+time.sleep(600)
 """
     assert stage.run(python(IGNORE_TERM + code)).exit_code == -signal.SIGKILL
 
@@ -256,12 +314,12 @@ def test_nothing_stays_open_after_a_run(stage: Stage) -> None:
 # --- the mark --------------------------------------------------------------------------------------------------------
 
 
-def test_the_mark_is_made_when_everything_is_gone(stage: Stage) -> None:
-    mark, last = stage.folder / "ended", stage.folder / "last"
+def test_the_mark_is_made_when_everything_is_gone(patient: Stage) -> None:
+    mark, last = patient.folder / "ended", patient.folder / "last"
     mark.write_text("from an earlier run")
     os.utime(mark, (0, 0))
-    daemon = f"(trap 'sleep 0.3; echo bye > {last}; exit' TERM; echo set; while :; do sleep 0.05; done) & read x"
-    stage.run(["sh", "-c", f"{daemon}; sleep 0.2"], mark=mark)
+    daemon = f"(trap 'sleep 0.3; echo bye > {last}; exit' TERM; echo > set; while :; do sleep 0.05; done) &"
+    patient.run(["sh", "-c", f"{daemon} {until_there('set')}"], mark=mark)
     assert last.exists()
     assert mark.stat().st_mtime_ns >= last.stat().st_mtime_ns
 
