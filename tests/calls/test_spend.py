@@ -405,7 +405,7 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
     return pair
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(per_change=LIMIT, per_day=LIMIT, runs=st.lists(RUN, min_size=1, max_size=4))
 @example(
     per_change=0,
