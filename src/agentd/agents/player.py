@@ -19,7 +19,7 @@ from agentd.agents.playbook import Call, Delete, Edit, Expect, Fault, Say, Spend
 from agentd.errors import AgentdError
 
 _PROTOCOL = "2025-06-18"
-_PATIENCE = 10.0  # seconds; a server whose stdin is closed ends at once
+_PATIENCE = 60.0  # seconds, for a busy machine; a server whose stdin is closed ends at once
 _GARBAGE = b"Segmentation fault (not really)\n{half a line\n\xff\xfe\x00\n[1, 2]\nnull\n"
 
 

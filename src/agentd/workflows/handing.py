@@ -9,7 +9,7 @@ from agentd.change.inbox import Decision, Inbox
 from agentd.errors import AnswerIsNo
 from agentd.workflows import code_decisions, decisions
 
-_PATIENCE = 10.0  # seconds; a run that waits for a decision looks several times in one
+_PATIENCE = 60.0  # seconds, for a busy machine; a run that waits for a decision looks several times in one
 _MOVES = {*decisions.BY_NAME, *code_decisions.BY_NAME}
 
 
