@@ -123,8 +123,9 @@ def test_a_change_that_is_gone_is_not_made_again_by_a_comment(change: Change) ->
 
 WRITER = """
 import sys
-from agentd.change import comments, entry
+from agentd.change import comments, entry, locks
 from agentd.project import find_project
+locks._PATIENCE = 600
 change = entry.open_change(find_project(), "add-oauth")
 for number in range(15):
     anchor = comments.anchored(change, "proposal.md", "users")
