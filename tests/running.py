@@ -137,12 +137,16 @@ class Clock:
     def __init__(self, patch: "pytest.MonkeyPatch") -> None:
         self._started: float | None = None
         self._forward = 0.0
+        self._start_when: Callable[[], bool] = lambda: False
         patch.setattr(process, "time", self)
         patch.setattr(streams, "time", self)
 
     def start(self) -> None:
         if self._started is None:
             self._started = time.monotonic()
+
+    def start_when(self, is_so: Callable[[], bool]) -> None:
+        self._start_when = is_so
 
     def forward(self, seconds: float) -> None:
         self._forward += seconds
@@ -157,6 +161,8 @@ class Clock:
         return hear
 
     def monotonic(self) -> float:
+        if self._started is None and self._start_when():
+            self.start()
         return self._forward + (0.0 if self._started is None else time.monotonic() - self._started)
 
 

@@ -15,6 +15,7 @@ from agentd.agents.protocol import Ended, Said
 from agentd.config.model import Kind
 from agentd.errors import BadConfig
 from briefs import agent, brief
+from support import PATIENCE
 
 ADAPTER = AnyProgram()
 
@@ -77,7 +78,7 @@ def test_a_real_program_reads_the_prompt_and_is_heard(tmp_path: Path) -> None:
     mine = agent(command=sys.executable, args=("-c", code, "{model}:"))
     command = ADAPTER.command(mine, brief(tmp_path, prompt="plan it", model="m-1"))
     ran = subprocess.run(
-        command.argv, cwd=command.cwd, input=command.stdin, capture_output=True, text=True, check=True, timeout=60
+        command.argv, cwd=command.cwd, input=command.stdin, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert [event for line in ran.stdout.splitlines() for event in ADAPTER.read(line)] == [Said("m-1: PLAN IT\n")]
 

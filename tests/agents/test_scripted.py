@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +19,12 @@ from agentd.agents.scripted import Scripted
 from agentd.tools.table import Stage
 from briefs import agent, brief
 from growth import assert_grows_linearly
-from program import AGENTD
+from running import wait_until
 from stages import example_arguments, staged
-from support import Box
+from support import PATIENCE, Box
+from program import AGENTD
 
 ADAPTER = Scripted()
-PATIENCE = 60
 WELL = Ended()
 
 
@@ -282,20 +280,15 @@ def test_a_server_that_does_not_start_fails_the_run(box: Box) -> None:
     assert ended.ended == Ended(cause=Cause.CRASHED, message="the MCP server ended with exit code 4")
 
 
-def wait_for(path: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} never came"
-        time.sleep(0.02)
-
-
 def test_a_killed_player_takes_its_server_along(box: Box) -> None:
     server = double(box)
     with playing(box, calls(("a", {}, False)) + "    - fault: hang\n", server=server) as process:
-        wait_for(box.root / "started-0")
+        assert process.stdout
+        while Did("tool", "a", True) not in ADAPTER.read(process.stdout.readline().decode()):
+            assert process.poll() is None  # a server that is answering would die of its own
         process.kill()
         process.wait(timeout=PATIENCE)
-    wait_for(box.root / "ended")
+    wait_until((box.root / "ended").exists, "the server has ended")
 
 
 # ---- faults

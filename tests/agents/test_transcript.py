@@ -14,7 +14,7 @@ from agentd.agents.redact import Redactor
 from agentd.agents.transcript import LINE, Kept, Transcript, transcript_path, transcripts_of
 from agentd.project import find_project
 from briefs import brief
-from support import Box
+from support import PATIENCE, Box
 
 SECRET = "correct-horse-battery-staple"
 REDACTOR = Redactor({"MY_API_KEY": SECRET})
@@ -200,7 +200,7 @@ sys.stdout.write(transcript.problem or "no problem")
 def test_a_disk_that_takes_no_more_is_remembered_and_ends_nothing(tmp_path: Path, lines: int, length: int) -> None:
     path = tmp_path / "t.log"
     argv = [sys.executable, "-c", FULL_DISK, str(path), str(lines), str(length)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"cannot write {path}: File too large"
     assert path.stat().st_size == 1000

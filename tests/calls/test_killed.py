@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,14 +15,16 @@ from agentd import events
 from agentd.change.folder import Change
 from agentd.errors import Busy
 from planned import put
-from support import Box
+from running import wait_until
+from support import PATIENCE, Box
 from working import PLAY, ROLES, Action, at_work, perform, play, settle, told, usage
 
 DRIVE = str(Path(__file__).parent.parent / "drive.py")
 STUBBORN = """\
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open("agent.pid", "w").write(str(os.getpid()))
+open("agent.new", "w").write(f"{os.getpid()} {os.getppid()}")
+os.rename("agent.new", "agent.pid")
 print("at work", flush=True)
 time.sleep(600)
 """
@@ -40,15 +41,6 @@ def driven(box: Box) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
-
-
-def until(condition: Callable[[], object], seconds: float = 20) -> float:
-    """How long it took."""
-    start = time.monotonic()
-    while not condition():
-        assert time.monotonic() - start < seconds, "it did not happen"
-        time.sleep(0.01)
-    return time.monotonic() - start
 
 
 def is_alive(pid: int) -> bool:
@@ -76,15 +68,17 @@ def has_spent(change: Change, cost: float) -> bool:
 def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) -> None:
     change = stubborn(project)
     with driven(project) as first:
-        until(lambda: (project.root / "agent.pid").exists() and (project.root / "agent.pid").read_text())
-        agent = int((project.root / "agent.pid").read_text())
+        wait_until((project.root / "agent.pid").exists, "the agent is at work")
+        agent, watcher = map(int, (project.root / "agent.pid").read_text().split())
+        os.kill(watcher, signal.SIGSTOP)  # it ends the agent later
         first.kill()
         first.wait()
         with pytest.raises(Busy, match="is being worked on by 'agentd plan add-oauth'") as caught:
-            perform(change)  # while the stubborn one is being ended
+            perform(change)
         assert caught.value.exit_code == 5
-        until(lambda: not is_alive(agent), 5)
-    until(lambda: change.active_run() is None)
+        os.kill(watcher, signal.SIGCONT)
+        wait_until(lambda: not is_alive(agent), "the agent is gone")
+    wait_until(lambda: change.active_run() is None, "the lock is free")
     project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [put("proposal.md")]}}))
     settle(project, f"schema_version = 1\n{ROLES}{PLAY}")
     assert perform(change).attempt == 2
@@ -94,10 +88,10 @@ def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) ->
 def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Box) -> None:
     change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
     with driven(project) as first:
-        until(lambda: has_spent(change, 0.25))
+        wait_until(lambda: has_spent(change, 0.25), "it has spent")
         first.kill()
         first.wait()
-    until(lambda: change.active_run() is None)
+    wait_until(lambda: change.active_run() is None, "the lock is free")
     assert perform(change).attempt == 2
     cut, whole = change.read().llm_calls
     assert (cut.cost, cut.extra) == (0.25, {"cut": True}) and not whole.extra
@@ -115,10 +109,10 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
     change = play(project, "[budget]\nper_change = 3.0\n", proposal_gen=hostile)
     text = (project.root / "agentd/config.toml").read_text()
     with driven(project) as first:
-        until((project.root / "touched").exists)
+        wait_until((project.root / "touched").exists, "the agent has done its work")
         first.kill()
         first.wait()
-    until(lambda: change.active_run() is None)
+    wait_until(lambda: change.active_run() is None, "the lock is free")
     late = project.write("agentd/specs/late.md", "A person's, written after the agent was gone.\n")
     with at_work(change) as run:
         assert run.config.budget.per_change == 3.0
@@ -132,9 +126,9 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
 def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None:
     change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
     with driven(project) as first:
-        until(lambda: has_spent(change, 0.25))
+        wait_until(lambda: has_spent(change, 0.25), "it has spent")
         first.send_signal(number)
-        _, err = first.communicate(timeout=30)
+        _, err = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130
     assert "to go on: agentd plan add-oauth" in err
     assert change.active_run() is None
@@ -150,9 +144,9 @@ def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
     change = play(project, proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
     assert project.agentd("stop", "add-oauth").out == "Nothing is running for add-oauth.\n"
     with driven(project) as first:
-        until((project.root / "begun").exists)
+        wait_until((project.root / "begun").exists, "the agent has begun")
         ran = project.agentd("stop", "add-oauth")
-        first.communicate(timeout=30)
+        first.communicate(timeout=PATIENCE)
     assert (ran.code, ran.out) == (0, "The run of add-oauth is stopped.\nNext    agentd plan add-oauth\n")
     assert first.returncode == 130
     assert change.active_run() is None
@@ -163,8 +157,8 @@ def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
 def test_stop_waits_for_what_a_killed_run_left(project: Box) -> None:
     stubborn(project)
     with driven(project) as first:
-        until(lambda: (project.root / "agent.pid").exists() and (project.root / "agent.pid").read_text())
-        agent = int((project.root / "agent.pid").read_text())
+        wait_until((project.root / "agent.pid").exists, "the agent is at work")
+        agent = int((project.root / "agent.pid").read_text().split()[0])
         first.kill()
         first.wait()
         ran = project.agentd("stop", "add-oauth")

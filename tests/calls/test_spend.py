@@ -27,7 +27,7 @@ from agentd.project import find_project
 from agentd.terms import StepStatus
 from exhaustive import Exhaustive
 from mortal import Tell, run_mortal
-from support import Box
+from support import PATIENCE, Box
 
 
 @pytest.fixture
@@ -490,7 +490,7 @@ def test_processes_on_different_changes_share_the_days_budget(project: Box) -> N
         subprocess.Popen([sys.executable, "-c", WORKER, change.id, "4.0"], cwd=project.root, env=project.env)
         for change in changes
     ]
-    assert [process.wait(timeout=60) for process in started] == [0] * 4
+    assert [process.wait(timeout=PATIENCE) for process in started] == [0] * 4
     rows = [call for change in changes for call in change.read().llm_calls]
     booked = ledger.read(here, today())
     assert sorted(str(call.session) for call in rows) == sorted(str(slip.call.session) for slip in booked.values())

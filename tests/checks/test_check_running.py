@@ -15,7 +15,8 @@ from agentd.checks import output, running
 from agentd.checks.result import Counts, Result
 from agentd.config import Check
 from agentd.terms import CheckStatus
-from running import DAEMON, IGNORE_TERM, Stage, python, wait_until
+from running import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
+from support import PATIENCE
 
 PASSED, FAILED, COULD_NOT_RUN = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.COULD_NOT_RUN
 
@@ -30,7 +31,7 @@ def command(code: str) -> str:
     return shlex.join(python(code))
 
 
-def run(stage: Stage, words: str, timeout: float = 60, variables: dict[str, str] | None = None) -> Result:
+def run(stage: Stage, words: str, timeout: float = PATIENCE, variables: dict[str, str] | None = None) -> Result:
     try:
         return running.run(Check("tests", words, True, timeout), stage.folder, stage.env | (variables or {}))
     finally:
@@ -84,22 +85,33 @@ def test_a_module_that_python_does_not_have_is_a_check_that_could_not_run(stage:
     assert run(stage, f"{sys.executable} -m uses").status is FAILED
 
 
-def test_a_check_is_ended_at_its_time_limit_with_all_it_has_started(stage: Stage) -> None:
-    result = run(stage, "echo begun; sleep 600 & sleep 600", timeout=0.5)
+def test_a_check_is_ended_at_its_time_limit_with_all_it_has_started(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch).start_when((stage.folder / "told").exists)
+    result = run(stage, "echo begun; echo > told; sleep 600 & sleep 600", timeout=0.5)
     assert (result.status, result.exit_code, result.counts) == (FAILED, None, None)
     assert result.tail == "begun\n[ended at its time limit of 0.5 s, with all that it had started]"
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "time.sleep(600)"], ids=["exits", "lives on"])
-def test_a_daemon_that_ignores_the_request_to_end_is_ended(stage: Stage, end: str) -> None:
-    result = run(stage, command(IGNORE_TERM + DAEMON + end), timeout=60 if "exit" in end else 1)
+def test_a_daemon_that_ignores_the_request_to_end_is_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    Clock(monkeypatch).start_when((stage.folder / "up").exists)
+    code = IGNORE_TERM + DAEMON + "open('up', 'w').close()\n" + end
+    result = run(stage, command(code), timeout=PATIENCE if "exit" in end else 0.5)
     assert result.status is (PASSED if "exit" in end else FAILED)
     assert result.tail.startswith("daemon up")
 
 
-def test_a_time_limit_does_not_make_a_summary_of_what_was_said_so_far(stage: Stage) -> None:
-    result = run(stage, "echo '1 passed in 0.01s'; sleep 600", timeout=0.5)
+def test_a_time_limit_does_not_make_a_summary_of_what_was_said_so_far(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Clock(monkeypatch).start_when((stage.folder / "told").exists)
+    result = run(stage, "echo '1 passed in 0.01s'; echo > told; sleep 600", timeout=0.5)
     assert (result.status, result.counts) == (FAILED, None)
+    assert result.tail.startswith("1 passed")
 
 
 # ---- what it is given

@@ -21,7 +21,8 @@ from agentd.detect import KNOWN
 from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
 from agentd.project import find_project
 from agentd.terms import Role
-from support import Box, Ran
+from running import Clock
+from support import PATIENCE, Box, Ran
 from terminal import on_terminal
 
 VERSIONS = {"gemini": "0.61.0", "codex": "codex-cli 0.166.0", "claude": "2.1.197 (Claude Code)"}
@@ -321,7 +322,10 @@ def test_a_program_that_hangs_is_ended_by_the_clock(
     here: Box, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "SECONDS", 1.0)
-    program(bin_folder / "gemini", f"echo $$ >{tmp_path}/pid; exec /bin/sleep 600")
+    Clock(monkeypatch).start_when((tmp_path / "pid").exists)
+    program(
+        bin_folder / "gemini", f"echo $$ >{tmp_path}/new; /bin/mv {tmp_path}/new {tmp_path}/pid; exec /bin/sleep 600"
+    )
     found = seated(here, "gemini")["version"]
     assert (found.state, found.words) == ("problem", "it does not start: it did not answer within 1 s")
     with pytest.raises(ProcessLookupError):
@@ -455,7 +459,7 @@ def test_the_versions_that_are_known_are_those_that_the_tests_run() -> None:
 def test_a_server_that_does_not_answer_is_a_problem(
     here: Box, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 2.0 if "sleep" in code else 20.0)
+    monkeypatch.setattr(probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
     found = server.row(find_project(), here.env, (sys.executable, "-S", "-c", code))
     assert found.state == "problem" and words in found.words and found.fix
 
