@@ -247,7 +247,7 @@ def test_no_resume_sets_the_cap_on_calls_back(project: Box) -> None:
 
 
 def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
-    script = [usage(0.6), usage(0.6), {"wait": 30}, put("proposal.md")]
+    script = [usage(0.6), usage(0.6), {"wait": 600}, put("proposal.md")]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget, match=r"add-oauth has cost 1\.20 USD of its 1\.00 USD") as caught:
         perform(change)
@@ -447,7 +447,7 @@ def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project:
 
 
 def test_a_price_that_is_not_known_hides_none_that_is(project: Box) -> None:
-    script = [usage(), usage(0.7), usage(0.7), {"wait": 30}]
+    script = [usage(), usage(0.7), usage(0.7), {"wait": 600}]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget):
         perform(change)

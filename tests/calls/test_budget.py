@@ -157,7 +157,7 @@ def test_a_run_stops_before_the_call_it_has_no_money_for(project: Box) -> None:
 
 
 def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 30}, put("proposal.md")])
+    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 600}, put("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
         perform(change, max_cost=0.5)
     assert change.read().total_cost == pytest.approx(0.6)

@@ -33,7 +33,7 @@ from questioned import (
     rows_of,
     stage_questions,
 )
-from support import EXAMPLE, Box, Ran
+from support import EXAMPLE, PATIENCE, Box, Ran
 from terminal import INTERRUPT, before_terminal
 
 ROWS = [
@@ -125,7 +125,7 @@ def test_answers_come_through_a_pipe_too(project: Box) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     writer.join()

@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -44,16 +46,26 @@ def slow(steps: dict[str, list[Action]] | None = None) -> dict[str, list[Action]
     return found | {"proposal-gen": [say("Reading."), LONG]}
 
 
+@contextmanager
+def at_gate(box: Box, steps: dict[str, list[Action]]) -> Iterator[None]:
+    """The first step waits until this block is left, and the run goes on then."""
+    gate = box.root.with_name("gate")
+    os.mkfifo(gate)
+    (box.root / "gate").symlink_to(gate)
+    steps["proposal-gen"].insert(0, {"write": "gate", "text": "open"})
+    stage(box, steps, workflow=NO_LOOKS)
+    yield
+    threading.Thread(target=gate.read_text, daemon=True).start()
+
+
 def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Box) -> None:
-    steps = quick_plan()
-    steps["proposal-gen"].insert(0, {"wait": 1.5})
-    stage(project, steps, workflow=NO_LOOKS)
-    begun = detach(project)
+    with at_gate(project, quick_plan()):
+        begun = detach(project)
+        assert change_of(project).active_run(), "it works while we are told so"
     assert begun.code == 0 and not begun.err.strip().startswith("Error")
     data = begun.json
     assert (data["command"], data["change_id"], data["state"]) == ("plan", "add-oauth", "running")
     assert data["git"]["setup"] == "in-place" and data["next"] == "agentd wait add-oauth"
-    assert change_of(project).active_run(), "it works while we are told so"
     code, told = wait(project)
     assert (code, told["state"], told["decision"], told["run"]) == (0, "ended", None, None)
     assert told["result"]["phase"] == "challenged" and told["result"]["command"] == "plan"
@@ -87,26 +99,24 @@ def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Box) -> None:
 
 @pytest.mark.parametrize("how", ["its group is killed", "its terminal is closed"])
 def test_it_survives_the_death_of_whoever_started_it(project: Box, how: str) -> None:
-    steps = quick_plan()
-    steps["proposal-gen"].insert(0, {"wait": 2.0})
-    stage(project, steps, workflow=NO_LOOKS)
     shell = f'{AGENTD} plan add-oauth "{DESCRIPTION}" --skip-clarify --detach && echo started && sleep 600'
-    if how == "its terminal is closed":
-        person = before_terminal(["/bin/sh", "-c", shell], project.env)
-        person.sees("started")
-        os.close(person.handle)
-        assert os.waitstatus_to_exitcode(os.waitpid(person.pid, 0)[1]) == -signal.SIGHUP
-    else:
-        caller = subprocess.Popen(
-            ["sh", "-c", shell], cwd=project.root, env=project.env, stdout=subprocess.PIPE, start_new_session=True
-        )
-        assert caller.stdout
-        while b"started" not in caller.stdout.readline():
-            assert caller.poll() is None
-        os.killpg(caller.pid, signal.SIGKILL)
-        caller.wait()
-        caller.stdout.close()
-    assert change_of(project).active_run()
+    with at_gate(project, quick_plan()):
+        if how == "its terminal is closed":
+            person = before_terminal(["/bin/sh", "-c", shell], project.env)
+            person.sees("started")
+            os.close(person.handle)
+            assert os.waitstatus_to_exitcode(os.waitpid(person.pid, 0)[1]) == -signal.SIGHUP
+        else:
+            caller = subprocess.Popen(
+                ["sh", "-c", shell], cwd=project.root, env=project.env, stdout=subprocess.PIPE, start_new_session=True
+            )
+            assert caller.stdout
+            while b"started" not in caller.stdout.readline():
+                assert caller.poll() is None
+            os.killpg(caller.pid, signal.SIGKILL)
+            caller.wait()
+            caller.stdout.close()
+        assert change_of(project).active_run()
     code, told = wait(project)
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
 

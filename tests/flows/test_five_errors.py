@@ -27,7 +27,7 @@ def test_the_agents_tools_are_not_there(project: Box) -> None:
         "mcp_servers": [{"name": "agentd", "status": "failed"}],
     }
     program = project.home / "claude"
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(told)}'\nsleep 60\n")
+    program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(told)}'\nsleep 600\n")
     program.chmod(0o755)
     stage(project, quick_plan(), f'[agents.claude]\ncommand = "{program}"\n', NO_LOOKS)
     text = (project.root / "agentd/config.toml").read_text().replace('planner = "play"', 'planner = "claude"')

@@ -140,7 +140,7 @@ def test_known_failures_are_those_of_before_and_nothing_else(project: Box) -> No
 
 
 def test_required_checks_that_could_not_run_or_took_too_long_block(project: Box) -> None:
-    checks = check("lint", "no-such-linter --all") + check("slow", "echo begun; sleep 60", timeout=0.5)
+    checks = check("lint", "no-such-linter --all") + check("slow", "echo begun; sleep 600", timeout=0.5)
     approved(project, {"implement-greeting": honest(), "review": YES}, checks)
     end = impl(project, "--rounds", "0", "--json")
     assert (end.code, end.json["verdict"]) == (1, "NEEDS_CHANGES")
@@ -159,7 +159,7 @@ def test_what_is_not_required_is_told_and_blocks_nothing(project: Box) -> None:
     project.write("audit.txt", AUDIT)
     checks = (
         check("lint", "no-such-linter --all", required=False)
-        + check("slow", "sleep 60", required=False, timeout=0.5)
+        + check("slow", "sleep 600", required=False, timeout=0.5)
         + check("audit", "cat audit.txt; exit 1", required=False)
     )
     approved(project, {"implement-greeting": honest(), "review": YES}, CHECK + checks)

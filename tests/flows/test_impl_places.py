@@ -161,11 +161,17 @@ def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Bo
 
 
 def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Box) -> None:
-    approved(project, {"implement-greeting": [{"wait": 1.0}, *honest()]})
+    hold = project.root.with_name("hold")
+    hold.touch()
+    check = TESTS.replace('command = "', f'command = "while test -e {hold}; do sleep 0.1; done; ').replace(
+        "= 60", "= 600"
+    )
+    approved(project, {"implement-greeting": honest(), "review": YES}, check)
     begun = impl(project, "--detach", "--json")
     assert begun.code == 0 and begun.json["state"] == "running" and begun.json["next"] == "agentd wait greet"
     busy = impl(project, "--json")
     assert busy.code == 5, "one command at a time"
+    hold.unlink()
     ended = project.agentd("wait", "greet", "--json")
     assert (ended.code, ended.json["state"]) == (0, "ended"), ended.out
     told = ended.json["result"]

@@ -43,7 +43,7 @@ def test_a_limit_that_limits_nothing_is_refused(project: Box, amount: str) -> No
 def test_what_to_type_to_go_on_is_about_the_change_it_worked_on(project: Box) -> None:
     proposed(project, said("APPROVED"))
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
-    replay(project, {"proposal-gen": [{"wait": 30}]})
+    replay(project, {"proposal-gen": [{"wait": 600}]})
     command = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--rounds", "1"]
     with Program(command, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr

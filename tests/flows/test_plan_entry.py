@@ -138,7 +138,7 @@ def test_where_nothing_is_left_to_plan_that_is_said(project: Box, phase: Phase, 
 
 
 def test_a_second_plan_while_one_runs_names_its_holder(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=[{"wait": 60}]))
+    stage(project, quick_plan(plan_gen=[{"wait": 600}]))
     words = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light"]
     with Program(words, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as first:
         assert first.stderr

@@ -428,7 +428,7 @@ def test_a_call_that_passes_a_limit_is_ended_and_goes_on_with_more_money(
     project: Box, flags: tuple[str, ...], words: str, more: tuple[str, ...]
 ) -> None:
     budget = "[budget]\nper_change = 100.0\n" if flags else ""
-    stage(project, spending(25.0, {"wait": 60}), budget)
+    stage(project, spending(25.0, {"wait": 600}), budget)
     planned = plan(project, "--light", "--json", *flags)
     error = planned.json["error"]
     assert (planned.code, error["code"], error["message"]) == (7, "over-budget", words)
