@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from display import Display
+from support import PATIENCE, Box
 from program import AGENTD, CrashPoint, Program
-from support import Box
 
 UP, DOWN, ESCAPE, ENTER, INTERRUPT = "\x1b[A", "\x1b[B", "\x1b", "\r", "\x03"
 
@@ -47,7 +47,7 @@ def on_terminal(box: Box, *arguments: str, width: int = 100, typed: str = "", cw
     os.close(theirs)
     seen = b""
     left = typed.encode()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         ready, _, _ = select.select([handle], [], [], 1)
         if not ready:
@@ -82,7 +82,7 @@ class Person:
     def sees(self, what: str | Callable[[Display], bool]) -> None:
         """Look until it is there."""
         is_there = what if callable(what) else lambda display: what in display.text
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while not is_there(self.display):
             assert self._look() and time.monotonic() < end, f"not seen: {what}\n{self.display.text}"
 
@@ -108,7 +108,7 @@ class Person:
         """What has come since; False when the program has gone."""
         if self._code is not None:
             return False
-        ready, _, _ = select.select([self.handle], [], [], 30)
+        ready, _, _ = select.select([self.handle], [], [], PATIENCE)
         chunk = b""
         with contextlib.suppress(OSError):
             chunk = os.read(self.handle, 65536) if ready else b""

@@ -16,8 +16,8 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import AgentFailed
 from agentd.project import find_project
+from support import PATIENCE, Box
 from program import AGENTD, Program
-from support import Box
 from working import at_work, perform, planning, play, propose, say, usage
 
 NAMES: dict[str, Any] = {"step": "challenge", "round": 1, "number": 1, "attempt": 1}
@@ -121,7 +121,7 @@ def test_follow_prints_what_comes_until_ctrl_c(project: Box) -> None:
         change.journal().append(events.Warned(**NAMES, code="x", message="the second"))
         assert "the second" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
         assert process.stderr
         assert process.stderr.read() == ""
 
@@ -135,7 +135,7 @@ def test_follow_ends_when_nobody_reads_on(project: Box) -> None:
         process.stdout.close()
         process.stdout = None
         change.journal().append(events.Warned(**NAMES, code="x", message="the second"))
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_follow_a_transcript_as_it_grows(project: Box, change: Change) -> None:

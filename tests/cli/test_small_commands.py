@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-import time
+from contextlib import suppress
 
 import pytest
 
@@ -12,8 +12,9 @@ from agentd.change.state import Place
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import GitSetup
+from running import wait_until
+from support import PATIENCE, Box
 from program import AGENTD, Program
-from support import Box
 from terminal import on_terminal
 
 
@@ -172,11 +173,19 @@ def test_ctrl_c_ends_with_130_and_how_to_go_on(one: Box) -> None:
         process = Program(
             [AGENTD, "drop", "add-oauth", "--yes"], cwd=one.root, env=one.env, stderr=subprocess.PIPE, text=True
         )
-        time.sleep(1.5)
+        wait_until(lambda: has_open(process.pid, "add-oauth.write"), "it stands before the lock")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "run the same command again" in err
     assert change.read().phase == "drafting"
+
+
+def has_open(pid: int, name: str) -> bool:
+    """A file of that name."""
+    with suppress(FileNotFoundError):  # one that is closed while we look
+        handles = f"/proc/{pid}/fd"
+        return any(os.path.basename(os.readlink(f"{handles}/{handle}")) == name for handle in os.listdir(handles))
+    return False
 
 
 def test_a_folder_that_cannot_be_used_is_named(one: Box) -> None:

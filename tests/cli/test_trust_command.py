@@ -12,8 +12,8 @@ from agentd.change import entry
 from agentd.cli.trust import ensure_trust
 from agentd.errors import NotTrusted
 from agentd.project import find_project
+from support import PATIENCE, Box
 from program import AGENTD, Program
-from support import Box
 from terminal import on_terminal
 
 CHECK = '[[checks]]\nname = "tests"\ncommand = "make test"\n'
@@ -396,7 +396,7 @@ def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Box, tmp_
         for one in boxes
     ]
     for process in running:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=PATIENCE)
         assert json.loads(out)["trusted"] is True
     for one in boxes:
         assert set(statuses(one).values()) == {"trusted"}
