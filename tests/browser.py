@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 from knocking import Door, opened
 from program import AGENTD
 from required import BROWSER, missing
-from support import Box
+from support import PATIENCE, Box
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -36,7 +36,7 @@ NOWHERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 NO_ICON = r"favicon\.ico"  # the page behind the link names none
 MERMAID_STYLES = r"appl\w+ (an )?inline style"  # of a drawing that is not in the page: it gets its styles by script
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def entered(door: Door, *expected: str, **options: Any) -> Iterator[Tab]:
     """A browser of its own, with nothing that another one knows; `expected` are complaints that are all right."""
     with engine() as browser:
         context = browser.new_context(**options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(1000 * PATIENCE)
         watched = Watched(f"http://{door.host}/")
         watched.listen(context)
         tab = Tab(door, context.new_page(), watched)

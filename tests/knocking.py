@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from support import PATIENCE
 from program import Program
 
 SMALL_SITE = (sys.executable, str(Path(__file__).parent / "small_site.py"))
@@ -53,8 +54,8 @@ class Door:
     def port(self) -> int:
         return int(self.host.rpartition(":")[2])
 
-    def raw(self, data: bytes, wait: float = 20) -> Answer:
-        """What comes back on one connection, until the server closes it or has nothing to say any more."""
+    def raw(self, data: bytes, wait: float = PATIENCE, until: bytes = b"") -> Answer:
+        """What comes back on one connection until it closes, `until` has come, or nothing comes for `wait` seconds."""
         with socket.create_connection((self.host.rpartition(":")[0], self.port), timeout=wait) as line:
             with contextlib.suppress(ConnectionError):
                 line.sendall(data)
@@ -62,6 +63,8 @@ class Door:
             with contextlib.suppress(TimeoutError, ConnectionError):
                 while chunk := line.recv(65536):
                     answer += chunk
+                    if until and until in answer:
+                        break
             return Answer(answer)
 
     def ask(self, path: str = "/", *headers: str, method: str = "GET", host: str = "", body: bytes = b"") -> Answer:
@@ -81,7 +84,7 @@ class Door:
     def stop(self, number: int) -> tuple[int, str]:
         """Its exit code, and all that it said on stderr."""
         self.process.send_signal(number)
-        _, err = self.process.communicate(timeout=30)
+        _, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, err
 
 

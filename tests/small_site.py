@@ -38,7 +38,7 @@ async def events(request: Request) -> Response:
 
 def slow(request: Request) -> Response:
     print("at work", flush=True)
-    time.sleep(30)
+    time.sleep(600)  # longer than any test waits
     return PlainTextResponse("")
 
 

@@ -21,8 +21,8 @@ from agentd.mcp.server import build
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
+from support import EXAMPLE, PATIENCE, Box
 from program import AGENTD, Program
-from support import EXAMPLE, Box
 
 GENERATIONS = ("legacy", "2026-07-28")
 TRANSPORTS = ("memory", "stdio", "http")
@@ -125,7 +125,7 @@ async def connected(staged: Staged, transport: str, mode: str = "auto") -> Async
 async def over_http(url: str, token: str, mode: str = "auto") -> AsyncIterator[Client]:
     import httpx2
 
-    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60)
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE)
     async with http, Client(streamable_http_client(url, http_client=http), mode=mode) as client:
         yield client
 
@@ -148,7 +148,7 @@ def http_server(staged: Staged) -> Iterator[tuple[str, str]]:
         yield url, json.loads(file.read_text())["token"]
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=PATIENCE)
 
 
 def text_of(result: Any) -> str:

@@ -17,7 +17,7 @@ from agentd.change.folder import read_records
 from agentd.demo import Place, Point, proof
 from program import AGENTD
 from required import BROWSER, CLIS, is_required
-from support import Box, Ran
+from support import PATIENCE, Box, Ran
 from terminal import ENTER, INTERRUPT, Person, before_terminal
 
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
@@ -287,7 +287,7 @@ def test_where_no_change_has_begun_or_all_is_done_there_is_nothing_to_go_on_with
 
 def left_running(folder: Path) -> list[str]:
     """After a moment: what was asked to end needs one."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while (left := processes_in(folder)) and time.monotonic() < end:
         time.sleep(0.1)
     return left

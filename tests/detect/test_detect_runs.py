@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.detect import propose_checks
+from support import PATIENCE
 
 CASE = (
     "import unittest\n{imports}\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        assert {truth}\n"
@@ -49,7 +50,7 @@ def run_the_one_check(root: Path) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     return done.returncode, done.stdout

@@ -19,7 +19,7 @@ from agentd.tools.table import Stage
 from program import AGENTD, Program
 from siege import prepare, snapshot
 from stages import http_server, over_http, staged, text_of
-from support import Box
+from support import PATIENCE, Box
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read_file"}}
 INITIALIZE = {
@@ -52,8 +52,8 @@ class Served:
     def host(self) -> str:
         return f"Host: 127.0.0.1:{self.port}\r\n"
 
-    def raw(self, data: bytes, wait: float = 20) -> bytes:
-        """What comes back on one connection, until the server closes it or has answered the first request."""
+    def raw(self, data: bytes, wait: float = PATIENCE, until: bytes = b"") -> bytes:
+        """What comes back on one connection until it closes, `until` has come, or nothing comes for `wait` seconds."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as line:
             with contextlib.suppress(ConnectionError):
                 line.sendall(data)
@@ -61,6 +61,8 @@ class Served:
             with contextlib.suppress(TimeoutError, ConnectionError):
                 while chunk := line.recv(65536):
                     answer += chunk
+                    if until and until in answer:
+                        break
             return answer
 
     def request(self, method: str = "POST", headers: str = "", body: bytes = BODY, path: str = "/mcp") -> bytes:
@@ -203,7 +205,7 @@ def test_a_page_is_never_told_that_it_may(server: Served, key: bool) -> None:
 
 def test_a_websocket_is_not_opened(server: Served) -> None:
     upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n"
-    answer = server.raw(f"GET /mcp HTTP/1.1\r\n{server.host}{upgrade}\r\n".encode(), wait=1)
+    answer = server.raw(f"GET /mcp HTTP/1.1\r\n{server.host}{upgrade}\r\n".encode(), until=b"\r\n\r\n")
     assert status(answer) == 401
 
 
@@ -216,7 +218,7 @@ def test_it_listens_on_one_address_only(server: Served) -> None:
     ]
     assert listening == [f"0100007F:{server.port:04X}"]
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.2", server.port), timeout=5)
+        socket.create_connection(("127.0.0.2", server.port), timeout=PATIENCE)
 
 
 def test_the_token_is_for_its_owner_only(server: Served) -> None:
@@ -343,12 +345,12 @@ def test_a_stopped_server_takes_its_token_along(tmp_path: Path, number: signal.S
             answer = served.request(headers=served.host + served.key + JSON).decode()
             session = re.search(r"mcp-session-id: (\S+)", answer)
             assert session
-            line = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=20))
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE))
             wanted = f"Mcp-Session-Id: {session[1]}\r\nAccept: text/event-stream\r\n"
             line.sendall(f"GET /mcp HTTP/1.1\r\n{served.host}{served.key}{wanted}\r\n".encode())
             assert status(line.recv(1000)) == 200
         served.process.send_signal(number)
-        assert served.process.wait(timeout=10) in (130, 143)
+        assert served.process.wait(timeout=PATIENCE) in (130, 143)
         assert not served.file.exists() and list(served.file.parent.iterdir()) == []
         assert served.process.stderr and "Traceback" not in served.process.stderr.read()
 

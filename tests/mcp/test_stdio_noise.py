@@ -18,7 +18,7 @@ from program import AGENTD, Program
 from siege import Answer as Said
 from siege import check_answer, prepare, snapshot
 from stages import staged
-from support import Box
+from support import PATIENCE, Box
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -206,7 +206,7 @@ def test_stdout_is_for_the_protocol_even_if_a_tool_is_loud(tmp_path: Path) -> No
             raw.is_alive()
         raw.process.stdin.close()  # type: ignore[union-attr]
         assert raw.process.stdout and raw.process.stdout.read() == b""
-        assert raw.process.wait(timeout=10) == 0
+        assert raw.process.wait(timeout=PATIENCE) == 0
 
 
 def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_it_ends_when_stdin_closes(tmp_path: Path) -> None:
     with speaking(box, ["mcp"]) as raw:
         before = snapshot(box.root)
         raw.process.stdin.close()  # type: ignore[union-attr]
-        assert raw.process.wait(timeout=10) == 0
+        assert raw.process.wait(timeout=PATIENCE) == 0
         assert snapshot(box.root) == before
 
 
@@ -262,14 +262,14 @@ def test_it_ends_when_stdin_closes_in_the_middle_of_a_line(tmp_path: Path) -> No
     with speaking(prepare(tmp_path / "room"), ["mcp"]) as raw:
         raw.write(b'{"jsonrpc": "2.0", "id": 9, "met')
         raw.process.stdin.close()  # type: ignore[union-attr]
-        assert raw.process.wait(timeout=10) == 0
+        assert raw.process.wait(timeout=PATIENCE) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with speaking(prepare(tmp_path / "room"), ["mcp"]) as raw:
         raw.process.send_signal(number)
-        assert raw.process.wait(timeout=10) != 0
+        assert raw.process.wait(timeout=PATIENCE) != 0
 
 
 def test_a_reader_that_goes_away_ends_the_server(project: Box) -> None:
@@ -281,7 +281,7 @@ def test_a_reader_that_goes_away_ends_the_server(project: Box) -> None:
         raw.write(json.dumps(message).encode() + b"\n")
         with contextlib.suppress(BrokenPipeError):
             raw.process.stdin.close()  # type: ignore[union-attr]
-        raw.process.wait(timeout=10)
+        raw.process.wait(timeout=PATIENCE)
 
 
 def test_no_descriptor_of_the_protocol_reaches_a_child(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY, claude_home, small_server
 from loopback.model import Call, Conversation, Model, Turn
 from stages import example_arguments
-from support import Box
+from support import PATIENCE, Box
 from working import at_work, planning, settle, told
 
 PROPOSE = Turn(text="Writing.", calls=(Call("create_proposal", example_arguments()["create_proposal"]),))
@@ -215,7 +215,7 @@ def test_without_the_server_nothing_is_asked_of_the_model_for_long(
     sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_server(tmp_path, monkeypatch, "exit 1")
-    desk = sit(Turn(hang=True), more="[limits.wall_secs]\nplanner = 30\n")
+    desk = sit(Turn(hang=True), more=f"[limits.wall_secs]\nplanner = {PATIENCE}\n")
     error = desk.failure()
     assert (error.code, "MCP server agentd is failed" in error.message) == ("tools-missing", True)
     desk.record("tools-missing")

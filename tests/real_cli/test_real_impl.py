@@ -24,8 +24,8 @@ from loopback.codex_home import KEY as CODEX_KEY
 from loopback.coding import answer, answers, each, edit, offered, read, seat, shell, started, write
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import heard, sessions
+from support import PATIENCE, Box
 from program import AGENTD, Program
-from support import Box
 from working import told
 
 FOLDER = "agentd/changes/greet"
@@ -271,7 +271,7 @@ def test_what_claude_writes_under_agentd_is_put_back_and_no_approval_covers_it(p
 # ---- killed
 
 
-def until(is_so: Callable[[], object], seconds: float = 120) -> None:
+def until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
     start = time.monotonic()
     while not is_so():
         assert time.monotonic() - start < seconds, "it did not happen"

@@ -24,8 +24,8 @@ from loopback import plans
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, Step, begins, heard, seat, sessions, turns_of
 from plays import DESCRIPTION, PASS, plan
+from support import EXAMPLE, PATIENCE, Box
 from program import AGENTD, Program
-from support import EXAMPLE, Box
 from working import PLAY, told
 
 NO_LOOKS = "self_review_iterations = 0"
@@ -271,7 +271,7 @@ def test_automated_mode_writes_all_in_one_session_and_looks_it_over_there(projec
 # ---- killed
 
 
-def until(is_so: Callable[[], object], seconds: float = 120) -> None:
+def until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
     start = time.monotonic()
     while not is_so():
         assert time.monotonic() - start < seconds, "it did not happen"

@@ -15,8 +15,8 @@ from loopback.claude_api import ClaudeApi
 from loopback.model import Call, Model, Request, Turn
 from planned import NO_LOOKS, change_of, quick_plan
 from plays import DESCRIPTION, IN_PLACE, finding, stage, verdict
+from support import PATIENCE, Box
 from program import AGENTD
-from support import Box
 from working import Action
 
 START = f'/agentd:plan add-oauth "{DESCRIPTION}"'
@@ -96,7 +96,7 @@ def session(project: Box, model: Model) -> Any:
             env={**project.env, **env},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert done.returncode == 0 and not lines[-1]["permission_denials"], done

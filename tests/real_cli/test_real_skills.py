@@ -14,9 +14,9 @@ from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_api import heard as heard_by_gemini
-from loopback.model import Call, Conversation, Model, Turn
+from loopback.model import Call, Model, Scenario, Turn
+from support import PATIENCE, Box
 from program import AGENTD
-from support import Box
 
 DONE = Turn(text="Done.")
 ARGUMENTS = """add-search "Let people's notes be found, for $5 & more" now"""
@@ -41,7 +41,13 @@ def here(box: Box, model: Model) -> Box:
 
 def run(box: Box, *command: str, env: dict[str, str], words: str = "", cwd: Path | None = None) -> str:
     done = subprocess.run(
-        command, input=words, cwd=cwd or box.root, env={**box.env, **env}, capture_output=True, text=True, timeout=100
+        command,
+        input=words,
+        cwd=cwd or box.root,
+        env={**box.env, **env},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done
     return done.stdout

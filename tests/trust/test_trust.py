@@ -13,7 +13,7 @@ from agentd import config, trust
 from agentd.errors import NotTrusted, SetupError
 from agentd.project import Project, find_project
 from agentd.trust import Item, Kind, Status
-from support import Box
+from support import PATIENCE, Box
 
 CHECKS = """
 [[checks]]
@@ -429,7 +429,7 @@ def test_many_at_once_lose_nothing(box: Box, tmp_path: Path) -> None:
             command = [sys.executable, "-c", GIVER, name]
             running.append(subprocess.Popen(command, cwd=one.root, env=one.env, stderr=subprocess.PIPE, text=True))
     for process in running:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
     for one in boxes:
         for name in ("a", "b"):

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from knocking import Door, opened
 from required import BROWSER, is_required
 from small_site import SECRET, TOKEN
+from support import PATIENCE
 
 FLAGS = (
     "--no-sandbox",
@@ -38,6 +39,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     with contextlib.closing(browser.new_context()) as context:
+        context.set_default_timeout(1000 * PATIENCE)
         yield context.new_page()
 
 

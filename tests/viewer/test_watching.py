@@ -7,13 +7,13 @@ from pathlib import Path
 from agentd.change import entry
 from agentd.project import find_project
 from agentd.viewer.live import Watch
-from support import Box
+from support import PATIENCE, Box
 
 DEAF, HEARING = "event: deaf\ndata: {}\n\n", "event: hearing\ndata: {}\n\n"
 
 
 async def until(lines: AsyncIterator[str], wanted: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         async for line in lines:
             if line == wanted:
                 return
@@ -90,7 +90,7 @@ def test_a_page_of_one_change_hears_nothing_of_another(project: Box) -> None:
             await until(every, written("another"))  # a page of all has it
             heard = []
             while written("drafted") not in heard:
-                heard.append(await asyncio.wait_for(anext(own), 30))
+                heard.append(await asyncio.wait_for(anext(own), PATIENCE))
         return heard
 
     assert "another" not in "".join(asyncio.run(play()))
