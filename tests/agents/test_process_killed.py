@@ -12,9 +12,8 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import Busy
 from agentd.project import find_project
-from exhaustive import Exhaustive
-from running import DAEMON, IGNORE_TERM, PATIENCE, STUBBORN, Stage, python, wait_until
-from support import Box
+from running import DAEMON, IGNORE_TERM, STUBBORN, Stage, python, wait_until
+from support import PATIENCE, Box
 
 WITH_DAEMON = IGNORE_TERM + DAEMON + "print('up', flush=True)\ntime.sleep(600)\n"
 

@@ -1,8 +1,6 @@
 """Codex itself at work for agentd, with a scripted model instead of OpenAI's."""
 
 import json
-import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,21 +120,21 @@ def test_what_a_person_does_while_it_judges_is_not_its_fault(
     project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("src/app.py", "one = 1\n")
-    conversation = model.conversation(CodexApi(), APPROVE, DONE)
+    is_done: list[bool] = []
+
+    class AfterPerson(CodexApi):
+        def answer(self, request: Request, turn: Turn) -> tuple[str, list[bytes]]:
+            if not is_done:
+                is_done.append(True)
+                project.write("src/app.py", "one = 2\n")
+                project.commit("meanwhile")
+            return super().answer(request, turn)
+
+    conversation = model.conversation(AfterPerson(), APPROVE, DONE)
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
-
-    def work_on() -> None:
-        while not conversation.asked:
-            time.sleep(0.01)
-        project.write("src/app.py", "one = 2\n")
-        project.commit("meanwhile")
-
-    person = threading.Thread(target=work_on)
-    person.start()
     with at_work(change) as run:
         attempts.perform(run, challenging(run))
-    person.join()
     [note] = told(change, events.Noted)
     assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so that was somebody else")
     assert (project.root / "src/app.py").read_text() == "one = 2\n"
