@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support import PATIENCE
 from program import Program
+from support import PATIENCE
 
 SMALL_SITE = (sys.executable, str(Path(__file__).parent / "small_site.py"))
 

@@ -21,8 +21,8 @@ from agentd.mcp.server import build
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
-from support import EXAMPLE, PATIENCE, Box
 from program import AGENTD, Program
+from support import EXAMPLE, PATIENCE, Box
 
 GENERATIONS = ("legacy", "2026-07-28")
 TRANSPORTS = ("memory", "stdio", "http")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from display import Display
-from support import PATIENCE, Box
 from program import AGENTD, CrashPoint, Program
+from support import PATIENCE, Box
 
 UP, DOWN, ESCAPE, ENTER, INTERRUPT = "\x1b[A", "\x1b[B", "\x1b", "\r", "\x03"
 

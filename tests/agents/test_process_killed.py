@@ -12,6 +12,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import Busy
 from agentd.project import find_project
+from exhaustive import Exhaustive
 from running import DAEMON, IGNORE_TERM, STUBBORN, Stage, python, wait_until
 from support import PATIENCE, Box
 

@@ -19,10 +19,10 @@ from agentd.agents.scripted import Scripted
 from agentd.tools.table import Stage
 from briefs import agent, brief
 from growth import assert_grows_linearly
+from program import AGENTD
 from running import wait_until
 from stages import example_arguments, staged
 from support import PATIENCE, Box
-from program import AGENTD
 
 ADAPTER = Scripted()
 WELL = Ended()

@@ -16,8 +16,8 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import AgentFailed
 from agentd.project import find_project
-from support import PATIENCE, Box
 from program import AGENTD, Program
+from support import PATIENCE, Box
 from working import at_work, perform, planning, play, propose, say, usage
 
 NAMES: dict[str, Any] = {"step": "challenge", "round": 1, "number": 1, "attempt": 1}

@@ -12,9 +12,9 @@ from agentd.change.state import Place
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import GitSetup
+from program import AGENTD, Program
 from running import wait_until
 from support import PATIENCE, Box
-from program import AGENTD, Program
 from terminal import on_terminal
 
 

@@ -12,8 +12,8 @@ from agentd.change import entry
 from agentd.cli.trust import ensure_trust
 from agentd.errors import NotTrusted
 from agentd.project import find_project
-from support import PATIENCE, Box
 from program import AGENTD, Program
+from support import PATIENCE, Box
 from terminal import on_terminal
 
 CHECK = '[[checks]]\nname = "tests"\ncommand = "make test"\n'

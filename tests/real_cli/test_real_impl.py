@@ -24,8 +24,8 @@ from loopback.codex_home import KEY as CODEX_KEY
 from loopback.coding import answer, answers, each, edit, offered, read, seat, shell, started, write
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import heard, sessions
-from support import PATIENCE, Box
 from program import AGENTD, Program
+from support import PATIENCE, Box
 from working import told
 
 FOLDER = "agentd/changes/greet"

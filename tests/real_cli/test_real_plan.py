@@ -24,8 +24,8 @@ from loopback import plans
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, Step, begins, heard, seat, sessions, turns_of
 from plays import DESCRIPTION, PASS, plan
-from support import EXAMPLE, PATIENCE, Box
 from program import AGENTD, Program
+from support import EXAMPLE, PATIENCE, Box
 from working import PLAY, told
 
 NO_LOOKS = "self_review_iterations = 0"

@@ -15,8 +15,8 @@ from loopback.claude_api import ClaudeApi
 from loopback.model import Call, Model, Request, Turn
 from planned import NO_LOOKS, change_of, quick_plan
 from plays import DESCRIPTION, IN_PLACE, finding, stage, verdict
-from support import PATIENCE, Box
 from program import AGENTD
+from support import PATIENCE, Box
 from working import Action
 
 START = f'/agentd:plan add-oauth "{DESCRIPTION}"'

@@ -14,9 +14,9 @@ from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_api import heard as heard_by_gemini
-from loopback.model import Call, Model, Scenario, Turn
-from support import PATIENCE, Box
+from loopback.model import Call, Conversation, Model, Turn
 from program import AGENTD
+from support import PATIENCE, Box
 
 DONE = Turn(text="Done.")
 ARGUMENTS = """add-search "Let people's notes be found, for $5 & more" now"""
