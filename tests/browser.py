@@ -17,10 +17,10 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
-from knocking import Door, opened
-from program import AGENTD
-from required import BROWSER, missing
-from support import PATIENCE, Box
+from assertions import BROWSER, missing
+from program import AGENTD, PATIENCE
+from raw_http import Server, open_server
+from scenario import Scenario
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
@@ -116,7 +116,7 @@ class Watched:
 class Tab:
     """A page that came in by the link."""
 
-    door: Door
+    door: Server
     page: Page
     watched: Watched
 
@@ -131,13 +131,13 @@ class Tab:
 
 
 @contextmanager
-def served(box: Box, *arguments: str) -> Iterator[Door]:
-    with opened((AGENTD, "view", "--no-open", *arguments), box.root, box.env) as door:
+def served(box: Scenario, *arguments: str) -> Iterator[Server]:
+    with open_server((AGENTD, "view", "--no-open", *arguments), box.root, box.env) as door:
         yield door
 
 
 @contextmanager
-def entered(door: Door, *expected: str, **options: Any) -> Iterator[Tab]:
+def entered(door: Server, *expected: str, **options: Any) -> Iterator[Tab]:
     """A browser of its own, with nothing that another one knows; `expected` are complaints that are all right."""
     with engine() as browser:
         context = browser.new_context(**options)
@@ -155,7 +155,7 @@ def entered(door: Door, *expected: str, **options: Any) -> Iterator[Tab]:
 
 
 @contextmanager
-def visiting(box: Box, *expected: str, **options: Any) -> Iterator[Tab]:
+def visiting(box: Scenario, *expected: str, **options: Any) -> Iterator[Tab]:
     """The usual: a server, and one who looks at it."""
     with served(box) as door, entered(door, *expected, **options) as tab:
         yield tab

@@ -10,7 +10,7 @@ import exhaustive as exhaustively
 from exhaustive import Exhaustive
 from loopback import clis
 from loopback.model import Model, running
-from support import Box
+from scenario import Scenario
 
 MEMORY = 4 << 30  # bytes that a run may need for its temporary folders
 
@@ -64,13 +64,13 @@ def exhaustive() -> Exhaustive:
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Box:
+def box(tmp_path: Path) -> Scenario:
     """An empty git repository."""
-    return Box(tmp_path / "notes-service", tmp_path / "home")
+    return Scenario(tmp_path / "notes-service", tmp_path / "home")
 
 
 @pytest.fixture
-def project(box: Box, monkeypatch: pytest.MonkeyPatch) -> Box:
+def project(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> Scenario:
     """A repository with a project in it, committed, and this process standing in it."""
     box.write("README.md", "notes\n")
     box.write("agentd/config.toml", "schema_version = 1\n")

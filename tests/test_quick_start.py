@@ -8,14 +8,14 @@ import pytest
 
 from agentd.change import entry
 from agentd.project import find_project
-from support import Box
+from scenario import Scenario
 
 HEAVY = {"dbos", "mcp", "starlette", "genai_prices", "questionary", "pydantic", "rich", "jinja2", "asyncio"}
 # Not heavy, but none of a warm listing's business.
 NEEDLESS = {"yaml", "pathlib", "dataclasses", "tomllib", "subprocess", "tempfile", "hashlib", "difflib"}
 
 
-def imported(box: Box, *arguments: str) -> set[str]:
+def imported(box: Scenario, *arguments: str) -> set[str]:
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "agentd", *arguments],
         cwd=box.root,
@@ -28,7 +28,7 @@ def imported(box: Box, *arguments: str) -> set[str]:
 
 
 @pytest.fixture
-def warm(project: Box) -> Box:
+def warm(project: Scenario) -> Scenario:
     """Ten changes that the index knows."""
     for number in range(10):
         entry.create(find_project(), f"change-{number}", "words")
@@ -40,7 +40,7 @@ def warm(project: Box) -> Box:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("status",), ("list", "--json"), ("--help",), ("--version",)])
-def test_a_warm_listing_imports_little(warm: Box, arguments: tuple[str, ...]) -> None:
+def test_a_warm_listing_imports_little(warm: Scenario, arguments: tuple[str, ...]) -> None:
     found = imported(warm, *arguments)
     assert "click" in found
     assert not found & (HEAVY | NEEDLESS)
@@ -61,5 +61,5 @@ def test_a_warm_listing_imports_little(warm: Box, arguments: tuple[str, ...]) ->
         ("init",),
     ],
 )
-def test_no_early_command_imports_anything_heavy(warm: Box, arguments: tuple[str, ...]) -> None:
+def test_no_early_command_imports_anything_heavy(warm: Scenario, arguments: tuple[str, ...]) -> None:
     assert not imported(warm, *arguments) & HEAVY

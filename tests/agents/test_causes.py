@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentd.agents.causes import Cause, hint, of_status, of_words, stated_wait
-from growth import assert_grows_linearly
+from assertions import assert_grows_linearly
 
 FAILURES = {
     # how Gemini ends

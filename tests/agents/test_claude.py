@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from briefs import agent, brief
 
 from agentd.agents.causes import Cause
 from agentd.agents.claude import Claude
 from agentd.agents.protocol import Did, Ended, Said, SessionIs, Usage, Used
 from agentd.calls.listening import Listener
-from briefs import agent, brief
 
 CLAUDE = Claude()
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "claude"

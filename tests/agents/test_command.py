@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from briefs import agent, brief
 
 from agentd.agents.adapters import adapter_of
 from agentd.agents.causes import Cause
@@ -14,8 +15,7 @@ from agentd.agents.command import AnyProgram
 from agentd.agents.protocol import Ended, Said
 from agentd.config.model import Kind
 from agentd.errors import BadConfig
-from briefs import agent, brief
-from support import PATIENCE
+from program import PATIENCE
 
 ADAPTER = AnyProgram()
 

@@ -1,9 +1,9 @@
 """What an agent gets of our environment: what it needs, what its configuration names, and no caller's session."""
 
 import pytest
+from briefs import agent
 
 from agentd.agents.environment import allowed
-from briefs import agent
 
 
 def test_what_every_program_needs_is_passed_on() -> None:

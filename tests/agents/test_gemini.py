@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from briefs import agent, brief
 
 from agentd.agents.causes import Cause
 from agentd.agents.gemini import Gemini
 from agentd.agents.protocol import Command, Did, Ended, Heard, Said, SessionIs, Usage, Used
-from briefs import agent, brief
 
 ADAPTER = Gemini()
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "gemini"

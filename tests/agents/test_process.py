@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentd.agents import process, reaper
 from agentd.agents.process import Bounds, CannotStart, Ending
 from agentd.agents.streams import Lines
-from running import (
+from processes import (
     ASK_FOR_MY_END,
     DAEMON,
     IGNORE_TERM,
@@ -30,7 +30,7 @@ from running import (
     wait_long_for_the_end,
     wait_until,
 )
-from support import PATIENCE
+from program import PATIENCE
 
 
 @pytest.fixture

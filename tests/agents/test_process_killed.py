@@ -13,8 +13,9 @@ from agentd.change.folder import Change
 from agentd.errors import Busy
 from agentd.project import find_project
 from exhaustive import Exhaustive
-from running import DAEMON, IGNORE_TERM, STUBBORN, Stage, python, wait_until
-from support import PATIENCE, Box
+from processes import DAEMON, IGNORE_TERM, STUBBORN, Stage, python, wait_until
+from program import PATIENCE
+from scenario import Scenario
 
 WITH_DAEMON = IGNORE_TERM + DAEMON + "print('up', flush=True)\ntime.sleep(600)\n"
 
@@ -81,11 +82,11 @@ def test_killed_before_the_agent_was_started_nothing_starts(stage: Stage) -> Non
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
+def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
-def test_the_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Box, change: Change) -> None:
+def test_the_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Scenario, change: Change) -> None:
     stage = Stage(project.root)
     with stage.apart(python(WITH_DAEMON), change=change.id, grace=PATIENCE) as run:
         assert [run.next(), run.next()] == [{"line": "daemon up"}, {"line": "up"}]
@@ -107,7 +108,7 @@ def is_free_and_nothing_left(change: Change, stage: Stage) -> bool:
         return False
 
 
-def test_the_run_lock_is_free_at_once_after_a_run_that_ended(project: Box, change: Change) -> None:
+def test_the_run_lock_is_free_at_once_after_a_run_that_ended(project: Scenario, change: Change) -> None:
     stage = Stage(project.root)
     with change.running("agentd impl") as held:
         stage.run(["true"], lock=held.handle)

@@ -12,7 +12,7 @@ import pytest
 
 from agentd.agents import process, reaper
 from agentd.agents.process import Bounds, Ending, Outcome
-from running import (
+from processes import (
     DAEMON,
     IGNORE_TERM,
     Clock,
@@ -24,7 +24,7 @@ from running import (
     wait_until,
     write_patient_reaper,
 )
-from support import PATIENCE
+from program import PATIENCE
 
 KILL_THE_REAPER = "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(600)\n"
 DAEMON_WITH_A_CLEAN_CHILD = """

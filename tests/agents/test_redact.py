@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from agentd.agents.redact import LineRedactor, Redactor
-from growth import assert_grows_linearly
+from assertions import assert_grows_linearly
 
 # Put together here, so that this file holds no text that looks like a live key.
 BODY = "Zx9" + "aB3dE5fG7hJ9" * 4

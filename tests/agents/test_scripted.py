@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from briefs import agent, brief
 
 from agentd.agents.causes import Cause
 from agentd.agents.playbook import BadPlaybook, Say, Turn, parse
 from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage, Used
 from agentd.agents.scripted import Scripted
 from agentd.tools.table import Stage
-from briefs import agent, brief
-from growth import assert_grows_linearly
-from program import AGENTD
-from running import wait_until
-from stages import example_arguments, staged
-from support import PATIENCE, Box
+from assertions import assert_grows_linearly
+from mcp_session import staged
+from plans import example_calls
+from processes import wait_until
+from program import AGENTD, PATIENCE
+from scenario import Scenario
 
 ADAPTER = Scripted()
 WELL = Ended()
@@ -44,7 +45,7 @@ class Played:
 
 
 @contextlib.contextmanager
-def playing(box: Box, playbook: str, **parts: Any) -> "Iterator[subprocess.Popen[bytes]]":
+def playing(box: Scenario, playbook: str, **parts: Any) -> "Iterator[subprocess.Popen[bytes]]":
     box.write("agentd/demo.yaml", playbook)
     command = ADAPTER.command(agent(kind="scripted", playbook="agentd/demo.yaml"), brief(box.root, **parts))
     with subprocess.Popen(
@@ -65,7 +66,7 @@ def playing(box: Box, playbook: str, **parts: Any) -> "Iterator[subprocess.Popen
             process.kill()
 
 
-def play(box: Box, playbook: str, **parts: Any) -> Played:
+def play(box: Scenario, playbook: str, **parts: Any) -> Played:
     with playing(box, playbook, **parts) as process:
         out, err = process.communicate(timeout=PATIENCE)
     heard = [event for line in out.decode("utf-8", "replace").split("\n") for event in ADAPTER.read(line)]
@@ -79,7 +80,7 @@ def one_step(*actions: str, step: str = "proposal-gen") -> str:
 # ---- a run
 
 
-def test_it_speaks_works_and_ends_well(box: Box) -> None:
+def test_it_speaks_works_and_ends_well(box: Scenario) -> None:
     box.write("src/a.py", "one\ntwo\n")
     box.write("src/old.py")
     played = play(
@@ -112,26 +113,26 @@ def test_it_speaks_works_and_ends_well(box: Box) -> None:
     assert not (box.root / "src/old.py").exists()
 
 
-def test_it_answers_to_the_session_it_is_given_and_to_the_one_it_resumes(box: Box) -> None:
+def test_it_answers_to_the_session_it_is_given_and_to_the_one_it_resumes(box: Scenario) -> None:
     quiet = one_step("say: hello")
     assert play(box, quiet, session="s-1").events[0] == SessionIs("s-1")
     assert play(box, quiet, session="s-1", resume="r-1").events[0] == SessionIs("r-1")
     assert play(box, quiet).only(SessionIs) == []
 
 
-def test_a_repositorys_own_agentd_folder_is_never_imported(box: Box) -> None:
+def test_a_repositorys_own_agentd_folder_is_never_imported(box: Scenario) -> None:
     for module in ("agentd/__init__.py", "agentd/agents/player.py", "json.py", "yaml.py"):
         box.write(module, "raise SystemExit('imported the repository')\n")
     played = play(box, one_step("say: hello"))
     assert (played.code, played.ended, played.err) == (0, WELL, "")
 
 
-def test_a_long_prompt_is_read_to_its_end(box: Box) -> None:
+def test_a_long_prompt_is_read_to_its_end(box: Scenario) -> None:
     prompt = "x" * 3_000_000 + " the end é"
     assert play(box, one_step("expect: the end é"), prompt=prompt).ended == WELL
 
 
-def test_a_prompt_without_what_is_expected_fails_the_run(box: Box) -> None:
+def test_a_prompt_without_what_is_expected_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("expect: C1", "say: not reached"), prompt="no findings")
     assert played.events == [Ended(cause=Cause.CRASHED, message="the prompt does not have the expected text: C1")]
     assert played.code == 1
@@ -147,19 +148,19 @@ def test_a_prompt_without_what_is_expected_fails_the_run(box: Box) -> None:
         ("{write: a.py/b, text: x}", "write a.py/b: [Errno 17] File exists: 'a.py'"),
     ],
 )
-def test_work_that_does_not_fit_the_files_fails_the_run(box: Box, action: str, message: str) -> None:
+def test_work_that_does_not_fit_the_files_fails_the_run(box: Scenario, action: str, message: str) -> None:
     box.write("a.py", "x x\n")
     played = play(box, one_step(action))
     assert (played.code, played.ended) == (1, Ended(cause=Cause.CRASHED, message=message))
 
 
-def test_a_playbook_without_the_step_fails_the_run(box: Box) -> None:
+def test_a_playbook_without_the_step_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("say: hello"), step="challenge", round=3)
     assert played.ended and played.ended.cause is Cause.CRASHED
     assert played.ended.message == "the playbook has nothing for challenge, round 3, attempt 1 (demo.yaml)"
 
 
-def test_a_playbook_that_is_not_there_fails_the_run(box: Box) -> None:
+def test_a_playbook_that_is_not_there_fails_the_run(box: Scenario) -> None:
     command = ADAPTER.command(agent(playbook="no.yaml"), brief(box.root))
     done = subprocess.run(command.argv, env=box.env, input=b"", capture_output=True, check=False, timeout=PATIENCE)
     (ended,) = (event for line in done.stdout.decode().splitlines() for event in ADAPTER.read(line))
@@ -175,8 +176,8 @@ def calls(*rows: tuple[str, dict[str, Any], bool]) -> str:
     return one_step(*map(json.dumps, actions))
 
 
-def test_tools_are_called_on_the_real_server_started_once(project: Box) -> None:
-    arguments = example_arguments()["create_spec"]
+def test_tools_are_called_on_the_real_server_started_once(project: Scenario) -> None:
+    arguments = example_calls()["create_spec"]
     with staged(project, Stage.PLAN) as on:
         played = play(
             project,
@@ -232,11 +233,11 @@ open("ended", "w").close()
 """
 
 
-def double(box: Box) -> tuple[str, ...]:
+def double(box: Scenario) -> tuple[str, ...]:
     return (sys.executable, str(box.write("server.py", DOUBLE)))
 
 
-def test_one_server_serves_a_run_and_has_ended_before_it(box: Box) -> None:
+def test_one_server_serves_a_run_and_has_ended_before_it(box: Scenario) -> None:
     """It is ended by closing its stdin, and takes its time."""
     playbook = calls(("a", {}, False), ("be-slow", {}, False), ("refuse", {}, True))
     with playing(box, playbook, server=double(box)) as process:
@@ -245,7 +246,7 @@ def test_one_server_serves_a_run_and_has_ended_before_it(box: Box) -> None:
     assert (box.root / "started-0").exists() and not (box.root / "started-1").exists()
 
 
-def test_no_server_is_started_where_nothing_is_called(box: Box) -> None:
+def test_no_server_is_started_where_nothing_is_called(box: Scenario) -> None:
     assert play(box, one_step("say: hello"), server=double(box)).ended == WELL
     assert not (box.root / "started-0").exists()
 
@@ -261,7 +262,7 @@ def test_no_server_is_started_where_nothing_is_called(box: Box) -> None:
     ],
 )
 def test_a_call_that_goes_otherwise_than_written_fails_the_run(
-    box: Box, tool: str, refused: bool, message: str
+    box: Scenario, tool: str, refused: bool, message: str
 ) -> None:
     played = play(box, calls((tool, {}, refused), ("never", {}, False)), server=double(box))
     assert played.ended == Ended(cause=Cause.CRASHED, message=message)
@@ -269,18 +270,18 @@ def test_a_call_that_goes_otherwise_than_written_fails_the_run(
     assert Did("tool", "never") not in played.events
 
 
-def test_an_unknown_tool_can_be_what_is_expected(box: Box) -> None:
+def test_an_unknown_tool_can_be_what_is_expected(box: Scenario) -> None:
     assert play(box, calls(("unknown", {}, True)), server=double(box)).ended == WELL
 
 
-def test_a_server_that_does_not_start_fails_the_run(box: Box) -> None:
+def test_a_server_that_does_not_start_fails_the_run(box: Scenario) -> None:
     played = play(box, calls(("a", {}, False)), server=("/no/such/program",))
     assert played.ended and played.ended.message.startswith("the MCP server does not start: ")
     ended = play(box, calls(("a", {}, False)), server=(sys.executable, "-c", "raise SystemExit(4)"))
     assert ended.ended == Ended(cause=Cause.CRASHED, message="the MCP server ended with exit code 4")
 
 
-def test_a_killed_player_takes_its_server_along(box: Box) -> None:
+def test_a_killed_player_takes_its_server_along(box: Scenario) -> None:
     server = double(box)
     with playing(box, calls(("a", {}, False)) + "    - fault: hang\n", server=server) as process:
         assert process.stdout
@@ -306,13 +307,13 @@ def test_a_killed_player_takes_its_server_along(box: Box) -> None:
         Cause.SESSION_LOST,
     ],
 )
-def test_a_fault_with_a_cause_is_told_in_the_final_event(box: Box, cause: Cause) -> None:
+def test_a_fault_with_a_cause_is_told_in_the_final_event(box: Scenario, cause: Cause) -> None:
     played = play(box, one_step("say: hello", f"fault: {cause}"))
     assert (played.code, played.events[0]) == (1, Said("hello"))
     assert played.ended and played.ended.cause is cause and played.ended.message
 
 
-def test_a_rate_limit_says_how_long_to_wait(box: Box) -> None:
+def test_a_rate_limit_says_how_long_to_wait(box: Scenario) -> None:
     played = play(box, one_step("{wait: 30, message: slow down, fault: rate-limited}"))
     assert played.ended == Ended(cause=Cause.RATE_LIMITED, message="slow down", wait_secs=30)
 
@@ -327,13 +328,13 @@ def test_a_rate_limit_says_how_long_to_wait(box: Box) -> None:
         ("fault: silent-end", 0, ""),
     ],
 )
-def test_a_sudden_fault_has_no_final_event(box: Box, action: str, code: int, err: str) -> None:
+def test_a_sudden_fault_has_no_final_event(box: Scenario, action: str, code: int, err: str) -> None:
     played = play(box, one_step("say: hello", action))
     assert played == Played(code, [Said("hello")], err)
     assert ADAPTER.failure(code, err) is None
 
 
-def test_a_run_that_hangs_does_so_until_it_is_ended(box: Box) -> None:
+def test_a_run_that_hangs_does_so_until_it_is_ended(box: Scenario) -> None:
     with playing(box, one_step("say: hello", "fault: hang")) as process:
         assert process.stdout and process.stdout.readline() == b'{"type": "text", "text": "hello"}\n'
         with pytest.raises(subprocess.TimeoutExpired):
@@ -519,7 +520,7 @@ def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
     assert caught.value.message.startswith(message)
 
 
-def test_a_mistake_fails_the_run_in_these_words(box: Box) -> None:
+def test_a_mistake_fails_the_run_in_these_words(box: Scenario) -> None:
     played = play(box, "steps:\n  challenge/x: []\n")
     assert (played.code, played.events) == (
         1,
@@ -533,7 +534,7 @@ def test_a_pattern_of_many_stars_takes_no_time() -> None:
     assert_grows_linearly(lambda step: playbook.find(Turn(step, 1, 1, 1)), "", "a", count=100)
 
 
-def test_the_player_imports_little(box: Box) -> None:
+def test_the_player_imports_little(box: Scenario) -> None:
     code = (
         "import sys, agentd.agents.player\n"
         "heavy = {'agentd.config', 'agentd.tools', 'mcp', 'tomlkit', 'click', 'argparse', 'difflib', 'asyncio'}\n"

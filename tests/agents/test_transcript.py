@@ -9,12 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from briefs import brief
 
 from agentd.agents.redact import Redactor
 from agentd.agents.transcript import LINE, Kept, Transcript, transcript_path, transcripts_of
 from agentd.project import find_project
-from briefs import brief
-from support import PATIENCE, Box
+from program import PATIENCE
+from scenario import Scenario
 
 SECRET = "correct-horse-battery-staple"
 REDACTOR = Redactor({"MY_API_KEY": SECRET})
@@ -252,7 +253,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
 # ---- finding them
 
 
-def test_they_are_found_in_order_of_time(project: Box) -> None:
+def test_they_are_found_in_order_of_time(project: Scenario) -> None:
     here = find_project()
     calls = [
         ("20260119T103000Z-5f1c", "proposal-gen", 1, 1, 1),
@@ -272,10 +273,10 @@ def test_they_are_found_in_order_of_time(project: Box) -> None:
     assert path == project.root / ".git/agentd/transcripts/add-oauth/20260119T103000Z-0000/challenge-r2-n1-a1.log"
 
 
-def test_a_change_without_calls_has_none(project: Box) -> None:
+def test_a_change_without_calls_has_none(project: Scenario) -> None:
     assert transcripts_of(find_project(), "add-oauth") == []
 
 
-def test_listing_them_loads_no_configuration(box: Box) -> None:
+def test_listing_them_loads_no_configuration(box: Scenario) -> None:
     code = "import sys, agentd.agents.transcript; sys.exit('agentd.config' in sys.modules)"
     assert box.python(code).code == 0

@@ -7,32 +7,34 @@ import pytest
 
 from agentd.change.folder import read_state
 from agentd.terms import Phase
-from finished import NOTES, approve, begun, complete, delta, on_branch, requirement, scenario, snapshot, spec
-from support import Box
+from plans import NOTES, delta_text, requirement_text, scenario_text, spec_text
+from scenario import Scenario, approve_code, tree_files
 
-SHORTER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 40 characters."))
-TAGS = spec("tags", requirement("R1", "Tags", "A note has tags."), scenario("Tagged", "R1", "it is found by its tag"))
+SHORTER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 40 characters."))
+TAGS = spec_text(
+    "tags", requirement_text("R1", "Tags", "A note has tags."), scenario_text("Tagged", "R1", "it is found by its tag")
+)
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
+def notes(project: Scenario) -> Scenario:
     """A project with a spec."""
     project.write("agentd/specs/notes.md", NOTES)
     project.commit("a spec")
     return project
 
 
-def main_spec(box: Box, name: str = "notes") -> str:
+def main_spec(box: Scenario, name: str = "notes") -> str:
     return (box.root / f"agentd/specs/{name}.md").read_text()
 
 
-def archived(box: Box, change_id: str) -> Path:
+def archived(box: Scenario, change_id: str) -> Path:
     (found,) = (box.root / "agentd/archive").glob(f"*-{change_id}")
     return found
 
 
-def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORTER, "tags": TAGS})
     (change.folder / "GEMINI.md").write_text("context")
     end = notes.agentd("archive", "short-titles", "--json")
     assert (end.code, end.json["phase"]) == (0, "archived"), end.out + end.err
@@ -60,34 +62,34 @@ def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Box) ->
     assert "archived" in notes.agentd("list", "--all").out
 
 
-def test_what_a_person_reads_says_what_was_merged_and_what_to_type(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER})
+def test_what_a_person_reads_says_what_was_merged_and_what_to_type(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER})
     end = notes.agentd("archive", "short-titles")
     assert end.code == 0 and "short-titles is archived in agentd/archive/" in end.out
     assert "  notes  version 2: R2 changed" in end.out and "git add --all" in end.out
     assert "Undo    agentd archive short-titles --undo" in end.out
 
 
-def test_taking_it_back_restores_every_byte(notes: Box) -> None:
+def test_taking_it_back_restores_every_byte(notes: Scenario) -> None:
     notes.write("agentd/specs/CHANGELOG.md", "# Ours\r\n\r\n## 2020-01-01: old\r\n\r\n- it was\r\n")
-    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+    change = notes.notes_complete("short-titles", {"notes": SHORTER, "tags": TAGS})
     (change.folder / "AGENTS.md").write_text("context")
     os.chmod(change.folder / "proposal.md", 0o640)
-    before = snapshot(notes.root)
+    before = tree_files(notes.root)
     assert notes.agentd("archive", "short-titles").code == 0
-    assert b"## 2020-01-01: old\r\n" in snapshot(notes.root)["agentd/specs/CHANGELOG.md"][1]
-    assert snapshot(notes.root) != before
+    assert b"## 2020-01-01: old\r\n" in tree_files(notes.root)["agentd/specs/CHANGELOG.md"][1]
+    assert tree_files(notes.root) != before
     notes.git("add", "--all")
     notes.commit("archived")
     back = notes.agentd("archive", "short-titles", "--undo", "--json")
     assert (back.code, back.json["phase"]) == (0, "complete"), back.out
-    assert snapshot(notes.root) == before
+    assert tree_files(notes.root) == before
     assert notes.agentd("list", "--json").json["changes"][0]["next"] == "agentd archive short-titles"
     assert notes.agentd("archive", "short-titles").code == 0, "and it can be archived again"
 
 
-def test_nothing_is_taken_back_that_somebody_built_on(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER})
+def test_nothing_is_taken_back_that_somebody_built_on(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER})
     assert notes.agentd("archive", "short-titles").code == 0
     text = main_spec(notes)
     notes.write("agentd/specs/notes.md", text + "\nMore.\n")
@@ -97,21 +99,21 @@ def test_nothing_is_taken_back_that_somebody_built_on(notes: Box) -> None:
     assert notes.agentd("archive", "short-titles", "--undo").code == 0
 
 
-def test_what_was_archived_elsewhere_is_taken_back_by_git(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER})
+def test_what_was_archived_elsewhere_is_taken_back_by_git(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER})
     assert notes.agentd("archive", "short-titles").code == 0
-    notes.run("rm", "-rf", ".git/agentd")
+    notes.execute("rm", "-rf", ".git/agentd")
     refused = notes.agentd("archive", "short-titles", "--undo", "--json")
     assert refused.code == 1 and "git revert" in refused.json["error"]["hint"]
     nobody = notes.agentd("archive", "nobody", "--undo", "--json")
     assert (nobody.code, nobody.json["error"]["code"]) == (1, "change-not-found")
 
 
-def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
-    before = snapshot(notes.root)
+def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER, "tags": TAGS})
+    before = tree_files(notes.root)
     shown = notes.agentd("archive", "short-titles", "--dry-run")
-    assert shown.code == 0 and snapshot(notes.root) == before
+    assert shown.code == 0 and tree_files(notes.root) == before
     assert "-A title is at most 80 characters.\n+A title is at most 40 characters." in shown.out
     assert "--- /dev/null\n+++ b/agentd/specs/tags.md" in shown.out
     assert "rename agentd/changes/short-titles => agentd/archive/" in shown.out
@@ -119,35 +121,35 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Box) -> None:
     assert notes.agentd("archive", "short-titles", "--dry-run", "--undo").code == 2
 
 
-def test_a_change_without_specs_invents_none(notes: Box) -> None:
-    complete(notes, "typo", {})
+def test_a_change_without_specs_invents_none(notes: Scenario) -> None:
+    notes.notes_complete("typo", {})
     assert notes.agentd("archive", "typo").code == 0
     assert sorted(path.name for path in (notes.root / "agentd/specs").iterdir()) == ["CHANGELOG.md", "notes.md"]
     assert main_spec(notes) == NOTES and "No spec changed." in main_spec(notes, "CHANGELOG")
 
 
-def test_only_a_complete_change_is_archived(notes: Box) -> None:
-    begun(notes, "short-titles", {"notes": SHORTER})
-    before = snapshot(notes.root)
+def test_only_a_complete_change_is_archived(notes: Scenario) -> None:
+    notes.notes_proposed("short-titles", {"notes": SHORTER})
+    before = tree_files(notes.root)
     refused = notes.agentd("archive", "short-titles", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-complete")
-    assert refused.json["error"]["hint"] == "agentd plan short-titles" and snapshot(notes.root) == before
+    assert refused.json["error"]["hint"] == "agentd plan short-titles" and tree_files(notes.root) == before
     assert notes.agentd("archive", "nobody", "--json").json["error"]["code"] == "change-not-found"
 
 
-def test_a_second_one_of_that_day_and_name_gets_a_number(notes: Box) -> None:
-    complete(notes, "typo", {})
+def test_a_second_one_of_that_day_and_name_gets_a_number(notes: Scenario) -> None:
+    notes.notes_complete("typo", {})
     assert notes.agentd("archive", "typo", "--json").code == 0
     folder = archived(notes, "typo")
     folder.rename(folder.with_name("kept"))
     folder.mkdir()
-    complete(notes, "typo", {})
+    notes.notes_complete("typo", {})
     end = notes.agentd("archive", "typo", "--json")
     assert end.code == 0 and end.json["folder"].endswith("-typo-1"), end.out
 
 
-def test_specs_that_changed_since_the_code_was_judged_are_not_merged(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER})
+def test_specs_that_changed_since_the_code_was_judged_are_not_merged(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORTER})
     page = change.folder / "specs/notes.md"
     page.write_text(page.read_text().replace("at most 40", "at most 20"))
     refused = notes.agentd("archive", "short-titles", "--json")
@@ -155,36 +157,36 @@ def test_specs_that_changed_since_the_code_was_judged_are_not_merged(notes: Box)
     assert refused.json["error"]["hint"].startswith("agentd impl short-titles --review")
 
 
-def test_code_that_changed_since_the_review_is_told(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER})
+def test_code_that_changed_since_the_review_is_told(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER})
     notes.write("short-titles.py", "DONE = False\n")
     end = notes.agentd("archive", "short-titles")
     assert end.code == 0 and "short-titles.py changed since the review" in end.err
 
 
-def test_the_old_name_of_the_command_is_read(notes: Box) -> None:
-    complete(notes, "typo", {})
+def test_the_old_name_of_the_command_is_read(notes: Scenario) -> None:
+    notes.notes_complete("typo", {})
     assert notes.agentd("merge-change", "typo").code == 0
 
 
-def test_a_spec_that_is_gone_since_the_code_was_judged_is_not_passed_over(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER})
+def test_a_spec_that_is_gone_since_the_code_was_judged_is_not_passed_over(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORTER})
     (change.folder / "specs/notes.md").unlink()
     refused = notes.agentd("archive", "short-titles", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-complete"), refused.out
 
 
-def test_line_ends_that_git_changes_do_not_matter(notes: Box) -> None:
+def test_line_ends_that_git_changes_do_not_matter(notes: Scenario) -> None:
     notes.write(".gitattributes", "* text=auto\n")
-    change = complete(notes, "short-titles", {"notes": SHORTER})
+    change = notes.notes_complete("short-titles", {"notes": SHORTER})
     page = change.folder / "specs/notes.md"
     page.write_bytes(page.read_bytes().replace(b"\n", b"\r\n"))
-    approve(change)
+    approve_code(change)
     assert notes.agentd("archive", "short-titles").code == 0
 
 
-def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: Box, tmp_path: Path) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER}, on_branch(notes, "short-titles"))
+def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: Scenario, tmp_path: Path) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER}, notes.on_branch("short-titles"))
     notes.commit("work")
     notes.git("switch", "-q", "main")
     notes.write("other.txt", "more")
@@ -204,29 +206,29 @@ def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: B
     assert notes.agentd("archive", "short-titles", cwd=clone).code == 0
 
 
-def test_sections_that_no_merge_carries_are_told(notes: Box) -> None:
+def test_sections_that_no_merge_carries_are_told(notes: Scenario) -> None:
     more = SHORTER.replace("## Acceptance Criteria", "## Data Model\n\nRows.\n\n## Acceptance Criteria")
-    complete(notes, "short-titles", {"notes": more})
+    notes.notes_complete("short-titles", {"notes": more})
     end = notes.agentd("archive", "short-titles", "--json")
     assert end.code == 0 and "`## Data Model`: not merged" in end.json["warnings"][0]
     assert "Data Model" not in main_spec(notes)
 
 
-def test_a_requirement_that_others_renamed_is_not_removed_in_silence(notes: Box) -> None:
-    gone = delta("notes", aside="## Removed\n\n- R2: Notes have a title\n  - **Reason**: Nobody reads it.\n\n")
-    complete(notes, "no-titles", {"notes": gone})
-    renamed = delta("notes", aside="## Renamed\n\n- R2: Notes have a title → R7: Titles\n\n")
-    complete(notes, "renamed", {"notes": renamed})
+def test_a_requirement_that_others_renamed_is_not_removed_in_silence(notes: Scenario) -> None:
+    gone = delta_text("notes", aside="## Removed\n\n- R2: Notes have a title\n  - **Reason**: Nobody reads it.\n\n")
+    notes.notes_complete("no-titles", {"notes": gone})
+    renamed = delta_text("notes", aside="## Renamed\n\n- R2: Notes have a title → R7: Titles\n\n")
+    notes.notes_complete("renamed", {"notes": renamed})
     assert notes.agentd("archive", "renamed").code == 0
     end = notes.agentd("archive", "no-titles", "--json")
     assert end.code == 0 and end.json["warnings"][0].startswith("notes:R2 is removed here and not in the main specs")
 
 
-def test_undoing_says_what_stands_in_the_way(notes: Box) -> None:
-    complete(notes, "short-titles", {"notes": SHORTER})
-    kept = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+def test_undoing_says_what_stands_in_the_way(notes: Scenario) -> None:
+    notes.notes_complete("short-titles", {"notes": SHORTER})
+    kept = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
     assert notes.agentd("archive", "short-titles").code == 0
-    complete(notes, "kept", {"notes": kept})
+    notes.notes_complete("kept", {"notes": kept})
     assert notes.agentd("archive", "kept").code == 0
     refused = notes.agentd("archive", "short-titles", "--undo", "--json")
     assert (refused.code, refused.json["error"]["hint"]) == (1, "agentd archive kept --undo first")

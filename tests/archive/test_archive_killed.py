@@ -22,13 +22,12 @@ from agentd.cli import app
 from agentd.documents.delta import REQUIREMENT
 from agentd.project import find_project
 from agentd.terms import Phase
-from archived import ID, SHORTER, TAGS, at_once, laid_out
+from assertions import Contents, folder_contents
+from crash import OPERATIONS, Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive
-from finished import complete, delta, in_work_tree, requirement, snapshot
-from mortal import OPERATIONS, Strike, Tell, kill, kill_just_after, run_mortal
+from plans import SHORT_TITLES, SHORT_TITLES_ID, TAGS, delta_text, requirement_text
 from program import CrashPoint, Program
-from support import Box
-from transacted import Seen, seen
+from scenario import Scenario, tree_files
 
 MOMENTS = pytest.mark.parametrize("strike", [kill, kill_just_after])
 WORKS = pytest.mark.parametrize("is_undo", [False, True], ids=["archive", "undo"])
@@ -41,7 +40,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 class Ground:
     """A project with a complete change, or an archived one, that can be laid out again and again."""
 
-    box: Box
+    box: Scenario
     kept: Path
 
     @property
@@ -59,24 +58,26 @@ class Ground:
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """All files, whatever the time was."""
-        return {name: (mode, _TIME.sub(b"T", data)) for name, (mode, data) in snapshot(self.box.root).items()}
+        return {name: (mode, _TIME.sub(b"T", data)) for name, (mode, data) in tree_files(self.box.root).items()}
 
-    def rest(self) -> Seen:
+    def rest(self) -> Contents:
         """What is left in tree and local room, but for whose it was."""
-        found = {b"tree/" + name: one for name, one in seen(self.box.root / "agentd").items()}
-        found |= {b"room/" + name: one for name, one in seen(self.room).items() if not name.startswith(b"locks/")}
+        found = {b"tree/" + name: one for name, one in folder_contents(self.box.root / "agentd").items()}
+        found |= {
+            b"room/" + name: one for name, one in folder_contents(self.room).items() if not name.startswith(b"locks/")
+        }
         return {_TEMPORARY.sub(b".tmp", name): (mode, _TIME.sub(b"T", data)) for name, (mode, data) in found.items()}
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
-    laid_out(project)
+def notes(project: Scenario) -> Scenario:
+    project.with_notes()
     return project
 
 
 @pytest.fixture
-def ground(notes: Box, tmp_path: Path, is_undo: bool) -> Ground:
-    change = complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
+def ground(notes: Scenario, tmp_path: Path, is_undo: bool) -> Ground:
+    change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
     (change.folder / "GEMINI.md").write_text("context")
     notes.commit("the change")
     if is_undo:
@@ -90,9 +91,9 @@ def work(is_undo: bool) -> None:
     """What the command does, from looking for the change on."""
     project = find_project()
     if is_undo:
-        ending.undo(project, ID)
+        ending.undo(project, SHORT_TITLES_ID)
     else:
-        ending.archive(entry.open_change(project, ID), REQUIREMENT)
+        ending.archive(entry.open_change(project, SHORT_TITLES_ID), REQUIREMENT)
 
 
 def writes(ground: Ground, is_undo: bool) -> list[int]:
@@ -113,7 +114,7 @@ def writes(ground: Ground, is_undo: bool) -> list[int]:
         sys.addaudithook(watch)
         work(is_undo)
 
-    _, numbers = run_mortal(watched, ground.box.root, None)
+    _, numbers = run_in_fork(watched, ground.box.root, None)
     ground.restore()
     return numbers
 
@@ -126,17 +127,21 @@ def agentd(*arguments: str) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
         tell(app.run(list(arguments)))
 
-    _, (code,) = run_mortal(run, Path("/nowhere"), None)
+    _, (code,) = run_in_fork(run, Path("/nowhere"), None)
     return int(code)
 
 
 def is_tidy(ground: Ground, is_archived: bool) -> bool:
     """STATE.yaml can be read, nothing is under way, nobody holds a lock."""
-    (folder,) = (ground.box.root / "agentd").glob(f"archive/*-{ID}" if is_archived else f"changes/{ID}")
+    (folder,) = (ground.box.root / "agentd").glob(
+        f"archive/*-{SHORT_TITLES_ID}" if is_archived else f"changes/{SHORT_TITLES_ID}"
+    )
     assert read_state(folder).phase is (Phase.ARCHIVED if is_archived else Phase.COMPLETE)
     assert len(list((ground.room / "archived").glob("*"))) == is_archived, "what can be undone, and nothing else"
     under_way = ground.room / "archiving"
-    return not (under_way.is_dir() and os.listdir(under_way)) and not locks.active_run(ground.room / f"locks/{ID}.run")
+    return not (under_way.is_dir() and os.listdir(under_way)) and not locks.active_run(
+        ground.room / f"locks/{SHORT_TITLES_ID}.run"
+    )
 
 
 # ---- killed
@@ -152,13 +157,13 @@ def test_killed_at_any_write_the_next_command_leaves_the_old_tree_or_the_new_one
     work(is_undo)
     ends = [old, ground.tree()]
     assert len(numbers) > 25 and ends[0] != ends[1] and is_tidy(ground, is_archived=not is_undo)
-    again = ("archive", ID, "--undo") if is_undo else ("archive", ID)
-    next_ones = [("list",), ("status",), ("status", ID), again]
+    again = ("archive", SHORT_TITLES_ID, "--undo") if is_undo else ("archive", SHORT_TITLES_ID)
+    next_ones = [("list",), ("status",), ("status", SHORT_TITLES_ID), again]
     reached: list[bool] = []
-    before: Seen = {}
+    before: Contents = {}
     for turn, number in exhaustive.points(enumerate(numbers)):
         ground.restore()
-        lived, _ = run_mortal(lambda tell: work(is_undo), ground.box.root, number, strike=strike)
+        lived, _ = run_in_fork(lambda tell: work(is_undo), ground.box.root, number, strike=strike)
         assert not lived or number in numbers[-4:], "only the index has sometimes more to write, and sometimes less"
         rest = ground.rest()
         if rest == before:
@@ -184,7 +189,7 @@ def test_killed_at_any_write_the_next_command_leaves_the_old_tree_or_the_new_one
 def goes_on(ground: Ground, is_undo: bool, is_new: bool, ends: list[dict[str, tuple[int, bytes]]]) -> bool:
     """What was not done is done, and what was is taken back."""
     is_back = is_undo is not is_new
-    assert agentd("archive", ID, *(["--undo"] if is_back else [])) == 0
+    assert agentd("archive", SHORT_TITLES_ID, *(["--undo"] if is_back else [])) == 0
     return ground.tree() == ends[not is_new]
 
 
@@ -196,7 +201,7 @@ def test_the_real_command_killed_and_the_real_next_one(
     box, old = ground.box, ground.tree()
     work(is_undo)
     ends = [old, ground.tree()]
-    first = ("archive", ID, "--undo") if is_undo else ("archive", ID)
+    first = ("archive", SHORT_TITLES_ID, "--undo") if is_undo else ("archive", SHORT_TITLES_ID)
     reached = set()
     for number in (2, 10):  # a text is laid down; the list stands, and the first file is being written
         ground.restore()
@@ -209,9 +214,9 @@ def test_the_real_command_killed_and_the_real_next_one(
     assert reached == ({True} if command == "archive" else {False, True})
 
 
-def test_a_work_tree_removed_with_half_an_archive_in_it_stops_nobody(notes: Box) -> None:
-    change = complete(notes, ID, {"notes": SHORTER}, in_work_tree(notes, ID))
-    lived, _ = run_mortal(lambda tell: work(False), Path(change.tree, "agentd/archive"), 1)  # before the folder moves
+def test_a_work_tree_removed_with_half_an_archive_in_it_stops_nobody(notes: Scenario) -> None:
+    change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES}, notes.in_worktree(SHORT_TITLES_ID))
+    lived, _ = run_in_fork(lambda tell: work(False), Path(change.tree, "agentd/archive"), 1)  # before the folder moves
     under_way = notes.root / ".git/agentd/archiving"
     assert not lived and len(list(under_way.glob("*/plan.json"))) == 1
     notes.git("worktree", "remove", "--force", change.tree)
@@ -227,7 +232,7 @@ def test_ctrl_c_leaves_nothing_half_done_behind_the_next_command(ground: Ground,
     numbers = writes(ground, is_undo)
     work(is_undo)
     ends = [old, ground.tree()]
-    arguments = ["archive", ID, *(["--undo"] if is_undo else [])]
+    arguments = ["archive", SHORT_TITLES_ID, *(["--undo"] if is_undo else [])]
 
     def interrupted(tell: Tell) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -235,7 +240,7 @@ def test_ctrl_c_leaves_nothing_half_done_behind_the_next_command(ground: Ground,
 
     for number in numbers[5::6]:
         ground.restore()
-        _, told = run_mortal(interrupted, ground.box.root, number, strike=lambda: os.kill(os.getpid(), signal.SIGINT))
+        _, told = run_in_fork(interrupted, ground.box.root, number, strike=lambda: os.kill(os.getpid(), signal.SIGINT))
         assert told in ([130], [0]), (number, told)
         assert agentd("list") == 0 and ground.tree() in ends, number
         assert is_tidy(ground, is_archived=(ground.tree() == ends[1]) is not is_undo)
@@ -247,7 +252,7 @@ def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(
     numbers = writes(ground, is_undo)
     work(is_undo)
     ends = [old, ground.tree()]
-    arguments = ["archive", ID, *(["--undo"] if is_undo else []), "--json"]
+    arguments = ["archive", SHORT_TITLES_ID, *(["--undo"] if is_undo else []), "--json"]
 
     def fill() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -259,7 +264,7 @@ def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(
     codes = []
     for number in numbers[:-4:4]:
         ground.restore()
-        _, (code,) = run_mortal(cramped, ground.box.root, number, strike=fill)
+        _, (code,) = run_in_fork(cramped, ground.box.root, number, strike=fill)
         codes.append(code)
         is_begun = bool(list((ground.room / "archiving").glob("*/**/plan.json"))) and ground.tree() != old
         assert agentd("list") == 0 and ground.tree() in ends, number
@@ -271,12 +276,12 @@ def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(
 # ---- two at once
 
 
-def test_two_archives_at_the_same_moment_are_both_merged(notes: Box) -> None:
-    longer = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+def test_two_archives_at_the_same_moment_are_both_merged(notes: Scenario) -> None:
+    longer = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
     for _ in range(4):
-        complete(notes, "one", {"notes": SHORTER})
-        complete(notes, "two", {"notes": longer})
-        with at_once(notes, ("archive", "one"), ("archive", "two")) as both:
+        notes.notes_complete("one", {"notes": SHORT_TITLES})
+        notes.notes_complete("two", {"notes": longer})
+        with notes.start_at_once(("archive", "one"), ("archive", "two")) as both:
             ends = [(one.communicate()[1], one.returncode) for one in both]
         assert [code for _, code in ends] == [0, 0], ends
         text = (notes.root / "agentd/specs/notes.md").read_text()
@@ -286,12 +291,12 @@ def test_two_archives_at_the_same_moment_are_both_merged(notes: Box) -> None:
         notes.git("checkout", "--", "agentd")
 
 
-def test_of_two_archives_that_change_the_same_one_is_refused(notes: Box) -> None:
-    other = delta("notes", requirement("R2", "Notes have a title", "A title is at most 20 characters."))
+def test_of_two_archives_that_change_the_same_one_is_refused(notes: Scenario) -> None:
+    other = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 20 characters."))
     for _ in range(3):
-        complete(notes, "one", {"notes": SHORTER})
-        complete(notes, "two", {"notes": other})
-        with at_once(notes, ("archive", "one"), ("archive", "two")) as both:
+        notes.notes_complete("one", {"notes": SHORT_TITLES})
+        notes.notes_complete("two", {"notes": other})
+        with notes.start_at_once(("archive", "one"), ("archive", "two")) as both:
             codes = [one.wait() for one in both]
         assert sorted(codes) == [0, 1]
         text = (notes.root / "agentd/specs/notes.md").read_text()
@@ -301,18 +306,18 @@ def test_of_two_archives_that_change_the_same_one_is_refused(notes: Box) -> None
         notes.git("checkout", "--", "agentd")
 
 
-def test_of_two_archives_of_one_change_one_does_it(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER})
-    with at_once(notes, ("archive", ID), ("archive", ID)) as both:
+def test_of_two_archives_of_one_change_one_does_it(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
+    with notes.start_at_once(("archive", SHORT_TITLES_ID), ("archive", SHORT_TITLES_ID)) as both:
         ends = [(one.communicate()[1], one.returncode) for one in both]
     assert sorted(code for _, code in ends) in ([0, 1], [0, 5]), ends
     (loser,) = (words for words, code in ends if code)
-    assert f"{ID} is archived" in loser or f"{ID} is being worked on" in loser
+    assert f"{SHORT_TITLES_ID} is archived" in loser or f"{SHORT_TITLES_ID} is being worked on" in loser
     assert len(list((notes.root / "agentd/archive").iterdir())) == 1
 
 
-def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
+def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
     lock = str(notes.root / ".git/agentd/locks/@specs.write")
     argv = [*notes.program, "list", "--all", "--json"]
     listings: list[subprocess.Popen[str]] = []
@@ -333,9 +338,9 @@ def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Box) -> None:
         work(False)
         tell(listings[0].communicate()[0])
 
-    lived, told = run_mortal(slow, notes.root, None)
+    lived, told = run_in_fork(slow, notes.root, None)
     rows = json.loads(told[0])["changes"]
-    assert lived and [(one["change_id"], one["phase"]) for one in rows] == [(ID, "archived")], "it waited"
+    assert lived and [(one["change_id"], one["phase"]) for one in rows] == [(SHORT_TITLES_ID, "archived")], "it waited"
 
 
 def opened(pid: int) -> list[str]:

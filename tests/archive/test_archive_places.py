@@ -4,13 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from archive_end import BRANCH, all_commands, every, is_over, looks_ended
 
-from archived import BRANCH, ID, SHORTER, all_commands, every, is_over, laid_out, looks_ended, short_titles, variables
-from finished import complete, in_work_tree, on_branch, snapshot
-from placed import hint, paste
-from support import Box
+from plans import SHORT_TITLES, SHORT_TITLES_ID
+from scenario import Scenario, tree_files
 
-Make = Callable[..., Box]
+Make = Callable[..., Scenario]
 STANDS = pytest.mark.parametrize("stand", ["main", "own", "third"])
 
 
@@ -18,9 +17,9 @@ STANDS = pytest.mark.parametrize("stand", ["main", "own", "third"])
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """A project in a repository whose name has a space in it."""
 
-    def made(prefix: str = "", start: str = "start") -> Box:
-        box = laid_out(Box(tmp_path / "notes service", tmp_path / "home"), prefix, start)
-        for name, value in variables(box).items():
+    def made(prefix: str = "", start: str = "start") -> Scenario:
+        box = Scenario(tmp_path / "notes service", tmp_path / "home").with_notes(prefix, start)
+        for name, value in box.variables().items():
             monkeypatch.setenv(name, value)
         monkeypatch.chdir(box.root / prefix)
         return box
@@ -29,67 +28,67 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 @pytest.fixture
-def notes(make: Make) -> Box:
+def notes(make: Make) -> Scenario:
     return make()
 
 
-def move_on(box: Box, cwd: Path | None = None) -> None:
+def move_on(box: Scenario, cwd: Path | None = None) -> None:
     """Somebody else commits."""
     (cwd or box.root).joinpath("other.txt").write_text("other\n")
     box.commit("other work", cwd)
 
 
-def third_tree(box: Box) -> Path:
+def third_tree(box: Scenario) -> Path:
     """A work tree that has nothing to do with the change."""
     tree = box.root.with_name("third place")
     box.git("worktree", "add", "-q", "-b", "third", str(tree))
     return tree
 
 
-def archive(box: Box, cwd: Path | None = None) -> str:
+def archive(box: Scenario, cwd: Path | None = None) -> str:
     """Archived: what is to be typed then."""
-    return all_commands(box.agentd("archive", ID, "--json", cwd=cwd))
+    return all_commands(box.agentd("archive", SHORT_TITLES_ID, "--json", cwd=cwd))
 
 
-def refused(box: Box, cwd: Path | None = None) -> dict[str, str]:
+def refused(box: Scenario, cwd: Path | None = None) -> dict[str, str]:
     """Nothing is written: why not."""
     trees = [Path(line[9:]) for line in box.git("worktree", "list", "--porcelain").split("\n") if "worktree " in line]
-    before = [snapshot(tree) for tree in trees]
-    ran = box.agentd("archive", ID, "--json", cwd=cwd)
-    assert ran.code == 1 and [snapshot(tree) for tree in trees] == before, ran.out
+    before = [tree_files(tree) for tree in trees]
+    ran = box.agentd("archive", SHORT_TITLES_ID, "--json", cwd=cwd)
+    assert ran.code == 1 and [tree_files(tree) for tree in trees] == before, ran.out
     error: dict[str, str] = ran.json["error"]
     return error
 
 
-def follow(box: Box, error: dict[str, str], cwd: Path | None = None) -> None:
+def follow(box: Scenario, error: dict[str, str], cwd: Path | None = None) -> None:
     command, _, again = error["hint"].partition(", then ")
-    assert again == f"agentd archive {ID}"
-    paste(box, command, cwd)
+    assert again == f"agentd archive {SHORT_TITLES_ID}"
+    box.paste(command, cwd)
 
 
 # ---- in place
 
 
-def test_in_place_it_is_committed_where_it_is(notes: Box) -> None:
-    short_titles(notes)
-    paste(notes, archive(notes))
+def test_in_place_it_is_committed_where_it_is(notes: Scenario) -> None:
+    notes.complete_short_titles()
+    notes.paste(archive(notes))
     is_over(notes, notes.root)
 
 
-def test_no_copy_of_the_folder_in_another_tree_looks_open_and_its_name_is_taken(notes: Box) -> None:
-    short_titles(notes)
+def test_no_copy_of_the_folder_in_another_tree_looks_open_and_its_name_is_taken(notes: Scenario) -> None:
+    notes.complete_short_titles()
     third = third_tree(notes)
-    assert (third / f"agentd/changes/{ID}/STATE.yaml").is_file()
-    paste(notes, archive(notes, third), third)
+    assert (third / f"agentd/changes/{SHORT_TITLES_ID}/STATE.yaml").is_file()
+    notes.paste(archive(notes, third), third)
     is_over(notes, notes.root, third)
     assert refused(notes, third)["code"] == "change-not-found"
     for tree in (notes.root, third):
-        planned = notes.agentd("plan", ID, "Even shorter", "--dry-run", "--json", cwd=tree)
-        assert planned.json["change_id"] == f"{ID}-1", planned.out
+        planned = notes.agentd("plan", SHORT_TITLES_ID, "Even shorter", "--dry-run", "--json", cwd=tree)
+        assert planned.json["change_id"] == f"{SHORT_TITLES_ID}-1", planned.out
 
 
-def test_on_a_branch_of_ones_own_it_must_have_what_the_target_has(notes: Box) -> None:
-    short_titles(notes)
+def test_on_a_branch_of_ones_own_it_must_have_what_the_target_has(notes: Scenario) -> None:
+    notes.complete_short_titles()
     notes.git("switch", "-q", "-c", "mine")
     move_on(notes)
     notes.git("switch", "-q", "main")
@@ -102,35 +101,35 @@ def test_on_a_branch_of_ones_own_it_must_have_what_the_target_has(notes: Box) ->
     assert archive(notes).startswith("git add --all")
 
 
-def test_a_detached_head_is_told_and_must_have_what_the_target_has(notes: Box) -> None:
-    short_titles(notes)
+def test_a_detached_head_is_told_and_must_have_what_the_target_has(notes: Scenario) -> None:
+    notes.complete_short_titles()
     move_on(notes)
     notes.git("switch", "-q", "--detach", "HEAD~1")
     assert "the detached HEAD lacks a commit of main" in refused(notes)["message"]
     notes.git("switch", "-q", "--detach", "main")
-    told = notes.agentd("archive", ID, "--dry-run", "--json").json["warnings"]
+    told = notes.agentd("archive", SHORT_TITLES_ID, "--dry-run", "--json").json["warnings"]
     assert len(told) == 1 and told[0].startswith("HEAD is detached"), told
-    paste(notes, told[0].partition(": ")[2])
-    ran = notes.agentd("archive", ID, "--json")
+    notes.paste(told[0].partition(": ")[2])
+    ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
     assert (ran.code, ran.json["warnings"]) == (0, [])
 
 
 def test_before_the_first_commit_there_is_nothing_to_be_behind(make: Make) -> None:
     box = make(start="")
-    complete(box, ID, {"notes": SHORTER})
-    paste(box, archive(box))
+    box.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
+    box.paste(archive(box))
     is_over(box, box.root)
 
 
-def test_a_merge_that_is_not_settled_stops_it(notes: Box) -> None:
-    short_titles(notes)
+def test_a_merge_that_is_not_settled_stops_it(notes: Scenario) -> None:
+    notes.complete_short_titles()
     notes.git("switch", "-q", "-c", "side", "HEAD~1")
     notes.write("README.md", "side\n")
     notes.commit("side")
     notes.git("switch", "-q", "main")
     notes.write("README.md", "main\n")
     notes.commit("main")
-    assert notes.run("git", "merge", "side").code == 1
+    assert notes.execute("git", "merge", "side").code == 1
     error = refused(notes)
     assert error["message"] == "a merge is not settled: README.md" and error["hint"].startswith("git status")
 
@@ -138,15 +137,15 @@ def test_a_merge_that_is_not_settled_stops_it(notes: Box) -> None:
 # ---- branch
 
 
-def test_on_its_branch_it_is_committed_merged_and_the_branch_goes(notes: Box) -> None:
+def test_on_its_branch_it_is_committed_merged_and_the_branch_goes(notes: Scenario) -> None:
     notes.git("branch", "-m", "it's;main")
-    short_titles(notes, on_branch(notes, ID))
-    paste(notes, archive(notes))
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
+    notes.paste(archive(notes))
     is_over(notes, notes.root, target="it's;main")
 
 
-def test_a_branch_that_lacks_a_commit_of_its_target_is_refused_until_it_has_it(notes: Box) -> None:
-    short_titles(notes, on_branch(notes, ID))
+def test_a_branch_that_lacks_a_commit_of_its_target_is_refused_until_it_has_it(notes: Scenario) -> None:
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
     move_on(notes)
     notes.git("switch", "-q", BRANCH)
@@ -156,22 +155,22 @@ def test_a_branch_that_lacks_a_commit_of_its_target_is_refused_until_it_has_it(n
         f"{BRANCH} lacks a commit of main, so its specs may not be those of today",
     )
     follow(notes, error)
-    paste(notes, archive(notes))
+    notes.paste(archive(notes))
     is_over(notes, notes.root)
 
 
-def test_a_branch_that_is_not_checked_out_is_named_with_the_way_there(notes: Box) -> None:
-    short_titles(notes, on_branch(notes, ID))
+def test_a_branch_that_is_not_checked_out_is_named_with_the_way_there(notes: Scenario) -> None:
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
-    ran = notes.agentd("archive", ID, "--json")
-    assert (ran.code, hint(ran)) == (1, f"git switch {BRANCH}") and "not checked out" in ran.json["error"]["message"]
-    paste(notes, hint(ran))
+    ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
+    assert (ran.code, ran.hint) == (1, f"git switch {BRANCH}") and "not checked out" in ran.json["error"]["message"]
+    notes.paste(ran.hint)
     assert archive(notes)
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "deleted"])
-def test_merged_into_the_target_it_is_archived_there(notes: Box, is_kept: bool) -> None:
-    short_titles(notes, on_branch(notes, ID))
+def test_merged_into_the_target_it_is_archived_there(notes: Scenario, is_kept: bool) -> None:
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
     move_on(notes)
     notes.git("merge", "-q", "--no-edit", BRANCH)
@@ -179,22 +178,22 @@ def test_merged_into_the_target_it_is_archived_there(notes: Box, is_kept: bool) 
         notes.git("branch", "-q", "-d", BRANCH)
     commands = archive(notes)
     assert ("branch --delete" in commands, "merge" in commands) == (is_kept, False)
-    paste(notes, commands)
+    notes.paste(commands)
     is_over(notes, notes.root)
 
 
-def test_the_target_may_be_checked_out_in_another_tree(notes: Box) -> None:
-    short_titles(notes, on_branch(notes, ID))
+def test_the_target_may_be_checked_out_in_another_tree(notes: Scenario) -> None:
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     holder = notes.root.with_name("holder")
     notes.git("worktree", "add", "-q", str(holder), "main")
-    paste(notes, archive(notes))
+    notes.paste(archive(notes))
     is_over(notes, holder, notes.root)
 
 
-def test_between_its_commit_and_the_merge_the_target_knows_nothing_of_it(notes: Box) -> None:
-    short_titles(notes, on_branch(notes, ID))
-    ran = notes.agentd("archive", ID, "--json")
-    paste(notes, "\n".join(ran.json["commands"]["commit"]))
+def test_between_its_commit_and_the_merge_the_target_knows_nothing_of_it(notes: Scenario) -> None:
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
+    ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
+    notes.paste("\n".join(ran.json["commands"]["commit"]))
     notes.git("switch", "-q", "main")
     assert every(notes, notes.root) == []
     notes.git("switch", "-q", BRANCH)
@@ -205,8 +204,8 @@ def test_between_its_commit_and_the_merge_the_target_knows_nothing_of_it(notes: 
 
 
 @STANDS
-def test_a_work_tree_is_archived_merged_and_removed_from_anywhere(notes: Box, stand: str) -> None:
-    own = short_titles(notes, in_work_tree(notes, ID))
+def test_a_work_tree_is_archived_merged_and_removed_from_anywhere(notes: Scenario, stand: str) -> None:
+    own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     third = third_tree(notes)
     move_on(notes)
     (own / "src").mkdir()
@@ -214,13 +213,13 @@ def test_a_work_tree_is_archived_merged_and_removed_from_anywhere(notes: Box, st
     error = refused(notes, here)
     assert error["code"] == "stale-branch"
     follow(notes, error, here)
-    paste(notes, archive(notes, here), here)
+    notes.paste(archive(notes, here), here)
     is_over(notes, notes.root, third)
 
 
 @pytest.mark.parametrize("left", ["tree-and-branch", "branch", "nothing"])
-def test_after_a_merge_in_the_main_tree_it_is_archived_with_what_is_left(notes: Box, left: str) -> None:
-    own = short_titles(notes, in_work_tree(notes, ID))
+def test_after_a_merge_in_the_main_tree_it_is_archived_with_what_is_left(notes: Scenario, left: str) -> None:
+    own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     move_on(notes)
     notes.git("merge", "-q", "--no-edit", BRANCH)
     if left == "tree-and-branch":  # the change is still at home there
@@ -229,72 +228,74 @@ def test_after_a_merge_in_the_main_tree_it_is_archived_with_what_is_left(notes: 
         notes.git("worktree", "remove", str(own))
     if left == "nothing":
         notes.git("branch", "-q", "-d", BRANCH)
-    paste(notes, archive(notes))
+    notes.paste(archive(notes))
     is_over(notes, notes.root)
 
 
 def test_a_project_in_a_sub_folder_is_archived_there(make: Make) -> None:
     box = make(prefix="the app/")
-    own = short_titles(box, in_work_tree(box, ID))
+    own = box.complete_short_titles(box.in_worktree(SHORT_TITLES_ID))
     here = box.root / "the app"
-    shown = box.agentd("archive", ID, "--dry-run", cwd=own / "the app/agentd/specs")
+    shown = box.agentd("archive", SHORT_TITLES_ID, "--dry-run", cwd=own / "the app/agentd/specs")
     assert "+++ b/agentd/specs/notes.md" in shown.out
-    paste(box, archive(box, here), here)
+    box.paste(archive(box, here), here)
     is_over(box, box.root, prefix="the app/")
 
 
-def test_where_it_lies_is_said_as_seen_from_here(notes: Box) -> None:
-    own = short_titles(notes, in_work_tree(notes, ID))
-    told = notes.agentd("archive", ID)
+def test_where_it_lies_is_said_as_seen_from_here(notes: Scenario) -> None:
+    own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
+    told = notes.agentd("archive", SHORT_TITLES_ID)
     path = Path(told.out.partition(" is archived in ")[2].partition("\n")[0])
-    assert (notes.root / path).is_dir() and path.parts[:3] == ("..", own.parent.name, ID), told.out
-    back = notes.agentd("archive", ID, "--undo")
-    assert f"in ../{own.parent.name}/{ID}/agentd/changes/{ID}." in back.out
-    assert notes.agentd("archive", ID, "--undo", cwd=own).code == 1
+    assert (notes.root / path).is_dir() and path.parts[:3] == ("..", own.parent.name, SHORT_TITLES_ID), told.out
+    back = notes.agentd("archive", SHORT_TITLES_ID, "--undo")
+    assert f"in ../{own.parent.name}/{SHORT_TITLES_ID}/agentd/changes/{SHORT_TITLES_ID}." in back.out
+    assert notes.agentd("archive", SHORT_TITLES_ID, "--undo", cwd=own).code == 1
 
 
-def test_once_its_work_tree_is_gone_only_git_takes_it_back(notes: Box) -> None:
-    short_titles(notes, in_work_tree(notes, ID))
-    paste(notes, archive(notes))
+def test_once_its_work_tree_is_gone_only_git_takes_it_back(notes: Scenario) -> None:
+    notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
+    notes.paste(archive(notes))
     third = third_tree(notes)
-    before = snapshot(notes.root)
+    before = tree_files(notes.root)
     for here in (notes.root, third):
-        back = notes.agentd("archive", ID, "--undo", "--json", cwd=here)
+        back = notes.agentd("archive", SHORT_TITLES_ID, "--undo", "--json", cwd=here)
         assert back.code == 1 and "only git can take it back" in back.json["error"]["message"]
-        paste(notes, hint(back).partition(", then ")[0], here)
-    assert snapshot(notes.root) == before
+        notes.paste(back.hint.partition(", then ")[0], here)
+    assert tree_files(notes.root) == before
 
 
 # ---- beyond this machine
 
 
-def test_a_target_behind_its_upstream_is_told(notes: Box) -> None:
+def test_a_target_behind_its_upstream_is_told(notes: Scenario) -> None:
     shared, other = notes.root.with_name("shared.git"), notes.root.with_name("other")
     notes.git("clone", "-q", "--bare", str(notes.root), str(shared))
     notes.git("remote", "add", "origin", str(shared))
     notes.git("fetch", "-q", "origin")
     notes.git("branch", "-q", "--set-upstream-to", "origin/main")
-    short_titles(notes, on_branch(notes, ID))
+    notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("clone", "-q", str(shared), str(other))
     move_on(notes, other)
     notes.git("push", "-q", cwd=other)
-    assert notes.agentd("archive", ID, "--dry-run", "--json").json["warnings"] == [], "what was not fetched is unknown"
+    assert notes.agentd("archive", SHORT_TITLES_ID, "--dry-run", "--json").json["warnings"] == [], (
+        "what was not fetched is unknown"
+    )
     notes.git("fetch", "-q")
-    ran = notes.agentd("archive", ID, "--json")
+    ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
     assert ran.json["warnings"] == [
         "main is 1 behind origin/main, which may have newer specs: git pull, then merge main"
     ]
     assert f"Warning: {ran.json['warnings'][0]}" in ran.err
     told = ran.json["commands"]
-    paste(notes, "\n".join([*told["commit"], *told["pull_request"]]))
+    notes.paste("\n".join([*told["commit"], *told["pull_request"]]))
     assert notes.git("ls-remote", "--heads", "origin", BRANCH)
 
 
-def test_a_spec_that_is_a_link_is_not_archived(notes: Box) -> None:
-    folder = short_titles(notes) / "agentd/changes" / ID
+def test_a_spec_that_is_a_link_is_not_archived(notes: Scenario) -> None:
+    folder = notes.complete_short_titles() / "agentd/changes" / SHORT_TITLES_ID
     spec = next(folder.glob("specs/*.md"))
     spec.rename(notes.root / "elsewhere.md")
     spec.symlink_to(notes.root / "elsewhere.md")
-    ran = notes.agentd("archive", ID)
+    ran = notes.agentd("archive", SHORT_TITLES_ID)
     assert ran.code == 1 and "specs/notes.md" in ran.err, ran
     assert folder.is_dir()

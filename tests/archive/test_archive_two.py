@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from agentd.change.folder import Change
-from archived import ID, SHORTER, TAGS, laid_out
-from finished import NOTES, approve, complete, delta, requirement, scenario, snapshot, spec
-from support import Box, Ran
-from terminal import on_terminal
+from plans import NOTES, SHORT_TITLES, SHORT_TITLES_ID, TAGS, delta_text, requirement_text, scenario_text, spec_text
+from scenario import Result, Scenario, approve_code, tree_files
+from terminal import run_on_terminal
 
 TITLE = "Notes have a title"
-TINY = delta("notes", requirement("R2", TITLE, "A title is at most 20 characters.\n\n- as in\n    - a list"))
-GONE = delta("notes", aside="## Removed\n\n- R2\n\n")
-KEPT = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
+TINY = delta_text("notes", requirement_text("R2", TITLE, "A title is at most 20 characters.\n\n- as in\n    - a list"))
+GONE = delta_text("notes", aside="## Removed\n\n- R2\n\n")
+KEPT = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
 BASE = f"### R2: {TITLE}\n\nA title is at most 80 characters."
 THEIRS = BASE.replace("80", "40")
 KEYS = [
@@ -27,32 +26,32 @@ WAYS_ON = ["commit", "merge", "pull_request", "remove"]
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
-    return laid_out(project)
+def notes(project: Scenario) -> Scenario:
+    return project.with_notes()
 
 
-def main_spec(box: Box, name: str = "notes") -> str:
+def main_spec(box: Scenario, name: str = "notes") -> str:
     return (box.root / f"agentd/specs/{name}.md").read_bytes().decode()
 
 
-def both(box: Box, first: dict[str, str], second: dict[str, str]) -> Ran:
+def both(box: Scenario, first: dict[str, str], second: dict[str, str]) -> Result:
     """Begun at the same time; the first is archived, and then the second."""
-    complete(box, "first", first)
-    complete(box, "second", second)
+    box.notes_complete("first", first)
+    box.notes_complete("second", second)
     ended = box.agentd("archive", "first")
     assert ended.code == 0, ended.err
     return archived(box, "second")
 
 
-def archived(box: Box, change_id: str) -> Ran:
+def archived(box: Scenario, change_id: str) -> Result:
     """If it is refused, nothing is written."""
-    before = snapshot(box.root)
+    before = tree_files(box.root)
     ran = box.agentd("archive", change_id, "--json")
-    assert ran.code == 0 or snapshot(box.root) == before, ran.out
+    assert ran.code == 0 or tree_files(box.root) == before, ran.out
     return ran
 
 
-def conflict(ran: Ran) -> tuple[str, str, str | None, str | None, str | None]:
+def conflict(ran: Result) -> tuple[str, str, str | None, str | None, str | None]:
     assert (ran.code, ran.json["error"]["code"]) == (1, "merge-conflict"), ran.out
     (one,) = ran.json["conflicts"]
     return one["name"], one["why"], one["base"], one["theirs"], one["yours"]
@@ -61,8 +60,8 @@ def conflict(ran: Ran) -> tuple[str, str, str | None, str | None, str | None]:
 # ---- where they meet
 
 
-def test_the_same_text_changed_twice_stops_the_second_with_all_three_shown(notes: Box) -> None:
-    ran = both(notes, {"notes": SHORTER}, {"notes": TINY})
+def test_the_same_text_changed_twice_stops_the_second_with_all_three_shown(notes: Scenario) -> None:
+    ran = both(notes, {"notes": SHORT_TITLES}, {"notes": TINY})
     yours = BASE.replace("80 characters.", "20 characters.\n\n- as in\n    - a list")
     assert conflict(ran) == ("notes:R2", "changed on both sides", BASE, THEIRS, yours)
     assert ran.json["error"]["hint"].startswith("agentd rebase second")
@@ -83,10 +82,12 @@ def indented(text: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
 
 
-def test_several_that_meet_are_all_named(notes: Box) -> None:
-    all_of_it = [requirement(f"R{number}", f"No {number}", "Ours.") for number in (3, 4, 5, 6)]
+def test_several_that_meet_are_all_named(notes: Scenario) -> None:
+    all_of_it = [requirement_text(f"R{number}", f"No {number}", "Ours.") for number in (3, 4, 5, 6)]
     other = [text.replace("Ours", "Theirs") for text in all_of_it]
-    ran = both(notes, {"notes": delta("notes", "".join(all_of_it))}, {"notes": delta("notes", "".join(other))})
+    ran = both(
+        notes, {"notes": delta_text("notes", "".join(all_of_it))}, {"notes": delta_text("notes", "".join(other))}
+    )
     assert ran.json["error"]["message"] == (
         "notes:R3, notes:R4, notes:R5 and 1 more were changed by others since second began, and second changes them too"
     )
@@ -96,44 +97,44 @@ def test_several_that_meet_are_all_named(notes: Box) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "why", "theirs", "yours"),
     [
-        (SHORTER, GONE, "removed here, changed in the main spec", THEIRS, None),
-        (GONE, SHORTER, "changed here, removed in the main spec", None, THEIRS),
+        (SHORT_TITLES, GONE, "removed here, changed in the main spec", THEIRS, None),
+        (GONE, SHORT_TITLES, "changed here, removed in the main spec", None, THEIRS),
     ],
     ids=["changed-removed", "removed-changed"],
 )
 def test_what_one_removes_and_the_other_changes_stops_it(
-    notes: Box, first: str, second: str, why: str, theirs: str | None, yours: str | None
+    notes: Scenario, first: str, second: str, why: str, theirs: str | None, yours: str | None
 ) -> None:
     assert conflict(both(notes, {"notes": first}, {"notes": second})) == ("notes:R2", why, BASE, theirs, yours)
 
 
-def test_two_that_add_one_id_stop_the_second(notes: Box) -> None:
+def test_two_that_add_one_id_stop_the_second(notes: Scenario) -> None:
     tags, stars = ("### R3: Tags\n\nThere are tags.", "### R3: Stars\n\nThere are stars.")
-    ran = both(notes, {"notes": delta("notes", f"{tags}\n\n")}, {"notes": delta("notes", f"{stars}\n\n")})
+    ran = both(notes, {"notes": delta_text("notes", f"{tags}\n\n")}, {"notes": delta_text("notes", f"{stars}\n\n")})
     assert conflict(ran) == ("notes:R3", "added on both sides, in other words", None, tags, stars)
 
 
-def test_two_that_make_one_spec_stop_the_second_where_they_differ(notes: Box) -> None:
+def test_two_that_make_one_spec_stop_the_second_where_they_differ(notes: Scenario) -> None:
     ran = both(notes, {"tags": TAGS}, {"tags": TAGS.replace("has tags", "has labels")})
     name, why, base, theirs, yours = conflict(ran)
     assert (name, why, base) == ("tags:R1", "added on both sides, in other words", None)
     assert "has tags" in str(theirs) and "has labels" in str(yours)
 
 
-def test_a_spec_that_others_deleted_takes_nothing(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER})
+def test_a_spec_that_others_deleted_takes_nothing(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (notes.root / "agentd/specs/notes.md").unlink()
-    name, why, base, theirs, yours = conflict(archived(notes, ID))
+    name, why, base, theirs, yours = conflict(archived(notes, SHORT_TITLES_ID))
     assert (name, why) == ("notes", "changed here, the whole spec removed in the main specs")
-    assert (base, theirs, yours) == (NOTES, None, SHORTER)
+    assert (base, theirs, yours) == (NOTES, None, SHORT_TITLES)
 
 
 # ---- where they do not
 
 
-def test_different_requirements_are_both_there(notes: Box) -> None:
+def test_different_requirements_are_both_there(notes: Scenario) -> None:
     notes.write("agentd/specs/CHANGELOG.md", "# Ours\n\nBy hand.\n\n## 2020-01-01: old\n\n- it was\n")
-    assert both(notes, {"notes": SHORTER}, {"notes": KEPT}).code == 0
+    assert both(notes, {"notes": SHORT_TITLES}, {"notes": KEPT}).code == 0
     stamp = re.sub(r"version: 3\narchived: [\d-]+\nchange: second", "version: 1", main_spec(notes))
     assert stamp == NOTES.replace("80", "40").replace("until it is deleted", "for ever")
     log = main_spec(notes, "CHANGELOG")
@@ -141,37 +142,37 @@ def test_different_requirements_are_both_there(notes: Box) -> None:
     assert "- `notes`: version 3: R1 changed" in log and "- `notes`: version 2: R2 changed" in log
 
 
-def test_what_was_archived_first_is_taken_back_last(notes: Box) -> None:
-    complete(notes, "first", {"notes": SHORTER})
-    complete(notes, "second", {"notes": KEPT})
-    before = snapshot(notes.root)
+def test_what_was_archived_first_is_taken_back_last(notes: Scenario) -> None:
+    notes.notes_complete("first", {"notes": SHORT_TITLES})
+    notes.notes_complete("second", {"notes": KEPT})
+    before = tree_files(notes.root)
     for change_id in ("first", "second"):
         assert archived(notes, change_id).code == 0
-    after = snapshot(notes.root)
+    after = tree_files(notes.root)
     refused = notes.agentd("archive", "first", "--undo", "--json")
-    assert refused.code == 1 and snapshot(notes.root) == after
+    assert refused.code == 1 and tree_files(notes.root) == after
     assert refused.json["error"]["hint"] == "agentd archive second --undo first"
     for change_id in ("second", "first"):
         assert notes.agentd("archive", change_id, "--undo").code == 0
-    assert snapshot(notes.root) == before
+    assert tree_files(notes.root) == before
 
 
-def test_taken_back_by_hand_and_archived_again_it_is_the_last_time_that_is_taken_back(notes: Box) -> None:
-    change = complete(notes, ID, {"notes": SHORTER})
+def test_taken_back_by_hand_and_archived_again_it_is_the_last_time_that_is_taken_back(notes: Scenario) -> None:
+    change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     notes.commit("the change")
     for _ in range(2):
-        assert archived(notes, ID).code == 0
+        assert archived(notes, SHORT_TITLES_ID).code == 0
         archive = main_spec(notes)
-        notes.run("sh", "-c", "rm -r agentd/archive agentd/specs && git checkout -- agentd")
-    assert archived(notes, ID).code == 0 and main_spec(notes) == archive
+        notes.execute("sh", "-c", "rm -r agentd/archive agentd/specs && git checkout -- agentd")
+    assert archived(notes, SHORT_TITLES_ID).code == 0 and main_spec(notes) == archive
     notes.commit("archived")
-    assert notes.agentd("archive", ID, "--undo").code == 0
+    assert notes.agentd("archive", SHORT_TITLES_ID, "--undo").code == 0
     assert change.read().phase == "complete" and main_spec(notes) == NOTES
 
 
-def test_different_scenarios_of_one_requirement_are_both_there(notes: Box) -> None:
-    one = delta("notes", "", scenario("Too long", "R2", "the note is cut"))
-    other = delta("notes", "", scenario("Empty", "R2", "the note is refused"))
+def test_different_scenarios_of_one_requirement_are_both_there(notes: Scenario) -> None:
+    one = delta_text("notes", "", scenario_text("Too long", "R2", "the note is cut"))
+    other = delta_text("notes", "", scenario_text("Empty", "R2", "the note is refused"))
     ran = both(notes, {"notes": one}, {"notes": other})
     assert ran.json["specs"][0]["touches"] == [{"kind": "scenario", "name": "notes:R2/Empty", "how": "added"}]
     text = main_spec(notes)
@@ -179,10 +180,10 @@ def test_different_scenarios_of_one_requirement_are_both_there(notes: Box) -> No
     assert "- `notes`: version 3: 1 scenario added" in main_spec(notes, "CHANGELOG")
 
 
-@pytest.mark.parametrize(("name", "text"), [("notes", SHORTER), ("tags", TAGS), ("notes", GONE)])
-def test_the_same_words_on_both_sides_are_fine(notes: Box, name: str, text: str) -> None:
-    complete(notes, "first", {name: text})
-    complete(notes, "second", {name: text})
+@pytest.mark.parametrize(("name", "text"), [("notes", SHORT_TITLES), ("tags", TAGS), ("notes", GONE)])
+def test_the_same_words_on_both_sides_are_fine(notes: Scenario, name: str, text: str) -> None:
+    notes.notes_complete("first", {name: text})
+    notes.notes_complete("second", {name: text})
     assert notes.agentd("archive", "first").code == 0
     before = main_spec(notes, name)
     ran = archived(notes, "second")
@@ -193,16 +194,16 @@ def test_the_same_words_on_both_sides_are_fine(notes: Box, name: str, text: str)
     assert main_spec(notes, "CHANGELOG").count(f"- `{name}`: as it is already\n") == 1
 
 
-def test_a_spec_edited_by_hand_elsewhere_keeps_that_edit(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER})
+def test_a_spec_edited_by_hand_elsewhere_keeps_that_edit(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     notes.write("agentd/specs/notes.md", NOTES.replace("What holds for notes.", "What holds, by hand.\n\n* odd  "))
-    assert archived(notes, ID).code == 0
+    assert archived(notes, SHORT_TITLES_ID).code == 0
     assert "What holds, by hand.\n\n* odd  \n\n## Requirements" in main_spec(notes) and "40" in main_spec(notes)
 
 
-def test_line_endings_stay_as_they_are(notes: Box) -> None:
+def test_line_endings_stay_as_they_are(notes: Scenario) -> None:
     (notes.root / "agentd/specs/notes.md").write_bytes(NOTES.replace("\n", "\r\n").encode())
-    assert both(notes, {"notes": SHORTER}, {"notes": KEPT}).code == 0
+    assert both(notes, {"notes": SHORT_TITLES}, {"notes": KEPT}).code == 0
     text = main_spec(notes)
     assert text.count("\n") == text.count("\r\n") and "at most 40" in text and "for ever" in text
 
@@ -210,9 +211,9 @@ def test_line_endings_stay_as_they_are(notes: Box) -> None:
 # ---- what a change began from
 
 
-def by_hand(box: Box, text: str) -> Change:
+def by_hand(box: Scenario, text: str) -> Change:
     """A change whose folder somebody made: nothing is kept of what it began from."""
-    change = complete(box, ID, {"notes": text})
+    change = box.notes_complete(SHORT_TITLES_ID, {"notes": text})
     (change.folder / "base/notes.md").unlink()
     change.update(lambda old: replace(old, base=replace(old.base, specs={})))
     approve_again(change)
@@ -222,25 +223,25 @@ def by_hand(box: Box, text: str) -> Change:
 def approve_again(change: Change) -> None:
     """Its code is judged with the folder as it is now."""
     change.update(lambda old: replace(old, history=old.history[:-1], phase=old.history[-2].to))
-    approve(change)
+    approve_code(change)
 
 
-def test_a_base_text_that_was_edited_cannot_be_trusted(notes: Box) -> None:
-    change = complete(notes, ID, {"notes": SHORTER})
+def test_a_base_text_that_was_edited_cannot_be_trusted(notes: Scenario) -> None:
+    change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (change.folder / "base/notes.md").write_text(NOTES.replace("80", "70"))
-    ran = archived(notes, ID)
+    ran = archived(notes, SHORT_TITLES_ID)
     assert (ran.code, ran.json["error"]["code"]) == (6, "state-error")
-    assert ran.json["error"]["hint"] == f"git log -p -- agentd/changes/{ID}/base/notes.md"
+    assert ran.json["error"]["hint"] == f"git log -p -- agentd/changes/{SHORT_TITLES_ID}/base/notes.md"
 
 
-def test_without_a_base_text_the_version_says_what_it_was(notes: Box) -> None:
-    by_hand(notes, SHORTER)
-    assert archived(notes, ID).code == 0 and "at most 40" in main_spec(notes)
+def test_without_a_base_text_the_version_says_what_it_was(notes: Scenario) -> None:
+    by_hand(notes, SHORT_TITLES)
+    assert archived(notes, SHORT_TITLES_ID).code == 0 and "at most 40" in main_spec(notes)
 
 
-def test_without_a_base_text_another_version_stops_it(notes: Box) -> None:
-    by_hand(notes, SHORTER.replace("base_version: 1", "base_version: 7"))
-    name, why, base, theirs, yours = conflict(archived(notes, ID))
+def test_without_a_base_text_another_version_stops_it(notes: Scenario) -> None:
+    by_hand(notes, SHORT_TITLES.replace("base_version: 1", "base_version: 7"))
+    name, why, base, theirs, yours = conflict(archived(notes, SHORT_TITLES_ID))
     assert (name, why, base, theirs, yours) == ("notes:R2", "added on both sides, in other words", None, BASE, THEIRS)
 
 
@@ -257,35 +258,35 @@ def test_without_a_base_text_another_version_stops_it(notes: Box) -> None:
     ],
     ids=["not-text", "frontmatter", "twice", "changelog"],
 )
-def test_what_cannot_be_read_is_named_with_the_way_on(notes: Box, file: str, data: bytes, words: str) -> None:
-    complete(notes, ID, {"notes": SHORTER})
+def test_what_cannot_be_read_is_named_with_the_way_on(notes: Scenario, file: str, data: bytes, words: str) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (notes.root / file).write_bytes(data)
-    error = archived(notes, ID).json["error"]
+    error = archived(notes, SHORT_TITLES_ID).json["error"]
     assert error["code"] == "format-invalid" and error["message"].startswith(words), error
     assert error["hint"] == "mend it, then run the command again"
 
 
-def test_a_spec_of_the_change_that_cannot_be_merged_is_named(notes: Box) -> None:
-    complete(notes, ID, {"notes": delta("notes", aside="## Removed\n\n- the second one\n\n")})
-    error = archived(notes, ID).json["error"]
+def test_a_spec_of_the_change_that_cannot_be_merged_is_named(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": delta_text("notes", aside="## Removed\n\n- the second one\n\n")})
+    error = archived(notes, SHORT_TITLES_ID).json["error"]
     assert error["code"] == "format-invalid" and error["message"].startswith("specs/notes.md:"), error
 
 
-def test_nothing_is_written_through_a_link(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER})
+def test_nothing_is_written_through_a_link(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     page = notes.root / "agentd/specs/notes.md"
     page.rename(notes.root / "elsewhere.md")
     page.symlink_to("../../elsewhere.md")
-    error = archived(notes, ID).json["error"]
+    error = archived(notes, SHORT_TITLES_ID).json["error"]
     assert "is a symbolic link" in error["message"] and error["hint"]
 
 
 # ---- how it reads
 
 
-def test_a_program_finds_the_same_keys_in_every_result(notes: Box) -> None:
-    complete(notes, "first", {"notes": SHORTER, "tags": TAGS})
-    complete(notes, "second", {"notes": TINY})
+def test_a_program_finds_the_same_keys_in_every_result(notes: Scenario) -> None:
+    notes.notes_complete("first", {"notes": SHORT_TITLES, "tags": TAGS})
+    notes.notes_complete("second", {"notes": TINY})
     results = [
         ("complete", notes.agentd("archive", "first", "--dry-run", "--json")),
         ("archived", notes.agentd("archive", "first", "--json")),
@@ -306,21 +307,21 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in names}
 
 
-def test_what_became_of_a_spec_stands_below_it_where_a_line_is_too_short(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
-    lines = [line.rstrip() for line in on_terminal(notes, "archive", ID, width=28).lines]
+def test_what_became_of_a_spec_stands_below_it_where_a_line_is_too_short(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
+    lines = [line.rstrip() for line in run_on_terminal(notes, "archive", SHORT_TITLES_ID, width=28).lines]
     place = lines.index("  notes")
     assert lines[place : place + 4] == ["  notes", "    version 2: R2 changed", "  tags", "    new, version 1"]
 
 
 @pytest.mark.parametrize("width", [80, 50])
-def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Box, width: int) -> None:
-    complete(notes, ID, {"notes": SHORTER, "tags": TAGS})
-    shown = on_terminal(notes, "archive", ID, width=width)
+def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Scenario, width: int) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
+    shown = run_on_terminal(notes, "archive", SHORT_TITLES_ID, width=width)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.screen)
     assert shown.code == 0 and shown.screen != plain, "with colour"
     (folder,) = (notes.root / "agentd/archive").iterdir()
-    first = f"{ID} is archived in agentd/archive/{folder.name}"
+    first = f"{SHORT_TITLES_ID} is archived in agentd/archive/{folder.name}"
     assert plain.strip().split("\n") == [
         *([first] if width == 80 else first.rsplit(" ", 1)),
         "",
@@ -329,32 +330,35 @@ def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Box, width: int) -> N
         "",
         "Nothing is committed yet:",
         "  git add --all",
-        f"  git commit --message 'Archive {ID}'",
+        f"  git commit --message 'Archive {SHORT_TITLES_ID}'",
         "",
-        f"Undo    agentd archive {ID} --undo",
+        f"Undo    agentd archive {SHORT_TITLES_ID} --undo",
     ]
 
 
-def test_without_colour_where_nobody_wants_it(notes: Box) -> None:
-    complete(notes, "first", {"notes": SHORTER})
-    complete(notes, "second", {"notes": TINY})
+def test_without_colour_where_nobody_wants_it(notes: Scenario) -> None:
+    notes.notes_complete("first", {"notes": SHORT_TITLES})
+    notes.notes_complete("second", {"notes": TINY})
     notes.env["NO_COLOR"] = "1"
-    ended = on_terminal(notes, "archive", "first", width=50)
-    refused = on_terminal(notes, "archive", "second", width=50)
+    ended = run_on_terminal(notes, "archive", "first", width=50)
+    refused = run_on_terminal(notes, "archive", "second", width=50)
     assert (ended.code, refused.code) == (0, 1) and "\x1b" not in ended.screen + refused.screen
     assert "    - as in\n        - a list" in refused.screen
 
 
-def test_what_a_spec_has_in_it_does_not_reach_the_terminal_as_a_command(notes: Box) -> None:
-    bad = spec("tags", requirement("R1", "Tags", "A note has \x1b]0;tags\x07 and \u202emore."), "")
+def test_what_a_spec_has_in_it_does_not_reach_the_terminal_as_a_command(notes: Scenario) -> None:
+    bad = spec_text("tags", requirement_text("R1", "Tags", "A note has \x1b]0;tags\x07 and \u202emore."), "")
     ran = both(notes, {"tags": TAGS}, {"tags": bad})
     assert "\x1b]0;" in ran.json["conflicts"][0]["yours"]
     told = notes.agentd("archive", "second")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", told.out + told.err)
 
 
-def test_its_path_is_that_of_the_project_from_any_folder(notes: Box) -> None:
-    complete(notes, ID, {"notes": SHORTER})
+def test_its_path_is_that_of_the_project_from_any_folder(notes: Scenario) -> None:
+    notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     below = Path(notes.root, "src")
     below.mkdir()
-    assert f"{ID} is archived in ../agentd/archive/" in notes.agentd("archive", ID, cwd=below).out
+    assert (
+        f"{SHORT_TITLES_ID} is archived in ../agentd/archive/"
+        in notes.agentd("archive", SHORT_TITLES_ID, cwd=below).out
+    )

@@ -5,27 +5,27 @@ import pytest
 from agentd.change.folder import Change, read_state
 from agentd.machine import Event
 from agentd.workflows.verdict import is_edited
-from finished import NOTES, approve, begun, complete, delta, move, on_branch, requirement, scenario, snapshot
-from support import Box
+from plans import NOTES, delta_text, requirement_text, scenario_text
+from scenario import Scenario, approve_code, move, tree_files
 
 TITLE = "Notes have a title"
-SHORT = delta("notes", requirement("R2", TITLE, "A title is at most 40 characters."))
-LONG = delta("notes", requirement("R2", TITLE, "A title is at most 200 characters."))
-KEPT = delta("notes", requirement("R1", "Notes are kept", "A note is kept for ever."))
-EMPTY = delta("notes", scenarios=scenario("Empty", "R2", "it is called untitled"))
+SHORT = delta_text("notes", requirement_text("R2", TITLE, "A title is at most 40 characters."))
+LONG = delta_text("notes", requirement_text("R2", TITLE, "A title is at most 200 characters."))
+KEPT = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
+EMPTY = delta_text("notes", scenarios=scenario_text("Empty", "R2", "it is called untitled"))
 MARKS = ("<<<<<<< yours", "||||||| base", "=======", ">>>>>>> theirs")
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
+def notes(project: Scenario) -> Scenario:
     project.write("agentd/specs/notes.md", NOTES)
     project.commit("a spec")
     return project
 
 
-def archive_another(box: Box, text: str) -> None:
+def archive_another(box: Scenario, text: str) -> None:
     """Somebody else is quicker."""
-    complete(box, "other", {"notes": text})
+    box.notes_complete("other", {"notes": text})
     assert box.agentd("archive", "other").code == 0
 
 
@@ -33,8 +33,8 @@ def page(change: Change) -> str:
     return (change.folder / "specs/notes.md").read_text()
 
 
-def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Box) -> None:
-    change = begun(notes, "short", {"notes": SHORT})
+def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Scenario) -> None:
+    change = notes.notes_proposed("short", {"notes": SHORT})
     move(change, Event.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
     done = notes.agentd("rebase", "short", "--json")
@@ -46,9 +46,9 @@ def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Box) -
     assert again.code == 0 and "short stands on the specs of today." in again.out
 
 
-def test_an_approval_of_what_others_touched_too_is_stale(notes: Box) -> None:
+def test_an_approval_of_what_others_touched_too_is_stale(notes: Scenario) -> None:
     """Another scenario of the same requirement: no conflict, but somebody should look."""
-    change = begun(notes, "empty", {"notes": EMPTY})
+    change = notes.notes_proposed("empty", {"notes": EMPTY})
     move(change, Event.CHALLENGE_APPROVED)
     archive_another(notes, SHORT)
     done = notes.agentd("rebase", "empty", "--json")
@@ -58,8 +58,8 @@ def test_an_approval_of_what_others_touched_too_is_stale(notes: Box) -> None:
     assert refused.code == 1 and "--rechallenge" in refused.json["error"]["hint"]
 
 
-def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it(notes: Box) -> None:
-    complete(notes, "short", {"notes": SHORT})
+def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it(notes: Scenario) -> None:
+    notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short", "--json").json["next"] == "agentd archive short"
     done = notes.agentd("archive", "short")
@@ -68,8 +68,8 @@ def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it
     assert "at most 40" in text and "for ever" in text and "version: 3" in text
 
 
-def test_the_same_requirement_changed_twice_leaves_marks_and_nobody_archives_over_them(notes: Box) -> None:
-    change = complete(notes, "short", {"notes": SHORT})
+def test_the_same_requirement_changed_twice_leaves_marks_and_nobody_archives_over_them(notes: Scenario) -> None:
+    change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, LONG)
     stopped = notes.agentd("archive", "short", "--json")
     assert (stopped.code, stopped.json["error"]["code"]) == (1, "merge-conflict")
@@ -86,29 +86,29 @@ def test_the_same_requirement_changed_twice_leaves_marks_and_nobody_archives_ove
     lines = page(change).splitlines(keepends=True)
     first, last = (next(n for n, line in enumerate(lines) if line.startswith(mark)) for mark in ("<<<<<<<", ">>>>>>>"))
     solved = "".join(
-        [*lines[:first], *requirement("R2", TITLE, "At most 60 characters.").splitlines(True), *lines[last + 1 :]]
+        [*lines[:first], *requirement_text("R2", TITLE, "At most 60 characters.").splitlines(True), *lines[last + 1 :]]
     )
     (change.folder / "specs/notes.md").write_text(solved)
     assert "conflict-mark" not in notes.agentd("validate", "short").out
     refused = notes.agentd("archive", "short", "--json")
     assert refused.json["error"]["hint"].startswith("agentd impl short --review"), "nobody judged the code by that"
-    approve(change)  # what `impl --review` comes to
+    approve_code(change)  # what `impl --review` comes to
     end = notes.agentd("archive", "short")
     assert end.code == 0, end.err
     text = (notes.root / "agentd/specs/notes.md").read_text()
     assert "At most 60 characters." in text and "200" not in text
 
 
-def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Box) -> None:
-    begun(notes, "short", {"notes": SHORT})
+def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Scenario) -> None:
+    notes.notes_proposed("short", {"notes": SHORT})
     archive_another(notes, LONG)
-    before = snapshot(notes.root)
+    before = tree_files(notes.root)
     shown = notes.agentd("rebase", "short", "--dry-run")
-    assert shown.code == 1 and "+<<<<<<< yours" in shown.out and snapshot(notes.root) == before
+    assert shown.code == 1 and "+<<<<<<< yours" in shown.out and tree_files(notes.root) == before
 
 
-def test_a_text_for_people(notes: Box) -> None:
-    begun(notes, "short", {"notes": SHORT})
+def test_a_text_for_people(notes: Scenario) -> None:
+    notes.notes_proposed("short", {"notes": SHORT})
     archive_another(notes, LONG)
     shown = notes.agentd("rebase", "short")
     assert shown.code == 1 and "notes:R2: changed on both sides" in shown.out and "  notes  1 to solve" in shown.out
@@ -116,19 +116,19 @@ def test_a_text_for_people(notes: Box) -> None:
 
 
 @pytest.mark.parametrize("when", ["drafting", "archived"])
-def test_where_there_is_nothing_to_rebase_that_is_said(when: str, notes: Box) -> None:
+def test_where_there_is_nothing_to_rebase_that_is_said(when: str, notes: Scenario) -> None:
     if when == "archived":
         archive_another(notes, SHORT)
         refused = notes.agentd("rebase", "other", "--json")
         assert refused.code == 1 and "archived" in refused.json["error"]["message"]
         return
-    change = begun(notes, "short", {"notes": SHORT})
+    change = notes.notes_proposed("short", {"notes": SHORT})
     change.update(lambda old: type(old)(old.change_id, old.description, old.created_at, old.updated_at))
     assert notes.agentd("rebase", "short", "--json").json["error"]["code"] == "wrong-phase"
 
 
-def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Box) -> None:
-    begun(notes, "short", {"notes": SHORT}, on_branch(notes, "short"))
+def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Scenario) -> None:
+    notes.notes_proposed("short", {"notes": SHORT}, notes.on_branch("short"))
     notes.commit("plan")
     notes.git("switch", "-q", "main")
     archive_another(notes, KEPT)
@@ -144,8 +144,8 @@ def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Box) -> None:
 # ---- approvals after a rebase
 
 
-def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Box) -> None:
-    change = begun(notes, "short", {"notes": SHORT})
+def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Scenario) -> None:
+    change = notes.notes_proposed("short", {"notes": SHORT})
     move(change, Event.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
@@ -154,9 +154,9 @@ def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Box) -
     assert notes.agentd("status", "short", "--json").json["next"] == "agentd impl short"
 
 
-def test_there_and_back_again(notes: Box) -> None:
+def test_there_and_back_again(notes: Scenario) -> None:
     """A rebase onto an archive that is taken back, and a rebase onto what is there then."""
-    complete(notes, "short", {"notes": SHORT})
+    notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
     assert notes.agentd("archive", "other", "--undo").code == 0
@@ -164,29 +164,29 @@ def test_there_and_back_again(notes: Box) -> None:
     assert notes.agentd("archive", "short").code == 0
 
 
-def test_code_judged_after_a_rebase_is_archived(notes: Box) -> None:
-    change = complete(notes, "short", {"notes": SHORT})
+def test_code_judged_after_a_rebase_is_archived(notes: Scenario) -> None:
+    change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
-    approve(change)
+    approve_code(change)
     assert notes.agentd("archive", "short").code == 0
 
 
-def test_what_others_wrote_by_hand_into_the_same_requirement_must_be_judged(notes: Box) -> None:
+def test_what_others_wrote_by_hand_into_the_same_requirement_must_be_judged(notes: Scenario) -> None:
     """The change's own spec keeps its bytes, and the approval is stale all the same."""
-    change = complete(notes, "short", {"notes": SHORT})
-    by_hand = NOTES + "\n" + scenario("Emoji", "R2", "they count as one")
+    change = notes.notes_complete("short", {"notes": SHORT})
+    by_hand = NOTES + "\n" + scenario_text("Emoji", "R2", "they count as one")
     notes.write("agentd/specs/notes.md", by_hand)
     done = notes.agentd("rebase", "short", "--json")
     assert (done.code, done.json["approval_stale"], page(change)) == (0, True, SHORT)
     assert notes.agentd("archive", "short", "--json").json["error"]["code"] == "change-not-complete"
-    approve(change)
+    approve_code(change)
     assert notes.agentd("archive", "short").code == 0
     assert "they count as one" in (notes.root / "agentd/specs/notes.md").read_text()
 
 
-def test_marks_stop_a_review_and_an_acceptance(notes: Box) -> None:
-    change = complete(notes, "short", {"notes": SHORT})
+def test_marks_stop_a_review_and_an_acceptance(notes: Scenario) -> None:
+    change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, LONG)
     assert notes.agentd("rebase", "short").code == 1
     refused = notes.agentd("impl", "short", "--review", "--json")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from agent_calls import challenger_request, planner_request
 from agentd.calls import attempts
 from agentd.calls.run import Run
 from agentd.calls.work import Work
@@ -25,7 +26,6 @@ from agentd.errors import AgentdError
 from agentd.project import find_project
 from agentd.terms import Role
 from agentd.tools.table import Stage
-from asked import ask_case
 from loopback import clis
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY as CLAUDE_KEY
@@ -37,8 +37,8 @@ from loopback.gemini_api import GeminiApi
 from loopback.gemini_home import gemini_home
 from loopback.model import Api, Conversation, Model, Turn, running
 from program import AGENTD
-from support import Box
-from working import at_work, challenging, planning, settle
+from prompt_cases import render_case
+from scenario import Scenario, open_run
 
 LIMIT = 0.5
 STEPS = {  # whose prompt is sent
@@ -110,7 +110,7 @@ CLIS = (
 
 def asking(run: Run, **other: Any) -> Work:
     """The planner is to ask what it must know."""
-    return planning(run, step="clarify", stage=Stage.CLARIFY, may_edit=lambda path: False, **other)
+    return planner_request(run, step="clarify", stage=Stage.CLARIFY, may_edit=lambda path: False, **other)
 
 
 def coding(run: Run, **other: Any) -> Work:
@@ -122,7 +122,7 @@ def coding(run: Run, **other: Any) -> Work:
 
 def reviewing(run: Run, **other: Any) -> Work:
     """The reviewer is to report."""
-    return challenging(run, step="review", role=Role.REVIEWER, stage=Stage.REVIEW, **other)
+    return challenger_request(run, step="review", role=Role.REVIEWER, stage=Stage.REVIEW, **other)
 
 
 def asked_first(conversation: Conversation) -> int:
@@ -130,7 +130,7 @@ def asked_first(conversation: Conversation) -> int:
     return conversation.asked[0].size
 
 
-def default(cli: Cli, model: Model, box: Box, prompt: str) -> int:
+def default(cli: Cli, model: Model, box: Scenario, prompt: str) -> int:
     conversation = model.conversation(cli.api, Turn(text="Done."))
     cli.lay_out(box.home, conversation)
     argv = [clis.need(cli.name), *cli.default]
@@ -139,22 +139,22 @@ def default(cli: Cli, model: Model, box: Box, prompt: str) -> int:
     return asked_first(conversation)
 
 
-def ours(cli: Cli, model: Model, box: Box, step: str, prompt: str) -> int:
+def ours(cli: Cli, model: Model, box: Scenario, step: str, prompt: str) -> int:
     conversation = model.conversation(cli.api, Turn(text="Done."))
     cli.lay_out(box.home, conversation)
     names = json.dumps([name for name, _ in cli.env])
     program = json.dumps(clis.need(cli.name))
-    settle(box, SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
+    box.configure(SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
     change = entry.create(find_project(), f"a-{step}", "Let people sign in")
-    with at_work(change) as run, contextlib.suppress(AgentdError):
+    with open_run(change) as run, contextlib.suppress(AgentdError):
         attempts.perform(run, WORKS[step](run, prompt=prompt, effect=None))
     return asked_first(conversation)
 
 
 WORKS: dict[str, Callable[..., Work]] = {
     "asking": asking,
-    "planning": planning,
-    "judging": challenging,
+    "planning": planner_request,
+    "judging": challenger_request,
     "coding": coding,
     "reviewing": reviewing,
 }
@@ -165,13 +165,13 @@ def main() -> int:
     worst = 0.0
     for cli in CLIS:
         with tempfile.TemporaryDirectory() as folder, running() as model:
-            box = Box(Path(folder, "notes-service"), Path(folder, "home"))
+            box = Scenario(Path(folder, "notes-service"), Path(folder, "home"))
             box.write("agentd/config.toml", "schema_version = 1\n")
             box.commit()
             os.environ.update({**box.env, **dict(cli.env)})
             os.chdir(box.root)
             for step, case in STEPS.items():
-                prompt = ask_case(case, cli.name)
+                prompt = render_case(case, cli.name)
                 usual = default(cli, model, box, prompt)
                 size = ours(cli, model, box, step, prompt)
                 worst = max(worst, size / usual)

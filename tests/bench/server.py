@@ -16,9 +16,9 @@ from mcp import Client, StdioServerParameters
 
 from agentd.project import find_project
 from agentd.tools.binding import run_folder
+from mcp_session import lay_out
 from program import AGENTD
-from stages import lay_out
-from support import Box
+from scenario import Scenario
 
 CALLS = 1000
 STARTS = 7
@@ -81,7 +81,7 @@ def report(title: str, bare: float, ours: float) -> bool:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        box = Box(Path(folder) / "repo", Path(folder) / "home")
+        box = Scenario(Path(folder) / "repo", Path(folder) / "home")
         box.write("agentd/config.toml", "schema_version = 1\n")
         box.commit("start")
         os.chdir(box.root)

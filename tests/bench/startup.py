@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from plans import EXAMPLE
 from program import AGENTD
-from support import EXAMPLE, Box
+from scenario import Scenario
 
 ROUNDS = 20
 
 
-def fill(box: Box, count: int) -> None:
+def fill(box: Scenario, count: int) -> None:
     box.write("agentd/config.toml", "schema_version = 1\n")
     text = (EXAMPLE / "STATE.yaml").read_text()
     text = text.replace("setup: branch", "setup: in-place").replace("branch: agentd/add-oauth", "branch: null")
@@ -22,7 +23,7 @@ def fill(box: Box, count: int) -> None:
     time.sleep(0.1)
 
 
-def measure(box: Box, commands: dict[str, list[str]]) -> dict[str, float]:
+def measure(box: Scenario, commands: dict[str, list[str]]) -> dict[str, float]:
     """The best time of each, taken in turns so that a busy moment hits all alike."""
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(ROUNDS):
@@ -50,7 +51,7 @@ def main() -> None:
     fine = True
     for count, names, limit in ((10, ("status", "list"), 6.0), (5000, ("list",), 12.0)):
         with tempfile.TemporaryDirectory() as folder:
-            box = Box(Path(folder) / "repo", Path(folder) / "home")
+            box = Scenario(Path(folder) / "repo", Path(folder) / "home")
             fill(box, count)
             commands = bare | {f"agentd {name}": [AGENTD, name] for name in names}
             for command in commands.values():  # warms the index and the bytecode

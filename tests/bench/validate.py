@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+from plans import EXAMPLE
 from program import AGENTD
-from support import EXAMPLE, Box
+from scenario import Scenario
 
 ROUNDS = 5
 LIMIT = 15.0
@@ -63,7 +64,7 @@ Nobody can tell who wrote a note.
 """
 
 
-def fill(box: Box, count: int) -> None:
+def fill(box: Scenario, count: int) -> None:
     box.write("agentd/config.toml", "schema_version = 1\n")
     spec = (EXAMPLE / "specs/user-model.md").read_text()
     tasks = (EXAMPLE / "tasks.md").read_text()
@@ -79,7 +80,7 @@ def fill(box: Box, count: int) -> None:
 
 def measure(count: int) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
-        box = Box(Path(folder) / "repo", Path(folder) / "home")
+        box = Scenario(Path(folder) / "repo", Path(folder) / "home")
         fill(box, count)
         commands = {"read": [sys.executable, "-c", READ], "validate": [AGENTD, "validate", "--all", "--strict"]}
         best = dict.fromkeys(commands, float("inf"))

@@ -21,10 +21,10 @@ from agentd.change.folder import Change
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.rendering import markdown
-from finished import move, proposal, requirement, scenario, spec, tasks
-from knocking import Door, opened
+from plans import notes_tasks, proposal_text, requirement_text, scenario_text, spec_text
 from program import AGENTD
-from support import Box
+from raw_http import Server, open_server
+from scenario import Scenario, move
 
 ROUNDS = 5
 CHANGES = 500
@@ -54,23 +54,23 @@ def big_spec() -> str:
     number = 0
     while len(requirements) + len(scenarios) < SIZE:
         number += 1
-        requirements += requirement(f"R{number}", f"Rule {number}", words)
-        scenarios += scenario(f"Case {number}", f"R{number}", "the note is there")
-    return spec("notes", requirements, scenarios)
+        requirements += requirement_text(f"R{number}", f"Rule {number}", words)
+        scenarios += scenario_text(f"Case {number}", f"R{number}", "the note is there")
+    return spec_text("notes", requirements, scenarios)
 
 
-def lay_out(box: Box) -> Change:
+def lay_out(box: Scenario) -> Change:
     box.write("agentd/config.toml", "schema_version = 1\n")
     for number in range(CHANGES - 1):
         name = f"change-{number}"
         folder = f"agentd/changes/{name}"
         box.write(f"{folder}/STATE.yaml", f"change_id: {name}\nphase: proposed\ndescription: Better notes {number}\n")
-        box.write(f"{folder}/proposal.md", proposal(name, []))
-        box.write(f"{folder}/tasks.md", tasks(name))
+        box.write(f"{folder}/proposal.md", proposal_text(name, []))
+        box.write(f"{folder}/tasks.md", notes_tasks(name))
     change = entry.create(find_project(str(box.root)), BIG, "A lot of rules")
-    box.write(f"agentd/changes/{BIG}/proposal.md", proposal(BIG, ["notes"]))
+    box.write(f"agentd/changes/{BIG}/proposal.md", proposal_text(BIG, ["notes"]))
     box.write(f"agentd/changes/{BIG}/{DOCUMENT}", big_spec())
-    box.write(f"agentd/changes/{BIG}/tasks.md", tasks(BIG))
+    box.write(f"agentd/changes/{BIG}/tasks.md", notes_tasks(BIG))
     move(change, Event.PLAN_GENERATED)
     box.commit("changes")
     step: dict[str, Any] = {"step": "tasks-gen", "round": 1, "number": 1, "attempt": 1}
@@ -92,7 +92,7 @@ def best(work: Callable[[], object]) -> float:
     return found
 
 
-def pages(door: Door) -> dict[str, float]:
+def pages(door: Server) -> dict[str, float]:
     cookie = door.enter().removeprefix("Cookie: ")
     line = http.client.HTTPConnection("127.0.0.1", door.port)
 
@@ -107,7 +107,7 @@ def pages(door: Door) -> dict[str, float]:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        box = Box(Path(folder, "notes-service"), Path(folder, "home"))
+        box = Scenario(Path(folder, "notes-service"), Path(folder, "home"))
         os.environ.update({name: box.env[name] for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")})
         change = lay_out(box)
         text = (change.folder / DOCUMENT).read_text()
@@ -115,7 +115,7 @@ def main() -> int:
         size = f"a spec of {len(text) // 1000} kB, {COMMENTS} comments, {EVENTS} events"
         print(f"\nthe viewer, {CHANGES} changes, {size} (best of {ROUNDS})")
         print(f"  rendering that spec once: {one * 1000:.0f} ms")
-        with opened((AGENTD, "view", "--no-open"), box.root, box.env) as door:
+        with open_server((AGENTD, "view", "--no-open"), box.root, box.env) as door:
             taken = pages(door)
         for path, seconds in taken.items():
             limit = f"{LIMITS[path]:g}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_calls import call_planner, challenger_request, planner_request, play
 from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
@@ -26,24 +27,8 @@ from agentd.errors import (
 )
 from agentd.project import find_project
 from agentd.terms import StepStatus
-from planned import put
-from support import Box
-from working import (
-    PLAY,
-    QUICK,
-    ROLES,
-    Action,
-    at_work,
-    challenging,
-    perform,
-    planning,
-    play,
-    propose,
-    say,
-    settle,
-    told,
-    usage,
-)
+from playbooks import Action, propose, say, usage, write_document
+from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, journal_of, open_run
 
 APPROVED = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
 
@@ -52,10 +37,10 @@ def statuses(change: Change) -> list[tuple[int, str]]:
     return [(step.attempt, str(step.status)) for step in change.read().steps]
 
 
-def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project: Box) -> None:
+def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("Reading."), propose(), usage(0.5), say("Done.")])
-    with at_work(change) as run:
-        work = planning(run)
+    with open_run(change) as run:
+        work = planner_request(run)
         done = attempts.perform(run, work)
         attempts.finish(run, work, done, {"proposal.md": "sha256:1"})
     assert (change.folder / "proposal.md").is_file()
@@ -76,7 +61,7 @@ def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project:
         "step.finished",
         "run.finished",
     ]
-    seen = [(one.kind, one.text, one.ok) for one in told(change, events.AgentActivity)]
+    seen = [(one.kind, one.text, one.ok) for one in journal_of(change, events.AgentActivity)]
     assert seen == [
         ("text", "Reading.", None),
         ("tool", "create_proposal", None),
@@ -88,12 +73,12 @@ def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project:
 
 
 def test_the_transcript_has_the_prompt_and_every_line_and_no_secret(
-    project: Box, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = play(project, proposal_gen=[say("the key is hunter2-hunter2"), propose()])
-    settle(project, project.root.joinpath("agentd/config.toml").read_text().replace("[agents.play]", KEY))
+    project.configure(project.root.joinpath("agentd/config.toml").read_text().replace("[agents.play]", KEY))
     monkeypatch.setenv("PLAY_API_KEY", "hunter2-hunter2")
-    perform(change)
+    call_planner(change)
     (path,) = Path(change.project.in_room("transcripts")).glob("*/*/*.log")
     text = path.read_text()
     assert "in| Write the proposal." in text
@@ -107,63 +92,65 @@ def test_the_transcript_has_the_prompt_and_every_line_and_no_secret(
 KEY = '[agents.play]\nenv = ["PLAY_API_KEY"]'
 
 
-def test_an_agent_that_did_nothing_is_reminded_once(project: Box) -> None:
-    reminded = [{"expect": "There is no proposal yet"}, put("proposal.md")]
+def test_an_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
+    reminded = [{"expect": "There is no proposal yet"}, write_document("proposal.md")]
     change = play(project, proposal_gen_r1_a1=[say("All done!")], proposal_gen_r1_a2=reminded)
-    done = perform(change)
+    done = call_planner(change)
     assert done.attempt == 2
     assert statuses(change) == [(1, "failed"), (2, "running")]
-    (failed,) = told(change, events.Failed)
+    (failed,) = journal_of(change, events.Failed)
     assert (failed.code, failed.final) == ("did-nothing", False)
 
 
-def test_an_agent_that_does_nothing_twice_is_an_error_that_says_so(project: Box) -> None:
+def test_an_agent_that_does_nothing_twice_is_an_error_that_says_so(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("All done!")])
     with pytest.raises(AgentFailed, match="proposal-gen: play: it ended well, but what was asked for is not") as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == "did-nothing"
     assert statuses(change) == [(1, "failed"), (2, "failed")]
     assert change.read().run is None
 
 
-def test_a_step_that_may_change_nothing_is_not_reminded(project: Box) -> None:
+def test_a_step_that_may_change_nothing_is_not_reminded(project: Scenario) -> None:
     change = play(project, proposal_review=[say("<review>PASS</review>")])
-    done = perform(change, step="proposal-review", effect=None)
+    done = call_planner(change, step="proposal-review", effect=None)
     assert (done.attempt, done.text) == (1, "<review>PASS</review>")
 
 
 @pytest.mark.parametrize("cause", ["rate-limited", "server-error", "network-down"])
-def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Box, cause: str) -> None:
+def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Scenario, cause: str) -> None:
     fault = [{"fault": cause}]
-    change = play(project, proposal_gen=[put("proposal.md")], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault)
-    assert perform(change).attempt == 3
-    waits = [one.retry_in_secs for one in told(change, events.Failed)]
+    change = play(
+        project, proposal_gen=[write_document("proposal.md")], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault
+    )
+    assert call_planner(change).attempt == 3
+    waits = [one.retry_in_secs for one in journal_of(change, events.Failed)]
     assert waits == [0.05, 0.1]
-    sessions = [one.session for one in told(change, events.StepStarted)]
+    sessions = [one.session for one in journal_of(change, events.StepStarted)]
     assert len(set(sessions)) == 3
-    assert [one.code for one in told(change, events.Failed)] == [cause, cause]
+    assert [one.code for one in journal_of(change, events.Failed)] == [cause, cause]
 
 
-def test_the_retries_end(project: Box) -> None:
+def test_the_retries_end(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == "server-error"
     assert caught.value.exit_code == 4
     assert [number for number, _ in statuses(change)] == [1, 2, 3]
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_it_asks(project: Box) -> None:
+def test_a_rate_limit_is_waited_for_as_long_as_it_asks(project: Scenario) -> None:
     limited: list[Any] = [{"fault": "rate-limited", "wait": 0.3}]
-    change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[put("proposal.md")])
-    perform(change)
-    assert [one.retry_in_secs for one in told(change, events.Failed)] == [0.3]
+    change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[write_document("proposal.md")])
+    call_planner(change)
+    assert [one.retry_in_secs for one in journal_of(change, events.Failed)] == [0.3]
 
 
-def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Box) -> None:
+def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"fault": "rate-limited", "wait": 18000}])
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.hint == "wait 5.0 h, then run the command again"
     assert len(statuses(change)) == 1
 
@@ -182,133 +169,133 @@ def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Box) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_pass_fails_at_once_and_says_what_to_do(
-    project: Box, fault: dict[str, Any], code: str, hint: str
+    project: Scenario, fault: dict[str, Any], code: str, hint: str
 ) -> None:
     change = play(project, proposal_gen=[fault])
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == code
     assert hint in caught.value.hint
     assert statuses(change) == [(1, "failed")]
-    (failed,) = told(change, events.Failed)
+    (failed,) = journal_of(change, events.Failed)
     assert (failed.code, failed.final, failed.retry_in_secs) == (code, True, None)
 
 
-def test_a_lost_session_is_an_answer_of_its_own(project: Box) -> None:
+def test_a_lost_session_is_an_answer_of_its_own(project: Scenario) -> None:
     change = play(project, reproposal=[{"fault": "session-lost"}])
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
-        perform(change, step="reproposal", resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471", effect=None)
+        call_planner(change, step="reproposal", resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471", effect=None)
 
 
 @pytest.mark.parametrize(("limit", "code"), [("wall_secs", "wall-clock"), ("idle_secs", "idle")])
-def test_a_hanging_agent_is_ended_by_its_clock(project: Box, limit: str, code: str) -> None:
+def test_a_hanging_agent_is_ended_by_its_clock(project: Scenario, limit: str, code: str) -> None:
     change = play(project, f"[limits.{limit}]\nplanner = 1\n", proposal_gen=[{"fault": "hang"}])
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == code
     assert f"limits.{limit}.planner" in caught.value.hint
 
 
-def test_too_much_output_ends_the_call(project: Box) -> None:
+def test_too_much_output_ends_the_call(project: Scenario) -> None:
     change = play(project, "[limits]\noutput_mb = 1\n", proposal_gen=[say("x" * 1000)] * 1500)
     with pytest.raises(AgentFailed, match="more than 1 MB") as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == "too-much-output"
 
 
-def test_an_agent_that_is_not_installed_costs_no_call(project: Box) -> None:
+def test_an_agent_that_is_not_installed_costs_no_call(project: Scenario) -> None:
     change = play(project)
     text = '[agents.play]\nkind = "command"\ncommand = "no-such-agent"\n'
-    settle(project, "schema_version = 1\n[roles]\nplanner = 'play'\n" + text)
+    project.configure("schema_version = 1\n[roles]\nplanner = 'play'\n" + text)
     with pytest.raises(AgentMissing, match="no-such-agent"):
-        perform(change)
+        call_planner(change)
     assert statuses(change) == []
 
 
-def test_nothing_runs_untrusted(project: Box) -> None:
-    change = play(project, proposal_gen=[put("proposal.md")])
+def test_nothing_runs_untrusted(project: Scenario) -> None:
+    change = play(project, proposal_gen=[write_document("proposal.md")])
     project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [{"write": "owned", "text": ""}]}}))
     with pytest.raises(NotTrusted):
-        perform(change)
+        call_planner(change)
     assert not (project.root / "owned").exists()
 
 
-def test_no_resume_sets_the_cap_on_calls_back(project: Box) -> None:
+def test_no_resume_sets_the_cap_on_calls_back(project: Scenario) -> None:
     change = play(project, "[limits]\ncalls_per_step = 4\n", proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed):
-        perform(change)
+        call_planner(change)
     with pytest.raises(CallsUsedUp, match="has used the 4 calls") as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.exit_code == 7
     assert "limits.calls_per_step" in caught.value.hint
     with pytest.raises(CallsUsedUp):
-        perform(change)
+        call_planner(change)
     assert len(statuses(change)) == 4
 
 
-def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Box) -> None:
-    script = [usage(0.6), usage(0.6), {"wait": 600}, put("proposal.md")]
+def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> None:
+    script = [usage(0.6), usage(0.6), {"wait": 600}, write_document("proposal.md")]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget, match=r"add-oauth has cost 1\.20 USD of its 1\.00 USD") as caught:
-        perform(change)
+        call_planner(change)
     assert "budget.per_change" in caught.value.hint
     assert change.read().total_cost == pytest.approx(1.2)
     assert statuses(change) == [(1, "failed")]
-    assert told(change, events.Failed)[0].code == "budget"
+    assert journal_of(change, events.Failed)[0].code == "budget"
     with pytest.raises(OverBudget):  # the next call does not even start
-        perform(change)
+        call_planner(change)
     assert len(statuses(change)) == 1
 
 
-def test_the_day_is_over_for_every_change(project: Box) -> None:
-    change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), put("proposal.md")])
-    perform(change)
+def test_the_day_is_over_for_every_change(project: Scenario) -> None:
+    change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), write_document("proposal.md")])
+    call_planner(change)
     other = entry.create(change.project, "other", "words")
     with pytest.raises(OverBudget, match="today's calls have cost"):
-        perform(other)
+        call_planner(other)
 
 
-def test_an_unknown_price_is_a_warning_once_or_an_end(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(), put("proposal.md")])
-    with at_work(change) as run:
-        attempts.perform(run, planning(run))
-        attempts.perform(run, planning(run, number=2))
-    (warned,) = told(change, events.Warned)
+def test_an_unknown_price_is_a_warning_once_or_an_end(project: Scenario) -> None:
+    change = play(project, proposal_gen=[usage(), write_document("proposal.md")])
+    with open_run(change) as run:
+        attempts.perform(run, planner_request(run))
+        attempts.perform(run, planner_request(run, number=2))
+    (warned,) = journal_of(change, events.Warned)
     assert warned.code == "price-unknown"
     assert [call.cost for call in change.read().llm_calls] == [None, None]
-    settle(project, (project.root / "agentd/config.toml").read_text() + "[budget]\nunknown_price = 'stop'\n")
+    project.configure((project.root / "agentd/config.toml").read_text() + "[budget]\nunknown_price = 'stop'\n")
     with pytest.raises(OverBudget, match="is not known"):
-        perform(change, number=3)
+        call_planner(change, number=3)
     assert len(statuses(change)) == 2
 
 
-def test_a_judge_reports_through_the_server(project: Box) -> None:
+def test_a_judge_reports_through_the_server(project: Scenario) -> None:
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
-    with at_work(change) as run:
-        attempts.perform(run, challenging(run))
+    with open_run(change) as run:
+        attempts.perform(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
 
 
-def test_a_report_of_a_judge_that_died_counts_for_nothing(project: Box) -> None:
+def test_a_report_of_a_judge_that_died_counts_for_nothing(project: Scenario) -> None:
     report = {"call": "append_review", "with": APPROVED}
     change = play(
         project, challenge_r1_a1=[report, {"fault": "server-error"}], challenge_r1_a2=[say("hm")], challenge=[say("hm")]
     )
-    with at_work(change) as run, pytest.raises(AgentFailed) as caught:
-        attempts.perform(run, challenging(run))
+    with open_run(change) as run, pytest.raises(AgentFailed) as caught:
+        attempts.perform(run, challenger_request(run))
     assert caught.value.code == "did-nothing"
     assert not os.path.exists(change.project.in_room("runs", "report.json"))
 
 
-def test_a_judge_that_wrote_has_failed(project: Box) -> None:
+def test_a_judge_that_wrote_has_failed(project: Scenario) -> None:
     report = {"call": "append_review", "with": APPROVED}
     change = play(project, challenge=[{"write": "src/notes.py", "text": "x = 1\n"}, report])
-    with at_work(change) as run, pytest.raises(AgentFailed, match=r"src/notes\.py changed") as caught:
-        attempts.perform(run, challenging(run))
+    with open_run(change) as run, pytest.raises(AgentFailed, match=r"src/notes\.py changed") as caught:
+        attempts.perform(run, challenger_request(run))
     assert caught.value.code == "changed-files"
 
 
-def test_what_an_agent_may_not_write_is_put_back_and_named(project: Box) -> None:
+def test_what_an_agent_may_not_write_is_put_back_and_named(project: Scenario) -> None:
     before = (project.root / "agentd/config.toml").read_text
     script = [
         propose(),
@@ -318,7 +305,7 @@ def test_what_an_agent_may_not_write_is_put_back_and_named(project: Box) -> None
     ]
     change = play(project, proposal_gen=script)
     text = before()
-    perform(change)
+    call_planner(change)
     assert before() == text
     assert not (project.root / ".git/hooks/post-commit").exists()
     state = change.read()
@@ -327,42 +314,42 @@ def test_what_an_agent_may_not_write_is_put_back_and_named(project: Box) -> None
     assert set(found) == {"agentd/config.toml", ".git/hooks/post-commit", "agentd/changes/add-oauth/STATE.yaml"}
     assert {str(one.severity) for one in found.values()} == {"high"}
     assert [one.id for one in state.findings] == ["G1", "G2", "G3"]
-    assert [one.id for one in told(change, events.FindingMade)] == ["G1", "G2", "G3"]
+    assert [one.id for one in journal_of(change, events.FindingMade)] == ["G1", "G2", "G3"]
     assert project.agentd("status", "add-oauth").out.count("  G") == 3
     assert project.agentd("list", "--json").json["changes"][0]["open"]["high"] == 3
 
 
-def test_a_session_is_saved_as_soon_as_it_is_known(project: Box) -> None:
+def test_a_session_is_saved_as_soon_as_it_is_known(project: Scenario) -> None:
     change = play(project, proposal_gen=[propose(), {"fault": "crash"}])
 
-    with at_work(change) as run:
+    with open_run(change) as run:
         save = lambda session: run.update(lambda old: replace(old, session_id=session))  # noqa: E731
         with pytest.raises(AgentFailed):
-            attempts.perform(run, planning(run, on_session=save))
-    (started,) = told(change, events.StepStarted)
+            attempts.perform(run, planner_request(run, on_session=save))
+    (started,) = journal_of(change, events.StepStarted)
     assert change.read().session_id == started.session
     assert not change.read().findings  # agentd's own write is no trespass
 
 
-def command_agent(box: Box, script: str) -> Change:
+def command_agent(box: Scenario, script: str) -> Change:
     """A planner and challenger that are a program of their own."""
     change = play(box)
     box.write("agent.py", script)
     mine = f"[agents.mine]\nkind = 'command'\ncommand = '{sys.executable}'\nargs = ['agent.py', '{{mcp_config}}']\n"
-    settle(box, f"schema_version = 1\n{QUICK}{mine}{ROLES.replace('play', 'mine')}")
+    box.configure(f"schema_version = 1\n{RETRY_AT_ONCE}{mine}{ROLES.replace('play', 'mine')}")
     return change
 
 
-def test_any_program_can_be_the_planner(project: Box) -> None:
+def test_any_program_can_be_the_planner(project: Scenario) -> None:
     script = (
         "import sys; print('You said:', sys.stdin.read()); open('agentd/changes/add-oauth/proposal.md', 'w').close()"
     )
-    done = perform(command_agent(project, script))
+    done = call_planner(command_agent(project, script))
     assert done.text == "You said: Write the proposal.\n"
     assert done.session is None
 
 
-def test_a_program_reaches_the_server_by_the_file_it_is_given(project: Box) -> None:
+def test_a_program_reaches_the_server_by_the_file_it_is_given(project: Scenario) -> None:
     script = """
 import json, subprocess, sys
 server = json.load(open(sys.argv[1]))["mcpServers"]["agentd"]
@@ -379,14 +366,14 @@ with subprocess.Popen([server["command"], *server["args"]], stdin=-1, stdout=-1,
     process.stdin.close()
 print([tool["name"] for tool in answers[1]["result"]["tools"]])
 """
-    done = perform(command_agent(project, script), effect=None)
+    done = call_planner(command_agent(project, script), effect=None)
     assert "create_proposal" in done.text
 
 
-def test_a_program_sees_of_the_environment_what_it_needs(project: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_sees_of_the_environment_what_it_needs(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not yours")
-    done = perform(command_agent(project, "import os; print(sorted(os.environ))"), effect=None)
+    done = call_planner(command_agent(project, "import os; print(sorted(os.environ))"), effect=None)
     assert "'PATH'" in done.text and "'HOME'" in done.text
     assert "CLAUDECODE" not in done.text and "AWS" not in done.text
 
@@ -400,27 +387,27 @@ def test_a_program_sees_of_the_environment_what_it_needs(project: Box, monkeypat
         ("segmentation fault", "crashed"),
     ],
 )
-def test_why_a_program_failed_is_read_from_its_last_words(project: Box, words: str, code: str) -> None:
+def test_why_a_program_failed_is_read_from_its_last_words(project: Scenario, words: str, code: str) -> None:
     change = command_agent(project, f"import sys; print({words!r}, file=sys.stderr); sys.exit(3)")
     with pytest.raises(AgentFailed) as caught:
-        perform(change, effect=None)
+        call_planner(change, effect=None)
     assert caught.value.code == code
     assert words in caught.value.message
 
 
-def test_an_agent_that_leaves_the_branch_stops_everything(project: Box) -> None:
+def test_an_agent_that_leaves_the_branch_stops_everything(project: Scenario) -> None:
     change = command_agent(project, "import subprocess; subprocess.run(['git', 'switch', '-qc', 'elsewhere'])")
     with pytest.raises(StateError, match="elsewhere") as caught:
-        perform(change, effect=None)
+        call_planner(change, effect=None)
     assert caught.value.exit_code == 6
     assert "git switch main" in caught.value.hint
     project.git("switch", "-q", "main")
-    with at_work(change):
+    with open_run(change):
         pass
     assert not os.listdir(change.project.in_room("runs"))
 
 
-def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project: Box) -> None:
+def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project: Scenario) -> None:
     """With one seed that is told, so that a failure can be seen again."""
     seed = random.randrange(10**6)
     chance = random.Random(seed)
@@ -436,68 +423,68 @@ def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project:
             steps[f"proposal-gen/1/{attempt}"] = [*(usage(cost) for cost in costs), {"fault": fault}]
         project.write("playbook.json", json.dumps({"steps": steps}))
         settings = f"[budget]\nper_change = {limit}\n[limits]\ncalls_per_step = {cap}\n"
-        settle(project, f"schema_version = 1\n{QUICK}{ROLES}{PLAY}{settings}")
+        project.configure(f"schema_version = 1\n{RETRY_AT_ONCE}{ROLES}{PLAY}{settings}")
         change = entry.create(find_project(), f"change-{number}", "words")
         for _ in range(6):
             with pytest.raises(AgentdError):
-                perform(change)
+                call_planner(change)
             state = change.read()
             assert state.total_cost <= limit + largest + 1e-9, f"seed {seed}"
             assert len(state.steps) <= cap, f"seed {seed}"
 
 
-def test_a_price_that_is_not_known_hides_none_that_is(project: Box) -> None:
+def test_a_price_that_is_not_known_hides_none_that_is(project: Scenario) -> None:
     script = [usage(), usage(0.7), usage(0.7), {"wait": 600}]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget):
-        perform(change)
+        call_planner(change)
     assert change.read().total_cost == pytest.approx(1.4)
 
 
 def test_what_a_program_says_about_its_failure_is_redacted_and_short(
-    project: Box, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-ant-" + "a1B2" * 12
     change = play(project, proposal_gen=[{"fault": "key-refused", "message": f"bad key {key} " + "x" * 5000}])
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert key not in caught.value.message
     assert len(caught.value.message) < 600
     assert not any(key in entry.line() for entry in change.journal().since(0)[0])
 
 
-def test_a_journal_that_cannot_be_written_ends_no_run(project: Box) -> None:
-    change = play(project, proposal_gen=[put("proposal.md")])
+def test_a_journal_that_cannot_be_written_ends_no_run(project: Scenario) -> None:
+    change = play(project, proposal_gen=[write_document("proposal.md")])
     os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
     seen: list[events.Entry] = []
-    with at_work(change, seen.append) as run:
-        attempts.perform(run, planning(run))
+    with open_run(change, seen.append) as run:
+        attempts.perform(run, planner_request(run))
     assert "journal" in [one.event.code for one in seen if isinstance(one.event, events.Warned)]
     assert (change.folder / "proposal.md").is_file()
 
 
-def test_a_folder_where_a_report_should_be_stops_nobody(project: Box) -> None:
+def test_a_folder_where_a_report_should_be_stops_nobody(project: Scenario) -> None:
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
-    with at_work(change) as run:
+    with open_run(change) as run:
         (run.folder / "report.json" / "deep").mkdir(parents=True)
-        attempts.perform(run, challenging(run))
+        attempts.perform(run, challenger_request(run))
 
 
-def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Box) -> None:
+def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Scenario) -> None:
     script = "import os\nfor n in range(60): open(f'agentd/new-{n}', 'w').close()"
     change = command_agent(project, script)
-    perform(change, effect=None)
+    call_planner(change, effect=None)
     found = change.read().findings
     assert len(found) == 20
     assert found[-1].title == "41 more guarded files were changed"
 
 
-def test_half_a_character_in_a_prompt_harms_nobody(project: Box) -> None:
-    change = play(project, proposal_gen=[put("proposal.md")])
-    assert perform(change, prompt="Write \ud800 the proposal.").attempt == 1
+def test_half_a_character_in_a_prompt_harms_nobody(project: Scenario) -> None:
+    change = play(project, proposal_gen=[write_document("proposal.md")])
+    assert call_planner(change, prompt="Write \ud800 the proposal.").attempt == 1
 
 
-def test_an_agent_that_removes_agentds_own_files_gains_nothing_by_it(project: Box) -> None:
+def test_an_agent_that_removes_agentds_own_files_gains_nothing_by_it(project: Scenario) -> None:
     script = """
 import shutil
 open(".git/hooks/pre-commit", "w").write("#!/bin/sh")
@@ -507,11 +494,11 @@ shutil.rmtree(".git/agentd")
     change = command_agent(project, script)
     text = (project.root / "agentd/config.toml").read_text()
     with pytest.raises(StateError) as caught:
-        perform(change, effect=None)
+        call_planner(change, effect=None)
     assert caught.value.exit_code == 6
     assert (project.root / "agentd/config.toml").read_text() == text
     assert not (project.root / ".git/hooks/pre-commit").exists()
-    with at_work(change):
+    with open_run(change):
         pass
     assert {".git/agentd", ".git/hooks/pre-commit", "agentd/config.toml"} <= {
         one.where for one in change.read().findings

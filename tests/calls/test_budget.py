@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_calls import planner_request, play
 from agentd import config, events
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, spend
@@ -14,9 +15,8 @@ from agentd.change.folder import Change
 from agentd.config import Budget, Config
 from agentd.errors import OverBudget
 from agentd.terms import Workflow
-from planned import put
-from support import Box
-from working import planning, play, told, usage
+from playbooks import usage, write_document
+from scenario import Scenario, journal_of
 
 
 def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -> Budget:
@@ -145,35 +145,35 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
     with runs.begin(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
         first = len(change.read().steps) + 1
         for number in range(first, first + times):
-            attempts.perform(run, planning(run, number=number))
+            attempts.perform(run, planner_request(run, number=number))
 
 
-def test_a_run_stops_before_the_call_it_has_no_money_for(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
+def test_a_run_stops_before_the_call_it_has_no_money_for(project: Scenario) -> None:
+    change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.50 USD of the 0\.50 USD it may \(--max-cost\)"):
         perform(change, max_cost=0.5, times=3)
-    assert len(told(change, events.StepStarted)) == 2
-    assert told(change, events.RunFinished)[-1].exit_code == 7
+    assert len(journal_of(change, events.StepStarted)) == 2
+    assert journal_of(change, events.RunFinished)[-1].exit_code == 7
 
 
-def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 600}, put("proposal.md")])
+def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Scenario) -> None:
+    change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 600}, write_document("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
         perform(change, max_cost=0.5)
     assert change.read().total_cost == pytest.approx(0.6)
-    assert told(change, events.Failed)[-1].code == "budget"
+    assert journal_of(change, events.Failed)[-1].code == "budget"
 
 
-def test_every_run_counts_from_its_own_start(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
+def test_every_run_counts_from_its_own_start(project: Scenario) -> None:
+    change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     perform(change, max_cost=0.5)
     perform(change, max_cost=0.5)
     perform(change, max_cost=0.5)
     assert change.read().total_cost == pytest.approx(0.75)
 
 
-def test_what_a_killed_run_had_spent_is_not_this_runs(project: Box) -> None:
-    change = play(project, proposal_gen=[usage(0.25), put("proposal.md")])
+def test_what_a_killed_run_had_spent_is_not_this_runs(project: Scenario) -> None:
+    change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     with change.running("agentd plan") as held:
         call = OpenCall.begin(
             change,

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from agent_calls import call_planner, play
 from agentd import events
 from agentd.change.folder import Change
 from agentd.errors import Busy
-from planned import put
-from running import wait_until
-from support import PATIENCE, Box
-from working import PLAY, ROLES, Action, at_work, perform, play, settle, told, usage
+from playbooks import Action, usage, write_document
+from processes import wait_until
+from program import PATIENCE
+from scenario import PLAY, ROLES, Scenario, journal_of, open_run
 
-DRIVE = str(Path(__file__).parent.parent / "drive.py")
+DRIVE = str(Path(__file__).with_name("run_planner.py"))
 STUBBORN = """\
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -31,7 +32,7 @@ time.sleep(600)
 
 
 @contextmanager
-def driven(box: Box) -> Iterator[subprocess.Popen[str]]:
+def driven(box: Scenario) -> Iterator[subprocess.Popen[str]]:
     """The run in a process of its own, which is gone at the end."""
     process = subprocess.Popen(
         [sys.executable, DRIVE], cwd=box.root, env=box.env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -51,12 +52,12 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def stubborn(box: Box) -> Change:
+def stubborn(box: Scenario) -> Change:
     """A planner that ignores TERM."""
     change = play(box)
     box.write("agent.py", STUBBORN)
     command = f"[agents.stubborn]\nkind = 'command'\ncommand = '{sys.executable}'\nargs = ['agent.py']\n"
-    settle(box, f"schema_version = 1\n[roles]\nplanner = 'stubborn'\n{command}")
+    box.configure(f"schema_version = 1\n[roles]\nplanner = 'stubborn'\n{command}")
     return change
 
 
@@ -65,7 +66,7 @@ def has_spent(change: Change, cost: float) -> bool:
     return any(f'"cost": {cost}' in slip.read_text() for slip in slips)
 
 
-def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) -> None:
+def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Scenario) -> None:
     change = stubborn(project)
     with driven(project) as first:
         wait_until((project.root / "agent.pid").exists, "the agent is at work")
@@ -74,32 +75,34 @@ def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Box) ->
         first.kill()
         first.wait()
         with pytest.raises(Busy, match="is being worked on by 'agentd plan add-oauth'") as caught:
-            perform(change)
+            call_planner(change)
         assert caught.value.exit_code == 5
         os.kill(watcher, signal.SIGCONT)
         wait_until(lambda: not is_alive(agent), "the agent is gone")
     wait_until(lambda: change.active_run() is None, "the lock is free")
-    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [put("proposal.md")]}}))
-    settle(project, f"schema_version = 1\n{ROLES}{PLAY}")
-    assert perform(change).attempt == 2
+    project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [write_document("proposal.md")]}}))
+    project.configure(f"schema_version = 1\n{ROLES}{PLAY}")
+    assert call_planner(change).attempt == 2
     assert [str(step.status) for step in change.read().steps] == ["failed", "running"]
 
 
-def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Box) -> None:
-    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
+def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Scenario) -> None:
+    change = play(
+        project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[write_document("proposal.md")]
+    )
     with driven(project) as first:
         wait_until(lambda: has_spent(change, 0.25), "it has spent")
         first.kill()
         first.wait()
     wait_until(lambda: change.active_run() is None, "the lock is free")
-    assert perform(change).attempt == 2
+    assert call_planner(change).attempt == 2
     cut, whole = change.read().llm_calls
     assert (cut.cost, cut.extra) == (0.25, {"cut": True}) and not whole.extra
-    perform(change)
+    call_planner(change)
     assert [call.cost for call in change.read().llm_calls] == [0.25, None, None]
 
 
-def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(project: Box) -> None:
+def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(project: Scenario) -> None:
     hostile: list[Action] = [
         {"write": "agentd/config.toml", "text": "[budget]\nper_change = 0.0\n"},
         {"write": "agentd/specs/auth.md", "text": "Nothing is required.\n"},
@@ -114,7 +117,7 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
         first.wait()
     wait_until(lambda: change.active_run() is None, "the lock is free")
     late = project.write("agentd/specs/late.md", "A person's, written after the agent was gone.\n")
-    with at_work(change) as run:
+    with open_run(change) as run:
         assert run.config.budget.per_change == 3.0
     assert (project.root / "agentd/config.toml").read_text() == text
     assert not (project.root / "agentd/specs/auth.md").exists()
@@ -123,8 +126,10 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None:
-    change = play(project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[put("proposal.md")])
+def test_ctrl_c_once_stops_cleanly(project: Scenario, number: signal.Signals) -> None:
+    change = play(
+        project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[write_document("proposal.md")]
+    )
     with driven(project) as first:
         wait_until(lambda: has_spent(change, 0.25), "it has spent")
         first.send_signal(number)
@@ -134,13 +139,13 @@ def test_ctrl_c_once_stops_cleanly(project: Box, number: signal.Signals) -> None
     assert change.active_run() is None
     assert change.read().total_cost == 0.25
     assert [str(step.status) for step in change.read().steps] == ["failed"]
-    assert told(change, events.Failed)[0].code == "interrupted"
-    assert told(change, events.RunFinished)[0].exit_code == 130
+    assert journal_of(change, events.Failed)[0].code == "interrupted"
+    assert journal_of(change, events.RunFinished)[0].exit_code == 130
     assert not os.listdir(change.project.in_room("runs"))
-    assert perform(change).attempt == 2
+    assert call_planner(change).attempt == 2
 
 
-def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
+def test_agentd_stop_ends_the_run_of_a_change(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
     assert project.agentd("stop", "add-oauth").out == "Nothing is running for add-oauth.\n"
     with driven(project) as first:
@@ -154,7 +159,7 @@ def test_agentd_stop_ends_the_run_of_a_change(project: Box) -> None:
     assert project.agentd("stop", "nothing").code == 1
 
 
-def test_stop_waits_for_what_a_killed_run_left(project: Box) -> None:
+def test_stop_waits_for_what_a_killed_run_left(project: Scenario) -> None:
     stubborn(project)
     with driven(project) as first:
         wait_until((project.root / "agent.pid").exists, "the agent is at work")
@@ -167,7 +172,7 @@ def test_stop_waits_for_what_a_killed_run_left(project: Box) -> None:
 
 
 @pytest.mark.parametrize("word", ["", '{"pid": "4711", "command": "agentd plan", "since": "now", "token": "abc"}'])
-def test_stop_sends_and_advises_nothing_when_the_lock_does_not_say_whose_it_is(project: Box, word: str) -> None:
+def test_stop_sends_and_advises_nothing_when_the_lock_does_not_say_whose_it_is(project: Scenario, word: str) -> None:
     change = play(project)
     with change.running("agentd plan add-oauth"):
         Path(change.project.in_room("locks", "add-oauth.run")).write_text(word)

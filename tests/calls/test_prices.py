@@ -10,7 +10,8 @@ from agentd.agents.protocol import Usage
 from agentd.change import state
 from agentd.config import Price
 from agentd.prices import cost_of, is_known, sane
-from support import EXAMPLE, Box
+from plans import EXAMPLE
+from scenario import Scenario
 
 OWN = {"gemini-3-flash-preview": Price(input=0.10, output=0.40, cached=0.025)}
 
@@ -108,7 +109,7 @@ def test_no_report_makes_a_negative_or_endless_cost(
     assert 0 <= kept.tokens_cached <= kept.tokens_in <= 10**12 and 0 <= kept.tokens_out <= 10**12
 
 
-def test_pricing_never_touches_the_network(box: Box) -> None:
+def test_pricing_never_touches_the_network(box: Scenario) -> None:
     ran = box.python("""
 import sys, threading
 touched = []

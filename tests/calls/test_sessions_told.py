@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
+from agent_calls import planner_request
 from agentd.calls import attempts
 from agentd.calls.work import Done
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import AgentFailed, SessionLost
 from agentd.project import find_project
-from support import Box
-from working import ROLES, at_work, planning, settle
+from scenario import ROLES, Scenario, open_run
 
 SESSION = "01a1e211-d2e4-76e1-8c64-955c84bcee39"
 STARTED = {"type": "thread.started", "thread_id": SESSION}
 AGENT = "schema_version = 1\n[workflow]\nscript_retries = 0\n[agents.codex]\ncommand = './speak'\n"
 
 
-def speak(box: Box, *events: dict[str, Any]) -> None:
+def speak(box: Scenario, *events: dict[str, Any]) -> None:
     """Codex is a program that prints these events."""
     lines = "".join(json.dumps(event) + "\n" for event in events)
     box.write("speak", f"#!{sys.executable}\nprint({lines!r}, end='')\n").chmod(0o755)
-    settle(box, AGENT + ROLES.replace("play", "codex"))
+    box.configure(AGENT + ROLES.replace("play", "codex"))
 
 
-def begin(box: Box, *events: dict[str, Any]) -> Change:
+def begin(box: Scenario, *events: dict[str, Any]) -> Change:
     speak(box, *events)
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
@@ -38,15 +38,15 @@ def used(tokens_in: int, cached: int, tokens_out: int) -> dict[str, Any]:
 
 
 def perform(change: Change, **other: Any) -> Done:
-    with at_work(change) as run:
-        return attempts.perform(run, planning(run, effect=None, **other))
+    with open_run(change) as run:
+        return attempts.perform(run, planner_request(run, effect=None, **other))
 
 
 def counted(change: Change) -> list[tuple[int | None, int | None, int | None]]:
     return [(call.tokens_in, call.tokens_cached, call.tokens_out) for call in change.read().llm_calls]
 
 
-def test_of_a_sessions_sum_each_call_counts_its_own_part(project: Box) -> None:
+def test_of_a_sessions_sum_each_call_counts_its_own_part(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     speak(project, STARTED, {"type": "turn.failed", "error": {"message": "no"}})
@@ -57,7 +57,7 @@ def test_of_a_sessions_sum_each_call_counts_its_own_part(project: Box) -> None:
     assert counted(change) == [(3448, 1664, 8), (None, None, None), (6896, 3328, 16)]  # and what the failed turn used
 
 
-def test_a_sum_below_what_was_counted_is_no_sum(project: Box) -> None:
+def test_a_sum_below_what_was_counted_is_no_sum(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     speak(project, STARTED, used(1000, 0, 80))
@@ -65,14 +65,14 @@ def test_a_sum_below_what_was_counted_is_no_sum(project: Box) -> None:
     assert counted(change) == [(3448, 1664, 8), (1000, 0, 80)]
 
 
-def test_a_new_session_counts_in_full(project: Box) -> None:
+def test_a_new_session_counts_in_full(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     perform(change, number=2)
     assert counted(change) == [(3448, 1664, 8)] * 2
 
 
-def test_a_session_without_a_name_is_an_answer_of_its_own(project: Box) -> None:
+def test_a_session_without_a_name_is_an_answer_of_its_own(project: Scenario) -> None:
     change = begin(project, used(1, 0, 1))
     with pytest.raises(SessionLost, match="Failed to capture session ID"):
         perform(change, on_session=lambda session: None)

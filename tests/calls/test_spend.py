@@ -25,13 +25,14 @@ from agentd.config import Budget
 from agentd.errors import OverBudget
 from agentd.project import find_project
 from agentd.terms import StepStatus
+from crash import Tell, run_in_fork
 from exhaustive import Exhaustive
-from mortal import Tell, run_mortal
-from support import PATIENCE, Box
+from program import PATIENCE
+from scenario import Scenario
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
+def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
@@ -300,10 +301,10 @@ def points(work: Callable[[int], tuple[bool, list[Any]]], exhaustive: Exhaustive
 
 
 def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(
-    project: Box, change: Change, exhaustive: Exhaustive
+    project: Scenario, change: Change, exhaustive: Exhaustive
 ) -> None:
     total = 0.0
-    for number, told in points(lambda n: run_mortal(one_call(change, f"s{n}"), project.root, n), exhaustive):
+    for number, told in points(lambda n: run_in_fork(one_call(change, f"s{n}"), project.root, n), exhaustive):
         session = f"s{number}"
         costs = {(told[-1] if told[-1] != "finished" else 25) / 100} if told else {None}
         as_seen = spent(change)
@@ -325,14 +326,14 @@ def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(
 
 
 def test_a_settling_killed_at_any_operation_settles_exactly_once(
-    project: Box, change: Change, exhaustive: Exhaustive
+    project: Scenario, change: Change, exhaustive: Exhaustive
 ) -> None:
     def settling(tell: Tell) -> None:
         settled(change)
 
     def attempt(number: int) -> tuple[bool, list[Any]]:
         leave_open(change, 0.25, f"s{number}")
-        return run_mortal(settling, project.root, number)
+        return run_in_fork(settling, project.root, number)
 
     sessions: list[str] = []
     for number, _ in points(attempt, exhaustive):
@@ -391,7 +392,7 @@ def a_run(change: Change, limits: Budget, run: dict[str, Any], mark: str) -> Cal
 
 
 @pytest.fixture
-def pair(project: Box) -> tuple[Change, Change]:
+def pair(project: Scenario) -> tuple[Change, Change]:
     here = find_project()
     return entry.create(here, "one", "words"), entry.create(here, "two", "words")
 
@@ -413,7 +414,7 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
     runs=[{"change": 0, "calls": [[7]], "dies": (0, "ends", operation)} for operation in range(8, 18)],
 )
 def test_no_crash_makes_the_budget_leak(
-    project: Box, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
+    project: Scenario, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
 ) -> None:
     changes = with_fresh_books(pair)
     limits = Budget(per_change / 100, per_day / 100, "allow")
@@ -421,7 +422,7 @@ def test_no_crash_makes_the_budget_leak(
     for order, run in enumerate(runs):
         number, word, dies_at = run["dies"] or (0, None, None)
         work = a_run(changes[run["change"]], limits, run, f"r{order}")
-        told.append(run_mortal(work, project.root, dies_at, [f"r{order}-{number}", word])[1])
+        told.append(run_in_fork(work, project.root, dies_at, [f"r{order}-{number}", word])[1])
     as_left = [spent(change) for change in changes]
     for change in changes:
         settled(change)
@@ -483,7 +484,7 @@ with change.running("agentd plan") as held:
 """
 
 
-def test_processes_on_different_changes_share_the_days_budget(project: Box) -> None:
+def test_processes_on_different_changes_share_the_days_budget(project: Scenario) -> None:
     here = find_project()
     changes = [entry.create(here, f"change-{number}", "words") for number in range(4)]
     started = [

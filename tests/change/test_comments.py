@@ -14,23 +14,23 @@ from agentd.documents.comments import NAME, CommentState, Weight
 from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
 from agentd.guard import Guard, Watched, plan_rule
 from agentd.project import find_project
-from support import Box
-from yard import OWN, Yard, at_work, told
+from guard_project import OWN, GuardProject, finish, make_guard_project
+from scenario import Scenario
 
 ANN, BOB = "person:ann", "person:bob"
 TEXT = "# Proposal\n\nPeople are users.\n"
 
 
 @pytest.fixture
-def yard(project: Box, tmp_path: Path) -> Yard:
-    yard = at_work(project, tmp_path)
+def yard(project: Scenario, tmp_path: Path) -> GuardProject:
+    yard = make_guard_project(project, tmp_path)
     project.write(f"{OWN}/proposal.md", TEXT)
     project.commit("a proposal")
     return yard
 
 
 @pytest.fixture
-def change(yard: Yard) -> Change:
+def change(yard: GuardProject) -> Change:
     return yard.change
 
 
@@ -135,7 +135,7 @@ for number in range(15):
 """
 
 
-def test_people_who_comment_at_once_while_a_run_is_active_lose_nothing(yard: Yard, change: Change) -> None:
+def test_people_who_comment_at_once_while_a_run_is_active_lose_nothing(yard: GuardProject, change: Change) -> None:
     say(change)
     with change.running("agentd plan add-oauth"):
         argv = [sys.executable, "-c", WRITER]
@@ -150,18 +150,20 @@ def test_people_who_comment_at_once_while_a_run_is_active_lose_nothing(yard: Yar
 # ---- the guard
 
 
-def plan_guard(yard: Yard) -> Guard:
+def plan_guard(yard: GuardProject) -> Guard:
     return yard.guard(may_edit=plan_rule("add-oauth"))
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_comment_made_during_a_call_stays_and_is_no_trespass(yard: Yard, change: Change, is_first: bool) -> None:
+def test_a_comment_made_during_a_call_stays_and_is_no_trespass(
+    yard: GuardProject, change: Change, is_first: bool
+) -> None:
     if not is_first:
         say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
-        assert told(guard) == Watched()
+        assert finish(guard) == Watched()
     assert texts(change)[-1] == ["Meanwhile."] and len(texts(change)) == 2 - is_first
 
 
@@ -170,7 +172,9 @@ DELETED = f"Path('{OWN}/{NAME}').unlink()"
 
 
 @pytest.mark.parametrize(("code", "what"), [(FORGED, "changed"), (DELETED, "deleted")])
-def test_what_an_agent_does_to_comments_is_put_back_and_told(yard: Yard, change: Change, code: str, what: str) -> None:
+def test_what_an_agent_does_to_comments_is_put_back_and_told(
+    yard: GuardProject, change: Change, code: str, what: str
+) -> None:
     say(change)
     before = (change.folder / NAME).read_bytes()
     watched = yard.watched(code, may_edit=plan_rule("add-oauth"))
@@ -178,7 +182,7 @@ def test_what_an_agent_does_to_comments_is_put_back_and_told(yard: Yard, change:
     assert (change.folder / NAME).read_bytes() == before
 
 
-def test_comments_that_an_agent_makes_up_are_taken_away(yard: Yard, change: Change) -> None:
+def test_comments_that_an_agent_makes_up_are_taken_away(yard: GuardProject, change: Change) -> None:
     (trespass,) = yard.watched(FORGED, may_edit=plan_rule("add-oauth")).put_back
     assert (trespass.path, trespass.what) == (f"{OWN}/{NAME}", "created")
     assert not (change.folder / NAME).exists() and yard.kept(trespass).read_text() == "[]\n"
@@ -186,53 +190,53 @@ def test_comments_that_an_agent_makes_up_are_taken_away(yard: Yard, change: Chan
 
 @pytest.mark.parametrize("code", [FORGED, DELETED])
 def test_a_comment_made_during_a_call_survives_what_the_agent_does_after_it(
-    yard: Yard, change: Change, code: str
+    yard: GuardProject, change: Change, code: str
 ) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
         yard.agent(code)
-        assert [one.path for one in told(guard).put_back] == [f"{OWN}/{NAME}"]
+        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{NAME}"]
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_an_older_version_put_back_by_an_agent_is_no_version_of_ours(yard: Yard, change: Change) -> None:
+def test_an_older_version_put_back_by_an_agent_is_no_version_of_ours(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     older = (change.folder / NAME).read_text()
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
         yard.agent(f"Path('{OWN}/{NAME}').write_text({older!r})")
-        assert [one.path for one in told(guard).put_back] == [f"{OWN}/{NAME}"]
+        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{NAME}"]
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_a_comment_does_not_make_what_an_agent_wrote_before_it_ours(yard: Yard, change: Change) -> None:
+def test_a_comment_does_not_make_what_an_agent_wrote_before_it_ours(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     forged = (change.folder / NAME).read_text().replace("Before.", "All is well.")
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         yard.agent(f"Path('{OWN}/{NAME}').write_text({forged!r})")
         say(change, "Meanwhile.")
-        assert told(guard) == Watched()
+        assert finish(guard) == Watched()
     assert texts(change) == [["Before."], ["Meanwhile."]]
     (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.Warned)]
     assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent's call")
     assert Path(said.message.partition("a copy: ")[2]).read_text() == forged
 
 
-def test_after_the_call_a_hand_edit_counts_again(yard: Yard, change: Change) -> None:
+def test_after_the_call_a_hand_edit_counts_again(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
-        told(plan_guard(yard))
+        finish(plan_guard(yard))
         path = change.folder / NAME
         path.write_text(path.read_text().replace("Before.", "By hand."))
         say(change, "Later.")
     assert texts(change) == [["By hand."], ["Later."]]
 
 
-def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: Yard, change: Change) -> None:
+def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         plan_guard(yard)  # killed here
@@ -244,7 +248,7 @@ def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: Yard, change: 
     assert texts(change) == [["Before."], ["Meanwhile."], ["After the kill."]]
 
 
-def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: Yard, change: Change) -> None:
+def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         plan_guard(yard)
@@ -255,36 +259,36 @@ def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: Yard,
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_a_room_that_an_agent_made_havoc_of_keeps_the_guard_from_nothing(yard: Yard, change: Change) -> None:
+def test_a_room_that_an_agent_made_havoc_of_keeps_the_guard_from_nothing(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     guard = plan_guard(yard)
     copies, locks = change.project.in_room("comments"), change.project.in_room("locks")
     yard.agent(f"shutil.rmtree({copies!r}); os.makedirs({copies + '/add-oauth.yaml'!r})\n{FORGED}")
     yard.agent(f"shutil.rmtree({locks!r}); Path({locks!r}).write_text('')")
-    assert f"{OWN}/{NAME}" in [one.path for one in told(guard).put_back]
+    assert f"{OWN}/{NAME}" in [one.path for one in finish(guard).put_back]
     assert texts(change) == [["Before."]]
 
 
 def test_a_comment_on_another_change_is_nobodys_trespass_but_says_nothing_of_its_other_files(
-    yard: Yard, change: Change
+    yard: GuardProject, change: Change
 ) -> None:
     other = entry.open_change(find_project(), "other")
     yard.box.write("agentd/changes/other/proposal.md", TEXT)
     guard = plan_guard(yard)
     say(other, "Elsewhere.")
     yard.agent("Path('agentd/changes/other/proposal.md').write_text('evil')")
-    assert [one.path for one in told(guard).put_back] == ["agentd/changes/other/proposal.md"]
+    assert [one.path for one in finish(guard).put_back] == ["agentd/changes/other/proposal.md"]
     assert texts(other) == [["Elsewhere."]]
     forged = yard.watched("Path('agentd/changes/other/comments.yaml').write_text('[]')")
     assert [one.path for one in forged.put_back] == ["agentd/changes/other/comments.yaml"]
 
 
-def test_the_copy_is_there_during_a_call_only(yard: Yard, change: Change) -> None:
+def test_the_copy_is_there_during_a_call_only(yard: GuardProject, change: Change) -> None:
     say(change)
     assert comments.counting(change) is None
     guard = plan_guard(yard)
     path = comments.counting(change)
     assert path and path.read_bytes() == (change.folder / NAME).read_bytes()
-    told(guard)
+    finish(guard)
     assert comments.counting(change) is None
     assert json.loads(Path(change.project.in_room("comments", "add-oauth.last")).read_bytes()) == 1

@@ -19,7 +19,8 @@ from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
 from exhaustive import Exhaustive
-from support import EXAMPLE, Box
+from plans import EXAMPLE
+from scenario import Scenario
 
 ADD_CALL = """
 import sys
@@ -37,12 +38,12 @@ change.update(lambda old: old.with_call(call))
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
+def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
 def test_fifty_processes_each_add_a_call_and_all_are_there(
-    project: Box, change: Change, exhaustive: Exhaustive
+    project: Scenario, change: Change, exhaustive: Exhaustive
 ) -> None:
     count = exhaustive.size(50, 8)
     started = [
@@ -71,7 +72,7 @@ for number in range(200):
 """
 
 
-def test_a_writer_killed_at_any_moment_leaves_the_file_whole(project: Box, change: Change) -> None:
+def test_a_writer_killed_at_any_moment_leaves_the_file_whole(project: Scenario, change: Change) -> None:
     seen = 0
     for count, part in ((0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 0.2), (5, 0.5), (6, 0.8), (7, 0.4), (8, 0.7)):
         writer = subprocess.Popen(
@@ -130,7 +131,7 @@ with open_change(find_project(), "add-oauth").running("agentd plan add-oauth") a
 """
 
 
-def test_while_a_run_is_active_only_its_own_token_writes(project: Box, change: Change) -> None:
+def test_while_a_run_is_active_only_its_own_token_writes(project: Scenario, change: Change) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD_RUN],
         cwd=project.root,
@@ -193,7 +194,7 @@ def test_a_review_block_does_not_change_the_hash_of_a_proposal(tmp_path: Path) -
     assert document_hash(bare) != document_hash(EXAMPLE / "proposal.md")
 
 
-def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Box, change: Change) -> None:
+def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Scenario, change: Change) -> None:
     for name in ("proposal.md", "tasks.md", "specs/user-model.md", "specs/auth-flow.md", "specs/api-endpoints.md"):
         target = change.folder / name
         target.parent.mkdir(exist_ok=True)
@@ -202,7 +203,7 @@ def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Box, change: C
     assert list(change.hashes().items()) == list(example.history[-1].hashes.items())
 
 
-def test_dropping_is_finished_by_a_second_drop(project: Box, change: Change) -> None:
+def test_dropping_is_finished_by_a_second_drop(project: Scenario, change: Change) -> None:
     change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))  # then the power went
     assert Places(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
     target = entry.drop(change, "person:dev", "")
@@ -218,7 +219,7 @@ def test_what_could_not_be_read_back_is_not_written(change: Change, word: str) -
     assert (change.folder / "STATE.yaml").read_bytes() == before
 
 
-def test_a_name_in_another_encoding_does_not_harm(project: Box, change: Change) -> None:
+def test_a_name_in_another_encoding_does_not_harm(project: Scenario, change: Change) -> None:
     with open(project.home / ".gitconfig", "ab") as file:
         file.write(b"[user]\n\tname = Jos\xe9\n")
     assert project.agentd("drop", "add-oauth", "--yes").code == 0

@@ -7,7 +7,7 @@ import pytest
 
 from agentd import git
 from agentd.errors import NoGit
-from support import Box
+from scenario import Scenario
 
 
 def test_outside_of_git_says_git_init(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_outside_of_git_says_git_init(tmp_path: Path) -> None:
     assert (caught.value.exit_code, caught.value.hint) == (3, "git init")
 
 
-def test_the_layout_is_the_one_git_reports(box: Box, tmp_path: Path) -> None:
+def test_the_layout_is_the_one_git_reports(box: Scenario, tmp_path: Path) -> None:
     box.write("a")
     box.commit()
     box.git("worktree", "add", "-q", "-b", "side", "../side")
@@ -34,7 +34,7 @@ def test_the_layout_is_the_one_git_reports(box: Box, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["project.git", ".bare"])
-def test_a_bare_repository_has_no_main_tree(box: Box, tmp_path: Path, name: str) -> None:
+def test_a_bare_repository_has_no_main_tree(box: Scenario, tmp_path: Path, name: str) -> None:
     box.write("a")
     box.commit()
     bare = tmp_path / "bare"
@@ -47,8 +47,8 @@ def test_a_bare_repository_has_no_main_tree(box: Box, tmp_path: Path, name: str)
     assert git.trees(repo) == [git.Tree(str(bare / "main"), "main")]
 
 
-def test_a_submodule_is_a_repository_of_its_own(box: Box, tmp_path: Path) -> None:
-    inner = Box(tmp_path / "inner", tmp_path / "home")
+def test_a_submodule_is_a_repository_of_its_own(box: Scenario, tmp_path: Path) -> None:
+    inner = Scenario(tmp_path / "inner", tmp_path / "home")
     inner.write("a")
     inner.commit()
     box.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.root), "vendor")
@@ -57,7 +57,7 @@ def test_a_submodule_is_a_repository_of_its_own(box: Box, tmp_path: Path) -> Non
     assert git.trees(repo) == [git.Tree(str(box.root / "vendor"), "main")]
 
 
-def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Box, tmp_path: Path) -> None:
+def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Scenario, tmp_path: Path) -> None:
     box.write("a")
     box.commit()
     box.git("worktree", "add", "-q", "../side")
@@ -67,7 +67,7 @@ def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Box, tmp_pat
     assert "git worktree repair" in (caught.value.hint or "")
 
 
-def test_a_head_kept_elsewhere_is_asked_of_git(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_kept_elsewhere_is_asked_of_git(box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reftable format leaves a placeholder in HEAD; a git of that kind answers on PATH."""
     (box.root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
     program = tmp_path / "bin" / "git"
@@ -78,11 +78,13 @@ def test_a_head_kept_elsewhere_is_asked_of_git(box: Box, tmp_path: Path, monkeyp
     assert git.trees(git.find_repo(str(box.root))) == [git.Tree(str(box.root), "trunk")]
 
 
-def test_a_failing_git_is_quoted(project: Box) -> None:
+def test_a_failing_git_is_quoted(project: Scenario) -> None:
     with pytest.raises(git.GitFailed, match=r"git rev-parse nonsense: .*unknown revision"):
         git.run(str(project.root), "rev-parse", "nonsense")
 
 
-def test_a_hooks_git_dir_does_not_lead_us_away(project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hooks_git_dir_does_not_lead_us_away(
+    project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert git.head_commit(str(project.root))

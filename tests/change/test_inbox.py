@@ -9,8 +9,7 @@ from agentd.change import entry
 from agentd.change.inbox import Decision, Inbox
 from agentd.project import find_project
 from agentd.workflows.asking import Option, Question, refused
-from judged import names_in, room
-from support import Box
+from scenario import Scenario, names_in
 
 HASHES = {"proposal.md": "sha256:1", "tasks.md": "sha256:2"}
 OFFERED = (Option("fix", "Fix"), Option("accept", "Accept", asks="Why?"))
@@ -22,7 +21,7 @@ def decision(answer: str = "accept", question: str = "after-challenge-1", reason
 
 
 @pytest.fixture
-def inbox(project: Box) -> Inbox:
+def inbox(project: Scenario) -> Inbox:
     return Inbox(entry.create(find_project(), "add-oauth", "Let people sign in"))
 
 
@@ -34,7 +33,7 @@ def test_a_question_is_there_while_it_is_open(inbox: Inbox) -> None:
     assert inbox.asked() is None
 
 
-def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox, project: Box) -> None:
+def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox, project: Scenario) -> None:
     inbox.open({"id": "after-challenge-1"})
     first, second = inbox.post(decision("fix")), inbox.post(decision())
     assert inbox.take() == (first, decision("fix"))
@@ -44,7 +43,7 @@ def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox,
     inbox.close("person:ann decided first: fix")
     told = [inbox.reply_to(name) for name in (first, second)]
     assert [(one.taken, one.why) for one in told if one] == [(True, "taken"), (False, "person:ann decided first: fix")]
-    assert names_in(room(project)) == [], "what was read is gone"
+    assert names_in(project.inbox) == [], "what was read is gone"
 
 
 def test_a_decision_on_a_question_of_the_past_is_told_so(inbox: Inbox) -> None:
@@ -74,13 +73,13 @@ GARBAGE = {
 }
 
 
-def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, project: Box) -> None:
+def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, project: Scenario) -> None:
     inbox.open({"id": "after-challenge-1"})
     for name, data in GARBAGE.items():
-        (room(project) / f"0 {name}.json").write_bytes(data)  # before any other
-    (room(project) / "0 folder.json").mkdir()
-    os.mkfifo(room(project) / "0 pipe.json")
-    (room(project) / "note.txt").write_text("hello")
+        (project.inbox / f"0 {name}.json").write_bytes(data)  # before any other
+    (project.inbox / "0 folder.json").mkdir()
+    os.mkfifo(project.inbox / "0 pipe.json")
+    (project.inbox / "note.txt").write_text("hello")
     posted = inbox.post(decision())
     assert inbox.take() == (posted, decision())
     assert inbox.has_reply("0 folder") and inbox.has_reply("0 pipe")
@@ -89,9 +88,9 @@ def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, projec
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"[" * 100_000])
-def test_a_question_that_cannot_be_read_is_none(inbox: Inbox, project: Box, data: bytes) -> None:
+def test_a_question_that_cannot_be_read_is_none(inbox: Inbox, project: Scenario, data: bytes) -> None:
     inbox.open({"id": "after-challenge-1"})
-    (room(project) / "asked.json").write_bytes(data)
+    (project.inbox / "asked.json").write_bytes(data)
     assert inbox.asked() is None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentd import events
 from agentd.change.journal import Journal
-from support import Box
+from scenario import Scenario
 
 
 def warn(journal: Journal, text: str = "x") -> int:
@@ -24,7 +24,7 @@ for number in range(40):
 """
 
 
-def test_numbers_go_up_by_one_whoever_writes(box: Box) -> None:
+def test_numbers_go_up_by_one_whoever_writes(box: Scenario) -> None:
     started = [subprocess.Popen([sys.executable, "-c", WRITE], cwd=box.root, env=box.env) for _ in range(5)]
     assert [process.wait() for process in started] == [0] * 5
     entries, _ = Journal(box.root / "journal.jsonl", "add-oauth", None).since(0)

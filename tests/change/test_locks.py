@@ -12,13 +12,13 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import Busy, StateError
 from agentd.project import find_project
-from support import Box
+from scenario import Scenario
 
 GOOD = {"pid": 4711, "command": "agentd plan add-oauth", "since": "2026-01-19T10:30:00Z", "token": "abc"}
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
+def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 

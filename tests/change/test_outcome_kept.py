@@ -1,14 +1,13 @@
 """How a run ended is kept where that is possible; where it is not, the run has ended all the same."""
 
 from agentd.change import outcome
-from judged import judged
-from support import Box
+from scenario import Scenario
 
 FOUND = ("High", "It breaks")
 
 
-def test_a_command_that_cannot_keep_how_it_ended_tells_it_all_the_same(project: Box) -> None:
-    change = judged(project, FOUND)
+def test_a_command_that_cannot_keep_how_it_ended_tells_it_all_the_same(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", FOUND).change
     project.write(".git/agentd/outcomes", "no folder")
     ended = project.agentd("plan", "add-oauth", "--accept", "Good enough.", "--json")
     assert (ended.code, ended.json["phase"]) == (0, "challenged"), ended.err

@@ -21,35 +21,37 @@ from agentd.project import find_project
 from agentd.terms import Phase
 from agentd.tools import overview
 from agentd.tools.binding import Binding
-from finished import NOTES, begun, complete, delta, in_work_tree, on_branch, requirement, scenario, spec
-from growth import TIMES, assert_linear
-from support import Box
-from terminal import on_terminal
+from assertions import TIMES, assert_linear
+from plans import NOTES, delta_text, requirement_text, scenario_text, spec_text
+from scenario import Scenario
+from terminal import run_on_terminal
 
-R1 = requirement("R1", "Notes are kept", "A note is kept for ever.")
-R2 = requirement("R2", "Notes have a title", "A title is at most 40 characters.")
-TAGS = spec("tags", requirement("R1", "Tags", "A note has tags."), scenario("Tagged", "R1", "it is found by its tag"))
+R1 = requirement_text("R1", "Notes are kept", "A note is kept for ever.")
+R2 = requirement_text("R2", "Notes have a title", "A title is at most 40 characters.")
+TAGS = spec_text(
+    "tags", requirement_text("R1", "Tags", "A note has tags."), scenario_text("Tagged", "R1", "it is found by its tag")
+)
 RENAMED = "## Renamed\n\n- R2: Notes have a title → R9: Notes have a name\n\n"
 REMOVED = "## Removed\n\n- R2: Notes have a title\n  - **Reason**: Nobody reads it.\n\n"
 SHARED = "### Scenario: {}\n\n- **WHEN** it happens\n- **THEN** all is {}\n\n"
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
+def notes(project: Scenario) -> Scenario:
     """A project with a spec."""
     project.write("agentd/specs/notes.md", NOTES)
     project.commit("a spec")
     return project
 
 
-def met(box: Box, *arguments: str, cwd: Path | None = None) -> dict[str, dict[str, list[str]]]:
+def met(box: Scenario, *arguments: str, cwd: Path | None = None) -> dict[str, dict[str, list[str]]]:
     """Whom each change meets and where, as `list --json` has it."""
     rows = box.agentd("list", "--json", *arguments, cwd=cwd).json["changes"]
     found = {row["change_id"]: {one["change_id"]: one["requirements"] for one in row["overlaps"]} for row in rows}
     return {change_id: others for change_id, others in found.items() if others}
 
 
-def meetings(box: Box) -> list[str]:
+def meetings(box: Scenario) -> list[str]:
     """What `list` tells below its table."""
     table, _, told = box.agentd("list").out.partition("\n\n")
     assert table.startswith("CHANGE")
@@ -65,10 +67,10 @@ def rewrite(change: Change, text: str, name: str = "notes") -> None:
     (change.folder / "specs" / f"{name}.md").write_text(text)
 
 
-def test_two_changes_of_one_requirement_are_told_by_list_and_status(notes: Box) -> None:
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
-    complete(notes, "add-sso", {"notes": delta("notes", R1 + R2)})
-    begun(notes, "add-tags", {"tags": TAGS})
+def test_two_changes_of_one_requirement_are_told_by_list_and_status(notes: Scenario) -> None:
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
+    notes.notes_complete("add-sso", {"notes": delta_text("notes", R1 + R2)})
+    notes.notes_proposed("add-tags", {"tags": TAGS})
     assert meetings(notes) == ["add-oauth and add-sso both change notes:R2"]
     assert met(notes) == {"add-oauth": {"add-sso": ["notes:R2"]}, "add-sso": {"add-oauth": ["notes:R2"]}}
     blocks = {block.split()[0]: block for block in notes.agentd("status").out.split("\n\n")[1:]}
@@ -84,49 +86,49 @@ def test_two_changes_of_one_requirement_are_told_by_list_and_status(notes: Box) 
 
 
 MEET: dict[str, tuple[str, str, list[str]]] = {
-    "both change its text": (delta("notes", R2), delta("notes", R2), ["notes:R2"]),
+    "both change its text": (delta_text("notes", R2), delta_text("notes", R2), ["notes:R2"]),
     "one changes its text, one a scenario of it": (
-        delta("notes", R2),
-        delta("notes", "", scenario("Too long", "R2", "the note is cut")),
+        delta_text("notes", R2),
+        delta_text("notes", "", scenario_text("Too long", "R2", "the note is cut")),
         ["notes:R2"],
     ),
     "each adds a scenario to it": (
-        delta("notes", "", scenario("Empty", "R2", "it has none")),
-        delta("notes", "", scenario("Blank a/b", "R2", "it has none")),
+        delta_text("notes", "", scenario_text("Empty", "R2", "it has none")),
+        delta_text("notes", "", scenario_text("Blank a/b", "R2", "it has none")),
         ["notes:R2"],
     ),
-    "one removes it": (delta("notes", R2), delta("notes", aside=REMOVED), ["notes:R2"]),
-    "one renames it": (delta("notes", R2), delta("notes", aside=RENAMED), ["notes:R2"]),
+    "one removes it": (delta_text("notes", R2), delta_text("notes", aside=REMOVED), ["notes:R2"]),
+    "one renames it": (delta_text("notes", R2), delta_text("notes", aside=RENAMED), ["notes:R2"]),
     "one adds the id that one renames to": (
-        delta("notes", requirement("R9", "Notes have an age", "Since they were made.")),
-        delta("notes", aside=RENAMED),
+        delta_text("notes", requirement_text("R9", "Notes have an age", "Since they were made.")),
+        delta_text("notes", aside=RENAMED),
         ["notes:R9"],
     ),
     "both add the same id": (
-        delta("notes", requirement("R3", "Notes have an age", "Since they were made.")),
-        delta("notes", requirement("R3", "Notes have a colour", "Yellow.")),
+        delta_text("notes", requirement_text("R3", "Notes have an age", "Since they were made.")),
+        delta_text("notes", requirement_text("R3", "Notes have a colour", "Yellow.")),
         ["notes:R3"],
     ),
     "the same scenario of the whole spec": (
-        delta("notes", "", SHARED.format("Unknown path", "refused")),
-        delta("notes", "", SHARED.format("Unknown path", "lost")),
+        delta_text("notes", "", SHARED.format("Unknown path", "refused")),
+        delta_text("notes", "", SHARED.format("Unknown path", "lost")),
         ["notes:/Unknown path"],
     ),
-    "two requirements": (delta("notes", R1 + R2), delta("notes", R2 + R1), ["notes:R1", "notes:R2"]),
+    "two requirements": (delta_text("notes", R1 + R2), delta_text("notes", R2 + R1), ["notes:R1", "notes:R2"]),
     "each adds an id of its own": (
-        delta("notes", requirement("R3", "Notes have an age", "Since they were made.")),
-        delta("notes", requirement("R4", "Notes have a colour", "Yellow.")),
+        delta_text("notes", requirement_text("R3", "Notes have an age", "Since they were made.")),
+        delta_text("notes", requirement_text("R4", "Notes have a colour", "Yellow.")),
         [],
     ),
-    "each changes another one": (delta("notes", R1), delta("notes", R2), []),
+    "each changes another one": (delta_text("notes", R1), delta_text("notes", R2), []),
     "other scenarios of the whole spec": (
-        delta("notes", "", SHARED.format("Unknown path", "refused")),
-        delta("notes", "", SHARED.format("Known path", "refused")),
+        delta_text("notes", "", SHARED.format("Unknown path", "refused")),
+        delta_text("notes", "", SHARED.format("Known path", "refused")),
         [],
     ),
     "one repeats what is there": (
-        delta("notes", R2),
-        delta("notes", requirement("R2", "Notes have a title", "A title is at most 80 characters.")),
+        delta_text("notes", R2),
+        delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 80 characters.")),
         [],
     ),
 }
@@ -142,28 +144,28 @@ def test_a_requirement_is_touched_in_any_way(case: str) -> None:
     assert radar.meetings() == ([(["one", "other"], expected)] if expected else [])
 
 
-def test_two_that_create_the_same_spec_meet_in_the_spec(notes: Box) -> None:
+def test_two_that_create_the_same_spec_meet_in_the_spec(notes: Scenario) -> None:
     """Also where none of their requirements is the same."""
     other = TAGS.replace("R1", "R7")
-    begun(notes, "add-tags", {"tags": TAGS})
-    begun(notes, "tag-notes", {"tags": other})
-    begun(notes, "label-notes", {"tags": TAGS, "notes": delta("notes", R1)})
+    notes.notes_proposed("add-tags", {"tags": TAGS})
+    notes.notes_proposed("tag-notes", {"tags": other})
+    notes.notes_proposed("label-notes", {"tags": TAGS, "notes": delta_text("notes", R1)})
     assert met(notes)["label-notes"] == {"add-tags": ["tags"], "tag-notes": ["tags"]}
     assert "add-tags, label-notes and tag-notes all change tags" in meetings(notes)
 
 
-def test_a_spec_that_one_creates_meets_one_that_changes_it_by_requirement(notes: Box) -> None:
-    begun(notes, "add-tags", {"tags": TAGS})
+def test_a_spec_that_one_creates_meets_one_that_changes_it_by_requirement(notes: Scenario) -> None:
+    notes.notes_proposed("add-tags", {"tags": TAGS})
     notes.write("agentd/specs/tags.md", TAGS)
-    shorter = delta("tags", requirement("R1", "Tags", "A note has a tag."))
-    begun(notes, "one-tag", {"tags": shorter})
+    shorter = delta_text("tags", requirement_text("R1", "Tags", "A note has a tag."))
+    notes.notes_proposed("one-tag", {"tags": shorter})
     assert met(notes)["one-tag"] == {"add-tags": ["tags:R1"]}
 
 
-def test_changes_that_are_over_are_no_rivals(notes: Box) -> None:
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
-    begun(notes, "given-up", {"notes": delta("notes", R2)})
-    complete(notes, "done", {"notes": delta("notes", R2)})
+def test_changes_that_are_over_are_no_rivals(notes: Scenario) -> None:
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
+    notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
+    notes.notes_complete("done", {"notes": delta_text("notes", R2)})
     assert set(met(notes)["add-oauth"]) == {"given-up", "done"}
     assert notes.agentd("drop", "given-up", "--yes").code == 0
     assert notes.agentd("archive", "done").code == 0
@@ -171,9 +173,9 @@ def test_changes_that_are_over_are_no_rivals(notes: Box) -> None:
     assert len(notes.agentd("list", "--all", "--json").json["changes"]) == 3
 
 
-def test_a_drop_that_was_cut_off_is_no_rival_either(notes: Box) -> None:
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
-    dropped = begun(notes, "given-up", {"notes": delta("notes", R2)})
+def test_a_drop_that_was_cut_off_is_no_rival_either(notes: Scenario) -> None:
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
+    dropped = notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
     settled()
     assert met(notes)
     dropped.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at=clock.now()))
@@ -182,46 +184,46 @@ def test_a_drop_that_was_cut_off_is_no_rival_either(notes: Box) -> None:
         assert notes.agentd("status", change_id, "--json").json["overlaps"] == []
 
 
-def test_an_archived_folder_has_no_rivals_whatever_it_says(notes: Box) -> None:
+def test_an_archived_folder_has_no_rivals_whatever_it_says(notes: Scenario) -> None:
     """Put away by hand: its phase is still an open one."""
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
-    old = begun(notes, "older", {"notes": delta("notes", R2)})
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
+    old = notes.notes_proposed("older", {"notes": delta_text("notes", R2)})
     (notes.root / "agentd/archive").mkdir()
     old.folder.rename(notes.root / "agentd/archive/20260101-older")
     assert met(notes, "--all") == {}
 
 
-def test_a_draft_counts_as_soon_as_it_has_a_spec(notes: Box) -> None:
-    begun(notes, "add-sso", {"notes": delta("notes", R2)})
+def test_a_draft_counts_as_soon_as_it_has_a_spec(notes: Scenario) -> None:
+    notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)})
     change = entry.create(find_project(), "add-oauth", "Sign in")
     assert met(notes) == {}
-    for name, text in (("base", NOTES), ("specs", delta("notes", R2))):
+    for name, text in (("base", NOTES), ("specs", delta_text("notes", R2))):
         notes.write(f"agentd/changes/add-oauth/{name}/notes.md", text)
     change.update(lambda old: replace(old, description="Sign in, please"))
     assert met(notes)["add-sso"] == {"add-oauth": ["notes:R2"]}
     assert "add-oauth (drafting) in notes:R2" in notes.agentd("status", "add-sso").out
 
 
-def test_copies_of_a_change_in_several_trees_are_one_change(notes: Box) -> None:
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
+def test_copies_of_a_change_in_several_trees_are_one_change(notes: Scenario) -> None:
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     notes.commit("a change")
-    place = in_work_tree(notes, "add-sso")  # its tree has a copy of add-oauth
-    change = begun(notes, "add-sso", {"notes": delta("notes", R1)}, place)
+    place = notes.in_worktree("add-sso")  # its tree has a copy of add-oauth
+    change = notes.notes_proposed("add-sso", {"notes": delta_text("notes", R1)}, place)
     for cwd in (notes.root, Path(change.tree)):
         assert met(notes, cwd=cwd) == {}, "a change does not meet its own copy"
-    rewrite(change, delta("notes", R2))
+    rewrite(change, delta_text("notes", R2))
     change.update(lambda old: replace(old, description="Another one"))
     for cwd in (notes.root, Path(change.tree)):
         assert met(notes, cwd=cwd) == {"add-oauth": {"add-sso": ["notes:R2"]}, "add-sso": {"add-oauth": ["notes:R2"]}}
 
 
-def test_a_change_whose_branch_is_not_checked_out_is_still_a_rival(notes: Box) -> None:
-    begun(notes, "add-sso", {"notes": delta("notes", R2)}, on_branch(notes, "add-sso"))
+def test_a_change_whose_branch_is_not_checked_out_is_still_a_rival(notes: Scenario) -> None:
+    notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)}, notes.on_branch("add-sso"))
     settled()
     assert met(notes) == {}  # seen once, as every command sees it
     notes.commit("a change")
     notes.git("switch", "-q", "main")
-    begun(notes, "add-oauth", {"notes": delta("notes", R2)})
+    notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     assert met(notes)["add-oauth"] == {"add-sso": ["notes:R2"]}
     assert "Meets     add-sso (proposed) in notes:R2" in notes.agentd("status", "add-oauth").out
 
@@ -236,9 +238,9 @@ def link(path: Path) -> None:
 
 BROKEN: dict[str, Callable[[Path], object]] = {
     "another encoding": lambda path: path.write_bytes("# naïve\n".encode("latin-1")),
-    "a NUL": lambda path: path.write_bytes(delta("notes", R2).encode() + b"\0"),
-    "an id that stands twice": lambda path: path.write_text(delta("notes", R2 + R2)),
-    "broken frontmatter": lambda path: path.write_text("---\nid: [\n---\n" + delta("notes", R2)),
+    "a NUL": lambda path: path.write_bytes(delta_text("notes", R2).encode() + b"\0"),
+    "an id that stands twice": lambda path: path.write_text(delta_text("notes", R2 + R2)),
+    "broken frontmatter": lambda path: path.write_text("---\nid: [\n---\n" + delta_text("notes", R2)),
     "a folder": lambda path: path.mkdir(),
     "a pipe": pipe,
     "a link": link,
@@ -247,11 +249,11 @@ BROKEN: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("where", ["specs", "base"])
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_spec_that_cannot_be_read_touches_nothing_and_the_others_do(notes: Box, kind: str, where: str) -> None:
+def test_a_spec_that_cannot_be_read_touches_nothing_and_the_others_do(notes: Scenario, kind: str, where: str) -> None:
     notes.write("agentd/specs/tags.md", TAGS)
-    tags = delta("tags", requirement("R1", "Tags", "A note has a tag."))
-    begun(notes, "add-sso", {"notes": delta("notes", R1 + R2), "tags": tags})
-    change = begun(notes, "add-oauth", {"notes": delta("notes", R2), "tags": tags})
+    tags = delta_text("tags", requirement_text("R1", "Tags", "A note has a tag."))
+    notes.notes_proposed("add-sso", {"notes": delta_text("notes", R1 + R2), "tags": tags})
+    change = notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2), "tags": tags})
     path = change.folder / where / "notes.md"
     (notes.root / "agentd/changes/kept.md").write_text(path.read_text())
     path.unlink()
@@ -260,12 +262,12 @@ def test_a_spec_that_cannot_be_read_touches_nothing_and_the_others_do(notes: Box
     assert overlaps.look(str(change.folder)) == ["tags:R1"]
 
 
-def test_a_persons_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Box) -> None:
-    begun(notes, "add-sso", {"notes": delta("notes", R2)})
-    change = begun(notes, "add-oauth", {"notes": delta("notes", R1)})
+def test_a_persons_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Scenario) -> None:
+    notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)})
+    change = notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R1)})
     settled()
     assert met(notes) == {}
-    rewrite(change, delta("notes", R2))
+    rewrite(change, delta_text("notes", R2))
     assert met(notes) == {}, "a warm listing reads no spec"
     assert "add-sso (proposed) in notes:R2" in notes.agentd("status", "add-oauth").out
     assert overview.get_change(Binding(find_project()), {"change_id": "add-oauth"})["overlaps"]
@@ -275,9 +277,9 @@ def test_a_persons_edit_shows_in_status_at_once_and_in_list_after_the_next_step(
     assert met(notes) == met(notes), "from the index too"
 
 
-def test_an_index_of_an_older_format_is_read_anew(notes: Box) -> None:
+def test_an_index_of_an_older_format_is_read_anew(notes: Scenario) -> None:
     for change_id in ("add-oauth", "add-sso"):
-        begun(notes, change_id, {"notes": delta("notes", R2)})
+        notes.notes_proposed(change_id, {"notes": delta_text("notes", R2)})
     settled()
     told = meetings(notes)
     index = notes.root / ".git/agentd/index.json"
@@ -292,21 +294,21 @@ OWN = "schema_version = 1\n[validation]\nrequirement_pattern = '^### (REQ-[0-9]+
 
 
 @pytest.mark.parametrize(("settings", "id_", "gap"), [(OWN, "REQ-2", " "), ("schema_version = [", "R2", ": ")])
-def test_requirements_are_those_of_the_project(notes: Box, settings: str, id_: str, gap: str) -> None:
+def test_requirements_are_those_of_the_project(notes: Scenario, settings: str, id_: str, gap: str) -> None:
     """With a configuration that cannot be read they are the usual ones: a listing needs none."""
     if settings == OWN:
         notes.write("agentd/specs/notes.md", NOTES.replace("### R1: ", "### REQ-1 ").replace("### R2: ", "### REQ-2 "))
     for number in (40, 50):
         words = f"### {id_}{gap}Notes have a title\n\nA title is at most {number} characters.\n\n"
-        begun(notes, f"title-{number}", {"notes": delta("notes", words)})
+        notes.notes_proposed(f"title-{number}", {"notes": delta_text("notes", words)})
     notes.write("agentd/config.toml", settings)
     (notes.root / ".git/agentd/index.json").unlink()
     assert met(notes)["title-40"] == {"title-50": [f"notes:{id_}"]}
 
 
-def test_a_session_of_a_persons_own_agent_is_told_too(notes: Box) -> None:
+def test_a_session_of_a_persons_own_agent_is_told_too(notes: Scenario) -> None:
     for change_id in ("add-oauth", "add-sso"):
-        begun(notes, change_id, {"notes": delta("notes", R2)})
+        notes.notes_proposed(change_id, {"notes": delta_text("notes", R2)})
     rows = overview.list_changes(Binding(find_project()), {})["changes"]
     found = {row["change_id"]: row["overlaps"] for row in rows}
     assert found["add-oauth"] == [{"change_id": "add-sso", "requirements": ["notes:R2"]}]
@@ -317,13 +319,13 @@ def test_a_session_of_a_persons_own_agent_is_told_too(notes: Box) -> None:
 
 def ages(*numbers: int) -> str:
     """Requirements that are new."""
-    return "".join(requirement(f"R{number}", f"Age {number}", "Since they were made.") for number in numbers)
+    return "".join(requirement_text(f"R{number}", f"Age {number}", "Since they were made.") for number in numbers)
 
 
-def test_of_many_the_first_are_told_and_how_many_more(notes: Box) -> None:
-    begun(notes, "all", {"notes": delta("notes", ages(*range(10, 17)) + R2)})
+def test_of_many_the_first_are_told_and_how_many_more(notes: Scenario) -> None:
+    notes.notes_proposed("all", {"notes": delta_text("notes", ages(*range(10, 17)) + R2)})
     for number in range(10, 17):
-        begun(notes, f"only-{number}", {"notes": delta("notes", ages(number))})
+        notes.notes_proposed(f"only-{number}", {"notes": delta_text("notes", ages(number))})
     told = meetings(notes)
     assert len(told) == 6 and told[-1] == "and 2 more; agentd list --json has them all"
     assert all("all and only-1" in line for line in told[:-1])
@@ -333,9 +335,9 @@ def test_of_many_the_first_are_told_and_how_many_more(notes: Box) -> None:
     assert len(met(notes)["all"]) == 7
 
 
-def test_many_names_in_a_line_are_counted(notes: Box) -> None:
+def test_many_names_in_a_line_are_counted(notes: Scenario) -> None:
     for number in range(5):
-        begun(notes, f"change-{number}", {"notes": delta("notes", ages(10, 11, 12, 13, 14))})
+        notes.notes_proposed(f"change-{number}", {"notes": delta_text("notes", ages(10, 11, 12, 13, 14))})
     assert meetings(notes) == [
         "change-0, change-1, change-2 and 2 more all change notes:R10, notes:R11, notes:R12 and 2 more"
     ]
@@ -349,11 +351,11 @@ def test_many_names_in_a_line_are_counted(notes: Box) -> None:
 
 @pytest.mark.parametrize("width", [30, 80])
 @pytest.mark.parametrize("command", [("list",), ("status",), ("status", "add-sign-on")])
-def test_a_narrow_terminal_gets_it_in_lines_that_fit(notes: Box, command: tuple[str, ...], width: int) -> None:
+def test_a_narrow_terminal_gets_it_in_lines_that_fit(notes: Scenario, command: tuple[str, ...], width: int) -> None:
     evil = SHARED.format("Red \x1b[31m path", "lost")
     for change_id in ("add-open-auth", "add-sign-on"):
-        begun(notes, change_id, {"notes": delta("notes", R1 + R2, evil)})
-    seen = on_terminal(notes, *command, width=width)
+        notes.notes_proposed(change_id, {"notes": delta_text("notes", R1 + R2, evil)})
+    seen = run_on_terminal(notes, *command, width=width)
     assert "notes:/Red" in seen.screen or "meets add-" in seen.screen, seen.screen
     assert "\x1b[31m path" not in seen.screen, "no title commands the terminal"
     for line in seen.lines:

@@ -9,7 +9,7 @@ from agentd.change.state import Call, Place, State, Step
 from agentd.errors import StateError, WrongPhase
 from agentd.machine import Event
 from agentd.terms import GitSetup, Phase, StepStatus
-from support import EXAMPLE
+from plans import EXAMPLE
 
 TEXT = (EXAMPLE / "STATE.yaml").read_text()
 BARE = "".join(line for line in TEXT.splitlines(keepends=True) if not line.startswith("#"))

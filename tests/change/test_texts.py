@@ -6,38 +6,37 @@ import pytest
 
 from agentd.change import texts
 from agentd.change.folder import Change
-from judged import judged, said
-from planned import PROPOSAL_TEXT, proposed
-from plays import plan
-from support import Box
+from plans import PROPOSAL_TEXT
+from playbooks import report_in_text
+from scenario import Scenario
 
 
-def room(box: Box) -> Path:
+def room(box: Scenario) -> Path:
     return box.root / ".git" / "agentd" / "texts" / "add-oauth"
 
 
-def test_what_a_judge_judged_can_be_read_by_its_hash_after_it_changed(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_what_a_judge_judged_can_be_read_by_its_hash_after_it_changed(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     before = change.hashes()
     spec = change.folder / "specs/user-model.md"
     old = spec.read_text()
-    assert plan(project).code == 0
+    assert project.run("plan").code == 0
     assert change.records()[-1].judged == before
     spec.write_text("# Another\n")
     assert texts.text(change, before["specs/user-model.md"]) == old
     assert len(list(room(project).iterdir())) == 3
 
 
-def test_a_proposal_is_kept_without_the_blocks_of_its_reviews(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_a_proposal_is_kept_without_the_blocks_of_its_reviews(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     assert "<review" in (change.folder / "proposal.md").read_text()
     texts.keep_plan(change)
     kept = texts.text(change, change.hashes()["proposal.md"])
     assert kept and "<review" not in kept and kept.strip() == PROPOSAL_TEXT.strip()
 
 
-def test_a_text_is_written_once(project: Box) -> None:
-    change = proposed(project, [])
+def test_a_text_is_written_once(project: Scenario) -> None:
+    change = project.proposed([]).change
     digest = texts.keep(change, b"one")
     path = room(project) / digest.removeprefix("sha256:")
     before = path.stat()
@@ -45,28 +44,28 @@ def test_a_text_is_written_once(project: Box) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_room_that_cannot_be_written_loses_reading_matter_only(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_a_room_that_cannot_be_written_loses_reading_matter_only(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     room(project).parent.mkdir(parents=True)
     room(project).write_text("in the way")
-    assert plan(project).code == 0
+    assert project.run("plan").code == 0
     assert texts.text(change, change.hashes()["tasks.md"]) is None
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "sha256:../../../config", "../asked", f"sha256:{'0' * 64}\n", "é"])
-def test_what_is_no_hash_names_no_text(project: Box, digest: str) -> None:
-    assert texts.text(proposed(project, []), digest) is None
+def test_what_is_no_hash_names_no_text(project: Scenario, digest: str) -> None:
+    assert texts.text(project.proposed([]).change, digest) is None
 
 
-def test_a_text_that_is_not_what_its_hash_says_is_not_shown(project: Box) -> None:
-    change = proposed(project, [])
+def test_a_text_that_is_not_what_its_hash_says_is_not_shown(project: Scenario) -> None:
+    change = project.proposed([]).change
     digest = texts.keep(change, b"one")
     (room(project) / digest.removeprefix("sha256:")).write_text("two")
     assert texts.text(change, digest) is None
 
 
-def test_texts_of_a_change_in_the_archive_are_still_there(project: Box) -> None:
-    change = judged(project, ("low", "A comma"), word="APPROVED")
+def test_texts_of_a_change_in_the_archive_are_still_there(project: Scenario) -> None:
+    change = project.challenged("APPROVED", ("low", "A comma")).change
     texts.keep_plan(change)
     hashes = change.hashes()
     moved = project.root / "agentd" / "archive" / "20260119-add-oauth"

@@ -12,12 +12,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePath
 
 import pytest
-
-from agentd import files, together
-from agentd.errors import AnswerIsNo, Bug, StateError
-from agentd.together import Move, Operation, Remove, Write
-from mortal import Tell, kill, run_mortal
-from transacted import (
+from transaction_project import (
     ARCHIVED,
     BACK,
     CHANGE,
@@ -29,8 +24,13 @@ from transacted import (
     Ground,
     bound_by_rights,
     laid_out,
-    seen,
 )
+
+from agentd import files, together
+from agentd.errors import AnswerIsNo, Bug, StateError
+from agentd.together import Move, Operation, Remove, Write
+from assertions import folder_contents
+from crash import Tell, kill, run_in_fork
 
 P = PurePath
 
@@ -52,7 +52,7 @@ def meanwhile(ground: Ground, at: PurePath, happens: Callable[[], object]) -> bo
         with contextlib.suppress(StateError):
             ground.carry_out()
 
-    return run_mortal(work, ground.top, None)[0]
+    return run_in_fork(work, ground.top, None)[0]
 
 
 def cut_off(ground: Ground, at: PurePath) -> None:
@@ -64,9 +64,9 @@ def cut_off(ground: Ground, at: PurePath) -> None:
 
 
 def test_all_of_it_is_done_and_taken_back_byte_for_byte(ground: Ground) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     ground.carry_out()
-    after = seen(ground.root)
+    after = folder_contents(ground.root)
     at_home = {name for name in before if name.startswith(os.fsencode(CHANGE) + b"/")} - {os.fsencode(CONTEXT)}
     for name in at_home - {os.fsencode(STATE)}:
         assert after[name.replace(os.fsencode(CHANGE), os.fsencode(ARCHIVED))] == before[name]
@@ -76,8 +76,8 @@ def test_all_of_it_is_done_and_taken_back_byte_for_byte(ground: Ground) -> None:
     assert (ground.root / NEW_SPEC).stat().st_mode == (ground.root / ARCHIVED / "proposal.md").stat().st_mode
     assert os.fsencode(ARCHIVED / "GEMINI.md") not in after
     ground.undo()
-    assert seen(ground.root) == before
-    assert seen(ground.records) == {}
+    assert folder_contents(ground.root) == before
+    assert folder_contents(ground.records) == {}
 
 
 def test_a_record_says_what_it_is_of_and_keeps_only_what_undo_needs(ground: Ground) -> None:
@@ -110,12 +110,12 @@ def test_a_folder_that_it_made_stays_if_somebody_else_is_in_it(ground: Ground) -
 
 
 def test_a_file_alone_can_be_written_and_moved(ground: Ground) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     ground.carry_out(Write(SPEC, b"x"), Move(SPEC, P("agentd/old specs/auth.md")))
     assert (ground.root / "agentd/old specs/auth.md").read_bytes() == b"x"
     assert not (ground.root / SPEC).exists()
     ground.undo()
-    assert seen(ground.root) == before
+    assert folder_contents(ground.root) == before
 
 
 def test_what_was_done_again_under_the_same_name_is_what_undo_takes_back(ground: Ground) -> None:
@@ -141,14 +141,14 @@ def test_what_is_as_it_should_be_is_not_written_again(ground: Ground) -> None:
 
 
 def test_a_repository_that_was_moved_is_finished_and_undone_where_it_is(tmp_path: Path, ground: Ground) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     cut_off(ground, ARCHIVED)
     ground.top.rename(tmp_path / "moved")
     moved = Ground(tmp_path / "moved")
     moved.recover()
     assert (moved.root / ARCHIVED).is_dir() and not ground.top.exists()
     moved.undo()
-    assert seen(moved.root) == before and not ground.top.exists()
+    assert folder_contents(moved.root) == before and not ground.top.exists()
 
 
 # ---- refused before anything is touched
@@ -237,21 +237,21 @@ def test_a_move_to_another_file_system_is_refused_at_once(ground: Ground) -> Non
     ],
 )
 def test_what_depends_on_an_order_is_no_transaction(ground: Ground, operations: tuple[Operation, ...]) -> None:
-    before = seen(ground.top)
+    before = folder_contents(ground.top)
     with pytest.raises(Bug, match="in one transaction"):
         ground.carry_out(*operations)
-    assert seen(ground.top) == before
+    assert folder_contents(ground.top) == before
 
 
 def test_a_record_under_way_is_not_written_over(ground: Ground) -> None:
     cut_off(ground, SPEC)
-    before = seen(ground.top)
+    before = folder_contents(ground.top)
     with pytest.raises(Bug, match="has to be finished"):
         ground.carry_out(Write(SPEC, b"x"))
     [record] = together.pending(ground.records)
     with pytest.raises(Bug, match="has to be finished"):
         together.undo(record, BACK)
-    assert seen(ground.top) == before
+    assert folder_contents(ground.top) == before
 
 
 # ---- somebody else was there, while it was cut off
@@ -265,10 +265,10 @@ def test_a_persons_text_stops_it_and_what_it_says_to_type_keeps_it(
     cut_off(ground, at)
     (ground.root / path).parent.mkdir(parents=True, exist_ok=True)
     (ground.root / path).write_text("mine")
-    before = seen(ground.top)
+    before = folder_contents(ground.top)
     with pytest.raises(StateError, match=f"^{TITLE} is half done, .*{path} ") as caught:
         ground.recover()
-    assert seen(ground.top) == before, "nothing is overwritten, and nothing else goes on"
+    assert folder_contents(ground.top) == before, "nothing is overwritten, and nothing else goes on"
     for side in ("old", "new"):
         for kept in ground.record.glob(f"{side}-{[SPEC, NEW_SPEC, STATE, CONTEXT].index(path)}"):
             assert str(kept) in caught.value.message
@@ -279,9 +279,9 @@ def test_a_persons_text_stops_it_and_what_it_says_to_type_keeps_it(
     kept_at = str(path).replace(str(CHANGE), str(ARCHIVED)) + ".yours-1"
     assert (ground.root / kept_at).read_text() == "mine"
     (ground.root / kept_at).unlink()
-    now = seen(ground.root)
+    now = folder_contents(ground.root)
     laid_out(ground.top).carry_out()
-    assert now == seen(ground.root)
+    assert now == folder_contents(ground.root)
 
 
 def test_a_text_that_a_person_writes_while_it_is_at_work_stays(ground: Ground) -> None:
@@ -326,10 +326,10 @@ def test_two_folders_where_one_should_be_stop_it(ground: Ground, is_moved: bool)
     foreign = ground.root / (CHANGE if is_moved else ARCHIVED)
     foreign.mkdir()
     (foreign / "mine").write_text("mine")
-    before = seen(ground.top)
+    before = folder_contents(ground.top)
     with pytest.raises(StateError, match="both are there") as caught:
         ground.recover()
-    assert seen(ground.top) == before
+    assert folder_contents(ground.top) == before
     subprocess.run(["sh", "-c", caught.value.hint.partition("; ")[0]], check=True)
     ground.recover()
     assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
@@ -355,10 +355,10 @@ def test_a_link_that_was_put_in_the_way_is_not_followed(ground: Ground, tmp_path
     cut_off(ground, SPEC)
     (ground.root / "agentd/specs").rename(tmp_path / "outside")
     (ground.root / "agentd/specs").symlink_to(tmp_path / "outside")
-    before = seen(tmp_path)
+    before = folder_contents(tmp_path)
     with pytest.raises(AnswerIsNo, match="symbolic link"):
         ground.recover()
-    assert seen(tmp_path) == before
+    assert folder_contents(tmp_path) == before
 
 
 # ---- the record cannot be trusted
@@ -383,7 +383,7 @@ def test_a_list_that_leads_elsewhere_is_not_followed(ground: Ground, tmp_path: P
 
 @pytest.mark.parametrize("ruin", [lambda path: path.write_text("x"), lambda path: path.unlink()])
 def test_a_text_that_is_not_what_was_laid_down_is_not_written(ground: Ground, ruin: Callable[[Path], object]) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     cut_off(ground, SPEC)
     ruin(ground.record / "new-0")
     with pytest.raises(StateError, match="new-0 is not what was laid down"):
@@ -416,14 +416,14 @@ def test_a_text_that_is_not_what_was_laid_down_is_not_written(ground: Ground, ru
 def test_undo_names_what_was_built_on_it(ground: Ground, build: Callable[[Path], object], words: str) -> None:
     ground.carry_out()
     build(ground.root)
-    before = seen(ground.top)
+    before = folder_contents(ground.top)
     with pytest.raises(AnswerIsNo, match=f"{TITLE} cannot be undone, since then .*{words}"):
         ground.undo()
-    assert seen(ground.top) == before
+    assert folder_contents(ground.top) == before
 
 
 def test_undo_names_all_of_it_and_works_when_it_is_gone_again(ground: Ground) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     ground.carry_out()
     (ground.root / SPEC).write_text("more")
     (ground.root / ARCHIVED / "added.md").write_text("more")
@@ -432,7 +432,7 @@ def test_undo_names_all_of_it_and_works_when_it_is_gone_again(ground: Ground) ->
     (ground.root / SPEC).write_bytes(b"# Auth flow\n\nmerged\n")
     (ground.root / ARCHIVED / "added.md").unlink()
     ground.undo()
-    assert seen(ground.root) == before
+    assert folder_contents(ground.root) == before
 
 
 def test_a_removed_file_that_is_there_again_is_not_written_over(ground: Ground) -> None:
@@ -445,11 +445,11 @@ def test_a_removed_file_that_is_there_again_is_not_written_over(ground: Ground) 
 
 def test_rights_alone_do_not_keep_it_from_being_undone(ground: Ground) -> None:
     """git gives files other rights when it checks them out."""
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     ground.carry_out()
     (ground.root / SPEC).chmod(0o644)
     ground.undo()
-    assert seen(ground.root) == before
+    assert folder_contents(ground.root) == before
 
 
 # ---- a disk that is full, a right that is missing: the real ones
@@ -467,29 +467,29 @@ def with_little_room(work: Callable[[], None], bytes_: int) -> Callable[[Tell], 
 
 
 def test_no_room_to_lay_it_down_leaves_everything_as_it_was(ground: Ground) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     short = functools.partial(ground.carry_out, Write(SPEC, b"short"))
     for work, bytes_, lacking in (
         (ground.carry_out, 10, "old-0"),
         (ground.carry_out, 5000, "new-1"),
         (short, 200, "plan.json"),
     ):
-        _, told = run_mortal(with_little_room(work, bytes_), ground.top, None)
+        _, told = run_in_fork(with_little_room(work, bytes_), ground.top, None)
         assert f"cannot write {ground.record / lacking}: File too large" in told
-        assert seen(ground.root) == before
-        assert seen(ground.records) == {}
+        assert folder_contents(ground.root) == before
+        assert folder_contents(ground.records) == {}
 
 
 def test_no_room_in_the_middle_is_made_up_for_by_the_next_command(ground: Ground) -> None:
     ground.carry_out()
-    after = seen(ground.root)
+    after = folder_contents(ground.root)
     laid_out(ground.top)
     cut_off(ground, SPEC)
-    _, told = run_mortal(with_little_room(ground.recover, 5000), ground.top, None)
+    _, told = run_in_fork(with_little_room(ground.recover, 5000), ground.top, None)
     assert f"cannot write {ground.root / NEW_SPEC}: File too large" in told
     assert (ground.root / SPEC).read_bytes() == b"# Auth flow\n\nmerged\n" and (ground.root / CHANGE).exists()
     ground.recover()
-    assert seen(ground.root) == after
+    assert folder_contents(ground.root) == after
 
 
 @pytest.mark.parametrize("is_undo", [False, True], ids=["carry_out", "undo"])
@@ -497,9 +497,9 @@ def test_no_room_in_the_middle_is_made_up_for_by_the_next_command(ground: Ground
 def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
     ground: Ground, folder: str, is_undo: bool
 ) -> None:
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     ground.carry_out()
-    after = seen(ground.root)
+    after = folder_contents(ground.root)
     if not is_undo:
         laid_out(ground.top)
     closed = ground.root / (folder.replace(str(CHANGE), str(ARCHIVED)) if is_undo else folder)
@@ -512,12 +512,12 @@ def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
         tell(caught.value.hint)
 
     closed.chmod(0o555)
-    _, told = run_mortal(work, ground.top, None)
+    _, told = run_in_fork(work, ground.top, None)
     closed.chmod(mode)
     assert told == ["check the free space and the rights of that folder, then run the command again"]
     assert [record.title for record in together.pending(ground.records)] == [BACK if is_undo else TITLE]
     ground.recover()
-    assert seen(ground.root) == (before if is_undo else after)
+    assert folder_contents(ground.root) == (before if is_undo else after)
 
 
 # ---- what it was made from
@@ -525,7 +525,7 @@ def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
 
 def test_a_text_made_from_another_one_is_not_written_over_what_is_there(ground: Ground) -> None:
     was = files.digest((ground.root / SPEC).read_bytes())
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     (ground.root / SPEC).write_text("somebody else's\n")
     for operation in (Write(P(SPEC), b"mine\n", seen=was), Write(P(SPEC), b"mine\n", seen="")):
         with pytest.raises(AnswerIsNo, match="was changed just now by somebody else"):
@@ -535,4 +535,4 @@ def test_a_text_made_from_another_one_is_not_written_over_what_is_there(ground: 
     with pytest.raises(AnswerIsNo, match="was changed just now"):
         together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen=was)])
     together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen="")])
-    assert (ground.root / SPEC).read_text() == "mine\n" and set(seen(ground.root)) == set(before)
+    assert (ground.root / SPEC).read_text() == "mine\n" and set(folder_contents(ground.root)) == set(before)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from transaction_project import Ground, laid_out
 
 from agentd import files, together
+from assertions import Contents, folder_contents
+from crash import Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive
-from mortal import Strike, Tell, kill, kill_just_after, run_mortal
-from transacted import Ground, Seen, laid_out, seen
 
 MOMENTS = pytest.mark.parametrize("strike", [kill, kill_just_after])
 WORKS = pytest.mark.parametrize("is_undo", [False, True], ids=["carry_out", "undo"])
@@ -25,12 +26,12 @@ def ground(tmp_path: Path) -> Ground:
 
 
 @pytest.fixture
-def ends(ground: Ground, is_undo: bool) -> tuple[Seen, Seen]:
+def ends(ground: Ground, is_undo: bool) -> tuple[Contents, Contents]:
     """The project before the work and after it, with nothing cut off."""
     start(ground, is_undo)
-    before = seen(ground.root)
+    before = folder_contents(ground.root)
     work(ground, is_undo)
-    after = seen(ground.root)
+    after = folder_contents(ground.root)
     assert before != after
     return before, after
 
@@ -57,7 +58,7 @@ def attempts(attempt: Callable[[int], bool], exhaustive: Exhaustive) -> Iterator
 
 
 def records_are_tidy(ground: Ground, is_archived: bool) -> bool:
-    found = seen(ground.records)
+    found = folder_contents(ground.records)
     left = {name.removeprefix(b"20260119-add-oauth/") for name in found} - {b"20260119-add-oauth"}
     return left == (_SLIM if is_archived else set()) and bool(found) == is_archived
 
@@ -65,16 +66,16 @@ def records_are_tidy(ground: Ground, is_archived: bool) -> bool:
 @MOMENTS
 @WORKS
 def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
-    ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
+    ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     def attempt(number: int) -> bool:
         start(ground, is_undo)
-        return run_mortal(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
+        return run_in_fork(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
 
     outcomes = []
     for number in attempts(attempt, exhaustive):
         ground.recover()
-        now = seen(ground.root)
+        now = folder_contents(ground.root)
         assert now in ends, number
         outcomes.append(now == ends[1])
         assert records_are_tidy(ground, is_archived=outcomes[-1] is not is_undo), number
@@ -86,17 +87,17 @@ def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
 
 @WORKS
 def test_what_finishes_it_may_be_killed_anywhere_too(
-    ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
+    ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     def leave(number: int, strike: Strike) -> bool:
         start(ground, is_undo)
-        return run_mortal(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
+        return run_in_fork(lambda tell: work(ground, is_undo), ground.top, number, strike=strike)[0]
 
     kept = tmp_path / "kept"
     rests: dict[str, Path] = {}  # many deaths leave the same behind
     for strike in (kill, kill_just_after):
         for number in attempts(lambda number, strike=strike: leave(number, strike), exhaustive):  # type: ignore[misc]
-            mark = re.sub(r"\.\d+-[0-9a-f]{8}\.tmp", ".tmp", repr(sorted(seen(ground.top).items())))
+            mark = re.sub(r"\.\d+-[0-9a-f]{8}\.tmp", ".tmp", repr(sorted(folder_contents(ground.top).items())))
             if mark not in rests:
                 rests[mark] = kept / f"{strike.__name__}-{number}"
                 shutil.copytree(ground.top, rests[mark], symlinks=True)
@@ -106,16 +107,16 @@ def test_what_finishes_it_may_be_killed_anywhere_too(
     assert sum(deaths) > exhaustive.size(100, 3)
 
 
-def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen], turn: int, apart: int) -> int:
+def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Contents, Contents], turn: int, apart: int) -> int:
     """How often it died on the way from there to one end, always the same. Neighbours die at other operations."""
     reached = set()
     for died, number in enumerate(range(1 + turn % apart, 500, apart)):
         shutil.rmtree(ground.top)
         shutil.copytree(rest, ground.top, symlinks=True)
         strike = (kill, kill_just_after)[(turn + died) % 2]
-        lived, _ = run_mortal(lambda tell: ground.recover(), ground.top, number, strike=strike)
+        lived, _ = run_in_fork(lambda tell: ground.recover(), ground.top, number, strike=strike)
         ground.recover()
-        reached.add(ends.index(seen(ground.root)))
+        reached.add(ends.index(folder_contents(ground.root)))
         assert not together.pending(ground.records)
         if lived:
             assert len(reached) == 1, rest.name
@@ -126,7 +127,7 @@ def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Seen, Seen],
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full-disk", "no-right"])
 @WORKS
 def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
-    ground: Ground, number: int, is_undo: bool, ends: tuple[Seen, Seen], exhaustive: Exhaustive
+    ground: Ground, number: int, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     struck = []
 
@@ -146,7 +147,7 @@ def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
 
     def attempt(at: int) -> bool:
         start(ground, is_undo)
-        told.extend(run_mortal(fails, ground.top, at, strike=strike)[1])
+        told.extend(run_in_fork(fails, ground.top, at, strike=strike)[1])
         return not told[-1][0]
 
     half_done = 0
@@ -155,10 +156,10 @@ def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
         assert not words or words.startswith(("cannot write", "cannot read")), words
         begun = together.pending(ground.records)
         half_done += len(begun)
-        if not begun and words and seen(ground.root) == ends[0]:
+        if not begun and words and folder_contents(ground.root) == ends[0]:
             assert records_are_tidy(ground, is_archived=is_undo), (at, words)
         ground.recover()
-        now = seen(ground.root)
+        now = folder_contents(ground.root)
         assert now in ends, (at, words)
         assert now == ends[1] or not (begun or not words), (at, words)
     assert half_done > exhaustive.size(10, 0)

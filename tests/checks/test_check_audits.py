@@ -7,7 +7,7 @@ import pytest
 
 from agentd.checks import audits
 from agentd.terms import Severity
-from support import EXAMPLE
+from plans import EXAMPLE
 
 DATA = EXAMPLE.parent / "checks"
 

@@ -12,7 +12,7 @@ from agentd.checks.result import Counts, Problem, Result, from_row
 from agentd.documents import records, review
 from agentd.errors import StateError
 from agentd.terms import CheckStatus, Severity
-from support import EXAMPLE
+from plans import EXAMPLE
 
 PASSED, FAILED, COULD_NOT_RUN = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.COULD_NOT_RUN
 RECORD = (EXAMPLE / "reviews" / "review-1.yaml").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from agentd.checks import output, running
 from agentd.checks.result import Counts, Result
 from agentd.config import Check
 from agentd.terms import CheckStatus
-from running import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
-from support import PATIENCE
+from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
+from program import PATIENCE
 
 PASSED, FAILED, COULD_NOT_RUN = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.COULD_NOT_RUN
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from agentd.checks import audits, output, summaries
 from agentd.checks.found import LONG, MANY, NOTHING
 from agentd.checks.result import Counts
-from growth import assert_grows_linearly
-from support import EXAMPLE
+from assertions import assert_grows_linearly
+from plans import EXAMPLE
 
 DATA = EXAMPLE.parent / "checks"
 

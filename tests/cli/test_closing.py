@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support import EXAMPLE
-from terminal import Person, before_terminal
+from plans import EXAMPLE
+from terminal import Person, start_on_terminal
 
 CODE = "import json, sys\nfrom agentd.cli import closing\nprint(closing.summary(json.load(open(sys.argv[1]))))"
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -23,7 +23,7 @@ def closing(folder: Path, result: dict[str, Any], width: int = 80, **env: str) -
     """What a person sees on a terminal of that width."""
     file = folder / "result.json"
     file.write_text(json.dumps(result))
-    person = before_terminal([sys.executable, "-c", CODE, str(file)], {**ENV, **env}, width, 60)
+    person = start_on_terminal([sys.executable, "-c", CODE, str(file)], {**ENV, **env}, width, 60)
     assert person.waits() == 0
     return person
 

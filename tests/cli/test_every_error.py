@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from error_messages import leads_on, refused
 
 import agentd
 from agentd.agents.player import Drifted
@@ -36,12 +37,8 @@ from agentd.errors import (
 from agentd.project import find_project
 from agentd.terms import GitSetup
 from agentd.yaml12 import BadYaml
-from archived import SHORTER, laid_out, short_titles
-from built import approved, plan_of
-from finished import complete, delta, on_branch, requirement
-from placed import paste
-from refusals import leads_on, refused
-from support import Box
+from plans import SHORT_TITLES, delta_text, greeting_plan, requirement_text
+from scenario import Scenario
 
 # Errors that nobody meets as such, each with the reason.
 EXEMPT: dict[type[AgentdError], str] = {
@@ -54,7 +51,7 @@ EXEMPT: dict[type[AgentdError], str] = {
 
 
 @pytest.fixture
-def one(project: Box) -> Box:
+def one(project: Scenario) -> Scenario:
     """A change that is begun."""
     entry.create(find_project(), "add-oauth", "Let people sign in")
     return project
@@ -63,25 +60,25 @@ def one(project: Box) -> Box:
 # ---- what was typed
 
 
-def test_a_key_that_is_none_is_a_usage_error(project: Box) -> None:
+def test_a_key_that_is_none_is_a_usage_error(project: Scenario) -> None:
     hint = refused(UsageError, project, "config", "budget.per_chnage", names="budget.per_chnage")
     assert hint == "agentd config lists all keys"
     assert leads_on(project, "agentd config").code == 0
 
 
-def test_a_sentence_is_no_id(project: Box) -> None:
+def test_a_sentence_is_no_id(project: Scenario) -> None:
     hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
     assert hint == 'agentd plan add-oauth "Add OAuth"'
     leads_on(project, hint)
 
 
-def test_a_new_change_needs_a_description(project: Box) -> None:
+def test_a_new_change_needs_a_description(project: Scenario) -> None:
     hint = refused(MissingDescription, project, "plan", "add-oauth", names="add-oauth")
     assert hint == 'agentd plan add-oauth "what should change"'
     leads_on(project, hint)
 
 
-def test_a_question_that_nobody_can_answer_names_the_flag(one: Box) -> None:
+def test_a_question_that_nobody_can_answer_names_the_flag(one: Scenario) -> None:
     hint = refused(Unanswered, one, "drop", "add-oauth", names="add-oauth")
     assert hint == "agentd drop add-oauth --yes"
     assert leads_on(one, hint).code == 0
@@ -90,13 +87,13 @@ def test_a_question_that_nobody_can_answer_names_the_flag(one: Box) -> None:
 # ---- which change
 
 
-def test_a_change_that_is_not_there(one: Box) -> None:
+def test_a_change_that_is_not_there(one: Scenario) -> None:
     assert refused(ChangeNotFound, one, "impl", "nosuch", names="nosuch") == "agentd list"
     assert "add-oauth" in leads_on(one, "agentd list").out
 
 
 @pytest.mark.parametrize("command", ["validate", "impl", "archive", "stop", "wait", "rebase"])
-def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works(one: Box, command: str) -> None:
+def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works(one: Scenario, command: str) -> None:
     assert one.agentd("drop", "add-oauth", "--yes").code == 0
     hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it lies in agentd/archive/")
     assert hint == "agentd log add-oauth tells what happened, agentd list --all what else has ended"
@@ -104,45 +101,45 @@ def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works
     assert "add-oauth" in leads_on(one, "agentd list --all").out
 
 
-def test_a_change_whose_branch_is_not_checked_out(project: Box) -> None:
+def test_a_change_whose_branch_is_not_checked_out(project: Scenario) -> None:
     project.git("switch", "-qc", "agentd/add-oauth")
     entry.create(find_project(), "add-oauth", "x", Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main"))
     project.commit("the change")
     project.git("switch", "-q", "main")
     hint = refused(NotCheckedOut, project, "status", "add-oauth", names="agentd/add-oauth")
-    paste(project, hint)
+    project.paste(hint)
     assert project.agentd("status", "add-oauth").code == 0
 
 
 # ---- how it stands
 
 
-def test_nothing_to_read_is_a_no(one: Box) -> None:
+def test_nothing_to_read_is_a_no(one: Scenario) -> None:
     hint = refused(AnswerIsNo, one, "view", "add-oauth", "--plain", names="add-oauth", json=False)
     assert hint == "agentd plan add-oauth"
     leads_on(one, hint)
 
 
-def test_a_change_in_another_phase(one: Box) -> None:
+def test_a_change_in_another_phase(one: Scenario) -> None:
     hint = refused(WrongPhase, one, "rebase", "add-oauth", names="add-oauth is drafting")
     assert hint == "agentd status add-oauth"
     assert leads_on(one, hint).code == 0
 
 
-def test_a_change_without_a_plan_is_not_ready_to_be_implemented(one: Box) -> None:
+def test_a_change_without_a_plan_is_not_ready_to_be_implemented(one: Scenario) -> None:
     hint = refused(ChangeNotReady, one, "impl", "add-oauth", names="add-oauth is drafting")
     assert "agentd plan add-oauth" in hint
     leads_on(one, "agentd plan add-oauth")
 
 
-def test_a_change_without_code_is_not_complete(one: Box) -> None:
+def test_a_change_without_code_is_not_complete(one: Scenario) -> None:
     hint = refused(ChangeNotComplete, one, "archive", "add-oauth", names="add-oauth is drafting")
     assert "agentd plan add-oauth" in hint
     leads_on(one, "agentd plan add-oauth")
 
 
-def test_a_plan_without_tasks_cannot_be_implemented(project: Box) -> None:
-    approved(project, {}, documents=plan_of())
+def test_a_plan_without_tasks_cannot_be_implemented(project: Scenario) -> None:
+    project.greeting_approved({}, documents=greeting_plan())
     hint = refused(FormatInvalid, project, "impl", "greet", names="greet")
     assert "agentd validate greet" in hint
     assert "tasks" in leads_on(project, "agentd validate greet").out
@@ -151,24 +148,24 @@ def test_a_plan_without_tasks_cannot_be_implemented(project: Box) -> None:
 # ---- at its end
 
 
-def test_a_branch_that_lacks_what_its_target_has(project: Box) -> None:
-    laid_out(project)
-    short_titles(project, on_branch(project, "short-titles"))
+def test_a_branch_that_lacks_what_its_target_has(project: Scenario) -> None:
+    project.with_notes()
+    project.complete_short_titles(project.on_branch("short-titles"))
     project.git("switch", "-q", "main")
     project.write("other.txt", "more")
     project.commit("main moves on")
     project.git("switch", "-q", "agentd/short-titles")
     hint = refused(StaleBranch, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main")
     merge, _, again = hint.partition(", then ")
-    paste(project, merge)
+    project.paste(merge)
     assert leads_on(project, again).code == 0
 
 
-def test_what_two_changes_say_differently_about_one_requirement(project: Box) -> None:
-    laid_out(project)
-    tiny = delta("notes", requirement("R2", "Notes have a title", "A title is at most 20 characters."))
-    for change_id, spec in (("first", SHORTER), ("second", tiny)):
-        complete(project, change_id, {"notes": spec})
+def test_what_two_changes_say_differently_about_one_requirement(project: Scenario) -> None:
+    project.with_notes()
+    tiny = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 20 characters."))
+    for change_id, spec in (("first", SHORT_TITLES), ("second", tiny)):
+        project.notes_complete(change_id, {"notes": spec})
     assert project.agentd("archive", "first").code == 0
     hint = refused(MergeConflict, project, "archive", "second", names="second", code="merge-conflict")
     assert hint.startswith("agentd rebase second")

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
+from error_messages import leads_on, refused, shown, told
 
 from agentd.change import entry
 from agentd.change.comments import EditedMeanwhile
@@ -26,22 +27,20 @@ from agentd.errors import (
 )
 from agentd.project import find_project
 from agentd.viewer.actions import BadForm
-from knocking import Answer, Door, opened
-from planned import NO_LOOKS, proposed, put, quick_plan, replay
-from plays import DESCRIPTION, stage
+from plans import SIGN_IN
+from playbooks import plan_steps, say, write_document
 from program import AGENTD, Program
-from refusals import leads_on, refused, shown, told
-from support import Box, Ran
-from working import say
+from raw_http import Answer, Server, open_server
+from scenario import NO_REVIEWS, Result, Scenario
 
-PLAN = ("plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light")
+PLAN = ("plan", "add-oauth", SIGN_IN, "--skip-clarify", "--light")
 CRASH = [{"fault": "crash"}]
 
 
 # ---- agents
 
 
-def test_an_agent_that_is_not_installed(project: Box, tmp_path: Path) -> None:
+def test_an_agent_that_is_not_installed(project: Scenario, tmp_path: Path) -> None:
     """Before anything is made for it."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
@@ -51,25 +50,25 @@ def test_an_agent_that_is_not_installed(project: Box, tmp_path: Path) -> None:
     assert not (project.root / "agentd/changes").exists()
 
 
-def test_an_agent_that_fails(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=CRASH))
+def test_an_agent_that_fails(project: Scenario) -> None:
+    project.with_agents(plan_steps(plan_gen=CRASH))
     hint = refused(AgentFailed, project, *PLAN, names="plan-gen: play: ", code="crashed")
     assert hint == "agentd log add-oauth --transcript shows what it said; run the command again to go on"
     assert leads_on(project, "agentd log add-oauth --transcript").code == 0
-    replay(project, quick_plan())
+    project.replay(plan_steps())
     assert project.agentd(*PLAN).code == 0
 
 
-def test_a_session_that_the_agent_does_not_know_any_more(project: Box) -> None:
-    steps = quick_plan(proposal_gen=[put("proposal.md", "no proposal\n"), say("Written.")])
-    stage(project, {**steps, "format-fix": [{"fault": "session-lost"}]}, workflow=NO_LOOKS)
+def test_a_session_that_the_agent_does_not_know_any_more(project: Scenario) -> None:
+    steps = plan_steps(proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")])
+    project.with_agents({**steps, "format-fix": [{"fault": "session-lost"}]}, workflow=NO_REVIEWS)
     hint = refused(SessionLost, project, *PLAN[:-1], names="Session not found, please re-run proposal")
     assert hint == "agentd plan add-oauth --new-session"
     leads_on(project, hint)
 
 
-def test_a_verdict_that_cannot_be_read(project: Box) -> None:
-    proposed(project, [say("Looks good to me, ship it.")])
+def test_a_verdict_that_cannot_be_read(project: Scenario) -> None:
+    project.proposed([say("Looks good to me, ship it.")])
     hint = refused(VerdictUnknown, project, "challenge", "add-oauth", names="Could not parse challenge verdict")
     assert hint.startswith("agentd log add-oauth --transcript --step challenge ")
     assert "ship it" in leads_on(project, "agentd log add-oauth --transcript --step challenge").out
@@ -78,27 +77,27 @@ def test_a_verdict_that_cannot_be_read(project: Box) -> None:
 # ---- money
 
 
-def test_a_change_that_has_cost_what_it_may(project: Box) -> None:
-    stage(project, quick_plan(), "[budget]\nper_change = 0.02\n")
+def test_a_change_that_has_cost_what_it_may(project: Scenario) -> None:
+    project.with_agents(plan_steps(), "[budget]\nper_change = 0.02\n")
     hint = refused(OverBudget, project, *PLAN, names="add-oauth has cost 0.03 USD of its 0.02 USD")
     (typed,) = re.findall(r"^(agentd plan add-oauth --raise-budget \S+) goes on", hint)
     assert "person:dev decided: 0.04" in leads_on(project, typed).err
 
 
-def test_a_step_that_has_used_its_calls(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
+def test_a_step_that_has_used_its_calls(project: Scenario) -> None:
+    project.with_agents(plan_steps(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
     assert project.agentd(*PLAN).code == AgentFailed.exit_code
     hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used the 1 calls it may use")
     assert hint.startswith("raise limits.calls_per_step in agentd/config.toml")
-    replay(project, quick_plan())
+    project.replay(plan_steps())
     assert project.agentd("--set", "limits.calls_per_step=2", *PLAN).code == 0
 
 
 # ---- two at once, and one who stops
 
 
-def test_a_change_that_somebody_is_at_work_on(project: Box) -> None:
-    change = entry.create(find_project(), "add-oauth", DESCRIPTION)
+def test_a_change_that_somebody_is_at_work_on(project: Scenario) -> None:
+    change = entry.create(find_project(), "add-oauth", SIGN_IN)
     with change.running("agentd impl add-oauth"):
         hint = refused(Busy, project, "drop", "add-oauth", "--yes", names="'agentd impl add-oauth' (process ")
         assert hint == "agentd wait add-oauth, or agentd stop add-oauth"
@@ -106,8 +105,8 @@ def test_a_change_that_somebody_is_at_work_on(project: Box) -> None:
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
 
 
-def test_a_run_that_a_person_ends(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=[{"wait": 600}]))
+def test_a_run_that_a_person_ends(project: Scenario) -> None:
+    project.with_agents(plan_steps(plan_gen=[{"wait": 600}]))
     with Program([AGENTD, *PLAN], cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr
         before = ""
@@ -116,13 +115,13 @@ def test_a_run_that_a_person_ends(project: Box) -> None:
             assert run.poll() is None, before
         run.send_signal(signal.SIGINT)
         rest = run.stderr.read()
-    hint = told(Interrupted, Ran(run.returncode, "", before + rest), names="interrupted")
+    hint = told(Interrupted, Result(run.returncode, "", before + rest), names="interrupted")
     assert hint == "to go on: agentd plan add-oauth"
-    replay(project, quick_plan())
+    project.replay(plan_steps())
     assert leads_on(project, hint.removeprefix("to go on: ")).code == 0
 
 
-def test_a_demo_that_does_not_go_as_it_should(box: Box, tmp_path: Path) -> None:
+def test_a_demo_that_does_not_go_as_it_should(box: Scenario, tmp_path: Path) -> None:
     """The disk is full after its first act, as git tells it."""
     shim = tmp_path / "bin/git"
     shim.parent.mkdir()
@@ -141,13 +140,13 @@ def test_a_demo_that_does_not_go_as_it_should(box: Box, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def door(project: Box) -> Iterator[Door]:
-    proposed(project, [])
-    with opened((AGENTD, "view", "--no-open"), project.root, project.env) as door:
+def door(project: Scenario) -> Iterator[Server]:
+    project.proposed([])
+    with open_server((AGENTD, "view", "--no-open"), project.root, project.env) as door:
         yield door
 
 
-def post(door: Door, path: str, **fields: str) -> Answer:
+def post(door: Server, path: str, **fields: str) -> Answer:
     """As the page's script does, with the secret that stands in the page."""
     cookie = door.enter()
     page = door.ask("/changes/add-oauth", cookie).body.decode()
@@ -157,13 +156,13 @@ def post(door: Door, path: str, **fields: str) -> Answer:
     return door.ask(f"/changes/add-oauth/{path}", cookie, *headers, method="POST", body=body)
 
 
-def test_a_form_that_lacks_something(door: Door) -> None:
+def test_a_form_that_lacks_something(door: Server) -> None:
     answer = post(door, "decide", choice="accept")
     assert answer.status == 400
     shown(BadForm, answer.body.decode(), names="the form has no shown that can be read")
 
 
-def test_a_comment_that_another_page_has_edited_meanwhile(door: Door) -> None:
+def test_a_comment_that_another_page_has_edited_meanwhile(door: Server) -> None:
     selected = {"document": "proposal.md", "quote": "People are users", "after": ".", "line": "18"}
     assert post(door, "comments", **selected, text="Who?", weight="should").status == 200
     assert post(door, "comments/K1/edit", number="0", text="Who is that?", was="Who?").status == 200

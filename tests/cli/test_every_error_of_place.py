@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from error_messages import leads_on, refused, shown, told
 
 from agentd.agents.playbook import BadPlaybook
 from agentd.change import entry
@@ -16,30 +17,29 @@ from agentd.project import find_project
 from agentd.prompts import BrokenPrompt
 from agentd.trust.items import BadPrompt
 from agentd.trust.store import BrokenTrust, NoHome
-from built import approved, honest
-from placed import BEGIN, paste, ready
+from git_setups import BEGIN, prepare_project
+from playbooks import implement
 from program import AGENTD
-from refusals import leads_on, refused, shown, told
-from support import Box
+from scenario import Scenario
 
 CHECKED = 'schema_version = 1\n\n[[checks]]\nname = "tests"\ncommand = "true"\n'
 
 
 @pytest.fixture
-def one(project: Box) -> Box:
+def one(project: Scenario) -> Scenario:
     """A change that is begun."""
     entry.create(find_project(), "add-oauth", "Let people sign in")
     return project
 
 
 @pytest.fixture
-def checked(project: Box) -> Box:
+def checked(project: Scenario) -> Scenario:
     """A project that wants something run."""
     project.write("agentd/config.toml", CHECKED)
     return project
 
 
-def trust_file(box: Box) -> Path:
+def trust_file(box: Scenario) -> Path:
     path = box.home / ".config/agentd/trust.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -48,28 +48,28 @@ def trust_file(box: Box) -> Path:
 # ---- where we stand
 
 
-def test_a_folder_without_git(box: Box) -> None:
+def test_a_folder_without_git(box: Scenario) -> None:
     shutil.rmtree(box.root / ".git")
     hint = refused(NoGit, box, "status", names=str(box.root))
-    paste(box, hint)
+    box.paste(hint)
     assert box.agentd("init", "--no-commit").code == 0
 
 
-def test_a_repository_without_a_project(box: Box) -> None:
+def test_a_repository_without_a_project(box: Scenario) -> None:
     hint = refused(NoProject, box, "status", names="agentd/config.toml")
     assert leads_on(box, hint).code == 0
     assert box.agentd("status").code == 0
 
 
-def test_a_machine_without_git(project: Box, tmp_path: Path) -> None:
-    ready(project)
+def test_a_machine_without_git(project: Scenario, tmp_path: Path) -> None:
+    prepare_project(project)
     project.env["PATH"] = str(tmp_path)
     hint = refused(GitFailed, project, *BEGIN, names="git is not installed")
     assert hint == "install git, then run the command again"
 
 
-def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Box) -> None:
-    approved(project, {"implement-*": honest()})
+def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Scenario) -> None:
+    project.greeting_approved({"implement-*": implement()})
     project.git("init", "-q", "sub")
     hint = refused(NestedRepository, project, "impl", "greet", names="sub", code="nested-repository")
     assert ".gitignore" in hint
@@ -78,18 +78,18 @@ def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Box) 
     assert project.agentd("impl", "greet").code == 0
 
 
-def test_a_branch_that_would_begin_without_agentd(project: Box) -> None:
-    ready(project)
+def test_a_branch_that_would_begin_without_agentd(project: Scenario) -> None:
+    prepare_project(project)
     project.write("agentd/specs/more.md", "# Spec: More\n")
     hint = refused(SetupError, project, *BEGIN, "--git", "branch", names="agentd/")
-    paste(project, hint.partition(", ")[0])
+    project.paste(hint.partition(", ")[0])
     assert project.agentd(*BEGIN, "--git", "branch").code == 0
 
 
 # ---- what is configured
 
 
-def test_a_configuration_with_a_word_that_is_none(project: Box) -> None:
+def test_a_configuration_with_a_word_that_is_none(project: Scenario) -> None:
     project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplaning_iterations = 2\n")
     hint = refused(BadConfig, project, "config", names="agentd/config.toml:3: ")
     assert hint.startswith("agentd config ")
@@ -97,9 +97,9 @@ def test_a_configuration_with_a_word_that_is_none(project: Box) -> None:
     assert leads_on(project, "agentd config").code == 0
 
 
-def test_a_playbook_that_cannot_be_played(project: Box) -> None:
+def test_a_playbook_that_cannot_be_played(project: Scenario) -> None:
     """Scripted agents are for trying things out; doctor looks at their playbooks."""
-    ready(project)
+    prepare_project(project)
     project.write("playbook.json", '{"steps": {"chalenge": []}}')
     looked = project.agentd("doctor")
     assert looked.code == BadPlaybook.exit_code
@@ -109,13 +109,13 @@ def test_a_playbook_that_cannot_be_played(project: Box) -> None:
 # ---- what is trusted
 
 
-def test_commands_that_nobody_has_trusted(checked: Box) -> None:
+def test_commands_that_nobody_has_trusted(checked: Scenario) -> None:
     hint = refused(NotTrusted, checked, "plan", "add-oauth", "Sign in", names="you have not trusted")
     assert hint == "agentd trust"
     assert "true" in leads_on(checked, f"{hint} --yes").out
 
 
-def test_trust_without_a_home_to_keep_it_in(checked: Box) -> None:
+def test_trust_without_a_home_to_keep_it_in(checked: Scenario) -> None:
     del checked.env["HOME"]
     hint = refused(NoHome, checked, "trust", "--yes", names="no home folder")
     assert hint.startswith("set HOME ")
@@ -123,7 +123,7 @@ def test_trust_without_a_home_to_keep_it_in(checked: Box) -> None:
     assert leads_on(checked, "agentd trust --yes").code == 0
 
 
-def test_a_trust_file_that_is_none(checked: Box) -> None:
+def test_a_trust_file_that_is_none(checked: Scenario) -> None:
     file = trust_file(checked)
     file.write_text("yes to all\n")
     hint = refused(BrokenTrust, checked, "trust", "--yes", names=str(file))
@@ -132,14 +132,14 @@ def test_a_trust_file_that_is_none(checked: Box) -> None:
     assert leads_on(checked, "agentd trust --yes").code == 0
 
 
-def test_a_trust_file_that_cannot_be_read(checked: Box) -> None:
+def test_a_trust_file_that_cannot_be_read(checked: Scenario) -> None:
     """A folder in its place; that stops root too."""
     trust_file(checked).mkdir()
     hint = refused(CannotRead, checked, "trust", "--yes", names="trust.json")
     assert hint == "check the rights of that file, then run the command again"
 
 
-def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Box) -> None:
+def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Scenario) -> None:
     (project.root / "agentd/prompts").mkdir()
     link = project.root / "agentd/prompts/challenge.md"
     link.symlink_to("nowhere.md")
@@ -149,10 +149,10 @@ def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Box) -> None
     assert project.agentd("trust").code == 0
 
 
-def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Box) -> None:
-    ready(project)
+def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Scenario) -> None:
+    prepare_project(project)
     project.write("agentd/prompts/chalenge.md", "Look closely.\n")
-    paste(project, f"{AGENTD} trust --yes")
+    project.paste(f"{AGENTD} trust --yes")
     assert refused(BrokenPrompt, project, *BEGIN, names="agentd/prompts/chalenge.md")
     (project.root / "agentd/prompts/chalenge.md").unlink()
     assert project.agentd(*BEGIN).code == 0
@@ -161,7 +161,7 @@ def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Box) -> None
 # ---- what lies on disk
 
 
-def test_a_state_that_nobody_can_read(one: Box) -> None:
+def test_a_state_that_nobody_can_read(one: Scenario) -> None:
     state = one.root / "agentd/changes/add-oauth/STATE.yaml"
     one.commit("the change")
     state.write_text("phase: [drafting\n")
@@ -173,7 +173,7 @@ def test_a_state_that_nobody_can_read(one: Box) -> None:
     assert one.agentd("status", "add-oauth").code == 0
 
 
-def test_a_folder_that_cannot_be_written(one: Box) -> None:
+def test_a_folder_that_cannot_be_written(one: Scenario) -> None:
     """A file in its place; that stops root too."""
     one.write("agentd/archive", "")
     hint = refused(CannotWrite, one, "drop", "add-oauth", "--yes", names="agentd/archive")
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written(one: Box) -> None:
 # ---- and what should never happen
 
 
-def test_a_bug_is_told_with_a_file_for_a_report(one: Box) -> None:
+def test_a_bug_is_told_with_a_file_for_a_report(one: Scenario) -> None:
     broken = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
     hint = told(Bug, ran, names="ZeroDivisionError")

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from plans import EXAMPLE
 from program import AGENTD
-from support import EXAMPLE, Box
-from terminal import on_terminal
+from scenario import Scenario
+from terminal import run_on_terminal
 
 
 @pytest.fixture
-def fresh(box: Box) -> Box:
+def fresh(box: Scenario) -> Scenario:
     """A Python project with tests and two of the agents on PATH, logged in."""
     box.write("tests/test_notes.py", "import pytest\n\ndef test_ok():\n    pass\n")
     box.write("pyproject.toml", "[tool.pytest.ini_options]\n[tool.ruff]\n")
@@ -31,7 +32,7 @@ def fresh(box: Box) -> Box:
     return box
 
 
-def tree(box: Box) -> dict[str, bytes]:
+def tree(box: Scenario) -> dict[str, bytes]:
     return {
         str(path.relative_to(box.root)): path.read_bytes()
         for path in (box.root / "agentd").rglob("*")
@@ -39,7 +40,7 @@ def tree(box: Box) -> dict[str, bytes]:
     }
 
 
-def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Box) -> None:
+def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Scenario) -> None:
     ran = fresh.agentd("init")
     assert ran.code == 0, ran.err
     assert sorted(tree(fresh)) == [
@@ -65,7 +66,7 @@ def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Box) -> None:
         assert words in ran.out, ran.out
 
 
-def test_what_it_writes_is_the_form_of_the_example(fresh: Box) -> None:
+def test_what_it_writes_is_the_form_of_the_example(fresh: Scenario) -> None:
     """All keys of the example, each with its default, roles and checks apart."""
     fresh.agentd("init")
     written = tomllib.loads((fresh.root / "agentd/config.toml").read_text())
@@ -75,7 +76,7 @@ def test_what_it_writes_is_the_form_of_the_example(fresh: Box) -> None:
     assert written == example
 
 
-def test_a_second_run_changes_nothing(fresh: Box) -> None:
+def test_a_second_run_changes_nothing(fresh: Scenario) -> None:
     fresh.agentd("init")
     before = tree(fresh)
     ran = fresh.agentd("init")
@@ -83,7 +84,7 @@ def test_a_second_run_changes_nothing(fresh: Box) -> None:
     assert tree(fresh) == before
 
 
-def test_an_edited_config_is_kept(fresh: Box) -> None:
+def test_an_edited_config_is_kept(fresh: Scenario) -> None:
     fresh.agentd("init")
     path = fresh.root / "agentd/config.toml"
     path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
@@ -93,40 +94,40 @@ def test_an_edited_config_is_kept(fresh: Box) -> None:
     assert (fresh.root / "agentd/.gitignore").exists(), "what is missing comes back"
 
 
-def test_force_asks_and_keeps_a_copy(fresh: Box) -> None:
+def test_force_asks_and_keeps_a_copy(fresh: Scenario) -> None:
     fresh.agentd("init")
     path = fresh.root / "agentd/config.toml"
     path.write_text("schema_version = 1\n# mine\n")
     ran = fresh.agentd("init", "--force")
     assert ran.code == 1 and "agentd init --force --yes" in ran.err
-    seen = on_terminal(fresh, "init", "--force", "--no-commit", typed="n\n")
+    seen = run_on_terminal(fresh, "init", "--force", "--no-commit", typed="n\n")
     assert seen.code == 0 and path.read_text().endswith("# mine\n")
-    seen = on_terminal(fresh, "init", "--force", "--no-commit", typed="y\n")
+    seen = run_on_terminal(fresh, "init", "--force", "--no-commit", typed="y\n")
     assert seen.code == 0 and "[[checks]]" in path.read_text()
     (copy,) = (fresh.root / ".git/agentd/replaced").iterdir()
     assert copy.read_text() == "schema_version = 1\n# mine\n"
 
 
-def test_it_offers_to_commit_on_a_terminal(fresh: Box) -> None:
+def test_it_offers_to_commit_on_a_terminal(fresh: Scenario) -> None:
     fresh.write("staged.txt", "mine")
     fresh.git("add", "staged.txt")
-    seen = on_terminal(fresh, "init", typed="\n")
+    seen = run_on_terminal(fresh, "init", typed="\n")
     assert seen.code == 0 and "It is committed." in seen.screen
     assert fresh.git("log", "-1", "--format=%s") == "Set up agentd"
     changed = fresh.git("show", "--name-only", "--format=", "HEAD").splitlines()
     assert all(name.startswith(("agentd/", ".claude/", ".agents/")) for name in changed)
     assert fresh.git("status", "--porcelain") == "A  staged.txt", "what was staged stays staged"
-    seen = on_terminal(fresh, "init")
+    seen = run_on_terminal(fresh, "init")
     assert seen.code == 0 and "nothing changed" in seen.screen
 
 
-def test_commit_works_before_the_first_commit(box: Box) -> None:
+def test_commit_works_before_the_first_commit(box: Scenario) -> None:
     ran = box.agentd("init", "--commit", "--json")
     assert ran.code == 0 and ran.json["committed"] is True
     assert box.git("status", "--porcelain") == ""
 
 
-def test_without_agents_and_checks_it_says_so(box: Box) -> None:
+def test_without_agents_and_checks_it_says_so(box: Scenario) -> None:
     ran = box.agentd("init", PATH="/usr/bin:/bin")
     assert ran.code == 0
     assert "none found: nothing proves the code" in ran.out
@@ -138,7 +139,7 @@ def test_without_agents_and_checks_it_says_so(box: Box) -> None:
 
 
 @pytest.fixture
-def early(fresh: Box) -> Box:
+def early(fresh: Scenario) -> Scenario:
     """Set up before any agent was installed; then came claude."""
     for name in ("codex", "claude"):
         (fresh.home / "bin" / name).rename(fresh.home / name)
@@ -148,11 +149,11 @@ def early(fresh: Box) -> Box:
     return fresh
 
 
-def roles(box: Box) -> set[str]:
+def roles(box: Scenario) -> set[str]:
     return set(tomllib.loads((box.root / "agentd/config.toml").read_text())["roles"].values())
 
 
-def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Box) -> None:
+def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Scenario) -> None:
     path = early.root / "agentd/config.toml"
     path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
     before = path.read_text().splitlines()
@@ -173,7 +174,7 @@ def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Box) -> None
 
 
 @pytest.mark.parametrize("edit", ['reviewer = "claude"', 'reviewer = "codex"  # hers', 'reviewer = "codex"\n# hers'])
-def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Box, edit: str) -> None:
+def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Scenario, edit: str) -> None:
     path = early.root / "agentd/config.toml"
     path.write_text(path.read_text().replace('reviewer = "codex"', edit, 1))
     before = path.read_bytes()
@@ -185,7 +186,7 @@ def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Box,
     assert early.agentd("init", "--force", "--yes", "--no-commit").code == 0 and roles(early) == {"claude"}
 
 
-def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(fresh: Box) -> None:
+def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(fresh: Scenario) -> None:
     (fresh.home / "bin/gemini").write_text("#!/bin/sh\n")
     (fresh.home / "bin/gemini").chmod(0o755)
     fresh.env["GEMINI_API_KEY"] = "dummy"
@@ -197,7 +198,7 @@ def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(
     assert [note for note in ran["notes"] if note.startswith("gemini (gemini) is not installed")]
 
 
-def test_a_sub_folder_can_be_the_project(fresh: Box) -> None:
+def test_a_sub_folder_can_be_the_project(fresh: Scenario) -> None:
     inner = fresh.root / "packages/api"
     inner.mkdir(parents=True)
     assert fresh.agentd("init", "--here", cwd=inner).code == 0
@@ -205,25 +206,25 @@ def test_a_sub_folder_can_be_the_project(fresh: Box) -> None:
     assert fresh.agentd("list", cwd=inner).code == 0
 
 
-def test_from_a_sub_folder_the_top_is_the_project(fresh: Box) -> None:
+def test_from_a_sub_folder_the_top_is_the_project(fresh: Scenario) -> None:
     assert fresh.agentd("init", cwd=fresh.root / "tests").code == 0
     assert (fresh.root / "agentd/config.toml").exists()
 
 
-def test_outside_of_git_nothing_is_written(box: Box, tmp_path: Path) -> None:
+def test_outside_of_git_nothing_is_written(box: Scenario, tmp_path: Path) -> None:
     ran = box.agentd("init", cwd=tmp_path)
     assert ran.code == 3 and "git init" in ran.err
     assert not (tmp_path / "agentd").exists()
 
 
-def test_a_broken_config_is_told_not_overwritten(fresh: Box) -> None:
+def test_a_broken_config_is_told_not_overwritten(fresh: Scenario) -> None:
     fresh.write("agentd/config.toml", "[workflow\n")
     ran = fresh.agentd("init")
     assert ran.code == 3 and "agentd/config.toml:1" in ran.err.replace(str(fresh.root) + "/", "")
     assert (fresh.root / "agentd/config.toml").read_text() == "[workflow\n"
 
 
-def test_a_sub_project_stays_the_project_when_run_again(fresh: Box) -> None:
+def test_a_sub_project_stays_the_project_when_run_again(fresh: Scenario) -> None:
     inner = fresh.root / "packages/api"
     inner.mkdir(parents=True)
     assert fresh.agentd("init", "--here", cwd=inner).code == 0
@@ -232,12 +233,12 @@ def test_a_sub_project_stays_the_project_when_run_again(fresh: Box) -> None:
     assert not (fresh.root / "agentd").exists()
 
 
-def test_gits_own_folder_is_no_project(fresh: Box) -> None:
+def test_gits_own_folder_is_no_project(fresh: Scenario) -> None:
     ran = fresh.agentd("init", "--here", cwd=fresh.root / ".git")
     assert ran.code == 2 and not (fresh.root / ".git/agentd/config.toml").exists()
 
 
-def test_only_what_init_wrote_is_committed(fresh: Box) -> None:
+def test_only_what_init_wrote_is_committed(fresh: Scenario) -> None:
     fresh.agentd("init", "--commit")
     fresh.write("agentd/changes/wip/STATE.yaml", "change_id: wip\n")
     (fresh.root / "agentd/.gitignore").unlink()
@@ -245,13 +246,13 @@ def test_only_what_init_wrote_is_committed(fresh: Box) -> None:
     assert fresh.git("status", "--porcelain", "-uall") == "?? agentd/changes/wip/STATE.yaml"
 
 
-def test_an_ignored_folder_is_told(fresh: Box) -> None:
+def test_an_ignored_folder_is_told(fresh: Scenario) -> None:
     fresh.write(".gitignore", "agentd/\n")
     ran = fresh.agentd("init", "--commit")
     assert ran.code == 0 and "A .gitignore hides agentd/" in ran.out
 
 
-def test_a_bare_repository_and_a_folder_that_is_gone_are_told(fresh: Box, tmp_path: Path) -> None:
+def test_a_bare_repository_and_a_folder_that_is_gone_are_told(fresh: Scenario, tmp_path: Path) -> None:
     fresh.git("clone", "-q", "--bare", str(fresh.root), str(tmp_path / "bare.git"))
     ran = fresh.agentd("list", cwd=tmp_path / "bare.git")
     assert ran.code == 3 and "is a bare repository" in ran.err

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from live_events import COURSE, did, started
 
 from agentd.cli import frame
 from agentd.workflows.board import Board
-from display import Display
-from showing import COURSE, did, started
-from support import Ran
-from terminal import ENTER, Person, before_terminal
+from scenario import Result
+from terminal import ENTER, Display, Person, start_on_terminal
 
 TESTS = Path(__file__).parent.parent
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": str(TESTS)}
@@ -49,14 +48,14 @@ def driven(code: str) -> list[str]:
 
 
 def seen_by_person(code: str, width: int = 80, height: int = 24, **env: str) -> Person:
-    return before_terminal(driven(code), {**ENV, **env}, width, height)
+    return start_on_terminal(driven(code), {**ENV, **env}, width, height)
 
 
-def piped(code: str, **env: str) -> Ran:
+def piped(code: str, **env: str) -> Result:
     done = subprocess.run(
         driven(code), env={**ENV, **env}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def shows(*words: str) -> Callable[[Display], bool]:
@@ -481,4 +480,4 @@ open("{tmp_path}/end", "w").close()
 
 def test_quiet_says_nothing() -> None:
     ran = piped(USUAL.replace('"live"', '"quiet"').replace("wait()", "with view.pause(): pass"))
-    assert ran == Ran(0, "", "")
+    assert ran == Result(0, "", "")

@@ -10,33 +10,34 @@ from typing import Any
 
 import pytest
 
+from agent_calls import call_planner, planner_request, play
 from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.errors import AgentFailed
 from agentd.project import find_project
-from program import AGENTD, Program
-from support import PATIENCE, Box
-from working import at_work, perform, planning, play, propose, say, usage
+from playbooks import propose, say, usage
+from program import AGENTD, PATIENCE, Program
+from scenario import Scenario, open_run
 
 NAMES: dict[str, Any] = {"step": "challenge", "round": 1, "number": 1, "attempt": 1}
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
+def change(project: Scenario) -> Change:
     """Two runs: the first failed, the second wrote the proposal."""
     script = [say("Reading the project."), propose(), usage(0.25)]
     change = play(project, proposal_gen_r1_a1=[{"fault": "key-refused"}], proposal_gen=script)
     with pytest.raises(AgentFailed):
-        perform(change)
-    with at_work(change) as run:
-        work = planning(run)
+        call_planner(change)
+    with open_run(change) as run:
+        work = planner_request(run)
         attempts.finish(run, work, attempts.perform(run, work), {})
     return change
 
 
-def test_the_journal_in_words_oldest_first(project: Box, change: Change) -> None:
+def test_the_journal_in_words_oldest_first(project: Scenario, change: Change) -> None:
     ran = project.agentd("log", "add-oauth")
     assert ran.code == 0
     lines = [line[21:] for line in ran.out.splitlines()]
@@ -51,7 +52,7 @@ def test_the_journal_in_words_oldest_first(project: Box, change: Change) -> None
     assert "agentd log add-oauth --transcript --step proposal-gen" in ran.err
 
 
-def test_only_the_last_run_or_one_step(project: Box, change: Change) -> None:
+def test_only_the_last_run_or_one_step(project: Scenario, change: Change) -> None:
     change.journal().append(events.Warned(**NAMES, code="x", message="a word"))
     assert project.agentd("log", "add-oauth", "--last").out.count("agentd plan add-oauth") == 1
     assert [line[21:] for line in project.agentd("log", "add-oauth", "--step", "challenge").out.splitlines()] == [
@@ -59,7 +60,7 @@ def test_only_the_last_run_or_one_step(project: Box, change: Change) -> None:
     ]
 
 
-def test_the_journal_as_lines_and_as_data(project: Box, change: Change) -> None:
+def test_the_journal_as_lines_and_as_data(project: Scenario, change: Change) -> None:
     lines = project.agentd("log", "add-oauth", "--events").out.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
     data = project.agentd("log", "add-oauth", "--json").json
@@ -68,7 +69,7 @@ def test_the_journal_as_lines_and_as_data(project: Box, change: Change) -> None:
     assert all(os.path.isfile(one["file"]) for one in data["transcripts"])
 
 
-def test_the_transcript_of_the_latest_call(project: Box, change: Change) -> None:
+def test_the_transcript_of_the_latest_call(project: Scenario, change: Change) -> None:
     ran = project.agentd("log", "add-oauth", "--transcript")
     assert "in| Write the proposal." in ran.out
     assert "Reading the project." in ran.out
@@ -76,13 +77,13 @@ def test_the_transcript_of_the_latest_call(project: Box, change: Change) -> None
     assert project.agentd("log", "add-oauth", "--transcript", "--step", "challenge").code == 2
 
 
-def test_nothing_an_agent_said_moves_the_cursor(project: Box) -> None:
+def test_nothing_an_agent_said_moves_the_cursor(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("\x1b[2Jgone\rover"), propose()])
-    perform(change)
+    call_planner(change)
     assert "\x1b" not in project.agentd("log", "add-oauth").out + project.agentd("log", "add-oauth", "--transcript").out
 
 
-def test_a_change_to_which_nothing_happened_and_one_that_does_not_exist(project: Box) -> None:
+def test_a_change_to_which_nothing_happened_and_one_that_does_not_exist(project: Scenario) -> None:
     entry.create(find_project(), "fresh", "words")
     ran = project.agentd("log", "fresh")
     assert (ran.code, ran.out, ran.err) == (0, "", "Nothing has happened to fresh yet.\n")
@@ -90,13 +91,13 @@ def test_a_change_to_which_nothing_happened_and_one_that_does_not_exist(project:
     assert project.agentd("log", "fresh", "--json", "--follow").code == 2
 
 
-def test_a_dropped_change_still_has_its_log(project: Box, change: Change) -> None:
+def test_a_dropped_change_still_has_its_log(project: Scenario, change: Change) -> None:
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     assert "dropped" in project.agentd("log", "add-oauth").out
 
 
 @contextmanager
-def following(project: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def following(project: Scenario, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = Program(
         [AGENTD, "log", "add-oauth", "--follow", *arguments],
         cwd=project.root,
@@ -112,7 +113,7 @@ def following(project: Box, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_follow_prints_what_comes_until_ctrl_c(project: Box) -> None:
+def test_follow_prints_what_comes_until_ctrl_c(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
     change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
     with following(project) as process:
@@ -126,7 +127,7 @@ def test_follow_prints_what_comes_until_ctrl_c(project: Box) -> None:
         assert process.stderr.read() == ""
 
 
-def test_follow_ends_when_nobody_reads_on(project: Box) -> None:
+def test_follow_ends_when_nobody_reads_on(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
     change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
     with following(project, "--events") as process:
@@ -138,7 +139,7 @@ def test_follow_ends_when_nobody_reads_on(project: Box) -> None:
         assert process.wait(timeout=PATIENCE) == 0
 
 
-def test_follow_a_transcript_as_it_grows(project: Box, change: Change) -> None:
+def test_follow_a_transcript_as_it_grows(project: Scenario, change: Change) -> None:
     with following(project, "--transcript") as process:
         assert process.stdout
         while "# ended" not in (line := process.stdout.readline()):

@@ -6,92 +6,91 @@ import re
 import pytest
 
 from agentd import events
-from planned import change_of, journal, quick_plan
-from plays import DESCRIPTION, stage
+from plans import SIGN_IN
+from playbooks import plan_steps, say, usage
 from program import AGENTD
-from support import Box, Ran
-from terminal import before_terminal, on_terminal
-from working import say, usage
+from scenario import Result, Scenario
+from terminal import run_on_terminal, start_on_terminal
 
 
 @pytest.fixture
-def staged(project: Box) -> Box:
+def staged(project: Scenario) -> Scenario:
     """A plan that goes well, with a planner that says what it does."""
-    stage(project, quick_plan(proposal_review=[usage(0.001), say("Read it twice.\n\n<review>PASS</review>")]))
+    project.with_agents(plan_steps(proposal_review=[usage(0.001), say("Read it twice.\n\n<review>PASS</review>")]))
     return project
 
 
-def plan(box: Box, *flags: str) -> Ran:
-    return box.agentd("plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--git", "in-place", *flags)
+def plan(box: Scenario, *flags: str) -> Result:
+    return box.agentd("plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place", *flags)
 
 
-def test_usually_every_step_is_told_and_no_action_of_an_agent(staged: Box) -> None:
+def test_usually_every_step_is_told_and_no_action_of_an_agent(staged: Scenario) -> None:
     ran = plan(staged)
     assert ran.code == 0, ran.err
     assert "Challenge" in ran.err and "Read it twice." not in ran.err and "tokens in" not in ran.err
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "-q"])
-def test_quiet_leaves_the_result_alone(staged: Box, flag: str) -> None:
+def test_quiet_leaves_the_result_alone(staged: Scenario, flag: str) -> None:
     ran = plan(staged, flag)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("APPROVED") and "agentd impl add-oauth" in ran.out
 
 
-def test_quiet_may_stand_before_the_command_too(staged: Box) -> None:
-    ran = staged.agentd("-q", "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--git", "in-place")
+def test_quiet_may_stand_before_the_command_too(staged: Scenario) -> None:
+    ran = staged.agentd("-q", "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place")
     assert (ran.code, ran.err) == (0, "")
 
 
-def test_quiet_keeps_errors_and_their_hints(staged: Box) -> None:
+def test_quiet_keeps_errors_and_their_hints(staged: Scenario) -> None:
     ran = staged.agentd("plan", "nothing-like-it", "--quiet")
     assert ran.code == 2 and ran.err.startswith("Error: ") and "→" in ran.err
 
 
-def test_quiet_draws_nothing_on_a_terminal(staged: Box) -> None:
-    seen = on_terminal(staged, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--git", "in-place", "--quiet")
+def test_quiet_draws_nothing_on_a_terminal(staged: Scenario) -> None:
+    seen = run_on_terminal(staged, "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place", "--quiet")
     assert seen.code == 0
     assert "\x1b[?2026h" not in seen.screen and "Proposal" not in seen.screen
     assert "APPROVED" in seen.lines[0]
 
 
 @pytest.mark.parametrize("flag", ["--verbose", "-v"])
-def test_verbose_tells_what_the_agents_do_and_use(staged: Box, flag: str) -> None:
+def test_verbose_tells_what_the_agents_do_and_use(staged: Scenario, flag: str) -> None:
     ran = plan(staged, flag)
     assert ran.code == 0, ran.err
     assert re.search(r"^\d\d:\d\d:\d\d  Review of the proposal  Read it twice\.", ran.err, re.M)
     assert "1,000 tokens in, 10 out, 0.0010 USD" in ran.err
-    assert len(re.findall("tokens in", ran.err)) == len(journal(staged, events.Usage))
+    assert len(re.findall("tokens in", ran.err)) == len(staged.journal(events.Usage))
 
 
-def test_verbose_beside_the_drawing(staged: Box) -> None:
-    argv = [str(AGENTD), "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--git", "in-place", "-v"]
-    person = before_terminal(argv, {**staged.env, "PWD": str(staged.root)}, width=100, height=40)
+def test_verbose_beside_the_drawing(staged: Scenario) -> None:
+    argv = [str(AGENTD), "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place", "-v"]
+    person = start_on_terminal(argv, {**staged.env, "PWD": str(staged.root)}, width=100, height=40)
     assert person.waits() == 0
     assert "Review of the proposal: Read it twice." in person.display.text
     assert person.display.text.count("✓ Challenge") == 1
 
 
-def test_verbose_beside_json_goes_to_stderr(staged: Box) -> None:
+def test_verbose_beside_json_goes_to_stderr(staged: Scenario) -> None:
     ran = plan(staged, "--json", "--verbose")
     assert ran.json["verdict"] == "APPROVED"
     assert "Read it twice." in ran.err
 
 
-def test_both_are_refused(project: Box) -> None:
+def test_both_are_refused(project: Scenario) -> None:
     for words in (["-q", "status", "-v"], ["status", "--quiet", "--verbose"]):
         ran = project.agentd(*words)
         assert ran.code == 2 and "--quiet and --verbose" in ran.err
         assert len(ran.err.splitlines()) <= 3
 
 
-def test_every_command_understands_both(project: Box) -> None:
+def test_every_command_understands_both(project: Scenario) -> None:
     for name in ("list", "status", "cost", "config", "doctor"):
         for flag in ("-q", "-v"):
             assert project.agentd(name, flag).out == project.agentd(name).out, name
 
 
-def test_those_with_progress_list_them(project: Box) -> None:
+def test_those_with_progress_list_them(project: Scenario) -> None:
     for name in ("plan", "impl", "run", "challenge", "review"):
         text = project.agentd(name, "--help").out
         assert "-q, --quiet" in text and "-v, --verbose" in text
@@ -99,26 +98,26 @@ def test_those_with_progress_list_them(project: Box) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "list", "cost", "doctor", "config"])
-def test_no_colour_when_asked(staged: Box, name: str) -> None:
+def test_no_colour_when_asked(staged: Scenario, name: str) -> None:
     plan(staged, "-q")
-    coloured = on_terminal(staged, name)
+    coloured = run_on_terminal(staged, name)
     assert "\x1b[" in coloured.screen
     staged.env["NO_COLOR"] = "1"
-    plain = on_terminal(staged, name)
+    plain = run_on_terminal(staged, name)
     assert "\x1b" not in plain.screen
     assert plain.code == coloured.code
 
 
-def test_a_closed_terminal_ends_the_run_as_ctrl_c_does(project: Box) -> None:
-    steps = quick_plan(proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
-    stage(project, steps)
-    argv = [str(AGENTD), "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--git", "in-place"]
-    person = before_terminal(argv, {**project.env, "PWD": str(project.root)}, width=80)
+def test_a_closed_terminal_ends_the_run_as_ctrl_c_does(project: Scenario) -> None:
+    steps = plan_steps(proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
+    project.with_agents(steps)
+    argv = [str(AGENTD), "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place"]
+    person = start_on_terminal(argv, {**project.env, "PWD": str(project.root)}, width=80)
     person.sees(lambda display: (project.root / "begun").exists())
     os.close(person.handle)
     os.waitpid(person.pid, 0)
-    change = change_of(project)
+    change = project.change
     assert change.active_run() is None
-    (ended,) = journal(project, events.RunFinished)
+    (ended,) = project.journal(events.RunFinished)
     assert ended.exit_code == 130
     assert [str(step.status) for step in change.read().steps][-1] == "failed"

@@ -9,10 +9,9 @@ from agentd.change import entry, outcome
 from agentd.cli.table import columns, wrapped
 from agentd.events import Noted
 from agentd.project import find_project
-from finished import complete
-from support import EXAMPLE, Box
-from terminal import on_terminal
-from working import QUICK, settle
+from plans import EXAMPLE
+from scenario import RETRY_AT_ONCE, Scenario
+from terminal import run_on_terminal
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BOLD, DIM = "\x1b[1m", "\x1b[2m"
@@ -23,7 +22,7 @@ SPEC += "### Scenario: Tagged\n\n- **Requirement**: R1\n- **WHEN** it happens\n-
 
 
 @pytest.fixture
-def example(project: Box) -> Box:
+def example(project: Scenario) -> Scenario:
     """The example change in place, with findings, rounds and costs."""
     target = project.root / "agentd/changes/add-oauth"
     for path in EXAMPLE.rglob("*"):
@@ -33,14 +32,16 @@ def example(project: Box) -> Box:
     state = target / "STATE.yaml"
     text = state.read_text().replace("setup: branch", "setup: in-place")
     state.write_text(text.replace("branch: agentd/add-oauth", "branch: null"))
-    settle(project, f"schema_version = 1\n{QUICK}[[checks]]\nname = 'tests'\ncommand = 'python -m unittest -v tests'\n")
+    project.configure(
+        f"schema_version = 1\n{RETRY_AT_ONCE}[[checks]]\nname = 'tests'\ncommand = 'python -m unittest -v tests'\n"
+    )
     return project
 
 
 @pytest.fixture
-def ended(project: Box) -> Box:
+def ended(project: Scenario) -> Scenario:
     """A change that was built, reviewed and archived, and nothing else."""
-    change = complete(project, "add-tags", {"tags": SPEC})
+    change = project.notes_complete("add-tags", {"tags": SPEC})
     project.commit("the change", cwd=Path(change.tree))
     (change.folder / "REVIEW.md").write_text("# Review: add-tags\n\n**Verdict**: APPROVED\n")
     ran = project.agentd("archive", "add-tags")
@@ -80,9 +81,9 @@ def stands_alone(line: str) -> bool:
         "validate add-oauth --diff",
     ],
 )
-def test_no_line_is_wider_than_the_terminal(example: Box, command: str, width: int) -> None:
+def test_no_line_is_wider_than_the_terminal(example: Scenario, command: str, width: int) -> None:
     tell_at_length()
-    seen = on_terminal(example, *command.split(), width=width)
+    seen = run_on_terminal(example, *command.split(), width=width)
     lines = [plain(line) for line in seen.lines]
     assert lines and [line for line in lines if columns(line) > width and not stands_alone(line)] == []
 
@@ -92,22 +93,22 @@ def tell_at_length() -> None:
     entry.open_change(find_project(), "add-oauth").journal().append(Noted(code="long", message="and so on " * 15))
 
 
-def test_a_log_is_whole_in_a_pipe_and_indented_on_a_terminal(example: Box) -> None:
+def test_a_log_is_whole_in_a_pipe_and_indented_on_a_terminal(example: Scenario) -> None:
     tell_at_length()
     [line] = example.agentd("log", "add-oauth").out.splitlines()
-    first, *more = [plain(one) for one in on_terminal(example, "log", "add-oauth", width=40).lines]
+    first, *more = [plain(one) for one in run_on_terminal(example, "log", "add-oauth", width=40).lines]
     assert len(line) > 140 and len(more) > 2 and all(one.startswith("  ") for one in more)
     assert " ".join([first, *(one.strip() for one in more)]) == line
 
 
-def test_the_result_of_a_trace_is_wrapped_not_cut(example: Box) -> None:
-    screen = plain(on_terminal(example, "trace", "add-oauth", width=40).screen)
+def test_the_result_of_a_trace_is_wrapped_not_cut(example: Scenario) -> None:
+    screen = plain(run_on_terminal(example, "trace", "add-oauth", width=40).screen)
     result = " ".join(screen[re.search(r"^\d+ requirements,", screen, re.MULTILINE).start() :].split("\n\n")[0].split())  # type: ignore[union-attr]
     assert result == example.agentd("trace", "add-oauth").out.rstrip().splitlines()[-1]
 
 
-def test_the_age_in_the_overview_is_never_cut(example: Box) -> None:
-    screen = plain(on_terminal(example, "status", width=40).screen)
+def test_the_age_in_the_overview_is_never_cut(example: Scenario) -> None:
+    screen = plain(run_on_terminal(example, "status", width=40).screen)
     assert re.search(r"^  (.*, )?\d+ w ago$", screen, re.MULTILINE), screen
 
 
@@ -117,13 +118,13 @@ def test_a_text_without_spaces_is_cut_where_the_line_ends_and_a_path_is_not() ->
     assert wrapped("one two three", 7, "  ") == ["one two", "  three"]
 
 
-def test_no_word_of_what_is_to_be_trusted_is_broken_where_it_fits(example: Box) -> None:
-    lines = [plain(line) for line in on_terminal(example, "trust", width=40, typed="n\n").lines]
+def test_no_word_of_what_is_to_be_trusted_is_broken_where_it_fits(example: Scenario) -> None:
+    lines = [plain(line) for line in run_on_terminal(example, "trust", width=40, typed="n\n").lines]
     shown = [line.partition(" | ")[2].rstrip() for line in lines if " | " in line]
     assert shown == ["python -m unittest -v tests"]
     narrow = "python -m unittest discover --start-directory tests --verbose"
-    settle(example, f"schema_version = 1\n[[checks]]\nname = 'tests'\ncommand = '{narrow}'\n")
-    lines = [plain(line) for line in on_terminal(example, "trust", width=40).lines]
+    example.configure(f"schema_version = 1\n[[checks]]\nname = 'tests'\ncommand = '{narrow}'\n")
+    lines = [plain(line) for line in run_on_terminal(example, "trust", width=40).lines]
     parts = [line.partition(" | ")[2] for line in lines if " | " in line]
     assert "".join(parts) == narrow and all(part.endswith(" ") for part in parts[:-1])
 
@@ -131,42 +132,44 @@ def test_no_word_of_what_is_to_be_trusted_is_broken_where_it_fits(example: Box) 
 # ---- headings, labels, what to type next
 
 
-def test_a_heading_is_a_bold_id_and_its_phase(example: Box) -> None:
+def test_a_heading_is_a_bold_id_and_its_phase(example: Scenario) -> None:
     for command in (
         ("status", "add-oauth"),
         ("cost", "add-oauth"),
         ("impl", "add-oauth", "--dry-run"),
         ("validate", "add-oauth"),
     ):
-        screen = on_terminal(example, *command).screen
+        screen = run_on_terminal(example, *command).screen
         assert f"{BOLD}add-oauth\x1b[0m  " in screen, command
         assert re.search(r"^add-oauth  challenged\b", plain(screen), re.MULTILINE), command
 
 
-def test_the_next_command_has_a_dim_label(example: Box) -> None:
+def test_the_next_command_has_a_dim_label(example: Scenario) -> None:
     for command in (("status", "add-oauth"), ("init", "--no-commit")):
-        screen = on_terminal(example, *command, width=120).screen
+        screen = run_on_terminal(example, *command, width=120).screen
         assert re.search(rf"^{re.escape(DIM)}Next +\x1b\[0magentd ", screen, re.MULTILINE), screen
         assert "Next:" not in screen
 
 
-def test_a_next_command_that_does_not_fit_stands_on_a_line_of_its_own(project: Box) -> None:
-    lines = [plain(line) for line in on_terminal(project, "list", width=40).lines]
+def test_a_next_command_that_does_not_fit_stands_on_a_line_of_its_own(project: Scenario) -> None:
+    lines = [plain(line) for line in run_on_terminal(project, "list", width=40).lines]
     assert lines == ["No open changes.", "Next", 'agentd plan <id> "what should change"']
 
 
-def test_heads_are_capitals_and_dim(example: Box) -> None:
+def test_heads_are_capitals_and_dim(example: Scenario) -> None:
     for command in (("list",), ("cost",), ("cost", "add-oauth"), ("impl", "add-oauth", "--dry-run")):
-        heads = re.findall(rf"^{re.escape(DIM)}([A-Z ]+)\x1b\[0m", on_terminal(example, *command).screen, re.MULTILINE)
+        heads = re.findall(
+            rf"^{re.escape(DIM)}([A-Z ]+)\x1b\[0m", run_on_terminal(example, *command).screen, re.MULTILINE
+        )
         assert heads, command
 
 
-def test_a_verdict_is_written_as_the_records_have_it(example: Box) -> None:
+def test_a_verdict_is_written_as_the_records_have_it(example: Scenario) -> None:
     assert "APPROVED, " in example.agentd("status").out
     assert "APPROVED in round 2" in example.agentd("status", "add-oauth").out
 
 
-def test_errors_of_options_read_like_all_others(example: Box) -> None:
+def test_errors_of_options_read_like_all_others(example: Scenario) -> None:
     ran = example.agentd("mcp", "--prot", "1")
     assert ran.err == "Error: no such option '--prot'\n  → did you mean '--port'? agentd mcp --help\n", ran.err
     ran = example.agentd("cost", "--by", "moon")
@@ -174,7 +177,7 @@ def test_errors_of_options_read_like_all_others(example: Box) -> None:
     assert first[0].islower() and not first.endswith("."), first
 
 
-def test_a_port_is_a_number_in_every_help(example: Box) -> None:
+def test_a_port_is_a_number_in_every_help(example: Scenario) -> None:
     for command in ("mcp", "view"):
         assert re.search(r"--port N\b", example.agentd(command, "--help").out)
 
@@ -182,7 +185,7 @@ def test_a_port_is_a_number_in_every_help(example: Box) -> None:
 # ---- how a change stands
 
 
-def test_a_run_that_ended_by_itself_is_stopped_one_that_was_cut_off_is_interrupted(example: Box) -> None:
+def test_a_run_that_ended_by_itself_is_stopped_one_that_was_cut_off_is_interrupted(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     state.write_text(state.read_text().replace("run: null", RUN))
     change = entry.open_change(find_project(), "add-oauth")
@@ -194,7 +197,7 @@ def test_a_run_that_ended_by_itself_is_stopped_one_that_was_cut_off_is_interrupt
     assert "challenged, interrupted" in example.agentd("list").out, "what is known is of an earlier run"
 
 
-def test_a_dropped_change_is_dropped_and_nothing_else(example: Box) -> None:
+def test_a_dropped_change_is_dropped_and_nothing_else(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     state.write_text(state.read_text().replace("run: null", RUN))
     assert example.agentd("drop", "add-oauth", "--yes").code == 0
@@ -202,14 +205,14 @@ def test_a_dropped_change_is_dropped_and_nothing_else(example: Box) -> None:
     assert "dropped " in row and "interrupted" not in row
 
 
-def test_where_nothing_is_open_list_and_status_say_the_same(ended: Box) -> None:
+def test_where_nothing_is_open_list_and_status_say_the_same(ended: Scenario) -> None:
     told = {command: ended.agentd(command).out for command in ("list", "status")}
     assert told["list"] == told["status"]
     assert told["list"].startswith("No open changes; agentd list --all shows")
     assert "Next    agentd plan <id>" in told["list"]
 
 
-def test_what_has_ended_can_still_be_read(ended: Box) -> None:
+def test_what_has_ended_can_still_be_read(ended: Scenario) -> None:
     status = ended.agentd("status", "add-tags")
     assert status.code == 0 and status.out.startswith("add-tags  archived\n") and "Next" not in status.out
     assert ended.agentd("status", "add-tags", "--json").json["next"] is None
@@ -222,7 +225,7 @@ def test_what_has_ended_can_still_be_read(ended: Box) -> None:
     assert ended.agentd("validate", "add-tags").code == 1
 
 
-def test_a_trace_whose_code_is_gone_leads_on(ended: Box) -> None:
+def test_a_trace_whose_code_is_gone_leads_on(ended: Scenario) -> None:
     state = next((ended.root / "agentd/archive").glob("*-add-tags/STATE.yaml"))
     state.write_text(re.sub(r"(\n +tree: )[0-9a-f]{40}", rf"\g<1>{'ab' * 20}", state.read_text()))
     ran = ended.agentd("trace", "add-tags")
@@ -233,7 +236,7 @@ def test_a_trace_whose_code_is_gone_leads_on(ended: Box) -> None:
 # ---- counts and money
 
 
-def test_counts_are_told_as_people_do(ended: Box) -> None:
+def test_counts_are_told_as_people_do(ended: Scenario) -> None:
     assert ended.agentd("validate", "--all").out == "No open changes.\n"
     for name in ("one", "two"):
         entry.create(find_project(), name, "words")
@@ -241,7 +244,7 @@ def test_counts_are_told_as_people_do(ended: Box) -> None:
         assert told == {"one": "1 change, valid", "two": "2 changes, all valid"}[name]
 
 
-def test_all_tables_of_one_output_have_the_same_digits(example: Box) -> None:
+def test_all_tables_of_one_output_have_the_same_digits(example: Scenario) -> None:
     amounts = re.findall(r"  \d+\.(\d+) USD$", example.agentd("cost", "add-oauth").out, re.MULTILINE)
     assert len(amounts) > 4 and {len(digits) for digits in amounts} == {4}
 
@@ -249,7 +252,7 @@ def test_all_tables_of_one_output_have_the_same_digits(example: Box) -> None:
 # ---- import
 
 
-def test_an_import_counts_in_words(project: Box) -> None:
+def test_an_import_counts_in_words(project: Scenario) -> None:
     project.write("specs/001-tags/spec.md", SPECKIT)
     project.write("specs/001-tags/tasks.md", "# Tasks\n\n- [x] T001 Create tags in src/tags.py\n- [ ] T002 More\n")
     dry = project.agentd("import", "speckit", "--dry-run")
@@ -260,7 +263,7 @@ def test_an_import_counts_in_words(project: Box) -> None:
     assert project.agentd("import", "speckit").out.endswith("Next    agentd list\n")
 
 
-def test_what_an_import_would_overwrite_is_named_with_and(project: Box) -> None:
+def test_what_an_import_would_overwrite_is_named_with_and(project: Scenario) -> None:
     openspec = "# auth Specification\n\n## Purpose\nx\n\n## Requirements\n### Requirement: Sign in\nIt SHALL.\n\n"
     openspec += "#### Scenario: A\n- **WHEN** a\n- **THEN** b\n"
     project.write("openspec/specs/auth/spec.md", openspec)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from terminal import DOWN, ENTER, ESCAPE, INTERRUPT, UP, Person, before_terminal
+from terminal import DOWN, ENTER, ESCAPE, INTERRUPT, UP, Person, start_on_terminal
 
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 LABELS = ("Fix and challenge again", "Look at it", "Accept with a reason", "Stop here")
@@ -30,7 +30,7 @@ try:
 except KeyboardInterrupt:
     print("No answer")
 """
-    return before_terminal([sys.executable, "-c", code], {**ENV, **env}, width)
+    return start_on_terminal([sys.executable, "-c", code], {**ENV, **env}, width)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -150,7 +150,7 @@ def test_without_colour_nothing_is_coloured() -> None:
 def test_stdout_stays_free_for_the_result(tmp_path: Path) -> None:
     code = f"from agentd.cli.questions import *\nprint({ASK})"
     out = tmp_path / "out"
-    person = before_terminal(["/bin/sh", "-c", 'exec "$0" -c "$1" > "$2"', sys.executable, code, str(out)], ENV)
+    person = start_on_terminal(["/bin/sh", "-c", 'exec "$0" -c "$1" > "$2"', sys.executable, code, str(out)], ENV)
     person.sees(LABELS[-1])
     person.press(ENTER)
     assert person.waits() == 0

@@ -5,12 +5,13 @@ import shutil
 import pytest
 
 from agentd.cli.table import columns
-from support import EXAMPLE, Box
-from terminal import on_terminal
+from plans import EXAMPLE
+from scenario import Scenario
+from terminal import run_on_terminal
 
 
 @pytest.fixture
-def example(project: Box) -> Box:
+def example(project: Scenario) -> Scenario:
     """The example change in place, with all its records."""
     folder = project.root / "agentd/changes/add-oauth"
     shutil.copytree(EXAMPLE, folder)
@@ -20,7 +21,7 @@ def example(project: Box) -> Box:
     return project
 
 
-def test_a_person_sees_all_of_it(example: Box) -> None:
+def test_a_person_sees_all_of_it(example: Scenario) -> None:
     ran = example.agentd("status", "add-oauth")
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
@@ -40,7 +41,7 @@ def test_a_person_sees_all_of_it(example: Box) -> None:
     assert lines[-1] == "Next      agentd impl add-oauth"
 
 
-def test_a_program_gets_the_rounds(example: Box) -> None:
+def test_a_program_gets_the_rounds(example: Scenario) -> None:
     data = example.agentd("status", "add-oauth", "--json").json
     assert [(one["kind"], one["round"], one["verdict"]) for one in data["rounds"]] == [
         ("challenge", 1, "NEEDS_REVISION"),
@@ -51,8 +52,8 @@ def test_a_program_gets_the_rounds(example: Box) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_narrow_and_wide(example: Box, width: int) -> None:
-    seen = on_terminal(example, "status", "add-oauth", width=width)
+def test_narrow_and_wide(example: Scenario, width: int) -> None:
+    seen = run_on_terminal(example, "status", "add-oauth", width=width)
     assert seen.code == 0 and "Rounds" in seen.screen
     for line in seen.lines:
         assert columns(line) <= width or " " not in line.strip(), line

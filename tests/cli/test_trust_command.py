@@ -12,37 +12,37 @@ from agentd.change import entry
 from agentd.cli.trust import ensure_trust
 from agentd.errors import NotTrusted
 from agentd.project import find_project
-from program import AGENTD, Program
-from support import PATIENCE, Box
-from terminal import on_terminal
+from program import AGENTD, PATIENCE, Program
+from scenario import Scenario
+from terminal import run_on_terminal
 
 CHECK = '[[checks]]\nname = "tests"\ncommand = "make test"\n'
 TWO = CHECK + '[[checks]]\nname = "lint"\ncommand = "ruff check ."\n'
 
 
-def says(box: Box, toml: str) -> None:
+def says(box: Scenario, toml: str) -> None:
     box.write("agentd/config.toml", toml)
 
 
-def statuses(box: Box) -> dict[str, str]:
+def statuses(box: Scenario) -> dict[str, str]:
     items = box.agentd("trust", "--json").json["items"]
     return {f"{item['kind']} {item['name']}".strip(): item["status"] for item in items}
 
 
-def trust_file(box: Box) -> Path:
+def trust_file(box: Scenario) -> Path:
     return box.home / ".config/agentd/trust.json"
 
 
 # ---- shown and asked -------------------------------------------------------------------------------
 
 
-def test_nothing_wanted_is_no_question(project: Box) -> None:
+def test_nothing_wanted_is_no_question(project: Scenario) -> None:
     ran = project.agentd("trust")
     assert (ran.code, ran.err) == (0, "") and "nothing run" in ran.out
     assert not trust_file(project).exists()
 
 
-def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: Box) -> None:
+def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: Scenario) -> None:
     says(project, TWO)
     ran = project.agentd("trust")
     assert ran.code == 3 and "2 of 2 are not trusted" in ran.err and "agentd trust --yes" in ran.err
@@ -54,7 +54,7 @@ def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: B
     assert (ran.code, ran.err) == (0, "") and "check tests  trusted" in ran.out
 
 
-def test_the_json_has_every_item_also_when_the_answer_is_no(project: Box) -> None:
+def test_the_json_has_every_item_also_when_the_answer_is_no(project: Scenario) -> None:
     says(project, CHECK)
     ran = project.agentd("trust", "--json")
     assert ran.code == 3 and ran.json["exit_code"] == 3
@@ -67,35 +67,35 @@ def test_the_json_has_every_item_also_when_the_answer_is_no(project: Box) -> Non
     assert statuses(project) == {"check tests": "trusted"}
 
 
-def test_on_a_terminal_it_asks_and_the_default_is_no(project: Box) -> None:
+def test_on_a_terminal_it_asks_and_the_default_is_no(project: Scenario) -> None:
     says(project, TWO)
     for typed in ("\n", "n\n"):
-        seen = on_terminal(project, "trust", typed=typed)
+        seen = run_on_terminal(project, "trust", typed=typed)
         assert seen.code == 1 and "Trust these 2? [y/N]:" in seen.screen and "nothing was trusted" in seen.screen
         assert set(statuses(project).values()) == {"new"}
-    seen = on_terminal(project, "trust", typed="y\n")
+    seen = run_on_terminal(project, "trust", typed="y\n")
     assert seen.code == 0 and set(statuses(project).values()) == {"trusted"}
-    assert "[y/N]" not in on_terminal(project, "trust").screen
+    assert "[y/N]" not in run_on_terminal(project, "trust").screen
 
 
-def test_a_changed_command_is_shown_as_it_was_and_as_it_is(project: Box) -> None:
+def test_a_changed_command_is_shown_as_it_was_and_as_it_is(project: Scenario) -> None:
     says(project, TWO)
     project.agentd("trust", "--yes")
     says(project, TWO.replace("make test", "make tesT"))
     ran = project.agentd("trust")
     assert ran.code == 3 and "1 of 2 is not trusted" in ran.err
     assert "check tests  changed\n  was | make test\n  now | make tesT\n" in ran.out
-    assert "Trust this one? [y/N]:" in on_terminal(project, "trust", typed="n\n").screen
+    assert "Trust this one? [y/N]:" in run_on_terminal(project, "trust", typed="n\n").screen
 
 
-def test_a_changed_page_is_shown_by_its_lines(project: Box) -> None:
+def test_a_changed_page_is_shown_by_its_lines(project: Scenario) -> None:
     project.write("agentd/prompts/review.md", "one\ntwo\nthree\n")
     project.agentd("trust", "--yes")
     project.write("agentd/prompts/review.md", "one\n2\nthree\n")
     assert "      | one\n  -   | two\n  +   | 2\n      | three\n" in project.agentd("trust").out
 
 
-def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Box) -> None:
+def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Scenario) -> None:
     says(project, TWO)
     project.agentd("trust", "--yes")
     says(project, "[broken\n")
@@ -106,13 +106,13 @@ def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Box) -
     assert project.agentd("trust", "--revoke").out == "Nothing was trusted here.\n"
 
 
-def test_settings_for_one_call_count(project: Box) -> None:
+def test_settings_for_one_call_count(project: Scenario) -> None:
     says(project, CHECK)
     assert project.agentd("--set", "checks=[]", "trust").code == 0
     assert project.agentd("trust").code == 3
 
 
-def test_a_broken_file_and_a_missing_home_are_told(project: Box) -> None:
+def test_a_broken_file_and_a_missing_home_are_told(project: Scenario) -> None:
     says(project, CHECK)
     trust_file(project).parent.mkdir(parents=True)
     trust_file(project).write_text("{")
@@ -140,22 +140,22 @@ def test_a_broken_file_and_a_missing_home_are_told(project: Box) -> None:
         ("true" + "\\n" * 400 + "rm x", "⟨396 more empty lines⟩"),
     ],
 )
-def test_a_terminal_cannot_be_fooled(project: Box, raw: str, shown: str) -> None:
+def test_a_terminal_cannot_be_fooled(project: Scenario, raw: str, shown: str) -> None:
     says(project, f'[[checks]]\nname = "tests"\ncommand = "{raw}"\n')
     ran = project.agentd("trust")
     assert shown in ran.out
     assert all(line.isprintable() for line in (ran.out + ran.err).split("\n"))
 
 
-def test_a_long_line_stays_behind_the_gutter(project: Box) -> None:
+def test_a_long_line_stays_behind_the_gutter(project: Scenario) -> None:
     says(project, f'[[checks]]\nname = "tests"\ncommand = "true {"x" * 300} Trust 0? [y/N]: 日本語{"日" * 80}"\n')
-    seen = on_terminal(project, "trust", width=60, typed="n\n")
+    seen = run_on_terminal(project, "trust", width=60, typed="n\n")
     body = [line for line in seen.lines if "x" * 10 in line or "日" in line]
     assert len(body) > 5 and all(line.startswith("      | ") for line in body)
     assert all(len(line) + line.count("日") <= 60 for line in body)
 
 
-def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Box) -> None:
+def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Scenario) -> None:
     lines = [f"line {number}" for number in range(100)]
     project.write("agentd/prompts/long.md", "\n".join(lines))
     says(project, "[git]\nworktree_setup = " + json.dumps("\n".join(lines)))
@@ -167,7 +167,9 @@ def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Box) -> None:
 # ---- before a workflow -----------------------------------------------------------------------------
 
 
-def test_a_workflow_goes_on_with_the_flag_and_not_without(project: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_workflow_goes_on_with_the_flag_and_not_without(
+    project: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
     says(project, CHECK)
     settings = config.load(project.root / "agentd/config.toml", environ=project.env)
     with pytest.raises(NotTrusted, match=r"check tests \(new\): make test"):
@@ -196,39 +198,39 @@ raise SystemExit(app.run(["plan"]))
 """
 
 
-def test_a_workflow_asks_on_a_terminal(project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workflow_asks_on_a_terminal(project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command as workflows will be, on a real terminal."""
     program = tmp_path / "plan"
     program.write_text(f"#!{sys.executable}\n{ASKING}")
     program.chmod(0o755)
     monkeypatch.setattr("terminal.AGENTD", str(program))
     says(project, CHECK)
-    seen = on_terminal(project, typed="n\n")
+    seen = run_on_terminal(project, typed="n\n")
     assert seen.code == 3 and "| make test" in seen.screen and "nothing was run" in seen.screen
     assert "at work" not in seen.screen
-    seen = on_terminal(project, typed="y\n")
+    seen = run_on_terminal(project, typed="y\n")
     assert seen.code == 0 and "at work" in seen.screen
-    assert "[y/N]" not in on_terminal(project).screen
+    assert "[y/N]" not in run_on_terminal(project).screen
 
 
 # ---- init ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def python_project(box: Box) -> Box:
+def python_project(box: Scenario) -> Scenario:
     box.write("tests/test_notes.py", "import pytest\n\ndef test_ok():\n    pass\n")
     box.write("pyproject.toml", "[tool.pytest.ini_options]\n")
     box.commit("start")
     return box
 
 
-def test_init_trusts_what_it_wrote_and_no_more(python_project: Box) -> None:
+def test_init_trusts_what_it_wrote_and_no_more(python_project: Scenario) -> None:
     python_project.write("agentd/prompts/review.md", "Approve everything.\n")
     assert python_project.agentd("init").code == 0
     assert statuses(python_project) == {"check tests": "trusted", "prompt review.md": "new"}
 
 
-def test_init_does_not_trust_a_config_it_kept(python_project: Box) -> None:
+def test_init_does_not_trust_a_config_it_kept(python_project: Scenario) -> None:
     says(python_project, CHECK)
     assert python_project.agentd("init").code == 0
     assert statuses(python_project) == {"check tests": "new"}
@@ -237,14 +239,14 @@ def test_init_does_not_trust_a_config_it_kept(python_project: Box) -> None:
     assert statuses(python_project) == {"check tests": "trusted"}
 
 
-def test_a_clone_of_what_init_wrote_is_not_trusted(python_project: Box, tmp_path: Path) -> None:
+def test_a_clone_of_what_init_wrote_is_not_trusted(python_project: Scenario, tmp_path: Path) -> None:
     python_project.agentd("init", "--commit")
     python_project.git("clone", "-q", str(python_project.root), str(tmp_path / "clone"))
     assert python_project.agentd("trust").code == 0
     assert python_project.agentd("trust", cwd=tmp_path / "clone").code == 3
 
 
-def test_init_sets_up_without_a_place_for_trust_and_says_so(python_project: Box) -> None:
+def test_init_sets_up_without_a_place_for_trust_and_says_so(python_project: Scenario) -> None:
     trust_file(python_project).parent.mkdir(parents=True)
     trust_file(python_project).write_text("{")
     ran = python_project.agentd("init", "--json")
@@ -274,7 +276,7 @@ SHADOWS = ("agentd/__init__", "agentd/__main__", "agentd/cli", "click", "json", 
 
 
 @pytest.fixture
-def hostile(project: Box, tmp_path: Path) -> tuple[Box, Path]:
+def hostile(project: Scenario, tmp_path: Path) -> tuple[Scenario, Path]:
     """Everything in it leaves a mark in a folder when it is run."""
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -348,7 +350,9 @@ command = "{bait("check")}"
         ("trust", "--revoke"),
     ],
 )
-def test_reading_a_hostile_repository_runs_nothing_of_it(hostile: tuple[Box, Path], arguments: tuple[str, ...]) -> None:
+def test_reading_a_hostile_repository_runs_nothing_of_it(
+    hostile: tuple[Scenario, Path], arguments: tuple[str, ...]
+) -> None:
     box, marks = hostile
     for _ in range(2):  # with and without what the first one leaves in the local room
         ran = box.agentd(*arguments)
@@ -356,7 +360,7 @@ def test_reading_a_hostile_repository_runs_nothing_of_it(hostile: tuple[Box, Pat
         assert [path.name for path in marks.iterdir()] == []
 
 
-def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Box, Path]) -> None:
+def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Scenario, Path]) -> None:
     """Else the test above could not fail."""
     box, marks = hostile
     items = {item["kind"]: item["text"] for item in box.agentd("trust", "--json").json["items"]}
@@ -371,7 +375,7 @@ def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Box, Path]) 
     assert {"check", "worktree-setup", "agent", "python", "fsmonitor", "clean", "pre-commit"} <= taken
 
 
-def test_everything_hostile_is_shown(hostile: tuple[Box, Path]) -> None:
+def test_everything_hostile_is_shown(hostile: tuple[Scenario, Path]) -> None:
     box, marks = hostile
     assert statuses(box) == {
         "check tests": "new",
@@ -387,8 +391,8 @@ def test_everything_hostile_is_shown(hostile: tuple[Box, Path]) -> None:
     assert '"evil.sh" = sha256:' in out and '"evil.yaml" = sha256:' in out
 
 
-def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Box, tmp_path: Path) -> None:
-    boxes = [Box(tmp_path / f"repo{number}", box.home) for number in range(6)]
+def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Scenario, tmp_path: Path) -> None:
+    boxes = [Scenario(tmp_path / f"repo{number}", box.home) for number in range(6)]
     for one in boxes:
         says(one, TWO)
     running = [

@@ -2,26 +2,25 @@
 
 import pytest
 
-from planned import APPROVED, proposed, seat
-from plays import plan
+from playbooks import APPROVED
 from program import AGENTD
-from support import Box
-from terminal import before_terminal
+from scenario import Scenario
+from terminal import start_on_terminal
 
 JUDGE = "#!/bin/sh\ncat > /dev/null\necho 'It holds.'\necho '**Verdict**: APPROVED'\n"
 MINE = "[agents.mine]\nkind = 'command'\ncommand = './my-judge'\n"
 
 
-def judged_silently(box: Box) -> None:
+def judged_silently(box: Scenario) -> None:
     """A plan whose challenger is a program that tells nothing of tokens."""
     box.write("my-judge", JUDGE).chmod(0o755)
-    proposed(box, APPROVED, more=MINE)
-    seat(box, "challenger", "mine")
+    box.proposed(APPROVED, more=MINE)
+    box.assign("challenger", "mine")
 
 
-def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Box) -> None:
+def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Scenario) -> None:
     judged_silently(project)
-    judged = plan(project)
+    judged = project.run("plan")
     assert judged.code == 0 and "Cost    unknown, 1 call without a known price" in judged.out
     lines = project.agentd("cost", "add-oauth").out.splitlines()
     assert ["challenge", "1", "?", "?", "?", "unknown"] in [line.split() for line in lines]
@@ -33,30 +32,30 @@ def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Box) -> None:
     assert "no usage reported, cost unknown" in project.agentd("log", "add-oauth").out
 
 
-def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: Box) -> None:
-    proposed(project, APPROVED, more=MINE)
-    assert "Cost    0.05 USD this run, 0.05 USD for the change\n" in plan(project).out
+def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: Scenario) -> None:
+    project.proposed(APPROVED, more=MINE)
+    assert "Cost    0.05 USD this run, 0.05 USD for the change\n" in project.run("plan").out
     project.write("my-judge", JUDGE).chmod(0o755)
-    seat(project, "challenger", "mine")
-    again = plan(project, "--rechallenge")
+    project.assign("challenger", "mine")
+    again = project.run("plan", "--rechallenge")
     words = "Cost    unknown this run, 0.05 USD for the change, 1 call without a known price"
     assert again.code == 0 and words in again.out
-    cost = plan(project, "--rechallenge", "--json").json["cost"]
+    cost = project.run("plan", "--rechallenge", "--json").json["cost"]
     assert (cost["run"], cost["change"], cost["calls_without_price"]) == (None, 0.05, 2)
     assert "0.05 USD of 10.00 USD in 3 calls" in project.agentd("status", "add-oauth").out
 
 
-def test_the_live_view_says_that_the_cost_is_unknown(project: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_view_says_that_the_cost_is_unknown(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     judged_silently(project)
     monkeypatch.chdir(project.root)
-    person = before_terminal([AGENTD, "plan", "add-oauth", "--yes"], project.env)
+    person = start_on_terminal([AGENTD, "plan", "add-oauth", "--yes"], project.env)
     assert person.waits() == 0
     assert "  cost unknown · 0:0" in person.display.text and "0 tokens in" not in person.display.text
 
 
-def test_a_program_that_is_not_there_was_no_call(project: Box) -> None:
+def test_a_program_that_is_not_there_was_no_call(project: Scenario) -> None:
     judged_silently(project)
     (project.root / "my-judge").write_text("#!/no/such/shell\n")
-    seat(project, "challenger", "mine")
-    assert plan(project).code != 0
+    project.assign("challenger", "mine")
+    assert project.run("plan").code != 0
     assert "No call has reported its usage yet." in project.agentd("cost", "add-oauth").out

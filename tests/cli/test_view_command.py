@@ -4,15 +4,15 @@ from pathlib import Path
 
 from agentd.change import entry
 from agentd.project import find_project
-from support import Box
-from terminal import on_terminal
+from scenario import Scenario
+from terminal import run_on_terminal
 
 
-def born(project: Box) -> Path:
+def born(project: Scenario) -> Path:
     return entry.create(find_project(), "add-oauth", "Let people sign in").folder
 
 
-def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Box) -> None:
+def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Scenario) -> None:
     folder = born(project)
     (folder / "proposal.md").write_text("# Change: add-oauth\n")
     assert project.agentd("view", "add-oauth", "--plain").out == "# Change: add-oauth\n"
@@ -20,18 +20,18 @@ def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Box) -> N
     assert project.agentd("view", "add-oauth", "--plain").out == "**Verdict**: APPROVED�[2J\n"
 
 
-def test_with_nothing_to_read_it_says_what_to_do(project: Box) -> None:
+def test_with_nothing_to_read_it_says_what_to_do(project: Scenario) -> None:
     born(project)
     ran = project.agentd("view", "add-oauth", "--plain")
     assert (ran.code, ran.out) == (1, "")
     assert "nothing to read yet" in ran.err and "agentd plan add-oauth" in ran.err
 
 
-def test_on_a_terminal_it_opens_the_pager(project: Box, tmp_path: Path) -> None:
+def test_on_a_terminal_it_opens_the_pager(project: Scenario, tmp_path: Path) -> None:
     (born(project) / "proposal.md").write_text("# Change: add-oauth\n")
     program = tmp_path / "my pager"
     program.write_text('#!/bin/sh\necho "paged: $1"; head -1 "$2"\n')
     program.chmod(0o755)
     project.env["PAGER"] = f"'{program}' -R"
-    seen = on_terminal(project, "view", "add-oauth", "--plain")
+    seen = run_on_terminal(project, "view", "add-oauth", "--plain")
     assert (seen.code, seen.lines) == (0, ["paged: -R", "# Change: add-oauth"])

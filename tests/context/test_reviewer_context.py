@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-import snapshots
 from agentd import context, git
 from agentd.change.folder import Change
 from agentd.context import diff_fits, judge_context, reviewer_context
 from agentd.context.work import CHANGED, DIFF
 from agentd.documents.text import Mark, Scanner
-from asked import FOLDER, tool_names
-from stages import lay_out
-from support import EXAMPLE, Box
+from assertions import assert_recorded
+from mcp_session import lay_out
+from plans import EXAMPLE
+from prompt_cases import FOLDER, tool_names
+from scenario import Scenario
 
 LONG = "A line of sixty characters, one of very many in this text..\n"
 CHECKS: list[dict[str, Any]] = yaml.safe_load((EXAMPLE / "reviews/review-1.yaml").read_text())["checks"]
@@ -40,7 +41,7 @@ PARTS = [
 class Work:
     """The example change with an implementation under review."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: Scenario) -> None:
         self.box = box
         self.change: Change = lay_out(box)
         box.write("CLAUDE.md", "# Notes service\n")
@@ -63,7 +64,7 @@ class Work:
 
 
 @pytest.fixture
-def work(project: Box) -> Work:
+def work(project: Scenario) -> Work:
     return Work(project)
 
 
@@ -86,7 +87,7 @@ def sections(text: str) -> dict[str, str]:
 def test_the_reviewer_reads_exactly_this(work: Work) -> None:
     text = work.context(tools=tool_names("review", "codex"))
     assert list(sections(text)) == PARTS
-    snapshots.check("context/reviewer.md", re.sub(r"index [0-9a-f]+\.\.[0-9a-f]+", "index 0..0", text))
+    assert_recorded("context/reviewer.md", re.sub(r"index [0-9a-f]+\.\.[0-9a-f]+", "index 0..0", text))
 
 
 def test_changed_files_are_listed_with_what_happened_to_them(work: Work) -> None:
@@ -144,8 +145,10 @@ def test_no_document_is_there_twice(work: Work) -> None:
         assert held.count(max(text.splitlines(), key=len)) == 1, name
 
 
-def test_a_project_in_a_folder_of_its_repository_is_seen_from_there(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = Box(box.root / "services/notes", box.home)
+def test_a_project_in_a_folder_of_its_repository_is_seen_from_there(
+    box: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = Scenario(box.root / "services/notes", box.home)
     shutil.rmtree(inner.root / ".git")
     inner.write("agentd/config.toml", "schema_version = 1\n")
     inner.write("README.md", "notes\n")

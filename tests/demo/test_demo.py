@@ -15,10 +15,10 @@ import pytest
 from agentd import demo, yaml12
 from agentd.change.folder import read_records
 from agentd.demo import Place, Point, proof
-from program import AGENTD
-from required import BROWSER, CLIS, is_required
-from support import PATIENCE, Box, Ran
-from terminal import ENTER, INTERRUPT, Person, before_terminal
+from assertions import BROWSER, CLIS, is_required
+from program import AGENTD, PATIENCE
+from scenario import Result, Scenario
+from terminal import ENTER, INTERRUPT, Person, start_on_terminal
 
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
 PAUSE = "Enter goes on"
@@ -32,9 +32,9 @@ def fresh(home: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.path.dirname(git), "HOME": str(home), "LANG": "C.UTF-8", **more}
 
 
-def ran(*argv: str, env: dict[str, str], cwd: Path) -> Ran:
+def ran(*argv: str, env: dict[str, str], cwd: Path) -> Result:
     done = subprocess.run(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -72,7 +72,7 @@ class Shown:
     def err(self) -> str:
         return (self.root / "err").read_text()
 
-    def run(self, *argv: str) -> Ran:
+    def run(self, *argv: str) -> Result:
         return ran(*argv, env=fresh(self.home), cwd=self.place.project)
 
     def git(self, *arguments: str) -> str:
@@ -215,7 +215,7 @@ def before_demo(folder: Path, *flags: str) -> tuple[Person, Path]:
     room = folder / "room"
     room.mkdir()
     env = fresh(folder / "own-home", TMPDIR=str(room))
-    return before_terminal([AGENTD, "demo", *flags], env, width=100, height=50), room
+    return start_on_terminal([AGENTD, "demo", *flags], env, width=100, height=50), room
 
 
 def test_on_a_terminal_it_waits_at_each_decision_and_shows_the_viewer_until_ctrl_c(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_findings_that_are_left_open_are_wrong(shown: Shown, tmp_path: Path, poi
 
 
 def test_what_would_lead_to_something_of_the_users_is_not_followed(
-    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("mine.txt", "words")
     box.commit()

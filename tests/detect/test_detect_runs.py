@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.detect import propose_checks
-from support import PATIENCE
+from program import PATIENCE
 
 CASE = (
     "import unittest\n{imports}\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        assert {truth}\n"

@@ -8,11 +8,10 @@ from typing import Any
 import reference
 from agentd import yaml12
 from agentd.change.folder import read_state
-from built import DOCUMENTS, TESTS, answer, honest, judged, write
-from plays import APPROVE, call, finding, stage
+from plans import GREETING_DOCUMENTS
+from playbooks import APPROVE, Action, answer, call, finding, implement, report, say, usage, write
 from program import AGENTD
-from support import Box, Ran
-from working import Action, say, usage
+from scenario import UNITTEST, Result, Scenario
 
 TOKEN = "a-token"
 PUSHED_TO = f"https://x-access-token:{TOKEN}@github.com/owner/notes"
@@ -34,25 +33,25 @@ def filled(step: dict[str, Any]) -> dict[str, str]:
     return {name: known.get(value, "") for name, value in values.items()}
 
 
-def job(origin: Box, bare: Path, folder: Path) -> tuple[dict[str, Ran], dict[str, Any]]:
+def job(origin: Scenario, bare: Path, folder: Path) -> tuple[dict[str, Result], dict[str, Any]]:
     """As a runner does it, in a fresh clone: its steps by name, and what agentd told at the end."""
     folder.mkdir()
     origin.git("clone", "--quiet", str(bare), str(folder / "clone"), cwd=folder)
     origin.env |= {"GITHUB_STEP_SUMMARY": str(folder / "summary"), "RUNNER_TEMP": str(folder)}
-    done: dict[str, Ran] = {}
+    done: dict[str, Result] = {}
     for step in steps():
         if step.get("if") == "always()" or all(one.code == 0 for one in done.values()):
             origin.env |= filled(step)
-            done[step["name"]] = origin.run("bash", "-ec", step["run"], cwd=folder / "clone")
+            done[step["name"]] = origin.execute("bash", "-ec", step["run"], cwd=folder / "clone")
     return done, json.loads((folder / "result.json").read_text())
 
 
-def served(box: Box, steps: dict[str, list[Action]], folder: Path) -> Path:
+def served(box: Scenario, steps: dict[str, list[Action]], folder: Path) -> Path:
     """The project behind the address that the workflow pushes to."""
-    check = f'[[checks]]\nname = "tests"\ncommand = "{TESTS}"\nrequired = true\ntimeout = 60\n'
+    check = f'[[checks]]\nname = "tests"\ncommand = "{UNITTEST}"\nrequired = true\ntimeout = 60\n'
     box.write("tests/__init__.py", "")
     box.write(".gitignore", "__pycache__/\n")
-    stage(box, steps, check, "human_in_loop = false\nself_review_iterations = 0\nimplementation_iterations = 1\n")
+    box.with_agents(steps, check, "human_in_loop = false\nself_review_iterations = 0\nimplementation_iterations = 1\n")
     bare = folder / "bare.git"
     box.git("clone", "--quiet", "--bare", str(box.root), str(bare))
     box.git("config", "--global", f"url.{bare}.insteadOf", PUSHED_TO)
@@ -64,17 +63,17 @@ def served(box: Box, steps: dict[str, list[Action]], folder: Path) -> Path:
     return bare
 
 
-def test_a_second_run_goes_on_where_the_first_stopped_and_its_push_is_taken(project: Box, tmp_path: Path) -> None:
-    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in DOCUMENTS.items()]
+def test_a_second_run_goes_on_where_the_first_stopped_and_its_push_is_taken(project: Scenario, tmp_path: Path) -> None:
+    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in GREETING_DOCUMENTS.items()]
     held = {"id": "V1", "state": "open", "note": "It does break."}
     playbook = {
         "plan-gen": [*documents, usage(0.03), say("Written.")],
         "challenge": [call("append_review", **APPROVE), usage(0.05), say("Reported.")],
-        "implement-greeting": honest(),
-        "review/1": judged("NEEDS_CHANGES", finding()),
+        "implement-greeting": implement(),
+        "review/1": report("NEEDS_CHANGES", finding()),
         "resolve": [answer("V1", "disputed"), usage(0.1), say("It does not.")],
-        "review/2": judged("NEEDS_CHANGES", previous=[held]),
-        "review/3": judged(previous=[{**held, "state": "withdrawn", "note": "Indeed."}]),
+        "review/2": report("NEEDS_CHANGES", previous=[held]),
+        "review/3": report(previous=[{**held, "state": "withdrawn", "note": "Indeed."}]),
     }
     bare = served(project, playbook, tmp_path)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from terminal_picture import WIDTH, Painted, Picture, taken
 
 import reference
 from agentd.demo import ID, Place, Point, lay
 from agentd.demo.place import environment
-from support import environment as scrubbed
-from terminal_picture import WIDTH, Painted, Picture, taken
+from program import environment as scrubbed
 
 NAMES = ("plan", "status", "cost", "demo")
 FOLDER = os.environ.get("AGENTD_PICTURES") and Path(os.environ["AGENTD_PICTURES"]).absolute()  # from where we start

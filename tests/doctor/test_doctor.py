@@ -21,9 +21,10 @@ from agentd.detect import KNOWN
 from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
 from agentd.project import find_project
 from agentd.terms import Role
-from running import Clock
-from support import PATIENCE, Box, Ran
-from terminal import on_terminal
+from processes import Clock
+from program import PATIENCE
+from scenario import Result, Scenario
+from terminal import run_on_terminal
 
 VERSIONS = {"gemini": "0.61.0", "codex": "codex-cli 0.166.0", "claude": "2.1.197 (Claude Code)"}
 KEYS = {"GEMINI_API_KEY": "a-key", "CODEX_API_KEY": "a-key", "ANTHROPIC_API_KEY": "a-key"}
@@ -42,7 +43,7 @@ def bin_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def here(project: Box, bin_folder: Path) -> Box:
+def here(project: Scenario, bin_folder: Path) -> Scenario:
     """A project whose three agents are installed and logged in by a key."""
     for name, says in VERSIONS.items():
         program(bin_folder / name, f"echo '{says}'")
@@ -56,18 +57,18 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def says(box: Box, text: str, trusted: bool = True) -> None:
+def says(box: Scenario, text: str, trusted: bool = True) -> None:
     box.write("agentd/config.toml", f"schema_version = 1\n{text}")
     if trusted:
         assert box.agentd("trust", "--yes").code == 0
 
 
-def row(ran: Ran, about: str, name: str) -> dict[str, Any]:
+def row(ran: Result, about: str, name: str) -> dict[str, Any]:
     (found,) = [one for one in ran.json["rows"] if (one["about"], one["name"]) == (about, name)]
     return dict(found)
 
 
-def seated(box: Box, agent: str, **env: str) -> dict[str, Row]:
+def seated(box: Scenario, agent: str, **env: str) -> dict[str, Row]:
     """The rows about one agent, as if it sat in every role, by their names."""
     found, scratch = find_project(), box.home.parent / "scratch"
     scratch.mkdir(exist_ok=True)
@@ -88,7 +89,7 @@ def files_in(*folders: Path) -> dict[Path, object]:
 # ---- all of it -------------------------------------------------------------------------------------
 
 
-def test_all_is_well_and_stays_as_it_was(here: Box) -> None:
+def test_all_is_well_and_stays_as_it_was(here: Scenario) -> None:
     says(here, '[[checks]]\nname = "tests"\ncommand = "false"\n')
     before = files_in(here.root, here.home)
     ran = here.agentd("doctor", "--json")
@@ -113,7 +114,7 @@ def test_all_is_well_and_stays_as_it_was(here: Box) -> None:
         ("git --version", "ok"),
     ],
 )
-def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, here: Box) -> None:
+def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, here: Scenario) -> None:
     says(here, f'[[checks]]\nname = "tests"\ncommand = "{command}"\nrequired = true\n')
     ran = here.agentd("doctor", "--json")
     found = row(ran, "project", "checks")
@@ -126,7 +127,7 @@ def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, her
     assert "a-key" not in ran.out
 
 
-def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Box, bin_folder: Path) -> None:
+def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "gemini").unlink()
     program(bin_folder / "claude", "echo 9.9.9")
     ran = here.agentd("doctor")
@@ -143,7 +144,7 @@ def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Box, bin_folder
     assert ran.out.endswith("\nplanner cannot run until the problem is mended.\n")
 
 
-def test_several_roles_that_cannot_run_are_listed(here: Box, bin_folder: Path) -> None:
+def test_several_roles_that_cannot_run_are_listed(here: Scenario, bin_folder: Path) -> None:
     for name in ("gemini", "codex"):
         (bin_folder / name).unlink()
     ran = here.agentd("doctor")
@@ -163,11 +164,11 @@ def test_a_problem_of_an_agent_stops_its_roles_and_any_other_stops_all() -> None
     assert len(stopped("machine")) == len(stopped("project")) == len(Role)
 
 
-def test_no_line_is_wider_than_the_terminal(here: Box, bin_folder: Path) -> None:
+def test_no_line_is_wider_than_the_terminal(here: Scenario, bin_folder: Path) -> None:
     program(
         bin_folder / "claude", "printf 'one\\033[31m two three four five six seven eight nine ten eleven' >&2; exit 7"
     )
-    seen = on_terminal(here, "doctor", width=60)
+    seen = run_on_terminal(here, "doctor", width=60)
     assert seen.code == 3 and "\x1b[31mproblem" in seen.screen
     assert "one�[31m two" in " ".join(seen.screen.split())
     wide = [line for line in seen.lines if columns(line) > 60]
@@ -177,7 +178,7 @@ def test_no_line_is_wider_than_the_terminal(here: Box, bin_folder: Path) -> None
 # ---- where nothing is set up -----------------------------------------------------------------------
 
 
-def test_outside_a_repository_the_machine_and_the_agents_are_looked_at(here: Box, tmp_path: Path) -> None:
+def test_outside_a_repository_the_machine_and_the_agents_are_looked_at(here: Scenario, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     ran = here.agentd("doctor", "--json", cwd=elsewhere)
@@ -188,7 +189,7 @@ def test_outside_a_repository_the_machine_and_the_agents_are_looked_at(here: Box
     assert not any(seat["can_run"] for seat in ran.json["roles"].values())
 
 
-def test_without_a_project_the_roles_are_those_that_init_would_give(here: Box, bin_folder: Path) -> None:
+def test_without_a_project_the_roles_are_those_that_init_would_give(here: Scenario, bin_folder: Path) -> None:
     (here.root / "agentd/config.toml").unlink()
     (bin_folder / "gemini").unlink()
     (bin_folder / "codex").unlink()
@@ -198,7 +199,7 @@ def test_without_a_project_the_roles_are_those_that_init_would_give(here: Box, b
     assert [one["about"] for one in ran.json["rows"] if one["state"] == "problem"] == ["project"]
 
 
-def test_without_git_on_the_path_the_rest_is_told(here: Box, bin_folder: Path) -> None:
+def test_without_git_on_the_path_the_rest_is_told(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     ran = here.agentd("--set", "roles.planner=claude", "doctor", "--json")
     assert ran.code == 3 and ran.json["roles"]["planner"]["agent"] == "claude", "settings for one call count"
@@ -207,14 +208,14 @@ def test_without_git_on_the_path_the_rest_is_told(here: Box, bin_folder: Path) -
     assert "agent gemini" not in {one["about"] for one in ran.json["rows"]}
 
 
-def test_an_old_git_is_noted(here: Box, bin_folder: Path) -> None:
+def test_an_old_git_is_noted(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     program(bin_folder / "git", "echo git version 2.20.1")
     found = {one.name: one for one in ground.rows(here.env)}["git"]
     assert (found.state, found.words, found.fix) == ("note", "2.20.1 is old", "update it to 2.30 or newer")
 
 
-def test_a_broken_config_is_told_with_its_lines(here: Box) -> None:
+def test_a_broken_config_is_told_with_its_lines(here: Scenario) -> None:
     says(here, "[workflow]\nrounds = 1\n[limits]\ncalls = 2\n", trusted=False)
     ran = here.agentd("doctor", "--json")
     assert ran.code == 3 and ran.json["roles"]["planner"] == {"agent": None, "can_run": False}
@@ -224,7 +225,7 @@ def test_a_broken_config_is_told_with_its_lines(here: Box) -> None:
 
 
 def test_a_repository_that_git_refuses_is_a_problem_with_the_command(
-    here: Box, monkeypatch: pytest.MonkeyPatch
+    here: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = find_project().repo
     assert place.repository(repo, here.env).state == "ok"
@@ -234,7 +235,7 @@ def test_a_repository_that_git_refuses_is_a_problem_with_the_command(
     assert found.fix == f"if you trust it: git config --global --add safe.directory {here.root}"
 
 
-def test_a_repository_that_git_does_not_read_is_a_problem(here: Box) -> None:
+def test_a_repository_that_git_does_not_read_is_a_problem(here: Scenario) -> None:
     repo = find_project().repo
     here.git("config", "core.bare", "true")
     assert "is bare by its own settings" in place.repository(repo, here.env).words
@@ -242,7 +243,7 @@ def test_a_repository_that_git_does_not_read_is_a_problem(here: Box) -> None:
     assert place.repository(repo, here.env).state == "problem"
 
 
-def test_folders_that_cannot_be_written_are_problems(here: Box) -> None:
+def test_folders_that_cannot_be_written_are_problems(here: Scenario) -> None:
     here.write(".git/agentd", "a file")
     here.write("agentd/changes", "a file")
     found = {one.name: one for one in place.folders(find_project())}
@@ -258,7 +259,7 @@ def test_folders_that_cannot_be_written_are_problems(here: Box) -> None:
 # ---- trust -----------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_repository_is_run_before_it_is_trusted(here: Box, tmp_path: Path) -> None:
+def test_nothing_of_a_repository_is_run_before_it_is_trusted(here: Scenario, tmp_path: Path) -> None:
     mark = tmp_path / "was-run"
     program(here.root / "mine.sh", f": >{mark}; echo 0.61.9")
     says(here, '[agents.gemini]\ncommand = "./mine.sh"\n', trusted=False)
@@ -280,7 +281,7 @@ def test_nothing_of_a_repository_is_run_before_it_is_trusted(here: Box, tmp_path
 
 
 def test_a_version_is_asked_with_the_allowed_variables_and_the_agents_folder_elsewhere(
-    here: Box, bin_folder: Path, tmp_path: Path
+    here: Scenario, bin_folder: Path, tmp_path: Path
 ) -> None:
     """The real Gemini CLI leaves files in its folder when it is asked."""
     script = 'echo x >"${CLAUDE_CONFIG_DIR:-$HOME/.claude}/left-behind"; /usr/bin/env >"$TMPDIR/env"; echo 2.1.5'
@@ -311,7 +312,7 @@ def test_a_version_is_asked_with_the_allowed_variables_and_the_agents_folder_els
         ("while :; do echo 0.61.0 0.61.0 0.61.0; done", "problem", "it does not start: it printed without end"),
     ],
 )
-def test_versions(here: Box, bin_folder: Path, script: str, state: str, words: str) -> None:
+def test_versions(here: Scenario, bin_folder: Path, script: str, state: str, words: str) -> None:
     program(bin_folder / "gemini", script)
     found = seated(here, "gemini")["version"]
     assert (found.state, found.words) == (state, words)
@@ -319,7 +320,7 @@ def test_versions(here: Box, bin_folder: Path, script: str, state: str, words: s
 
 
 def test_a_program_that_hangs_is_ended_by_the_clock(
-    here: Box, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Scenario, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "SECONDS", 1.0)
     Clock(monkeypatch).start_when((tmp_path / "pid").exists)
@@ -332,7 +333,7 @@ def test_a_program_that_hangs_is_ended_by_the_clock(
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_script_without_its_interpreter_is_told(here: Box, bin_folder: Path) -> None:
+def test_a_script_without_its_interpreter_is_told(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "gemini").write_text("#!/nowhere/node\n")
     assert "the interpreter that its first line names is not there" in seated(here, "gemini")["version"].words
 
@@ -365,7 +366,7 @@ def test_a_script_without_its_interpreter_is_told(here: Box, bin_folder: Path) -
         ),
     ],
 )
-def test_logins(here: Box, text: str, env: dict[str, str], state: str, words: str, fix: str) -> None:
+def test_logins(here: Scenario, text: str, env: dict[str, str], state: str, words: str, fix: str) -> None:
     for key in KEYS:
         del here.env[key]
     says(here, text)
@@ -373,14 +374,14 @@ def test_logins(here: Box, text: str, env: dict[str, str], state: str, words: st
     assert (found.state, found.words, found.fix) == (state, words, fix)
 
 
-def test_a_login_by_file_is_one(here: Box) -> None:
+def test_a_login_by_file_is_one(here: Scenario) -> None:
     del here.env["CODEX_API_KEY"]
     (here.home / ".codex").mkdir()
     (here.home / ".codex/auth.json").write_text("{}")
     assert seated(here, "codex")["login"].words == f"by {here.home}/.codex/auth.json"
 
 
-def test_models_are_named_by_complexity(here: Box) -> None:
+def test_models_are_named_by_complexity(here: Scenario) -> None:
     assert seated(here, "gemini")["models"].words == (
         "gemini-3-flash-preview (low medium), gemini-3-pro-preview (high critical)"
     )
@@ -392,7 +393,7 @@ def test_models_are_named_by_complexity(here: Box) -> None:
 MINE = '[roles]\nplanner = "mine"\n[agents.mine]\nkind = "command"\ncommand = "my-agent"\n'
 
 
-def test_any_program_is_found_but_not_asked(here: Box, bin_folder: Path, tmp_path: Path) -> None:
+def test_any_program_is_found_but_not_asked(here: Scenario, bin_folder: Path, tmp_path: Path) -> None:
     says(here, MINE)
     missing = seated(here, "mine")["program"]
     assert missing.state == "problem" and "my-agent is in no folder of PATH" in missing.words and missing.fix
@@ -419,7 +420,7 @@ def binary(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [absent, broken, binary, os.mkfifo])
-def test_a_playbook_that_cannot_be_played_is_a_problem(here: Box, make: Callable[[Path], None]) -> None:
+def test_a_playbook_that_cannot_be_played_is_a_problem(here: Scenario, make: Callable[[Path], None]) -> None:
     path = here.root / "playbook.yaml"
     path.write_text("steps: {challenge: [{say: hello}]}\n")
     says(here, SCRIPTED)
@@ -430,7 +431,7 @@ def test_a_playbook_that_cannot_be_played_is_a_problem(here: Box, make: Callable
     assert found.state == "problem" and "playbook" in found.words and found.fix
 
 
-def test_judge_and_maker_of_one_vendor_are_noted(here: Box) -> None:
+def test_judge_and_maker_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
     settings = config.load(project.config_file, environ=here.env)
@@ -457,7 +458,7 @@ def test_the_versions_that_are_known_are_those_that_the_tests_run() -> None:
     ],
 )
 def test_a_server_that_does_not_answer_is_a_problem(
-    here: Box, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+    here: Scenario, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
     monkeypatch.setattr(probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
     found = server.row(find_project(), here.env, (sys.executable, "-S", "-c", code))
@@ -474,7 +475,7 @@ with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oau
 """
 
 
-def test_a_run_under_way_and_one_that_was_cut_off_are_told(here: Box) -> None:
+def test_a_run_under_way_and_one_that_was_cut_off_are_told(here: Scenario) -> None:
     entry.create(find_project(), "add-oauth", "Let people sign in")
     (quiet,) = place.runs(find_project())
     assert (quiet.state, quiet.words) == ("ok", "none is under way")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.documents import anchors
 from agentd.documents.anchors import Anchor, Place, Sure
-from growth import TIMES, assert_linear
+from assertions import TIMES, assert_linear
 
 SPEC = """---
 id: auth-flow

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.documents import clarifications, proposal, spec
 from agentd.errors import AgentdError
-from growth import TIMES, assert_linear
+from assertions import TIMES, assert_linear
 
 READERS: tuple[Callable[[str], object], ...] = (
     proposal.parse,

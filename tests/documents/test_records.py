@@ -9,7 +9,7 @@ from agentd.documents.records import Edit
 from agentd.documents.standing import ADDED, closed_by_people, open_counts, standing
 from agentd.errors import StateError
 from agentd.terms import FindingState
-from support import EXAMPLE
+from plans import EXAMPLE
 
 NAMES = ("challenge-1", "challenge-2", "review-1")
 TEXTS = {name: (EXAMPLE / "reviews" / f"{name}.yaml").read_text() for name in NAMES}

@@ -12,7 +12,7 @@ from agentd.documents.records import Record
 from agentd.documents.review_edits import Change, Edits
 from agentd.errors import AgentdError
 from agentd.terms import Severity
-from growth import assert_grows_linearly
+from assertions import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 

@@ -14,7 +14,7 @@ from agentd.documents.tasks import TaskList, parse, tick
 from agentd.documents.text import BadDocument
 from agentd.errors import AgentdError
 from agentd.terms import Layer, TaskAction, TaskStatus
-from growth import assert_grows_linearly
+from assertions import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 TEXT = (EXAMPLE / "tasks.md").read_bytes().decode()

@@ -8,32 +8,29 @@ from agentd.change import state
 from agentd.change.folder import Change
 from agentd.change.state import Raised
 from agentd.config import Budget
-from built import NO, approved, honest, impl
-from judged import judged, said
-from planned import journal, proposed, ran
-from plays import plan
-from running import wait_until
-from support import EXAMPLE, Box, Ran
-from working import Action, say, usage
+from plans import EXAMPLE
+from playbooks import NEEDS_CHANGES, Action, implement, report_in_text, say, usage
+from processes import wait_until
+from scenario import Result, Scenario
 
 SMALL = "[budget]\nper_change = 0.06\n"
 TEXT = (EXAMPLE / "STATE.yaml").read_text()
 RAISED = "budget:\n  per_change: 20.0\n  by: person:ann\n  at: 2026-01-19T11:00:00Z\n  colour: green\n"
 
 
-def used_up(box: Box, *challenge: Action) -> Change:
+def used_up(box: Scenario, *challenge: Action) -> Change:
     """A plan whose change has no money left for its judge."""
-    change = proposed(box, list(challenge) or said("APPROVED"), more=SMALL)
+    change = box.proposed(list(challenge) or report_in_text("APPROVED"), more=SMALL).change
     change.update(lambda old: old.with_call(state.Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.06, "", None)))
     return change
 
 
-def raising(box: Box, amount: str, *more: str) -> Ran:
-    return plan(box, "--raise-budget", amount, "--json", *more)
+def raising(box: Scenario, amount: str, *more: str) -> Result:
+    return box.run("plan", "--raise-budget", amount, "--json", *more)
 
 
-def decided(box: Box) -> list[tuple[str, str, str, str]]:
-    return [(one.id, one.answer, one.by, one.via) for one in journal(box, events.DecisionMade)]
+def decided(box: Scenario) -> list[tuple[str, str, str, str]]:
+    return [(one.id, one.answer, one.by, one.via) for one in box.journal(events.DecisionMade)]
 
 
 # ---- STATE.yaml
@@ -58,29 +55,29 @@ def test_what_was_raised_never_lowers_what_is_configured(configured: float, rais
 # ---- at work
 
 
-def test_a_change_that_is_over_its_budget_says_how_to_raise_it_and_goes_on_by_that(project: Box) -> None:
+def test_a_change_that_is_over_its_budget_says_how_to_raise_it_and_goes_on_by_that(project: Scenario) -> None:
     change = used_up(project)
-    over = plan(project, "--json")
+    over = project.run("plan", "--json")
     hint = over.json["error"]["hint"]
     assert over.code == 7 and hint.startswith(
         "agentd plan add-oauth --raise-budget 0.12 goes on; or set budget.per_change"
     )
-    assert ran(project) == []
+    assert project.started_steps() == []
     ended = project.agentd(*hint.split(" goes on")[0].split()[1:], "--json")
-    assert (ended.code, ended.json["phase"], ran(project)) == (0, "challenged", ["challenge"])
+    assert (ended.code, ended.json["phase"], project.started_steps()) == (0, "challenged", ["challenge"])
     raised = change.read().budget
     assert raised and (raised.per_change, raised.by) == (0.12, "person:dev") and raised.at
     assert decided(project) == [("budget", "0.12", "person:dev", "flag")]
-    assert plan(project, "--rechallenge", "--json").code == 7, "0.11 of 0.12 by now, and then 0.16"
+    assert project.run("plan", "--rechallenge", "--json").code == 7, "0.11 of 0.12 by now, and then 0.16"
 
 
-def test_a_call_under_way_is_measured_by_what_was_raised(project: Box) -> None:
-    used_up(project, usage(1.0), *said("APPROVED"))
+def test_a_call_under_way_is_measured_by_what_was_raised(project: Scenario) -> None:
+    used_up(project, usage(1.0), *report_in_text("APPROVED"))
     assert raising(project, "0.5").code == 7
     assert raising(project, "5").code == 0
 
 
-def test_an_agent_that_writes_itself_more_gets_no_more(project: Box) -> None:
+def test_an_agent_that_writes_itself_more_gets_no_more(project: Scenario) -> None:
     line = "budget:\n  per_change: 50.0\n  by: person:dev\n  at: now\n"
     cheat = {"edit": "agentd/changes/add-oauth/STATE.yaml", "old": "total_cost:", "new": f"{line}total_cost:"}
     change = used_up(project, cheat, usage(1.0), say("Mine."))
@@ -89,22 +86,24 @@ def test_an_agent_that_writes_itself_more_gets_no_more(project: Box) -> None:
     assert raised and raised.per_change == 0.5
 
 
-def test_the_code_of_a_change_names_its_own_command(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "review": NO}, more="[budget]\nper_change = 0.1\n")
-    over = impl(project, "--rounds", "0", "--json")
+def test_the_code_of_a_change_names_its_own_command(project: Scenario) -> None:
+    project.greeting_approved(
+        {"implement-greeting": implement(), "review": NEEDS_CHANGES}, more="[budget]\nper_change = 0.1\n"
+    )
+    over = project.run("impl", "--rounds", "0", "--json")
     assert over.code == 7
     assert over.json["error"]["hint"].startswith("agentd impl greet --raise-budget 0.2 goes on")
-    assert impl(project, "--rounds", "0", "--raise-budget", "0.2", "--json").code == 1
+    assert project.run("impl", "--rounds", "0", "--raise-budget", "0.2", "--json").code == 1
 
 
 @pytest.mark.parametrize("command", ["challenge", "run"])
-def test_every_command_that_spends_takes_it(project: Box, command: str) -> None:
+def test_every_command_that_spends_takes_it(project: Scenario, command: str) -> None:
     change = used_up(project)
     project.agentd(command, "add-oauth", "--raise-budget", "3", "--json")
-    assert change.read().budget and "challenge" in ran(project)
+    assert change.read().budget and "challenge" in project.started_steps()
 
 
-def test_less_than_before_is_refused_and_the_same_again_changes_nothing(project: Box) -> None:
+def test_less_than_before_is_refused_and_the_same_again_changes_nothing(project: Scenario) -> None:
     change = used_up(project)
     less = raising(project, "0.03")
     assert (less.code, less.json["error"]["message"]) == (
@@ -115,24 +114,24 @@ def test_less_than_before_is_refused_and_the_same_again_changes_nothing(project:
     before = change.read().budget
     assert raising(project, "1").code == 2
     assert raising(project, "2").code == 0 and change.read().budget == before
-    assert [one[1] for one in decided(project)] == ["2"] and len(ran(project)) == 1
+    assert [one[1] for one in decided(project)] == ["2"] and len(project.started_steps()) == 1
 
 
-def test_what_has_no_limit_cannot_be_raised(project: Box) -> None:
-    proposed(project, said("APPROVED"), more="[budget]\nper_change = 0\n")
+def test_what_has_no_limit_cannot_be_raised(project: Scenario) -> None:
+    project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 0\n")
     ended = raising(project, "5")
     assert ended.code == 2 and "has no limit" in ended.json["error"]["message"]
 
 
-def test_a_plan_that_is_complete_is_raised_all_the_same(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_plan_that_is_complete_is_raised_all_the_same(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     ended = raising(project, "50")
     assert (ended.code, ended.json["message"]) == (0, "Planning of add-oauth is complete")
     raised = change.read().budget
-    assert raised and raised.per_change == 50 and ran(project) == []
+    assert raised and raised.per_change == 50 and project.started_steps() == []
 
 
-def test_a_run_in_the_background_is_told_of_it(project: Box) -> None:
+def test_a_run_in_the_background_is_told_of_it(project: Scenario) -> None:
     change = used_up(project)
     started = raising(project, "4", "--detach")
     assert started.code == 0, started.err
@@ -143,14 +142,14 @@ def test_a_run_in_the_background_is_told_of_it(project: Box) -> None:
 
 
 @pytest.mark.parametrize("more", [["--accept", "So."], ["--dry-run"]])
-def test_what_spends_nothing_goes_without_it(project: Box, more: list[str]) -> None:
+def test_what_spends_nothing_goes_without_it(project: Scenario, more: list[str]) -> None:
     change = used_up(project)
     ended = project.agentd("plan", "add-oauth", "--raise-budget", "5", *more)
     assert ended.code == 2 and "goes without --raise-budget" in ended.err
     assert change.read().budget is None
 
 
-def test_status_and_cost_show_the_limit_in_force(project: Box) -> None:
+def test_status_and_cost_show_the_limit_in_force(project: Scenario) -> None:
     used_up(project)
     assert raising(project, "2.5").code == 0
     assert "0.11 USD of 2.50 USD in 2 calls" in project.agentd("status", "add-oauth").out

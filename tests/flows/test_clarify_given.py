@@ -13,19 +13,18 @@ from agentd.agents.player import Server
 from agentd.change.places import Places
 from agentd.documents import clarifications
 from agentd.project import find_project
-from planned import NO_LOOKS, change_of, files_of, journal, ran
-from plays import DESCRIPTION, folder
-from program import AGENTD
-from questioned import (
+from plans import EXAMPLE, SIGN_IN
+from program import AGENTD, PATIENCE
+from questions import (
     COMMAND,
     SESSION,
     THREE,
     TOKEN,
     answer,
     answers_in,
+    clarifications_text,
     clarified,
     decided,
-    document,
     paid,
     proposed_without,
     proposing,
@@ -33,8 +32,8 @@ from questioned import (
     rows_of,
     stage_questions,
 )
-from support import EXAMPLE, PATIENCE, Box, Ran
-from terminal import INTERRUPT, before_terminal
+from scenario import NO_REVIEWS, Result, Scenario, project_files
+from terminal import INTERRUPT, start_on_terminal
 
 ROWS = [
     {"topic": "Providers", "question": "Which ones?", "answer": " Google ", "rationale": "All have it."},
@@ -43,14 +42,14 @@ ROWS = [
 FORM = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 
 
-def answers_file(box: Box, data: Any, name: str = "answers.json") -> str:
+def answers_file(box: Scenario, data: Any, name: str = "answers.json") -> str:
     """Beside the project, where it changes nothing."""
     path = box.home / name
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
     return str(path)
 
 
-def given(box: Box, path: str, *flags: str) -> Ran:
+def given(box: Scenario, path: str, *flags: str) -> Result:
     return proposed_without(box, "--clarifications", path, *flags)
 
 
@@ -58,7 +57,7 @@ def given(box: Box, path: str, *flags: str) -> Ran:
 
 
 @pytest.mark.parametrize("data", [ROWS, {"questions": ROWS}, {"change_id": "add-oauth", "questions": ROWS}])
-def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Box, data: Any) -> None:
+def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Scenario, data: Any) -> None:
     stage_questions(project, *THREE)
     ended = given(project, answers_file(project, data))
     assert ended.code == 0, ended.out
@@ -69,7 +68,7 @@ def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Box
     )
     assert (paid(project), questions_asked(project)) == (["plan-gen"], [])
     assert rows_of(project) == [(1, "skipped", [clarifications.NAME])]
-    assert "- **Answer**: Google\n" in (folder(project) / "GEMINI.md").read_text()
+    assert "- **Answer**: Google\n" in (project.folder / "GEMINI.md").read_text()
     assert ended.json["files"][0].endswith(clarifications.NAME)
 
 
@@ -92,27 +91,27 @@ def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Box
     ],
 )
 def test_a_file_that_is_no_answer_is_refused_with_its_place_and_nothing_is_made(
-    project: Box, data: Any, words: str
+    project: Scenario, data: Any, words: str
 ) -> None:
     stage_questions(project)
-    path, before = answers_file(project, data), files_of(project.root)
+    path, before = answers_file(project, data), project_files(project.root)
     ended = given(project, path)
     error = ended.json["error"]
     assert (ended.code, error["hint"]) == (2, FORM)
     assert error["message"].startswith(path) and words in error["message"]
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_what_is_no_file_is_refused(project: Box) -> None:
+def test_what_is_no_file_is_refused(project: Scenario) -> None:
     stage_questions(project)
-    before = files_of(project.root)
+    before = project_files(project.root)
     for path in (str(project.home), str(project.home / "no-such.json"), "/proc/self/mem"):
         ended = given(project, path)
         assert ended.code == 2 and path in ended.out + ended.err
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_answers_come_through_a_pipe_too(project: Box) -> None:
+def test_answers_come_through_a_pipe_too(project: Scenario) -> None:
     stage_questions(project)
     pipe = project.home / "answers"
     os.mkfifo(pipe)
@@ -133,16 +132,16 @@ def test_answers_come_through_a_pipe_too(project: Box) -> None:
     assert answers_in(project) == ["Google", "No"]
 
 
-def test_answers_for_a_change_that_is_past_its_questions_are_ignored_with_a_word(project: Box) -> None:
+def test_answers_for_a_change_that_is_past_its_questions_are_ignored_with_a_word(project: Scenario) -> None:
     stage_questions(project, plan_gen=[{"fault": "crash"}])
     assert proposed_without(project, "--skip-clarify").code == 4
     assert given(project, answers_file(project, ROWS)).code == 4
     assert clarified(project) == ""
-    notes = [one.message for one in journal(project, events.Noted) if one.code == "clarifications"]
+    notes = [one.message for one in project.journal(events.Noted) if one.code == "clarifications"]
     assert notes == ["add-oauth is past its questions, so the answers of the file are ignored"]
 
 
-def test_answers_of_a_file_end_questions_that_are_open(project: Box) -> None:
+def test_answers_of_a_file_end_questions_that_are_open(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     answer(person, THREE[0])
@@ -164,7 +163,7 @@ WILD = [
 ]
 
 
-def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project: Box) -> None:
+def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project: Scenario) -> None:
     rows = [
         {"topic": f"Topic {number} ##", "question": words[:400], "answer": words} for number, words in enumerate(WILD)
     ]
@@ -172,14 +171,14 @@ def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project
     assert given(project, answers_file(project, rows)).code == 0
     checked = project.agentd("validate", "add-oauth", "--strict", "--json")
     assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
-    found = clarifications.parse((folder(project) / clarifications.NAME).read_text())
+    found = clarifications.parse((project.folder / clarifications.NAME).read_text())
     assert (found.change, len(found.questions)) == ("add-oauth", len(WILD))
     said = [one.answer for one in found.questions]
     assert (said[0], said[3:]) == (WILD[0], WILD[3:])
     assert "Not a question" in said[1] and "change: other" in said[1] and "an open fence" in said[2]
 
 
-def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(project: Box) -> None:
+def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(project: Scenario) -> None:
     wild = {
         **TOKEN,
         "question": "Is\n## Q7: this\n- **Answer**: one?",
@@ -192,7 +191,7 @@ def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(pro
     person.sees("Question 1 of 1. It �[31mmatters much")
     person.press("\r")
     assert person.waits() == 0
-    (found,) = clarifications.parse((folder(project) / clarifications.NAME).read_text()).questions
+    (found,) = clarifications.parse((project.folder / clarifications.NAME).read_text()).questions
     assert found.answer == TOKEN["recommended"] and "Q7: this" in found.question
     checked = project.agentd("validate", "add-oauth", "--strict", "--json")
     assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
@@ -201,7 +200,7 @@ def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(pro
 # ---- by another session
 
 
-def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_asked(project: Box) -> None:
+def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_asked(project: Scenario) -> None:
     stage_questions(project, *THREE)
     server = Server((AGENTD, "mcp"))
     server.greet()
@@ -209,9 +208,9 @@ def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_ask
     server.close()
     assert not refused, told
     text = clarified(project)
-    shown = project.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run", "--json")
+    shown = project.agentd("plan", "add-oauth", SIGN_IN, "--dry-run", "--json")
     assert "clarify" not in [one["step"] for one in shown.json["steps"]]
-    person = before_terminal([AGENTD, *COMMAND], project.env, width=110, height=40)
+    person = start_on_terminal([AGENTD, *COMMAND], project.env, width=110, height=40)
     assert person.waits() == 0
     assert (clarified(project), answers_in(project)) == (text, ["Google", "No"])
     assert [one.id for one in Places(find_project()).open()] == ["add-oauth"]
@@ -222,50 +221,50 @@ def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_ask
 # ---- by flags, and by nobody
 
 
-def test_without_a_terminal_the_three_ways_are_named_and_nothing_is_made(project: Box) -> None:
+def test_without_a_terminal_the_three_ways_are_named_and_nothing_is_made(project: Scenario) -> None:
     stage_questions(project, *THREE)
-    before = files_of(project.root)
+    before = project_files(project.root)
     for command in ("plan", "proposal"):
-        ended = project.agentd(command, "add-oauth", DESCRIPTION)
+        ended = project.agentd(command, "add-oauth", SIGN_IN)
         assert ended.code == 1 and "nobody is here to answer questions about add-oauth" in ended.err
         words = " ".join(ended.err.split())
         assert all(flag in words for flag in ("--skip-clarify", "--clarifications FILE.json", "--yes"))
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_skipped_questions_are_not_asked_at_a_terminal_either(project: Box) -> None:
+def test_skipped_questions_are_not_asked_at_a_terminal_either(project: Scenario) -> None:
     stage_questions(project, *THREE)
     assert proposing(project, "--skip-clarify").waits() == 0
     assert (paid(project), clarified(project), rows_of(project)) == (["plan-gen"], "", [(1, "skipped", [])])
 
 
-def test_yes_takes_what_the_planner_recommends_and_the_document_says_so(project: Box) -> None:
+def test_yes_takes_what_the_planner_recommends_and_the_document_says_so(project: Scenario) -> None:
     stage_questions(project, *THREE)
     assert proposed_without(project, "--yes").code == 0
     rows = [(one, one["recommended"]) for one in THREE]
-    assert clarified(project) == document(*rows, note=" (the planner's own recommendation)")
+    assert clarified(project) == clarifications_text(*rows, note=" (the planner's own recommendation)")
     assert [(name, via) for name, _, via, _ in decided(project)] == [(f"clarify-{n}", "flag") for n in (1, 2, 3)]
     assert rows_of(project) == [(1, "done", [clarifications.NAME])]
 
 
-def test_a_project_without_a_human_in_its_loop_asks_nothing(project: Box) -> None:
-    stage_questions(project, *THREE, workflow=f"human_in_loop = false\n{NO_LOOKS}")
-    person = before_terminal([AGENTD, "proposal", "add-oauth", DESCRIPTION], project.env, width=110, height=40)
+def test_a_project_without_a_human_in_its_loop_asks_nothing(project: Scenario) -> None:
+    stage_questions(project, *THREE, workflow=f"human_in_loop = false\n{NO_REVIEWS}")
+    person = start_on_terminal([AGENTD, "proposal", "add-oauth", SIGN_IN], project.env, width=110, height=40)
     assert person.waits() == 0
-    assert (ran(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [])])
+    assert (project.started_steps(), rows_of(project)) == (["plan-gen"], [(1, "skipped", [])])
 
 
 # ---- a dry run
 
 
-def steps_ahead(box: Box, *flags: str) -> list[str]:
-    before = files_of(box.root)
-    shown = box.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run", "--json", *flags)
-    assert files_of(box.root) == before
+def steps_ahead(box: Scenario, *flags: str) -> list[str]:
+    before = project_files(box.root)
+    shown = box.agentd("plan", "add-oauth", SIGN_IN, "--dry-run", "--json", *flags)
+    assert project_files(box.root) == before
     return [one["step"] for one in shown.json["steps"]]
 
 
-def test_a_dry_run_shows_questions_that_would_be_asked(project: Box) -> None:
+def test_a_dry_run_shows_questions_that_would_be_asked(project: Scenario) -> None:
     stage_questions(project, SESSION, clarify=[{"fault": "crash"}])
     rest = ["plan-gen", "challenge"]
     path = answers_file(project, ROWS)
@@ -274,6 +273,6 @@ def test_a_dry_run_shows_questions_that_would_be_asked(project: Box) -> None:
     assert steps_ahead(project, "--light", "--clarifications", path) == rest
     assert proposed_without(project, "--yes").code == 4
     assert steps_ahead(project, "--light") == ["clarify", *rest], "they are still to come"
-    (folder(project) / clarifications.NAME).write_text((EXAMPLE / clarifications.NAME).read_text())
+    (project.folder / clarifications.NAME).write_text((EXAMPLE / clarifications.NAME).read_text())
     assert steps_ahead(project, "--light") == rest
-    assert change_of(project).read().run is not None
+    assert project.change.read().run is not None

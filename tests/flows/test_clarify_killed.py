@@ -8,11 +8,11 @@ import pytest
 
 from agentd.change.folder import STATE
 from agentd.documents import clarifications
-from felling import fell_at_write, kept
-from planned import change_of, quick_plan, replay
-from plays import folder
+from crash import kill_at_write, restorable
+from playbooks import plan_steps
+from processes import wait_until
 from program import AGENTD, CrashPoint
-from questioned import (
+from questions import (
     COMMAND,
     PROVIDERS,
     SESSION,
@@ -20,9 +20,9 @@ from questioned import (
     TOKEN,
     answer,
     answers_in,
+    clarifications_text,
     clarified,
     decided,
-    document,
     is_open,
     paid,
     proposed_without,
@@ -31,9 +31,8 @@ from questioned import (
     rows_of,
     stage_questions,
 )
-from running import wait_until
-from support import Box
-from terminal import DOWN, ENTER, Person, before_terminal
+from scenario import Scenario
+from terminal import DOWN, ENTER, Person, start_on_terminal
 
 GIVEN = ((PROVIDERS, "Google only"), (TOKEN, TOKEN["recommended"]), (SESSION, "7 days"))
 BY_ITSELF = tuple((one, one["recommended"]) for one in THREE)
@@ -41,32 +40,32 @@ OWN_WORD = " (the planner's own recommendation)"
 LAST = 4  # change of what is kept: three answers, and that it goes
 
 
-def room(box: Box) -> Path:
+def room(box: Scenario) -> Path:
     """Where the questions lie until all is answered."""
     return box.root / ".git" / "agentd" / "questions"
 
 
-def is_kept(box: Box) -> bool:
+def is_kept(box: Scenario) -> bool:
     return (room(box) / "add-oauth.json").exists()
 
 
-def mortal(box: Box, moment: str, number: int, below: Path) -> Person:
+def mortal(box: Scenario, moment: str, number: int, below: Path) -> Person:
     """Somebody at the terminal of a command that dies at that write."""
     crash = CrashPoint(moment, number, str(below))
-    return before_terminal([AGENTD, *COMMAND], box.env, width=110, height=40, crash=crash)
+    return start_on_terminal([AGENTD, *COMMAND], box.env, width=110, height=40, crash=crash)
 
 
-def is_killed(box: Box, person: Person) -> None:
+def is_killed(box: Scenario, person: Person) -> None:
     assert person.waits() == -signal.SIGKILL
-    wait_until(lambda: change_of(box).active_run() is None, "the lock is free")
+    wait_until(lambda: box.change.active_run() is None, "the lock is free")
 
 
-def no_more_questions(box: Box) -> None:
+def no_more_questions(box: Scenario) -> None:
     """From now on a planner that is asked for questions fails."""
-    replay(box, quick_plan(clarify=[{"fault": "crash"}]))
+    box.replay(plan_steps(clarify=[{"fault": "crash"}]))
 
 
-def killed_at_first_question(box: Box) -> None:
+def killed_at_first_question(box: Scenario) -> None:
     stage_questions(box, *THREE)
     person = proposing(box)
     person.sees(lambda display: is_open(display.text, PROVIDERS))
@@ -76,7 +75,7 @@ def killed_at_first_question(box: Box) -> None:
 
 
 @pytest.mark.parametrize(("moment", "calls"), [("before", 2), ("after", 1)])
-def test_questions_that_are_kept_are_not_paid_for_again(project: Box, moment: str, calls: int) -> None:
+def test_questions_that_are_kept_are_not_paid_for_again(project: Scenario, moment: str, calls: int) -> None:
     stage_questions(project, *THREE)
     is_killed(project, mortal(project, moment, 1, room(project)))
     assert rows_of(project) == [(1, "running", [])] and questions_asked(project) == []
@@ -86,15 +85,15 @@ def test_questions_that_are_kept_are_not_paid_for_again(project: Box, moment: st
     for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
         answer(person, one, keys)
     assert person.waits() == 0
-    assert clarified(project) == document(*GIVEN)
+    assert clarified(project) == clarifications_text(*GIVEN)
     assert paid(project) == ["clarify"] * calls + ["plan-gen"]
     assert rows_of(project)[-1] == (calls, "done", [clarifications.NAME])
 
 
-def test_killed_among_the_answers_each_is_given_once(project: Box) -> None:
+def test_killed_among_the_answers_each_is_given_once(project: Scenario) -> None:
     """An answer counts from when it is kept."""
     killed_at_first_question(project)
-    with kept(project) as put_back:
+    with restorable(project) as put_back:
         for number in range(1, len(THREE) + 1):
             for moment in ("before", "after"):
                 _killed_at_answer(project, moment, number)
@@ -102,7 +101,7 @@ def test_killed_among_the_answers_each_is_given_once(project: Box) -> None:
                 os.chdir(project.root)  # it is another folder now
 
 
-def _killed_at_answer(box: Box, moment: str, number: int) -> None:
+def _killed_at_answer(box: Scenario, moment: str, number: int) -> None:
     keys = (DOWN + ENTER, ENTER, ENTER)
     person = mortal(box, moment, number, room(box))
     for one, pressed in zip(THREE[:number], keys, strict=False):
@@ -114,44 +113,44 @@ def _killed_at_answer(box: Box, moment: str, number: int) -> None:
         answer(person, one, pressed)
     assert person.waits() == 0
     assert not any(one["question"] in person.display.text for one in THREE[:answered])
-    assert clarified(box) == document(*GIVEN), f"{moment} answer {number} was kept"
+    assert clarified(box) == clarifications_text(*GIVEN), f"{moment} answer {number} was kept"
     assert paid(box) == ["clarify", "plan-gen"] and rows_of(box) == [(1, "done", [clarifications.NAME])]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_around_the_document_it_is_written_from_the_same_answers(project: Box, moment: str) -> None:
+def test_killed_around_the_document_it_is_written_from_the_same_answers(project: Scenario, moment: str) -> None:
     killed_at_first_question(project)
-    person = mortal(project, moment, 1, folder(project) / clarifications.NAME)
+    person = mortal(project, moment, 1, project.folder / clarifications.NAME)
     for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
         answer(person, one, keys)
     is_killed(project, person)
     assert bool(clarified(project)) == (moment == "after")
     before = len(decided(project))
     assert proposing(project).waits() == 0
-    assert clarified(project) == document(*GIVEN)
+    assert clarified(project) == clarifications_text(*GIVEN)
     assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.NAME])])
     assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Box, moment: str) -> None:
+def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Scenario, moment: str) -> None:
     """Nobody is at a terminal: the planner's own answers are taken."""
     killed_at_first_question(project)
-    places = [(folder(project) / STATE, number) for number in (1, 2, 3)]
-    with kept(project) as put_back:
+    places = [(project.folder / STATE, number) for number in (1, 2, 3)]
+    with restorable(project) as put_back:
         for below, number in [*places, (room(project), LAST)]:
-            assert fell_at_write(project, moment, number, below, (*COMMAND, "--yes")), f"{moment} {number} {below}"
+            assert kill_at_write(project, moment, number, below, (*COMMAND, "--yes")), f"{moment} {number} {below}"
             assert proposed_without(project, "--yes").code == 0
-            assert clarified(project) == document(*BY_ITSELF, note=OWN_WORD), f"{moment} {number} {below}"
+            assert clarified(project) == clarifications_text(*BY_ITSELF, note=OWN_WORD), f"{moment} {number} {below}"
             assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project), f"{moment} {number} {below}"
             assert rows_of(project) == [(1, "done", [clarifications.NAME])]
             put_back()
 
 
-def test_an_edit_of_the_document_after_a_kill_stays(project: Box) -> None:
+def test_an_edit_of_the_document_after_a_kill_stays(project: Scenario) -> None:
     killed_at_first_question(project)
-    assert fell_at_write(project, "after", 1, folder(project) / clarifications.NAME, (*COMMAND, "--yes"))
-    path = folder(project) / clarifications.NAME
+    assert kill_at_write(project, "after", 1, project.folder / clarifications.NAME, (*COMMAND, "--yes"))
+    path = project.folder / clarifications.NAME
     path.write_text(path.read_text().replace("7 days", "8 days"))
     assert proposing(project).waits() == 0
     assert answers_in(project)[-1] == "8 days"

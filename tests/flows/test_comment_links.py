@@ -12,8 +12,8 @@ from agentd.documents.records import Evidence, Finding, finding_data
 from agentd.documents.standing import standing
 from agentd.terms import FindingState, Severity
 from agentd.viewer import deciding, margin
-from judged import SPEC_FILE, edits, judged, states
-from support import Box, Ran
+from plans import SPEC_FILE
+from scenario import Result, Scenario, record_edits
 
 ANN, BOB = "person:ann", "person:bob"
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
@@ -30,7 +30,7 @@ def forge(change: Change, **values: str) -> None:
     path.write_text(yaml12.dump([{**first, **values}, *rest]))
 
 
-def take_up(box: Box) -> Ran:
+def take_up(box: Scenario) -> Result:
     return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
 
 
@@ -38,8 +38,8 @@ def listed(change: Change) -> list[str]:
     return [one.id for one in margin.left(change)]
 
 
-def test_a_finding_names_the_comment_that_it_was_made_of(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_finding_names_the_comment_that_it_was_made_of(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     take_up(project)
     assert {one.id: one.comment for one in standing(change.records())} == {"C1": None, "C2": None, "P1": "K1"}
@@ -47,35 +47,35 @@ def test_a_finding_names_the_comment_that_it_was_made_of(project: Box) -> None:
     assert text.count("comment:") == 1, "what has none does not speak of it"
 
 
-def test_a_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1", state="resolved", resolved_by=BOB)
     assert listed(change) == ["C1", "C2"]
     told = f"{NAME}: K1 says that it is the finding C1, which was not made of it; that counts for nothing"
     assert margin.problems(change) == (told,)
     take_up(project)
-    assert states(project) == {"C1": "open", "C2": "open"} and edits(change.records()[0]) == []
+    assert project.finding_states() == {"C1": "open", "C2": "open"} and record_edits(change.records()[0]) == []
 
 
-def test_an_open_comment_with_such_a_link_becomes_a_finding_of_its_own(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_an_open_comment_with_such_a_link_becomes_a_finding_of_its_own(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1")
     assert listed(change) == ["C1", "C2", "K1"]
     take_up(project)
-    assert states(project) == {"C1": "open", "C2": "open", "P1": "open"}
+    assert project.finding_states() == {"C1": "open", "C2": "open", "P1": "open"}
     assert (comments.read(change)[0].finding, margin.problems(change)) == ("P1", ())
 
 
-def test_a_link_to_a_settled_finding_hides_no_comment(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change, "First.")
     comment(change, "Second.")
     take_up(project)
     comments.resolve(change, "K2", BOB)
     take_up(project)
-    assert states(project)["P2"] == "withdrawn"
+    assert project.finding_states()["P2"] == "withdrawn"
     forge(change, finding="P2")
     assert [(one.id, one.is_open, one.finding) for one in comments.seen(change)] == [
         ("K1", True, None),
@@ -84,8 +84,8 @@ def test_a_link_to_a_settled_finding_hides_no_comment(project: Box) -> None:
     assert "accept" in [one.id for one in deciding.choices(change)]
 
 
-def test_a_comment_cannot_take_the_finding_of_another_comment(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_cannot_take_the_finding_of_another_comment(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change, "Mine.")
     take_up(project)
     comment(change, "Another.")
@@ -96,16 +96,16 @@ def test_a_comment_cannot_take_the_finding_of_another_comment(project: Box) -> N
 
 
 @pytest.mark.parametrize("name", ["C9", "V1", "P0", "P", "", "../P1", "check:tests"])
-def test_what_is_no_id_of_a_persons_finding_is_never_made(project: Box, name: str) -> None:
-    change = judged(project, *FOUND)
+def test_what_is_no_id_of_a_persons_finding_is_never_made(project: Scenario, name: str) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding=name)
     take_up(project)
-    assert list(states(project)) == ["C1", "C2", "P1"]
+    assert list(project.finding_states()) == ["C1", "C2", "P1"]
 
 
-def test_a_hostile_link_is_told_in_short(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_hostile_link_is_told_in_short(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1" * 500)
     (told,) = margin.problems(change)
@@ -148,9 +148,9 @@ def older(**values: object) -> Finding:
     ],
 )
 def test_one_that_names_no_comment_is_known_by_what_it_is_about(
-    project: Box, values: dict[str, object], is_own: bool
+    project: Scenario, values: dict[str, object], is_own: bool
 ) -> None:
-    change = judged(project)
+    change = project.challenged().change
     comments.link(change, {comment(change).id: "P1"})
     found = comments.read(change)
     finding = older(**values)
@@ -159,8 +159,8 @@ def test_one_that_names_no_comment_is_known_by_what_it_is_about(
     assert as_they_stand(found, [finding])[0].finding == ("P1" if is_own else None)
 
 
-def test_the_finding_of_an_older_agentd_follows_its_comment_still(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_the_finding_of_an_older_agentd_follows_its_comment_still(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     take_up(project)
     path = change.folder / "reviews/challenge-1.yaml"
@@ -170,4 +170,4 @@ def test_the_finding_of_an_older_agentd_follows_its_comment_still(project: Box) 
     assert margin.problems(change) == () and listed(change) == ["C1", "C2", "K1"]
     comments.resolve(change, "K1", BOB)
     take_up(project)
-    assert states(project)["P1"] == "withdrawn"
+    assert project.finding_states()["P1"] == "withdrawn"

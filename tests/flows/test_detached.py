@@ -14,54 +14,53 @@ import pytest
 
 from agentd import trust
 from agentd.project import find_project
-from planned import NO_LOOKS, change_of, files_of, quick_plan, ran, replay
-from plays import DESCRIPTION, finding, plan, stage, verdict
+from plans import SIGN_IN
+from playbooks import Action, finding, plan_steps, report, say
 from program import AGENTD, Program
-from support import Box, Ran
-from terminal import before_terminal
-from working import Action, say
+from scenario import NO_REVIEWS, Result, Scenario, project_files
+from terminal import start_on_terminal
 
 LONG = {"wait": 600.0}
-REVISE = verdict("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
+REVISE = report("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(project: Box) -> Iterator[None]:
+def nothing_left(project: Scenario) -> Iterator[None]:
     yield
     project.agentd("stop", "add-oauth")
 
 
-def detach(box: Box, *flags: str) -> Ran:
-    return plan(box, "--detach", "--json", *flags)
+def detach(box: Scenario, *flags: str) -> Result:
+    return box.run("plan", "--detach", "--json", *flags)
 
 
-def wait(box: Box, *flags: str) -> tuple[int, dict[str, Any]]:
+def wait(box: Scenario, *flags: str) -> tuple[int, dict[str, Any]]:
     ended = box.agentd("wait", "add-oauth", "--json", *flags)
     return ended.code, ended.json
 
 
 def slow(steps: dict[str, list[Action]] | None = None) -> dict[str, list[Action]]:
     """The first step never ends."""
-    found = steps or quick_plan()
+    found = steps or plan_steps()
     return found | {"proposal-gen": [say("Reading."), LONG]}
 
 
 @contextmanager
-def at_gate(box: Box, steps: dict[str, list[Action]]) -> Iterator[None]:
+def at_gate(box: Scenario, steps: dict[str, list[Action]]) -> Iterator[None]:
     """The first step waits until this block is left, and the run goes on then."""
     gate = box.root.with_name("gate")
     os.mkfifo(gate)
     (box.root / "gate").symlink_to(gate)
     steps["proposal-gen"].insert(0, {"write": "gate", "text": "open"})
-    stage(box, steps, workflow=NO_LOOKS)
+    box.with_agents(steps, workflow=NO_REVIEWS)
     yield
     threading.Thread(target=gate.read_text, daemon=True).start()
 
 
-def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Box) -> None:
-    with at_gate(project, quick_plan()):
+def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Scenario) -> None:
+    with at_gate(project, plan_steps()):
         begun = detach(project)
-        assert change_of(project).active_run(), "it works while we are told so"
+        assert project.change.active_run(), "it works while we are told so"
     assert begun.code == 0 and not begun.err.strip().startswith("Error")
     data = begun.json
     assert (data["command"], data["change_id"], data["state"]) == ("plan", "add-oauth", "running")
@@ -73,36 +72,36 @@ def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Box) -> No
     assert wait(project) == (code, told), "asked again, it says the same"
 
 
-def test_a_person_reads_it_in_words(project: Box) -> None:
-    stage(project, slow())
-    begun = plan(project, "--detach")
+def test_a_person_reads_it_in_words(project: Scenario) -> None:
+    project.with_agents(slow())
+    begun = project.run("plan", "--detach")
     assert "in the background" in begun.out and "Next    agentd wait add-oauth" in begun.out
     late = project.agentd("wait", "add-oauth", "--timeout", "0")
     assert late.code == 1 and "still being worked on" in late.out and "agentd wait add-oauth" in late.out
-    replay(project, quick_plan())
+    project.replay(plan_steps())
     project.agentd("stop", "add-oauth")
     told = project.agentd("wait", "add-oauth")
     assert told.code == 130 and "to go on: agentd plan add-oauth" in told.out
 
 
-def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Box) -> None:
-    stage(project, slow())
-    assert plan(project, "--detach").code == 0
-    person = before_terminal([AGENTD, "wait", "add-oauth"], {**project.env, "PWD": str(project.root)})
+def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Scenario) -> None:
+    project.with_agents(slow())
+    assert project.run("plan", "--detach").code == 0
+    person = start_on_terminal([AGENTD, "wait", "add-oauth"], {**project.env, "PWD": str(project.root)})
     person.sees("Waiting for the run of add-oauth; Ctrl-C ends the waiting, not the run.")
     person.press("\x03")
     assert person.waits() == 130
     assert "no longer waiting; the run of add-oauth goes on" in person.display.text
     assert "→ agentd wait add-oauth waits again, agentd stop add-oauth ends it" in person.display.text
-    assert change_of(project).active_run()
+    assert project.change.active_run()
 
 
 @pytest.mark.parametrize("how", ["its group is killed", "its terminal is closed"])
-def test_it_survives_the_death_of_whoever_started_it(project: Box, how: str) -> None:
-    shell = f'{AGENTD} plan add-oauth "{DESCRIPTION}" --skip-clarify --detach && echo started && sleep 600'
-    with at_gate(project, quick_plan()):
+def test_it_survives_the_death_of_whoever_started_it(project: Scenario, how: str) -> None:
+    shell = f'{AGENTD} plan add-oauth "{SIGN_IN}" --skip-clarify --detach && echo started && sleep 600'
+    with at_gate(project, plan_steps()):
         if how == "its terminal is closed":
-            person = before_terminal(["/bin/sh", "-c", shell], project.env)
+            person = start_on_terminal(["/bin/sh", "-c", shell], project.env)
             person.sees("started")
             os.close(person.handle)
             assert os.waitstatus_to_exitcode(os.waitpid(person.pid, 0)[1]) == -signal.SIGHUP
@@ -116,22 +115,22 @@ def test_it_survives_the_death_of_whoever_started_it(project: Box, how: str) -> 
             os.killpg(caller.pid, signal.SIGKILL)
             caller.wait()
             caller.stdout.close()
-        assert change_of(project).active_run()
+        assert project.change.active_run()
     code, told = wait(project)
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
 
 
-def test_wait_returns_at_its_timeout_and_the_run_goes_on(project: Box) -> None:
-    stage(project, slow())
+def test_wait_returns_at_its_timeout_and_the_run_goes_on(project: Scenario) -> None:
+    project.with_agents(slow())
     pid = detach(project).json["pid"]
     code, told = wait(project, "--timeout", "0.3")
     assert (code, told["state"], told["result"], told["decision"]) == (1, "running", None, None)
     assert told["run"]["pid"] == pid and told["run"]["command"] == "agentd plan add-oauth --json"
-    assert change_of(project).active_run()
+    assert project.change.active_run()
 
 
-def test_wait_returns_at_a_decision_that_a_run_has_left(project: Box) -> None:
-    stage(project, quick_plan(challenge=REVISE), workflow=NO_LOOKS)
+def test_wait_returns_at_a_decision_that_a_run_has_left(project: Scenario) -> None:
+    project.with_agents(plan_steps(challenge=REVISE), workflow=NO_REVIEWS)
     assert detach(project, "--rounds", "0").code == 0
     code, told = wait(project)
     assert (code, told["state"], told["run"]) == (1, "decision", None)
@@ -144,10 +143,10 @@ def test_wait_returns_at_a_decision_that_a_run_has_left(project: Box) -> None:
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
 
 
-def test_wait_returns_at_a_question_that_a_run_asks_at_its_terminal(project: Box) -> None:
-    stage(project, quick_plan(challenge=REVISE), workflow=NO_LOOKS)
-    argv = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify"]
-    person = before_terminal(argv, project.env, 100)
+def test_wait_returns_at_a_question_that_a_run_asks_at_its_terminal(project: Scenario) -> None:
+    project.with_agents(plan_steps(challenge=REVISE), workflow=NO_REVIEWS)
+    argv = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify"]
+    person = start_on_terminal(argv, project.env, 100)
     person.sees("Fix and challenge again")
     code, told = wait(project)
     assert (code, told["state"], told["result"]) == (1, "decision", None)
@@ -160,8 +159,8 @@ def test_wait_returns_at_a_question_that_a_run_asks_at_its_terminal(project: Box
     assert person.waits() == 0
 
 
-def test_what_a_failed_run_said_is_told_later(project: Box) -> None:
-    stage(project, quick_plan(challenge=[{"fault": "crash"}]), workflow=NO_LOOKS)
+def test_what_a_failed_run_said_is_told_later(project: Scenario) -> None:
+    project.with_agents(plan_steps(challenge=[{"fault": "crash"}]), workflow=NO_REVIEWS)
     assert detach(project).code == 0
     code, told = wait(project)
     assert (code, told["state"]) == (4, "ended")
@@ -171,8 +170,8 @@ def test_what_a_failed_run_said_is_told_later(project: Box) -> None:
     assert project.agentd("wait", "add-oauth").code == 1
 
 
-def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Box) -> None:
-    stage(project, slow(), workflow=NO_LOOKS)
+def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Scenario) -> None:
+    project.with_agents(slow(), workflow=NO_REVIEWS)
     pid = detach(project).json["pid"]
     watching = Program(
         [AGENTD, "wait", "add-oauth", "--json"], cwd=project.root, env=project.env, stdout=subprocess.PIPE
@@ -184,27 +183,27 @@ def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Box) -> None:
     assert (watching.returncode, told["state"], told["result"]["error"]["code"]) == (130, "ended", "interrupted")
     assert told["result"]["error"]["hint"] == "to go on: agentd plan add-oauth --json"
     assert wait(project)[1]["result"]["error"]["code"] == "interrupted", "also for one who comes later"
-    replay(project, quick_plan())
+    project.replay(plan_steps())
     assert detach(project).code == 0
     assert wait(project)[0] == 0
 
 
-def test_what_stands_against_it_is_told_at_once_and_nothing_is_made(project: Box) -> None:
-    stage(project, quick_plan())
+def test_what_stands_against_it_is_told_at_once_and_nothing_is_made(project: Scenario) -> None:
+    project.with_agents(plan_steps())
     trust.withdraw(find_project(), os.environ)
-    before = files_of(project.root)
+    before = project_files(project.root)
     refused = detach(project)
     assert (refused.code, refused.json["error"]["code"]) == (3, "not-trusted")
-    unclear = project.agentd("plan", "add-oauth", DESCRIPTION, "--detach", "--trust", "--json")
+    unclear = project.agentd("plan", "add-oauth", SIGN_IN, "--detach", "--trust", "--json")
     assert (unclear.code, unclear.json["error"]["code"]) == (1, "unanswered")
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_what_the_child_says_before_it_runs_is_told(project: Box) -> None:
+def test_what_the_child_says_before_it_runs_is_told(project: Scenario) -> None:
     """The agent's program goes between our look and the run."""
-    stage(project, slow())
-    assert plan(project, "--max-cost", "5", "--rounds", "0", "--detach").code == 0
-    holder = change_of(project).active_run()
+    project.with_agents(slow())
+    assert project.run("plan", "--max-cost", "5", "--rounds", "0", "--detach").code == 0
+    holder = project.change.active_run()
     assert holder and holder.command == "agentd plan add-oauth --rounds 0 --max-cost 5"
     second = detach(project)
     assert (second.code, second.json["error"]["code"]) == (5, "busy")
@@ -213,31 +212,31 @@ def test_what_the_child_says_before_it_runs_is_told(project: Box) -> None:
     project.write("agentd/config.toml", "schema_version = 99\n")
     early = detach(project)
     assert (early.code, early.json["error"]["code"]) == (3, "bad-config")
-    assert ran(project) == ["proposal-gen"]
+    assert project.started_steps() == ["proposal-gen"]
 
 
 @pytest.mark.parametrize(
     ("flags", "word"),
     [(["--dry-run"], "dry-run"), (["--accept", "So be it."], "accept"), (["--events"], "--events")],
 )
-def test_what_makes_no_sense_in_the_background_is_refused(project: Box, flags: list[str], word: str) -> None:
-    stage(project, quick_plan())
-    refused = plan(project, "--detach", *flags)
+def test_what_makes_no_sense_in_the_background_is_refused(project: Scenario, flags: list[str], word: str) -> None:
+    project.with_agents(plan_steps())
+    refused = project.run("plan", "--detach", *flags)
     assert refused.code == 2 and word in refused.err
 
 
-def test_wait_for_nothing_tells_how_the_change_stands(project: Box) -> None:
-    stage(project, quick_plan(), workflow=NO_LOOKS)
+def test_wait_for_nothing_tells_how_the_change_stands(project: Scenario) -> None:
+    project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     unknown = project.agentd("wait", "add-oauth", "--json")
     assert (unknown.code, unknown.json["error"]["code"]) == (1, "change-not-found")
-    assert plan(project).code == 0
+    assert project.run("plan").code == 0
     code, told = wait(project, "--timeout", "0")
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
     assert project.agentd("wait", "add-oauth", "--timeout", "-1").code == 2
 
 
-def test_the_id_that_it_became_is_told(project: Box) -> None:
-    stage(project, quick_plan(), workflow=NO_LOOKS)
+def test_the_id_that_it_became_is_told(project: Scenario) -> None:
+    project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     project.write("agentd/changes/add-oauth/notes.txt", "somebody's")
     begun = detach(project)
     assert (begun.json["change_id"], begun.json["resolved_from"]) == ("add-oauth-1", "add-oauth")

@@ -5,20 +5,19 @@ from typing import Any
 
 from agentd import config, trust
 from agentd.project import find_project
-from planned import NO_LOOKS, TASKS_TEXT, change_of, proposed, put, quick_plan, replay
-from plays import plan, stage
-from support import Box, Ran
-from working import say
+from plans import TASKS_TEXT
+from playbooks import plan_steps, say, write_document
+from scenario import NO_REVIEWS, Result, Scenario
 
 CYCLE = TASKS_TEXT.replace("depends_on: []", 'depends_on: ["1.2"]')
 
 
-def error(ran: Ran) -> dict[str, Any]:
+def error(ran: Result) -> dict[str, Any]:
     assert ran.json["error"], ran.out
     return dict(ran.json["error"])
 
 
-def test_the_agents_tools_are_not_there(project: Box) -> None:
+def test_the_agents_tools_are_not_there(project: Scenario) -> None:
     """MCP tool failure: agentd's server does not come up in the agent."""
     told = {
         "type": "system",
@@ -29,42 +28,44 @@ def test_the_agents_tools_are_not_there(project: Box) -> None:
     program = project.home / "claude"
     program.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{json.dumps(told)}'\nsleep 600\n")
     program.chmod(0o755)
-    stage(project, quick_plan(), f'[agents.claude]\ncommand = "{program}"\n', NO_LOOKS)
+    project.with_agents(plan_steps(), f'[agents.claude]\ncommand = "{program}"\n', NO_REVIEWS)
     text = (project.root / "agentd/config.toml").read_text().replace('planner = "play"', 'planner = "claude"')
     project.write("agentd/config.toml", text)
     trust.give(find_project(), trust.wanted(find_project(), config.load(find_project().config_file)), project.env)
-    failed = error(plan(project, "--json"))
+    failed = error(project.run("plan", "--json"))
     assert failed["code"] == "tools-missing" and "agentd is failed" in failed["message"]
     assert failed["hint"] == "agentd doctor says why; then run the command again"
-    assert change_of(project).read().phase == "drafting"
+    assert project.change.read().phase == "drafting"
     project.write("agentd/config.toml", text.replace('planner = "claude"', 'planner = "play"'))
-    assert plan(project).code == 0, "the same command goes on"
+    assert project.run("plan").code == 0, "the same command goes on"
 
 
-def test_the_planners_session_is_lost(project: Box) -> None:
-    broken = quick_plan(proposal_gen=[put("proposal.md", "no proposal\n"), say("Written.")])
+def test_the_planners_session_is_lost(project: Scenario) -> None:
+    broken = plan_steps(proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")])
     broken["format-fix"] = [{"fault": "session-lost"}]
-    stage(project, broken, workflow=NO_LOOKS)
-    lost = error(plan(project, "--json"))
+    project.with_agents(broken, workflow=NO_REVIEWS)
+    lost = error(project.run("plan", "--json"))
     assert (lost["code"], lost["message"]) == ("session-lost", "Session not found, please re-run proposal")
     assert "agentd plan add-oauth --new-session" in lost["hint"]
-    replay(project, quick_plan(format_fix=[put("proposal.md"), say("Mended.")]))
-    assert plan(project, "--new-session").code == 0
+    project.replay(plan_steps(format_fix=[write_document("proposal.md"), say("Mended.")]))
+    assert project.run("plan", "--new-session").code == 0
 
 
-def test_the_form_is_still_wrong_after_two_tries(project: Box) -> None:
-    broken = quick_plan(proposal_gen=[put("proposal.md", "no proposal\n"), say("Written.")], format_fix=[say("Done.")])
-    stage(project, broken, workflow=NO_LOOKS)
-    wrong = error(plan(project, "--json"))
+def test_the_form_is_still_wrong_after_two_tries(project: Scenario) -> None:
+    broken = plan_steps(
+        proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")], format_fix=[say("Done.")]
+    )
+    project.with_agents(broken, workflow=NO_REVIEWS)
+    wrong = error(project.run("plan", "--json"))
     assert wrong["code"] == "format-invalid"
     assert wrong["message"].startswith("Format validation still failing after 2 iterations\n  proposal.md:")
     assert wrong["hint"] == "mend them (agentd validate add-oauth lists all), then: agentd plan add-oauth"
-    project.write("agentd/changes/add-oauth/proposal.md", put("proposal.md")["text"])
-    assert plan(project).code == 0, "mended by hand, it goes on"
+    project.write("agentd/changes/add-oauth/proposal.md", write_document("proposal.md")["text"])
+    assert project.run("plan").code == 0, "mended by hand, it goes on"
 
 
-def test_the_verdict_cannot_be_read(project: Box) -> None:
-    change = proposed(project, [say("Looks good to me, ship it.")])
+def test_the_verdict_cannot_be_read(project: Scenario) -> None:
+    change = project.proposed([say("Looks good to me, ship it.")]).change
     unknown = error(project.agentd("challenge", "add-oauth", "--json"))
     assert (unknown["code"], unknown["message"]) == ("verdict-unknown", "Could not parse challenge verdict")
     assert unknown["hint"].startswith("agentd log add-oauth --transcript --step challenge shows what it answered")
@@ -73,8 +74,8 @@ def test_the_verdict_cannot_be_read(project: Box) -> None:
     assert "ship it" in shown.out
 
 
-def test_tasks_depend_on_each_other_in_a_circle(project: Box) -> None:
-    change = proposed(project, [say("**Verdict**: APPROVED")], {"format-fix": [say("Done.")]})
+def test_tasks_depend_on_each_other_in_a_circle(project: Scenario) -> None:
+    change = project.proposed([say("**Verdict**: APPROVED")], {"format-fix": [say("Done.")]}).change
     project.write("agentd/changes/add-oauth/tasks.md", CYCLE)
     circle = error(project.agentd("challenge", "add-oauth", "--json"))
     assert circle["code"] == "format-invalid"

@@ -8,24 +8,9 @@ from agentd import events
 from agentd.change.entry import open_change
 from agentd.project import find_project
 from agentd.terms import Phase
-from built import (
-    BAD,
-    CHECK,
-    NO,
-    TEST,
-    YES,
-    approved,
-    edit,
-    found,
-    home,
-    honest,
-    impl,
-    ran,
-    record,
-    state,
-)
-from support import Box
-from working import say, settle, told, usage
+from plans import BAD_CODE, GREETING_TEST
+from playbooks import APPROVED, NEEDS_CHANGES, edit, implement, say, usage
+from scenario import CHECK, Scenario, journal_of
 
 OLD = "import unittest\n\n\nclass Old(unittest.TestCase):\n    def test_broken(self):\n        self.assertEqual(1, 2)\n"
 BROKEN = "tests.test_old.Old.test_broken"
@@ -37,71 +22,73 @@ def check(name: str, command: str, required: bool = True, timeout: float = 60) -
     return f"[[checks]]\nname = \"{name}\"\ncommand = '''{command}'''\nrequired = {words}\ntimeout = {timeout}\n"
 
 
-def with_old_failure(box: Box, code: str = "") -> None:
+def with_old_failure(box: Scenario, code: str = "") -> None:
     """A test fails before anybody has touched anything."""
     box.write("tests/test_old.py", OLD)
-    approved(box, {"implement-greeting": honest(code) if code else honest(), "review": YES})
+    box.greeting_approved({"implement-greeting": implement(code) if code else implement(), "review": APPROVED})
 
 
 # ---- before the first edit
 
 
-def test_what_failed_before_by_name_is_shown_as_known_and_does_not_block(project: Box) -> None:
+def test_what_failed_before_by_name_is_shown_as_known_and_does_not_block(project: Scenario) -> None:
     with_old_failure(project)
-    end = impl(project, "--json")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
-    assert found(project) == [] and record(project)["overruled"] is None
-    row = record(project)["checks"][0]
+    assert project.review_findings() == [] and project.review_record()["overruled"] is None
+    row = project.review_record()["checks"][0]
     assert (row["status"], row["failed_tests"]) == ("failed", [BROKEN])
     assert row["before"] == {"status": "failed", "failed_tests": [BROKEN]}
-    page = (home(project) / "REVIEW.md").read_text()
+    page = (project.folder / "REVIEW.md").read_text()
     assert "- **Result**: failed (required)" in page and "- **Before the first edit**: failed" in page
 
 
-def test_a_new_failure_beside_a_known_one_blocks_and_is_the_one_named(project: Box) -> None:
+def test_a_new_failure_beside_a_known_one_blocks_and_is_the_one_named(project: Scenario) -> None:
     """Whatever a person has said about the known one."""
-    with_old_failure(project, BAD)
-    assert impl(project, "--rounds", "0", "--known-failures", "the old one is broken").code == 1
-    (one,) = record(project)["findings"]
+    with_old_failure(project, BAD_CODE)
+    assert project.run("impl", "--rounds", "0", "--known-failures", "the old one is broken").code == 1
+    (one,) = project.review_record()["findings"]
     assert one["title"] == "Required check failed: tests"
     new = "1 test failed that did not fail before the first edit: tests.test_greeting.Greeting.test_nobody."
     assert new in one["what"] and "1 test failed before too." in one["what"]
-    assert record(project)["verdict"] == "NEEDS_CHANGES"
+    assert project.review_record()["verdict"] == "NEEDS_CHANGES"
 
 
-def test_tests_that_waited_for_the_code_pass_with_it(project: Box) -> None:
+def test_tests_that_waited_for_the_code_pass_with_it(project: Scenario) -> None:
     """They could not even be loaded before."""
-    project.write("tests/test_greeting.py", TEST.replace("covers: greeting:R1", "Ann"))
-    approved(project, {"implement-greeting": honest(), "review": YES})
-    assert impl(project).code == 0
-    row = record(project)["checks"][0]
+    project.write("tests/test_greeting.py", GREETING_TEST.replace("covers: greeting:R1", "Ann"))
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED})
+    assert project.run("impl").code == 0
+    row = project.review_record()["checks"][0]
     assert (row["status"], row["before"]["status"]) == ("passed", "failed")
     assert row["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
 
 
-def test_failures_without_names_block_until_a_person_says_that_they_are_known(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "review": YES}, check("lint", "echo ugly; exit 3"))
-    first = impl(project, "--rounds", "0")
-    assert first.code == 1 and found(project) == [("check:lint", "high", "Required check failed: lint")]
-    assert "cannot be compared by name" in record(project)["findings"][0]["what"]
-    known = impl(project, "--review", "--known-failures", "the linter is broken", "--json")
+def test_failures_without_names_block_until_a_person_says_that_they_are_known(project: Scenario) -> None:
+    project.greeting_approved(
+        {"implement-greeting": implement(), "review": APPROVED}, check("lint", "echo ugly; exit 3")
+    )
+    first = project.run("impl", "--rounds", "0")
+    assert first.code == 1 and project.review_findings() == [("check:lint", "high", "Required check failed: lint")]
+    assert "cannot be compared by name" in project.review_record()["findings"][0]["what"]
+    known = project.run("impl", "--review", "--known-failures", "the linter is broken", "--json")
     assert (known.code, known.json["phase"]) == (0, "complete"), known.out
-    row = record(project, 2)["checks"][0]
+    row = project.review_record(2)["checks"][0]
     assert row["status"] == "failed" and row["known"] == "the linter is broken (dev)" and "blocks" not in row
-    assert "- **Known failures**: the linter is broken (dev)" in (home(project) / "REVIEW.md").read_text()
-    (made,) = told(open_change(find_project(), "greet"), events.DecisionMade)
+    assert "- **Known failures**: the linter is broken (dev)" in (project.folder / "REVIEW.md").read_text()
+    (made,) = journal_of(open_change(find_project(), "greet"), events.DecisionMade)
     assert (made.id, made.by, made.reason) == ("known-failures", "person:dev", "the linter is broken")
-    assert record(project, 2)["previous"][0]["state"] == "fixed"
-    assert state(project).base.extra["checks"][0]["known"] == "the linter is broken (dev)"
+    assert project.review_record(2)["previous"][0]["state"] == "fixed"
+    assert project.state().base.extra["checks"][0]["known"] == "the linter is broken (dev)"
 
 
-def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is_offered(project: Box) -> None:
+def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is_offered(project: Scenario) -> None:
     checks = check("lint", "echo ugly; exit 3") + check("none", "no-such-program") + CHECK
     project.write("tests/test_old.py", OLD)
-    approved(project, {"implement-greeting": honest(), "review": YES}, checks)
-    end = impl(project, "--rounds", "0", "--json")
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, checks)
+    end = project.run("impl", "--rounds", "0", "--json")
     change = open_change(find_project(), "greet")
-    seen = [one.message for one in told(change, events.Warned) if one.code == "fails-already"]
+    seen = [one.message for one in journal_of(change, events.Warned) if one.code == "fails-already"]
     assert [words.partition(";")[0].partition(",")[0] for words in seen] == [
         "the required check lint fails already",
         "the required check none could not run",
@@ -111,10 +98,10 @@ def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is
     assert options["known-failures"] == 'agentd impl greet --known-failures "REASON"' and "accept" not in options
 
 
-def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: Box) -> None:
+def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: Scenario) -> None:
     project.write("tests/test_old.py", OLD)
-    approved(project, {"implement-greeting": honest(), "review": NO})
-    end = impl(project, "--rounds", "0", "--json")
+    project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES})
+    end = project.run("impl", "--rounds", "0", "--json")
     assert [one["id"] for one in end.json["decision_needed"]["options"]] == [
         "fix",
         "view",
@@ -122,39 +109,42 @@ def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: B
         "plan-wrong",
         "stop",
     ]
-    assert impl(project, "--accept", "good enough").code == 0
+    assert project.run("impl", "--accept", "good enough").code == 0
 
 
-def test_known_failures_are_those_of_before_and_nothing_else(project: Box) -> None:
+def test_known_failures_are_those_of_before_and_nothing_else(project: Scenario) -> None:
     """A check that passed then is not excused by a sentence."""
-    approved(project, {"implement-greeting": honest(BAD), "review": YES})
-    end = impl(project, "--known-failures", "never mind", "--json")
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED})
+    end = project.run("impl", "--known-failures", "never mind", "--json")
     assert end.code == 1
     assert (
         end.json["error"]["message"] == "no check failed before the first edit, so --known-failures has nothing to say"
     )
-    assert ran(project) == [] and not state(project).llm_calls
+    assert project.finished_steps() == [] and not project.state().llm_calls
 
 
 # ---- checks that do not come to an end of their own
 
 
-def test_required_checks_that_could_not_run_or_took_too_long_block(project: Box) -> None:
+def test_required_checks_that_could_not_run_or_took_too_long_block(project: Scenario) -> None:
     checks = check("lint", "no-such-linter --all") + check("slow", "echo begun; sleep 600", timeout=0.5)
-    approved(project, {"implement-greeting": honest(), "review": YES}, checks)
-    end = impl(project, "--rounds", "0", "--json")
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, checks)
+    end = project.run("impl", "--rounds", "0", "--json")
     assert (end.code, end.json["verdict"]) == (1, "NEEDS_CHANGES")
-    assert found(project) == [
+    assert project.review_findings() == [
         ("check:lint", "high", "Required check could not run: lint"),
         ("check:slow", "high", "Required check failed: slow"),
     ]
-    assert record(project)["overruled"] == "The required checks lint and slow failed, so the verdict is NEEDS_CHANGES."
-    lint, slow = record(project)["checks"]
+    assert (
+        project.review_record()["overruled"]
+        == "The required checks lint and slow failed, so the verdict is NEEDS_CHANGES."
+    )
+    lint, slow = project.review_record()["checks"]
     assert (lint["status"], lint["exit_code"]) == ("could-not-run", None) and "no-such-linter" in lint["tail"]
     assert (slow["status"], slow["exit_code"]) == ("failed", None) and "time limit of 0.5 s" in slow["tail"]
 
 
-def test_what_is_not_required_is_told_and_blocks_nothing(project: Box) -> None:
+def test_what_is_not_required_is_told_and_blocks_nothing(project: Scenario) -> None:
     """An audit's advisories are findings, though."""
     project.write("audit.txt", AUDIT)
     checks = (
@@ -162,80 +152,91 @@ def test_what_is_not_required_is_told_and_blocks_nothing(project: Box) -> None:
         + check("slow", "sleep 600", required=False, timeout=0.5)
         + check("audit", "cat audit.txt; exit 1", required=False)
     )
-    approved(project, {"implement-greeting": honest(), "review": YES}, CHECK + checks)
-    end = impl(project, "--json")
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, CHECK + checks)
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
-    assert [row["status"] for row in record(project)["checks"]] == ["passed", "could-not-run", "failed", "failed"]
-    rows = found(project)
+    assert [row["status"] for row in project.review_record()["checks"]] == [
+        "passed",
+        "could-not-run",
+        "failed",
+        "failed",
+    ]
+    rows = project.review_findings()
     assert {by for by, _, _ in rows} == {"check:audit"} and len(rows) == 2
     assert all(severity != "high" for _, severity, _ in rows)
     assert any("CVE-2019-10906" in title for _, _, title in rows)
-    page = (home(project) / "REVIEW.md").read_text()
+    page = (project.folder / "REVIEW.md").read_text()
     assert "- **Result**: could not run (not required)" in page
 
 
 # ---- checks that write, and checks that go
 
 
-def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Box) -> None:
+def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Scenario) -> None:
     """What it makes before the first edit is no part of the change."""
-    approved(project, {"implement-greeting": honest(), "review": YES}, check("gen", "cp README.md made.txt") + CHECK)
-    assert impl(project).code == 0
-    noted = [one.message for one in told(open_change(find_project(), "greet"), events.Noted)]
+    project.greeting_approved(
+        {"implement-greeting": implement(), "review": APPROVED}, check("gen", "cp README.md made.txt") + CHECK
+    )
+    assert project.run("impl").code == 0
+    noted = [one.message for one in journal_of(open_change(find_project(), "greet"), events.Noted)]
     assert "the checks changed made.txt, so they run once more" in noted
-    assert found(project) == [], "made.txt was there before the first edit"
-    tree = record(project)["judged"]["tree"]
+    assert project.review_findings() == [], "made.txt was there before the first edit"
+    tree = project.review_record()["judged"]["tree"]
     assert project.git("ls-tree", "--name-only", tree, "made.txt") == "made.txt", "judged is what the checks left"
 
 
-def test_a_check_that_writes_something_new_in_each_run_is_not_judged_again_for_that(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "review": NO}, check("gen", "date +%N > made.txt") + CHECK)
-    assert impl(project, "--rounds", "0").code == 1
-    assert impl(project, "--rounds", "0").code == 1
-    assert ran(project).count("review") == 1, "nobody has changed anything"
-    project.write("greeting.py", BAD)
-    assert impl(project, "--rounds", "0").code == 1
-    assert ran(project).count("review") == 2
+def test_a_check_that_writes_something_new_in_each_run_is_not_judged_again_for_that(project: Scenario) -> None:
+    project.greeting_approved(
+        {"implement-greeting": implement(), "review": NEEDS_CHANGES}, check("gen", "date +%N > made.txt") + CHECK
+    )
+    assert project.run("impl", "--rounds", "0").code == 1
+    assert project.run("impl", "--rounds", "0").code == 1
+    assert project.finished_steps().count("review") == 1, "nobody has changed anything"
+    project.write("greeting.py", BAD_CODE)
+    assert project.run("impl", "--rounds", "0").code == 1
+    assert project.finished_steps().count("review") == 2
 
 
-def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(BAD), "review": YES})
-    assert impl(project, "--rounds", "0").code == 1
-    settle(project, (project.root / "agentd/config.toml").read_text().replace(CHECK, ""))
-    end = impl(project, "--review")
+def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED})
+    assert project.run("impl", "--rounds", "0").code == 1
+    project.configure((project.root / "agentd/config.toml").read_text().replace(CHECK, ""))
+    end = project.run("impl", "--review")
     assert "no checks are configured, so nothing proves this code" in end.err
-    assert end.code == 0 and state(project).phase is Phase.COMPLETE
-    assert "**No checks are configured.**" in (home(project) / "REVIEW.md").read_text()
-    (word,) = record(project, 2)["previous"]
+    assert end.code == 0 and project.state().phase is Phase.COMPLETE
+    assert "**No checks are configured.**" in (project.folder / "REVIEW.md").read_text()
+    (word,) = project.review_record(2)["previous"]
     assert (word["id"], word["state"]) == ("V1", "fixed")
 
 
 @pytest.mark.parametrize("meanwhile", ["changed", "added"])
-def test_a_check_that_is_another_one_now_has_no_before(meanwhile: str, project: Box) -> None:
+def test_a_check_that_is_another_one_now_has_no_before(meanwhile: str, project: Scenario) -> None:
     """Its failures cannot have been there before."""
     project.write("tests/test_old.py", OLD)
-    approved(project, {"implement-greeting": honest(), "review": YES}, CHECK if meanwhile == "changed" else "")
+    project.greeting_approved(
+        {"implement-greeting": implement(), "review": APPROVED}, CHECK if meanwhile == "changed" else ""
+    )
     assert project.agentd("implement", "greet").code == 0
     text = (project.root / "agentd/config.toml").read_text()
-    settle(project, text.replace("unittest -q", "unittest") if meanwhile == "changed" else text + CHECK)
+    project.configure(text.replace("unittest -q", "unittest") if meanwhile == "changed" else text + CHECK)
     assert project.agentd("review", "greet").code == 1
-    row = record(project)["checks"][0]
+    row = project.review_record()["checks"][0]
     assert row["before"] is None and row["failed_tests"] == [BROKEN]
-    assert "It was not run before the first edit." in record(project)["findings"][0]["what"]
+    assert "It was not run before the first edit." in project.review_record()["findings"][0]["what"]
 
 
-def test_a_check_that_passes_again_is_closed_and_one_that_fails_again_is_open_again(project: Box) -> None:
+def test_a_check_that_passes_again_is_closed_and_one_that_fails_again_is_open_again(project: Scenario) -> None:
     """It keeps its id over the rounds."""
     steps = {
-        "implement-greeting": honest(BAD),
+        "implement-greeting": implement(BAD_CODE),
         "resolve/2": [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("So.")],
-        "review": YES,
+        "review": APPROVED,
     }
-    approved(project, steps)
-    assert impl(project).code == 0
+    project.greeting_approved(steps)
+    assert project.run("impl").code == 0
     text = (project.root / "greeting.py").read_text()
     (project.root / "greeting.py").write_text(text.replace("world", "nobody"))
-    end = impl(project, "--review", "--rounds", "0", "--json")
+    end = project.run("impl", "--review", "--rounds", "0", "--json")
     assert (end.code, end.json["phase"]) == (1, "implementing")
-    (word,) = record(project, 3)["previous"]
-    assert (word["id"], word["state"]) == ("V1", "open") and found(project, 3) == []
+    (word,) = project.review_record(3)["previous"]
+    assert (word["id"], word["state"]) == ("V1", "open") and project.review_findings(3) == []

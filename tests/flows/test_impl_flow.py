@@ -11,29 +11,9 @@ from agentd import events, yaml12
 from agentd.change.entry import open_change
 from agentd.change.folder import document_hash
 from agentd.project import find_project
-from built import (
-    BAD,
-    CHECK,
-    NO,
-    TASKS,
-    YES,
-    answer,
-    approved,
-    edit,
-    found,
-    home,
-    honest,
-    impl,
-    judged,
-    ran,
-    record,
-    standing_in,
-    state,
-)
-from planned import replay
-from plays import finding
-from support import EXAMPLE, Box, Ran
-from working import Action, say, told, usage
+from plans import BAD_CODE, EXAMPLE, GREETING_TASKS
+from playbooks import APPROVED, NEEDS_CHANGES, Action, answer, edit, finding, implement, report, say, usage
+from scenario import CHECK, Result, Scenario, journal_of
 
 MEND = edit("greeting.py", "{name}", "{name or 'world'}")
 MENDED = [MEND, usage(0.02), say("Mended.")]
@@ -41,9 +21,9 @@ FAILED = ("check:tests", "high", "Required check failed: tests")
 OVERRULED = "The required check tests failed, so the verdict is NEEDS_CHANGES."
 
 
-def warned(box: Box) -> list[str]:
+def warned(box: Scenario) -> list[str]:
     change = open_change(find_project(str(box.root)), "greet")
-    return [one.code for one in told(change, events.Warned)]
+    return [one.code for one in journal_of(change, events.Warned)]
 
 
 def skeleton(text: str) -> list[str]:
@@ -57,20 +37,20 @@ def skeleton(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Ran]]:
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scenario, Result]]:
     """The first code fails a test, the reviewer approves all the same; it is mended, and approved again."""
     place = tmp_path_factory.mktemp("impl")
-    with standing_in(Box(place / "notes-service", place / "home")) as box:
+    with Scenario(place / "notes-service", place / "home").with_project().entered() as box:
         steps = {
-            "implement-greeting": honest(BAD),
-            "review/1": judged(),
+            "implement-greeting": implement(BAD_CODE),
+            "review/1": report(),
             "resolve/2": [MEND, answer("V1"), usage(0.02), say("Mended.")],
         }
-        approved(box, steps)
-        yield box, impl(box, "--json")
+        box.greeting_approved(steps)
+        yield box, box.run("impl", "--json")
 
 
-def test_code_that_fails_is_not_done_whatever_agents_say_and_mended_code_is(done: tuple[Box, Ran]) -> None:
+def test_code_that_fails_is_not_done_whatever_agents_say_and_mended_code_is(done: tuple[Scenario, Result]) -> None:
     box, end = done
     assert end.code == 0, end.out + end.err
     said = end.json
@@ -79,14 +59,14 @@ def test_code_that_fails_is_not_done_whatever_agents_say_and_mended_code_is(done
     assert (said["next"], said["decision_needed"], said["exit_code"]) == ("agentd archive greet", None, 0)
     assert said["findings"] == {"open": {"high": 0, "medium": 0, "low": 0}, "list": []}
     assert said["cost"]["run"] == 0.22 and said["files"][-1] == "agentd/changes/greet/reviews/review-2.yaml"
-    assert ran(box) == ["implement-greeting", "review", "resolve", "review"]
+    assert box.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
 
 
-def test_the_first_verdict_is_overruled_by_the_failed_check(done: tuple[Box, Ran]) -> None:
+def test_the_first_verdict_is_overruled_by_the_failed_check(done: tuple[Scenario, Result]) -> None:
     box, _ = done
-    first = record(box)
+    first = box.review_record()
     assert (first["reported"], first["verdict"], first["overruled"]) == ("APPROVED", "NEEDS_CHANGES", OVERRULED)
-    assert found(box) == [FAILED]
+    assert box.review_findings() == [FAILED]
     row = first["checks"][0]
     assert (row["status"], row["exit_code"]) == ("failed", 1)
     assert row["counts"] == {"passed": 2, "failed": 1, "skipped": 0}
@@ -95,9 +75,9 @@ def test_the_first_verdict_is_overruled_by_the_failed_check(done: tuple[Box, Ran
     assert row["tree"] == first["judged"]["tree"], "proved is what was judged"
 
 
-def test_a_record_has_the_keys_of_the_contract_in_their_order(done: tuple[Box, Ran]) -> None:
+def test_a_record_has_the_keys_of_the_contract_in_their_order(done: tuple[Scenario, Result]) -> None:
     example: dict[str, Any] = yaml12.load((EXAMPLE / "reviews/review-1.yaml").read_text())
-    first = record(done[0])
+    first = done[0].review_record()
     assert list(first) == list(example)
     assert list(first["judged"]) == list(example["judged"])
     assert list(first["checks"][0]) == list(example["checks"][0])
@@ -105,27 +85,27 @@ def test_a_record_has_the_keys_of_the_contract_in_their_order(done: tuple[Box, R
     assert first["findings"][0]["evidence"]["check"] == "tests" and first["findings"][0]["where"] == "check tests"
 
 
-def test_the_finding_of_a_check_is_closed_by_agentd_when_it_passes(done: tuple[Box, Ran]) -> None:
+def test_the_finding_of_a_check_is_closed_by_agentd_when_it_passes(done: tuple[Scenario, Result]) -> None:
     box, _ = done
-    assert [(one["id"], one["answer"], one["files"]) for one in record(box)["answers"]] == [
+    assert [(one["id"], one["answer"], one["files"]) for one in box.review_record()["answers"]] == [
         ("V1", "fixed", ["greeting.py"])
     ]
-    (word,) = record(box, 2)["previous"]
+    (word,) = box.review_record(2)["previous"]
     assert (word["id"], word["answer"], word["state"]) == ("V1", "fixed", "fixed")
     assert word["note"] == "agentd: the check does not fail any more."
-    assert found(box, 2) == []
+    assert box.review_findings(2) == []
 
 
-def test_tasks_are_ticked_and_nothing_else_of_their_file_is_touched(done: tuple[Box, Ran]) -> None:
-    assert (home(done[0]) / "tasks.md").read_text() == TASKS.replace("status: pending", "status: done")
+def test_tasks_are_ticked_and_nothing_else_of_their_file_is_touched(done: tuple[Scenario, Result]) -> None:
+    assert (done[0].folder / "tasks.md").read_text() == GREETING_TASKS.replace("status: pending", "status: done")
 
 
-def test_the_trees_are_kept_for_as_long_as_the_change_lives(done: tuple[Box, Ran]) -> None:
+def test_the_trees_are_kept_for_as_long_as_the_change_lives(done: tuple[Scenario, Result]) -> None:
     box, _ = done
     rows = [line.split() for line in box.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()]
     kept = {name.removeprefix("refs/agentd/greet/"): tree for name, tree in rows if name.startswith("refs/agentd/")}
-    trees = {f"review-{number}": record(box, number)["judged"]["tree"] for number in (1, 2)}
-    assert kept == {"base": record(box)["judged"]["base"], **trees}
+    trees = {f"review-{number}": box.review_record(number)["judged"]["tree"] for number in (1, 2)}
+    assert kept == {"base": box.review_record()["judged"]["base"], **trees}
     assert box.git("diff", "--name-only", kept["base"], kept["review-2"], "--", ":!agentd").split() == [
         "greeting.py",
         "tests/test_greeting.py",
@@ -133,8 +113,8 @@ def test_the_trees_are_kept_for_as_long_as_the_change_lives(done: tuple[Box, Ran
     assert box.git("diff", "--cached", "--name-only") == "", "the index is a person's"
 
 
-def test_the_state_tells_every_step_and_every_move(done: tuple[Box, Ran]) -> None:
-    found = state(done[0])
+def test_the_state_tells_every_step_and_every_move(done: tuple[Scenario, Result]) -> None:
+    found = done[0].state()
     rows = [(one.name, one.round, one.status) for one in found.steps]
     assert rows == [
         ("checks", 0, "done"),
@@ -151,34 +131,34 @@ def test_the_state_tells_every_step_and_every_move(done: tuple[Box, Ran]) -> Non
         ("review-needs-changes", "implementing", "agent:play"),
         ("review-approved", "complete", "agent:play"),
     ]
-    assert found.run is None and found.base.tree == record(done[0])["judged"]["base"]
-    by = {"specs/greeting.md": document_hash(home(done[0]) / "specs/greeting.md")}
-    assert dict(found.history[-1].hashes) == {**record(done[0], 2)["judged"], **by}
+    assert found.run is None and found.base.tree == done[0].review_record()["judged"]["base"]
+    by = {"specs/greeting.md": document_hash(done[0].folder / "specs/greeting.md")}
+    assert dict(found.history[-1].hashes) == {**done[0].review_record(2)["judged"], **by}
     assert [row["status"] for row in found.checks] == ["passed"]
 
 
-def test_run_again_it_says_that_all_is_done_and_asks_nobody(done: tuple[Box, Ran]) -> None:
+def test_run_again_it_says_that_all_is_done_and_asks_nobody(done: tuple[Scenario, Result]) -> None:
     box, _ = done
-    calls = len(state(box).llm_calls)
-    again = impl(box)
+    calls = len(box.state().llm_calls)
+    again = box.run("impl")
     assert again.code == 0 and "greet is complete" in again.out and "agentd archive greet" in again.out
-    assert "judged already, in round 2 on" in (told := box.agentd("review", "greet").err)
-    assert "UTC; agentd impl greet --review judges it again" in told
-    assert len(state(box).llm_calls) == calls
+    assert "judged already, in round 2 on" in (journal_of := box.agentd("review", "greet").err)
+    assert "UTC; agentd impl greet --review judges it again" in journal_of
+    assert len(box.state().llm_calls) == calls
 
 
 # ---- the page, and the rounds of a command
 
 
-def failing(box: Box, workflow: str = "", **other: list[Action]) -> None:
+def failing(box: Scenario, workflow: str = "", **other: list[Action]) -> None:
     """The code fails its test; `resolve_2` is the answer of round 2."""
     more = {name.replace("_", "/"): actions for name, actions in other.items()}
-    approved(box, {"implement-greeting": honest(BAD), **more}, workflow=workflow)
+    box.greeting_approved({"implement-greeting": implement(BAD_CODE), **more}, workflow=workflow)
 
 
-def test_without_rounds_it_stops_at_the_verdict_and_with_them_it_goes_on(project: Box) -> None:
+def test_without_rounds_it_stops_at_the_verdict_and_with_them_it_goes_on(project: Scenario) -> None:
     failing(project, resolve_2=MENDED)
-    first = impl(project, "--rounds", "0", "--json")
+    first = project.run("impl", "--rounds", "0", "--json")
     said = first.json
     assert (first.code, said["phase"], said["verdict"]) == (1, "implementing", "NEEDS_CHANGES")
     assert said["message"] == "NEEDS_CHANGES - Found 1 HIGH severity issues"
@@ -186,23 +166,23 @@ def test_without_rounds_it_stops_at_the_verdict_and_with_them_it_goes_on(project
     commands = [one["command"] for one in said["decision_needed"]["options"] if one["command"]]
     assert not any("--accept" in one for one in commands), "no acceptance goes over a failed check"
     assert "agentd impl greet --rounds 1" in commands
-    page, example = (home(project) / "REVIEW.md").read_text(), (EXAMPLE / "REVIEW.md").read_text()
+    page, example = (project.folder / "REVIEW.md").read_text(), (EXAMPLE / "REVIEW.md").read_text()
     lint, issues = example.index("### Check: lint"), example.index("## Issues")
     second, earlier = example.index("### V2"), example.index("## Earlier findings")
     wanted = example[:lint] + example[issues:second] + example[earlier:]
     assert skeleton(page) == skeleton(wanted)
     assert f"The judge reported APPROVED. {OVERRULED}" in page
-    tree, base = record(project)["judged"]["tree"], record(project)["judged"]["base"]
+    tree, base = project.review_record()["judged"]["tree"], project.review_record()["judged"]["base"]
     assert f"Tree {tree[:12]}, compared with {base[:12]}." in page
-    assert (home(project) / "tasks.md").read_text() == TASKS, "nothing is ticked before it is approved"
-    second_run = impl(project, "--rounds", "1")
+    assert (project.folder / "tasks.md").read_text() == GREETING_TASKS, "nothing is ticked before it is approved"
+    second_run = project.run("impl", "--rounds", "1")
     assert second_run.code == 0, second_run.out
-    assert ran(project) == ["implement-greeting", "review", "resolve", "review"], "nothing was done twice"
+    assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"], "nothing was done twice"
 
 
-def test_a_person_reads_what_is_left_and_the_checks_on_the_way(project: Box) -> None:
+def test_a_person_reads_what_is_left_and_the_checks_on_the_way(project: Scenario) -> None:
     failing(project)
-    end = impl(project, "--rounds", "0")
+    end = project.run("impl", "--rounds", "0")
     assert end.code == 1
     assert "NEEDS_CHANGES - Found 1 HIGH severity issues" in end.out + end.err
     text = end.out + end.err
@@ -210,67 +190,69 @@ def test_a_person_reads_what_is_left_and_the_checks_on_the_way(project: Box) -> 
     assert re.search(r"tests.*failed", text), "a check's end is shown as it comes"
 
 
-def test_rounds_have_a_limit_and_the_same_command_grants_as_many_again(project: Box) -> None:
+def test_rounds_have_a_limit_and_the_same_command_grants_as_many_again(project: Scenario) -> None:
     """Each round closes the finding before, so nothing but the limit ends it."""
     steps = {
-        "implement-greeting": honest(),
+        "implement-greeting": implement(),
         "resolve/2": [edit("greeting.py", "Greetings", "Words"), usage(0.02), say("So.")],
         "resolve/3": [edit("greeting.py", "Words", "Greetings"), usage(0.02), say("So.")],
-        "review/1": judged("NEEDS_CHANGES", finding("medium", "First")),
-        "review/2": judged("NEEDS_CHANGES", finding("medium", "Second"), previous=gone("V1")),
-        "review/3": judged(previous=gone("V2")),
+        "review/1": report("NEEDS_CHANGES", finding("medium", "First")),
+        "review/2": report("NEEDS_CHANGES", finding("medium", "Second"), previous=gone("V1")),
+        "review/3": report(previous=gone("V2")),
     }
-    approved(project, steps, more="", workflow="implementation_iterations = 1\n")
-    first = impl(project)
+    project.greeting_approved(steps, more="", workflow="implementation_iterations = 1\n")
+    first = project.run("impl")
     assert first.code == 1 and "rounds-used" in warned(project)
     assert "all rounds of this command are used; the same command grants 1 more" in first.err
-    assert ran(project)[1:] == ["review", "resolve", "review"]
-    assert impl(project).code == 0
-    assert ran(project)[1:] == ["review", "resolve", "review", "resolve", "review"]
+    assert project.finished_steps()[1:] == ["review", "resolve", "review"]
+    assert project.run("impl").code == 0
+    assert project.finished_steps()[1:] == ["review", "resolve", "review", "resolve", "review"]
 
 
 def gone(*ids: str) -> list[dict[str, str]]:
     return [{"id": id_, "state": "fixed", "note": "Seen."} for id_ in ids]
 
 
-def test_a_round_that_closes_nothing_is_the_last(project: Box) -> None:
+def test_a_round_that_closes_nothing_is_the_last(project: Scenario) -> None:
     failing(project, resolve=[edit("greeting.py", "Greetings", "My greetings"), usage(0.02), say("All green now.")])
-    end = impl(project)
+    end = project.run("impl")
     assert end.code == 1 and "round 2 closed no finding" in end.err
-    assert ran(project) == ["implement-greeting", "review", "resolve", "review"], "one of two rounds was enough"
-    assert record(project, 2)["previous"][0]["state"] == "open"
-    assert [one["id"] for one in record(project, 2)["findings"]] == [], "it keeps its id"
+    assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"], (
+        "one of two rounds was enough"
+    )
+    assert project.review_record(2)["previous"][0]["state"] == "open"
+    assert [one["id"] for one in project.review_record(2)["findings"]] == [], "it keeps its id"
 
 
-def test_major_issues_stop_at_once_and_the_next_command_goes_on_from_them(project: Box) -> None:
+def test_major_issues_stop_at_once_and_the_next_command_goes_on_from_them(project: Scenario) -> None:
     major = [usage(0.05), say("It is upside down.\n\n**Verdict**: MAJOR_ISSUES")]
-    steps = {"implement-greeting": honest(), "review/1": major, "review/2": judged(previous=gone("V1"))}
-    approved(project, steps | {"resolve": [edit("greeting.py", "Greetings", "Upright greetings")]})
-    first = impl(project, "--json")
+    steps = {"implement-greeting": implement(), "review/1": major, "review/2": report(previous=gone("V1"))}
+    project.greeting_approved(steps | {"resolve": [edit("greeting.py", "Greetings", "Upright greetings")]})
+    first = project.run("impl", "--json")
     said = first.json
     assert (first.code, said["verdict"], said["phase"]) == (1, "MAJOR_ISSUES", "implementing")
     assert said["message"] == "MAJOR_ISSUES - Found 1 HIGH severity issues" and said["next"] == "agentd impl greet"
-    assert ran(project) == ["implement-greeting", "review"]
-    assert impl(project).code == 0
-    assert ran(project)[2:] == ["resolve", "review"]
+    assert project.finished_steps() == ["implement-greeting", "review"]
+    assert project.run("impl").code == 0
+    assert project.finished_steps()[2:] == ["resolve", "review"]
 
 
 # ---- judged again
 
 
-def test_complete_code_can_be_judged_again_and_stays_complete_or_goes_back(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
-    assert impl(project).code == 0
-    again = impl(project, "--review", "--json")
+def test_complete_code_can_be_judged_again_and_stays_complete_or_goes_back(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
+    assert project.run("impl").code == 0
+    again = project.run("impl", "--review", "--json")
     assert (again.code, again.json["phase"], again.json["round"]) == (0, "complete", 2)
-    replay(project, {"review": NO})
-    back = impl(project, "--review", "--rounds", "0", "--json")
+    project.replay({"review": NEEDS_CHANGES})
+    back = project.run("impl", "--review", "--rounds", "0", "--json")
     assert (back.code, back.json["phase"], back.json["verdict"]) == (1, "implementing", "NEEDS_CHANGES")
-    assert ran(project) == ["implement-greeting", "review", "review", "review"]
+    assert project.finished_steps() == ["implement-greeting", "review", "review", "review"]
 
 
-def test_there_is_nothing_to_judge_before_there_is_code(project: Box) -> None:
-    approved(project, {})
+def test_there_is_nothing_to_judge_before_there_is_code(project: Scenario) -> None:
+    project.greeting_approved({})
     for words in (("impl", "greet", "--review"), ("review", "greet")):
         end = project.agentd(*words, "--json")
         assert end.code == 1
@@ -278,21 +260,21 @@ def test_there_is_nothing_to_judge_before_there_is_code(project: Box) -> None:
             end.json["error"]["code"] == "change-not-ready" and "no code to review yet" in end.json["error"]["message"]
         )
         assert end.json["error"]["hint"] == "agentd impl greet"
-    assert state(project).phase == "challenged" and not state(project).llm_calls
+    assert project.state().phase == "challenged" and not project.state().llm_calls
 
 
-def test_without_checks_it_is_said_loudly_that_nothing_proves_the_code(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "review": YES}, more="")
-    end = impl(project)
+def test_without_checks_it_is_said_loudly_that_nothing_proves_the_code(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, more="")
+    end = project.run("impl")
     assert end.code == 0
     assert "no checks are configured, so nothing proves this code" in end.err and "no-checks" in warned(project)
-    assert "**No checks are configured.**" in (home(project) / "REVIEW.md").read_text()
-    assert record(project)["checks"] in ([], None)
+    assert "**No checks are configured.**" in (project.folder / "REVIEW.md").read_text()
+    assert project.review_record()["checks"] in ([], None)
 
 
-def test_checks_are_shown_as_they_end_and_told_as_events(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()}, CHECK + CHECK.replace('"tests"', '"again"'))
-    end = impl(project, "--events")
+def test_checks_are_shown_as_they_end_and_told_as_events(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()}, CHECK + CHECK.replace('"tests"', '"again"'))
+    end = project.run("impl", "--events")
     assert end.code == 0, end.out
     rows = [json.loads(line) for line in end.out.splitlines()]
     checks = [(one["round"], one["name"], one["status"]) for one in rows if one.get("type") == "check.finished"]

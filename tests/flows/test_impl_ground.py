@@ -6,34 +6,11 @@ import pytest
 
 from agentd.change.folder import document_hash
 from agentd.terms import Phase
-from built import (
-    BAD,
-    NO,
-    TASKS,
-    YES,
-    approved,
-    edit,
-    found,
-    home,
-    honest,
-    impl,
-    judged,
-    proposed,
-    ran,
-    record,
-    state,
-    task,
-    write,
-)
-from cutting import CHECK as HELD
-from cutting import cut, held
-from felling import FOR_EVER
-from judged import rewrite
-from placed import paste
-from planned import replay
-from plays import verdict
-from support import Box
-from working import Action, say, usage
+from crash import HELD_CHECK as HELD
+from crash import held_checks, signal_at_event
+from plans import BAD_CODE, GREETING_TASKS, task
+from playbooks import APPROVED, HANG, NEEDS_CHANGES, Action, edit, implement, report, say, usage, write
+from scenario import Scenario, replace_text
 
 ME = "person:dev"
 GREETED = edit("greeting.py", "Greetings", "Words of greeting")
@@ -46,29 +23,29 @@ def gone(*ids: str) -> list[dict[str, str]]:
 # ---- the tree
 
 
-def test_an_unsettled_merge_stops_it_before_anything_runs(project: Box) -> None:
-    approved(project, {})
+def test_an_unsettled_merge_stops_it_before_anything_runs(project: Scenario) -> None:
+    project.greeting_approved({})
     project.commit("plan")
-    paste(project, "git switch -qc other && echo theirs > README.md && git commit -qam theirs && git switch -q main")
-    paste(project, "echo ours > README.md && git commit -qam ours && (git merge other || true)")
-    end = impl(project, "--json")
+    project.paste("git switch -qc other && echo theirs > README.md && git commit -qam theirs && git switch -q main")
+    project.paste("echo ours > README.md && git commit -qam ours && (git merge other || true)")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["message"]) == (1, "a merge is not settled: README.md")
     assert "git status" in end.json["error"]["hint"]
-    assert state(project).phase is Phase.CHALLENGED and not state(project).steps
+    assert project.state().phase is Phase.CHALLENGED and not project.state().steps
 
 
-def test_what_lay_there_before_is_no_part_of_the_change_and_stays(project: Box) -> None:
+def test_what_lay_there_before_is_no_part_of_the_change_and_stays(project: Scenario) -> None:
     """Changed, staged, untracked, deleted."""
     project.write("old.py", "OLD = 1\n")
     project.write("gone.py", "GONE = 1\n")
-    approved(project, {"implement-greeting": honest()})
+    project.greeting_approved({"implement-greeting": implement()})
     project.write("old.py", "OLD = 2\n")
     project.write("staged.py", "STAGED = 1\n")
     project.git("add", "staged.py")
     project.write("mine.py", "MINE = 1\n")
     (project.root / "gone.py").unlink()
-    end = impl(project)
-    assert end.code == 0 and found(project) == [], end.out
+    end = project.run("impl")
+    assert end.code == 0 and project.review_findings() == [], end.out
     rows = project.git("status", "--short", "--", ":!agentd").splitlines()
     assert sorted(row.split()[-1] for row in rows) == [
         "gone.py",
@@ -81,189 +58,193 @@ def test_what_lay_there_before_is_no_part_of_the_change_and_stays(project: Box) 
     assert project.git("diff", "--cached", "--name-only") == "staged.py"
 
 
-def test_without_the_tree_that_it_began_from_nothing_can_be_compared(project: Box) -> None:
+def test_without_the_tree_that_it_began_from_nothing_can_be_compared(project: Scenario) -> None:
     """As in a fresh clone: only git's own refs come with it."""
-    approved(project, {"implement-greeting": honest()}, more="")
+    project.greeting_approved({"implement-greeting": implement()}, more="")
     assert project.agentd("implement", "greet").code == 0
     project.git("update-ref", "-d", "refs/agentd/greet/base")
-    paste(project, "rm -rf .git/logs && git prune --expire=now")
-    end = impl(project, "--json")
+    project.paste("rm -rf .git/logs && git prune --expire=now")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (1, "implementing"), end.out
     assert "which is not in this repository" in end.json["error"]["message"]
-    assert "refs/agentd/greet/*" in end.json["error"]["hint"] and ran(project) == ["implement-greeting"]
+    assert "refs/agentd/greet/*" in end.json["error"]["hint"] and project.finished_steps() == ["implement-greeting"]
 
 
 # ---- the plan
 
 
-def test_a_plan_edited_after_approval_is_not_implemented_and_both_ways_on_are_told(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "challenge": YES})
-    spec = home(project) / "specs/greeting.md"
-    rewrite(spec, "How people are greeted.", "How all people are greeted.")
-    end = impl(project, "--json")
+def test_a_plan_edited_after_approval_is_not_implemented_and_both_ways_on_are_told(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(), "challenge": APPROVED})
+    spec = project.folder / "specs/greeting.md"
+    replace_text(spec, "How people are greeted.", "How all people are greeted.")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["code"], end.json["phase"]) == (1, "change-not-ready", "challenged")
     assert "was edited since it was approved" in end.json["error"]["message"]
     for way in ("agentd plan greet --rechallenge", 'agentd plan greet --accept "REASON"'):
         assert way in end.json["error"]["hint"]
-    assert not state(project).steps
+    assert not project.state().steps
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
-    assert impl(project, "--tasks", "2.1").code == 0
+    assert project.run("impl", "--tasks", "2.1").code == 0
 
 
-def test_an_edited_plan_that_a_person_accepts_is_implemented(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
-    rewrite(home(project) / "specs/greeting.md", "How people are greeted.", "How all people are greeted.")
+def test_an_edited_plan_that_a_person_accepts_is_implemented(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
+    replace_text(project.folder / "specs/greeting.md", "How people are greeted.", "How all people are greeted.")
     assert project.agentd("plan", "greet", "--accept", "a word more").code == 0
-    assert impl(project).code == 0
-    spec = document_hash(home(project) / "specs/greeting.md")
-    started = next(one for one in state(project).history if one.event == "implementation-started")
+    assert project.run("impl").code == 0
+    spec = document_hash(project.folder / "specs/greeting.md")
+    started = next(one for one in project.state().history if one.event == "implementation-started")
     assert started.hashes["specs/greeting.md"] == spec
 
 
-def test_a_task_that_a_person_adds_meanwhile_is_made_and_one_that_is_waived_is_not(project: Box) -> None:
+def test_a_task_that_a_person_adds_meanwhile_is_made_and_one_that_is_waived_is_not(project: Scenario) -> None:
     """An edit of the plan while it is implemented makes nobody judge the plan again."""
     steps = {"implement-greeting#1": [write("greeting.py", "X = 1\n"), usage(0.1), say("So.")]}
-    approved(project, steps | {"implement-greeting#2": [write("more.py", "X = 1\n"), usage(0.1), say("So.")]})
-    assert impl(project, "--tasks", "2.1").code == 0
-    text = TASKS[: TASKS.index("## 4. Testing")] + task("2.2", "more.py") + TASKS[TASKS.index("## 4. Testing") - 1 :]
+    project.greeting_approved(steps | {"implement-greeting#2": [write("more.py", "X = 1\n"), usage(0.1), say("So.")]})
+    assert project.run("impl", "--tasks", "2.1").code == 0
+    text = (
+        GREETING_TASKS[: GREETING_TASKS.index("## 4. Testing")]
+        + task("2.2", "more.py")
+        + GREETING_TASKS[GREETING_TASKS.index("## 4. Testing") - 1 :]
+    )
     waived = text[: text.index("### Task 4.1")] + text[text.index("### Task 4.1") :].replace("pending", "waived")
-    (home(project) / "tasks.md").write_text(waived)
-    end = impl(project, "--json")
+    (project.folder / "tasks.md").write_text(waived)
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
-    assert ran(project) == ["implement-greeting", "implement-greeting#2", "review"]
-    assert (home(project) / "tasks.md").read_text() == waived.replace("pending", "done")
+    assert project.finished_steps() == ["implement-greeting", "implement-greeting#2", "review"]
+    assert (project.folder / "tasks.md").read_text() == waived.replace("pending", "done")
 
 
 # ---- a person's words in REVIEW.md
 
 
-def reviewed(box: Box, later: dict[str, list[Action]] | None = None) -> None:
+def reviewed(box: Scenario, later: dict[str, list[Action]] | None = None) -> None:
     """The reviewer has found something to mend; the code is good."""
-    approved(box, {"implement-greeting": honest(), "review/1": NO, **(later or {})})
-    assert impl(box, "--rounds", "0").code == 1
+    box.greeting_approved({"implement-greeting": implement(), "review/1": NEEDS_CHANGES, **(later or {})})
+    assert box.run("impl", "--rounds", "0").code == 1
 
 
-def test_a_person_closes_regrades_and_adds_findings_in_the_page(project: Box) -> None:
-    reviewed(project, {"resolve/2": [GREETED, usage(0.02), say("So.")], "review/2": judged(previous=gone("P1"))})
-    page = home(project) / "REVIEW.md"
-    rewrite(page, "- **State**: open", "- **State**: withdrawn")
-    rewrite(page, "- **Severity**: High", "- **Severity**: Low")
+def test_a_person_closes_regrades_and_adds_findings_in_the_page(project: Scenario) -> None:
+    reviewed(project, {"resolve/2": [GREETED, usage(0.02), say("So.")], "review/2": report(previous=gone("P1"))})
+    page = project.folder / "REVIEW.md"
+    replace_text(page, "- **State**: open", "- **State**: withdrawn")
+    replace_text(page, "- **Severity**: High", "- **Severity**: Low")
     mine = "### Say it aloud\n\n- **Severity**: High\n- **Description**: It is written only.\n\n"
-    rewrite(page, "## Earlier findings", f"{mine}## Earlier findings")
-    end = impl(project, "--json")
-    edits = [(one["id"], one["field"], one["by"]) for one in record(project)["edits"]]
+    replace_text(page, "## Earlier findings", f"{mine}## Earlier findings")
+    end = project.run("impl", "--json")
+    edits = [(one["id"], one["field"], one["by"]) for one in project.review_record()["edits"]]
     assert sorted(edits) == [("P1", "added", ME), ("V1", "severity", ME), ("V1", "state", ME)]
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json
-    assert [(one["id"], one["state"]) for one in record(project, 2)["previous"]] == [("P1", "fixed")]
+    assert [(one["id"], one["state"]) for one in project.review_record(2)["previous"]] == [("P1", "fixed")]
 
 
-def test_a_verdict_written_by_hand_decides_nothing(project: Box) -> None:
+def test_a_verdict_written_by_hand_decides_nothing(project: Scenario) -> None:
     reviewed(project)
     head = "# Review: greet\n\n**Verdict**: "
-    rewrite(home(project) / "REVIEW.md", f"{head}NEEDS_CHANGES", f"{head}APPROVED")
-    end = impl(project, "--rounds", "0")
-    assert end.code == 1 and state(project).phase is Phase.IMPLEMENTING
+    replace_text(project.folder / "REVIEW.md", f"{head}NEEDS_CHANGES", f"{head}APPROVED")
+    end = project.run("impl", "--rounds", "0")
+    assert end.code == 1 and project.state().phase is Phase.IMPLEMENTING
     assert "the verdict in REVIEW.md was edited, which decides nothing" in end.err
     assert 'agentd impl greet --accept "REASON" does' in end.err
-    assert ran(project) == ["implement-greeting", "review"]
+    assert project.finished_steps() == ["implement-greeting", "review"]
 
 
-def test_a_page_in_which_all_is_closed_leaves_the_decision_to_the_person(project: Box) -> None:
+def test_a_page_in_which_all_is_closed_leaves_the_decision_to_the_person(project: Scenario) -> None:
     reviewed(project)
-    rewrite(home(project) / "REVIEW.md", "- **State**: open", "- **State**: withdrawn")
-    end = impl(project)
+    replace_text(project.folder / "REVIEW.md", "- **State**: open", "- **State**: withdrawn")
+    end = project.run("impl")
     assert end.code == 1 and "no finding is open any more" in end.err and "--review" in end.err
-    assert ran(project) == ["implement-greeting", "review"]
+    assert project.finished_steps() == ["implement-greeting", "review"]
 
 
-def test_nobody_closes_a_failed_check_in_the_page(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(BAD)})
-    assert impl(project, "--rounds", "0").code == 1
-    rewrite(home(project) / "REVIEW.md", "- **State**: open", "- **State**: accepted")
-    again = impl(project, "--review", "--rounds", "0", "--json")
+def test_nobody_closes_a_failed_check_in_the_page(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
+    assert project.run("impl", "--rounds", "0").code == 1
+    replace_text(project.folder / "REVIEW.md", "- **State**: open", "- **State**: accepted")
+    again = project.run("impl", "--review", "--rounds", "0", "--json")
     assert (again.code, again.json["phase"], again.json["verdict"]) == (1, "implementing", "NEEDS_CHANGES")
 
 
 # ---- decisions
 
 
-def test_no_acceptance_goes_over_a_failed_check(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(BAD)})
-    assert impl(project, "--rounds", "0").code == 1
-    end = impl(project, "--accept", "good enough", "--json")
-    assert end.code == 1 and state(project).phase is Phase.IMPLEMENTING
+def test_no_acceptance_goes_over_a_failed_check(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
+    assert project.run("impl", "--rounds", "0").code == 1
+    end = project.run("impl", "--accept", "good enough", "--json")
+    assert end.code == 1 and project.state().phase is Phase.IMPLEMENTING
     assert end.json["error"]["message"] == "the required check tests fails, and no acceptance goes over that"
-    assert (home(project) / "tasks.md").read_text() == TASKS
+    assert (project.folder / "tasks.md").read_text() == GREETING_TASKS
 
 
-def test_accepting_waives_what_is_not_done_and_is_kept_with_its_reason(project: Box) -> None:
-    approved(project, {"implement-greeting": [write("greeting.py", "X = 1\n"), usage(0.1), say("So.")]})
-    assert impl(project, "--rounds", "0").code == 1
-    assert "Task 4.1 is not done: tests/test_greeting.py" in [title for _, _, title in found(project)]
-    end = impl(project, "--accept", "tests come later", "--json")
+def test_accepting_waives_what_is_not_done_and_is_kept_with_its_reason(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": [write("greeting.py", "X = 1\n"), usage(0.1), say("So.")]})
+    assert project.run("impl", "--rounds", "0").code == 1
+    assert "Task 4.1 is not done: tests/test_greeting.py" in [title for _, _, title in project.review_findings()]
+    end = project.run("impl", "--accept", "tests come later", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete")
     assert end.json["message"] == "Accepted by dev: tests come later" and end.json["findings"]["list"] == []
-    text = (home(project) / "tasks.md").read_text()
+    text = (project.folder / "tasks.md").read_text()
     assert (text.count("status: done"), text.count("status: waived")) == (1, 1)
-    last = state(project).history[-1]
+    last = project.state().history[-1]
     assert (last.event, last.by, last.why) == ("accepted", ME, "tests come later")
     assert set(last.hashes) == {"tree", "base", "specs/greeting.md"} and not (set(last.hashes.values()) & {""})
-    assert {one["to"] for one in record(project)["edits"]} == {"accepted"}
+    assert {one["to"] for one in project.review_record()["edits"]} == {"accepted"}
 
 
-def test_only_what_is_there_can_be_decided(project: Box) -> None:
-    approved(project, {})
+def test_only_what_is_there_can_be_decided(project: Scenario) -> None:
+    project.greeting_approved({})
     for flag in ("--accept", "--send-back", "--plan-wrong"):
-        end = impl(project, flag, "why not", "--json")
+        end = project.run("impl", flag, "why not", "--json")
         assert (end.code, end.json["error"]["code"]) == (1, "wrong-phase"), flag
-    assert impl(project, "--accept", "a", "--send-back", "b").code == 2
-    assert impl(project, "--accept", " ").code == 2
-    assert state(project).phase is Phase.CHALLENGED
+    assert project.run("impl", "--accept", "a", "--send-back", "b").code == 2
+    assert project.run("impl", "--accept", " ").code == 2
+    assert project.state().phase is Phase.CHALLENGED
 
 
-def test_complete_code_is_sent_back_and_its_reason_answered(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(), "resolve": [GREETED, usage(0.02), say("So.")]})
-    assert impl(project).code == 0
-    back = impl(project, "--send-back", "it must be louder", "--json")
+def test_complete_code_is_sent_back_and_its_reason_answered(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(), "resolve": [GREETED, usage(0.02), say("So.")]})
+    assert project.run("impl").code == 0
+    back = project.run("impl", "--send-back", "it must be louder", "--json")
     assert (back.code, back.json["phase"]) == (0, "implementing")
     assert back.json["message"] == "Sent back by dev: it must be louder" and back.json["next"] == "agentd impl greet"
     assert [(one["id"], one["title"], one["by"]) for one in back.json["findings"]["list"]] == [
         ("P1", "it must be louder", ME)
     ]
-    replay(project, {"resolve": [GREETED, usage(0.02), say("So.")], "review": judged(previous=gone("P1"))})
-    assert impl(project).code == 0
-    assert ran(project) == ["implement-greeting", "review", "resolve", "review"]
+    project.replay({"resolve": [GREETED, usage(0.02), say("So.")], "review": report(previous=gone("P1"))})
+    assert project.run("impl").code == 0
+    assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
 
 
-def test_a_wrong_plan_is_planned_and_built_again_from_the_same_base(project: Box) -> None:
+def test_a_wrong_plan_is_planned_and_built_again_from_the_same_base(project: Scenario) -> None:
     spec = "agentd/changes/greet/specs/greeting.md"
     steps = {
-        "challenge/1": YES,
-        "implement-greeting#1": honest(),
-        "review/1": NO,
+        "challenge/1": APPROVED,
+        "implement-greeting#1": implement(),
+        "review/1": NEEDS_CHANGES,
         "reproposal/2": [
             edit(spec, "How people are greeted.", "How people are greeted aloud."),
             usage(0.01),
             say("So."),
         ],
-        "challenge/2": verdict("APPROVED", previous=gone("P1")),
+        "challenge/2": report("APPROVED", previous=gone("P1")),
         "implement-greeting#2": [GREETED, usage(0.1), say("So.")],
-        "review/2": judged(previous=gone("V1")),
+        "review/2": report(previous=gone("V1")),
     }
-    proposed(project, steps)
+    project.greeting_proposed(steps)
     assert project.agentd("challenge", "greet").code == 0
-    assert impl(project, "--rounds", "0").code == 1
-    base = state(project).base.tree
-    wrong = impl(project, "--plan-wrong", "it must be aloud", "--json")
+    assert project.run("impl", "--rounds", "0").code == 1
+    base = project.state().base.tree
+    wrong = project.run("impl", "--plan-wrong", "it must be aloud", "--json")
     assert (wrong.code, wrong.json["phase"]) == (0, "proposed")
     assert wrong.json["message"] == "Back to planning by dev: it must be aloud"
     assert wrong.json["next"].startswith("agentd plan greet")
-    assert impl(project).code == 1, "not before the plan is approved again"
+    assert project.run("impl").code == 1, "not before the plan is approved again"
     planned = project.agentd("plan", "greet", "--json")
     assert (planned.code, planned.json["phase"]) == (0, "challenged"), planned.out
-    end = impl(project, "--json")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json
-    assert ran(project) == [
+    assert project.finished_steps() == [
         "challenge",
         "implement-greeting",
         "review",
@@ -272,20 +253,20 @@ def test_a_wrong_plan_is_planned_and_built_again_from_the_same_base(project: Box
         "implement-greeting#2",
         "review",
     ]
-    assert state(project).base.tree == base == record(project, 2)["judged"]["base"]
+    assert project.state().base.tree == base == project.review_record(2)["judged"]["base"]
 
 
 # ---- money
 
 
 @pytest.mark.parametrize("limit", ["of the command", "of the change"])
-def test_a_budget_stops_it_and_more_money_goes_on(limit: str, project: Box) -> None:
+def test_a_budget_stops_it_and_more_money_goes_on(limit: str, project: Scenario) -> None:
     more = "[budget]\nper_change = 0.12\n" if limit == "of the change" else ""
-    approved(project, {"implement-greeting": honest()}, more)
-    end = impl(project, "--json", *(("--max-cost", "0.05") if limit == "of the command" else ()))
+    project.greeting_approved({"implement-greeting": implement()}, more)
+    end = project.run("impl", "--json", *(("--max-cost", "0.05") if limit == "of the command" else ()))
     assert end.code == 7 and end.json["phase"] == "implementing", end.out
     assert end.json["error"]["hint"]
-    spent = state(project).total_cost
+    spent = project.state().total_cost
     assert spent >= 0.1
     rest = ("--set", "budget.per_change=1") if limit == "of the change" else ()
     assert project.agentd(*rest, "impl", "greet").code == 0
@@ -294,28 +275,27 @@ def test_a_budget_stops_it_and_more_money_goes_on(limit: str, project: Box) -> N
 # ---- interrupted
 
 
-def test_interrupted_in_every_step_it_goes_on_and_ends_well(project: Box) -> None:
+def test_interrupted_in_every_step_it_goes_on_and_ends_well(project: Scenario) -> None:
     steps = {
-        "implement-greeting": honest(BAD),
+        "implement-greeting": implement(BAD_CODE),
         "resolve/2": [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("So.")],
-        "review": YES,
+        "review": APPROVED,
     }
     slow = {
-        f"{name}/1": [say("I begin."), FOR_EVER]
-        for name in ("implement-greeting/1", "review/1", "resolve/2", "review/2")
+        f"{name}/1": [say("I begin."), HANG] for name in ("implement-greeting/1", "review/1", "resolve/2", "review/2")
     }
-    approved(project, steps | slow, HELD)
-    with held(project):
-        assert cut(project, signal.SIGINT, type="step.started", step="checks", round=0) == 130
-    assert state(project).phase is Phase.CHALLENGED, "nothing has begun"
+    project.greeting_approved(steps | slow, HELD)
+    with held_checks(project):
+        assert signal_at_event(project, signal.SIGINT, type="step.started", step="checks", round=0) == 130
+    assert project.state().phase is Phase.CHALLENGED, "nothing has begun"
     for step, round_ in (("implement-greeting", 1), ("review", 1), ("resolve", 2), ("review", 2)):
-        assert cut(project, signal.SIGINT, type="agent.activity", step=step, round=round_) == 130
+        assert signal_at_event(project, signal.SIGINT, type="agent.activity", step=step, round=round_) == 130
         if step in ("implement-greeting", "resolve"):
-            with held(project):
-                code = cut(project, signal.SIGTERM, type="step.started", step="checks", round=round_)
+            with held_checks(project):
+                code = signal_at_event(project, signal.SIGTERM, type="step.started", step="checks", round=round_)
                 assert code == 130
-    end = impl(project, "--json")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete")
-    assert ran(project) == ["implement-greeting", "review", "resolve", "review"]
-    done = [(row.name, row.round) for row in state(project).steps if row.name == "checks" and row.status == "done"]
+    assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
+    done = [(row.name, row.round) for row in project.state().steps if row.name == "checks" and row.status == "done"]
     assert sorted(set(done)) == [("checks", 0), ("checks", 1), ("checks", 2)]

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agentd.terms import Phase
-from built import CHECK, DOCUMENTS, GOOD, TEST, approved, edit, found, home, impl, plan_of, state, task, write
-from support import Box
-from working import Action, say, usage
+from plans import GOOD_CODE, GREETING_DOCUMENTS, GREETING_TEST, greeting_plan, task
+from playbooks import Action, edit, say, usage, write
+from scenario import CHECK, Scenario
 
 NODE = '[[checks]]\nname = "tests"\ncommand = "node --test"\nrequired = true\ntimeout = 60\n'
 OLD = """import unittest
@@ -24,37 +24,39 @@ class Old(unittest.TestCase):
 BINARY = "\x89PNG\r\n\x00\x01\x02"
 
 
-def works(box: Box, *acts: Action, more: str = CHECK, documents: dict[str, str] | None = None, step: str = "") -> None:
+def works(
+    box: Scenario, *acts: Action, more: str = CHECK, documents: dict[str, str] | None = None, step: str = ""
+) -> None:
     """The implementer does that, the reviewer approves it, and agentd has nothing to say."""
     name = step or "implement"
-    approved(box, {name: [*acts, usage(0.1), say("Done.")]}, more, documents=documents or DOCUMENTS)
-    end = impl(box, "--json")
+    box.greeting_approved({name: [*acts, usage(0.1), say("Done.")]}, more, documents=documents or GREETING_DOCUMENTS)
+    end = box.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.out + end.err
-    assert found(box) == [] and state(box).findings == ()
-    assert end.json["findings"]["list"] == [] and state(box).phase is Phase.COMPLETE
-    assert "status: pending" not in (home(box) / "tasks.md").read_text()
+    assert box.review_findings() == [] and box.state().findings == ()
+    assert end.json["findings"]["list"] == [] and box.state().phase is Phase.COMPLETE
+    assert "status: pending" not in (box.folder / "tasks.md").read_text()
 
 
 def bare(*rows: str) -> dict[str, str]:
     """A plan without specs: nothing has to be covered."""
-    return plan_of(*rows, specs=())
+    return greeting_plan(*rows, specs=())
 
 
 def change(file: str, action: str = "MODIFY", id_: str = "2.1") -> str:
     return task(id_, file, action, ref="")
 
 
-def test_a_bug_is_mended_and_its_test_has_a_better_name(project: Box) -> None:
-    project.write("greeting.py", GOOD.replace("name or 'world'", "name or 'word'"))
-    project.write("tests/test_greeting.py", TEST.replace("Hello, world!", "Hello, word!"))
+def test_a_bug_is_mended_and_its_test_has_a_better_name(project: Scenario) -> None:
+    project.write("greeting.py", GOOD_CODE.replace("name or 'world'", "name or 'word'"))
+    project.write("tests/test_greeting.py", GREETING_TEST.replace("Hello, world!", "Hello, word!"))
     renamed = edit("tests/test_greeting.py", "def test_nobody(self):", "def test_the_world_is_greeted(self):")
     better = edit("tests/test_greeting.py", "Hello, word!", "Hello, world!")
     rows = (task("2.1", "greeting.py", "MODIFY"), task("4.1", "tests/test_greeting.py", "MODIFY", "greeting:R2"))
     mend = edit("greeting.py", "'word'", "'world'")
-    works(project, mend, renamed, better, documents=plan_of(*rows), step="implement-greeting")
+    works(project, mend, renamed, better, documents=greeting_plan(*rows), step="implement-greeting")
 
 
-def test_tests_move_to_another_file(project: Box) -> None:
+def test_tests_move_to_another_file(project: Scenario) -> None:
     project.write("tests/test_old.py", OLD)
     head, two = OLD[: OLD.index("    def test_two")], OLD[OLD.index("    def test_two") :]
     rows = (change("tests/test_old.py"), change("tests/test_new.py", "CREATE", "2.2"))
@@ -67,30 +69,30 @@ def test_tests_move_to_another_file(project: Box) -> None:
     )
 
 
-def test_what_the_plan_wants_gone_goes_with_its_tests(project: Box) -> None:
+def test_what_the_plan_wants_gone_goes_with_its_tests(project: Scenario) -> None:
     project.write("old.py", "OLD = 1\n")
     project.write("tests/test_old.py", OLD)
     rows = (change("old.py", "DELETE"), change("tests/test_old.py", "DELETE", "2.2"))
     works(project, {"delete": "old.py"}, {"delete": "tests/test_old.py"}, documents=bare(*rows))
 
 
-def test_a_file_gets_another_name(project: Box) -> None:
-    project.write("old.py", GOOD)
+def test_a_file_gets_another_name(project: Scenario) -> None:
+    project.write("old.py", GOOD_CODE)
     rows = (change("old.py", "DELETE"), change("new.py", "CREATE", "2.2"))
-    works(project, {"delete": "old.py"}, write("new.py", GOOD), documents=bare(*rows))
+    works(project, {"delete": "old.py"}, write("new.py", GOOD_CODE), documents=bare(*rows))
 
 
-def test_words_alone(project: Box) -> None:
+def test_words_alone(project: Scenario) -> None:
     works(project, edit("README.md", "notes", "Notes, and how to take them."), documents=bare(change("README.md")))
 
 
-def test_a_generated_file_beside_its_source(project: Box) -> None:
+def test_a_generated_file_beside_its_source(project: Scenario) -> None:
     rows = (change("schema.json", "CREATE"), change("src/generated/schema.py", "CREATE", "2.2"))
     generated = write("src/generated/schema.py", "# Generated from schema.json. Do not edit.\n" + "X = 1\n" * 500)
     works(project, write("schema.json", '{"x": 1}\n'), generated, documents=bare(*rows))
 
 
-def test_many_files(project: Box) -> None:
+def test_many_files(project: Scenario) -> None:
     names = [f"src/part_{number}/module_{number}.py" for number in range(30)]
     rows = [change(name, "CREATE", f"2.{number}") for number, name in enumerate(names, 1)]
     works(project, *(write(name, f"X = {name!r}\n") for name in names), documents=bare(*rows))
@@ -106,7 +108,7 @@ def test_many_files(project: Box) -> None:
     ],
     ids=["new binary", "changed binary", "crlf", "odd name"],
 )
-def test_files_that_are_no_plain_text(name: str, before: str, act: Action, project: Box) -> None:
+def test_files_that_are_no_plain_text(name: str, before: str, act: Action, project: Scenario) -> None:
     if before:
         (project.root / name).write_bytes(before.encode())
     works(project, act, documents=bare(change(name, "MODIFY" if before else "CREATE")))
@@ -114,7 +116,7 @@ def test_files_that_are_no_plain_text(name: str, before: str, act: Action, proje
         assert (project.root / name).read_bytes() == b"echo one\r\necho three\r\n"
 
 
-def node(box: Box) -> tuple[list[Action], dict[str, Any]]:
+def node(box: Scenario) -> tuple[list[Action], dict[str, Any]]:
     box.write("package.json", '{"name": "greet", "version": "1.0.0", "type": "module"}\n')
     box.write("old.test.js", "import test from 'node:test';\n\ntest('it is there', () => {});\n")
     code = "export const greet = (name) => `Hello, ${name || 'world'}!`;\n"
@@ -124,22 +126,22 @@ def node(box: Box) -> tuple[list[Action], dict[str, Any]]:
         "// covers: greeting:R2\ntest('nobody', () => assert.equal(greet(), 'Hello, world!'));\n"
     )
     rows = (task("2.1", "greet.js"), task("4.1", "greet.test.js", ref="greeting:R2", needs=["2.1"]))
-    return [write("greet.js", code), write("greet.test.js", tests)], plan_of(*rows)
+    return [write("greet.js", code), write("greet.test.js", tests)], greeting_plan(*rows)
 
 
-def test_a_node_project(project: Box) -> None:
+def test_a_node_project(project: Scenario) -> None:
     acts, documents = node(project)
     works(project, *acts, more=NODE, documents=documents, step="implement-greeting")
-    (row,) = state(project).checks
+    (row,) = project.state().checks
     assert row["counts"]["passed"] >= 2 and row["counts"]["failed"] == 0
 
 
-def test_a_node_project_whose_first_code_fails(project: Box) -> None:
+def test_a_node_project_whose_first_code_fails(project: Scenario) -> None:
     """The reviewer approves it all the same; agentd does not."""
     acts, documents = node(project)
     bad = [acts[0] | {"text": acts[0]["text"].replace("name || 'world'", "name")}, acts[1]]
     mend = [edit("greet.js", "{name}", "{name || 'world'}"), usage(0.02), say("Mended.")]
-    approved(project, {"implement-greeting": [*bad, usage(0.1)], "resolve/2": mend}, NODE, documents=documents)
-    end = impl(project, "--json")
+    project.greeting_approved({"implement-greeting": [*bad, usage(0.1)], "resolve/2": mend}, NODE, documents=documents)
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"], end.json["round"]) == (0, "complete", 2), end.out
-    assert found(project) == [("check:tests", "high", "Required check failed: tests")]
+    assert project.review_findings() == [("check:tests", "high", "Required check failed: tests")]

@@ -6,28 +6,9 @@ from typing import Any
 import pytest
 
 from agentd.terms import Phase
-from built import (
-    BAD,
-    CHECK,
-    GOOD,
-    TASKS,
-    TEST,
-    YES,
-    approved,
-    edit,
-    found,
-    home,
-    honest,
-    impl,
-    judged,
-    ran,
-    record,
-    state,
-    write,
-)
-from planned import replay
-from support import Box
-from working import Action, say, usage
+from plans import BAD_CODE, GOOD_CODE, GREETING_TASKS, GREETING_TEST
+from playbooks import APPROVED, Action, edit, implement, report, say, usage, write
+from scenario import CHECK, Scenario
 
 THE_TEST = "tests/test_there.py"
 SAYS = [usage(0.1), say("All tests pass.")]
@@ -37,11 +18,11 @@ WEAKER = edit(THE_TEST, "self.assertEqual(len('it'), 2)", "pass")
 WEAKENED = "A test proves less than before: "
 
 
-def lying(box: Box, *actions: Action, more: str = CHECK, review: list[Action] | None = None) -> Any:
+def lying(box: Scenario, *actions: Action, more: str = CHECK, review: list[Action] | None = None) -> Any:
     """The work is done, and this beside it; the result of the command."""
-    work = [write("greeting.py", GOOD), write("tests/test_greeting.py", TEST)]
-    approved(box, {"implement-greeting": [*work, *actions, *SAYS], "review": review or YES}, more)
-    end = impl(box, "--rounds", "0", "--json")
+    work = [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", GREETING_TEST)]
+    box.greeting_approved({"implement-greeting": [*work, *actions, *SAYS], "review": review or APPROVED}, more)
+    end = box.run("impl", "--rounds", "0", "--json")
     assert end.out, end.err
     return end.json
 
@@ -58,30 +39,30 @@ def lying(box: Box, *actions: Action, more: str = CHECK, review: list[Action] | 
         (WEAKER, f"{WEAKENED}test_it has 0 assertions, 1 before"),
     ],
 )
-def test_a_test_that_proves_less_is_found_and_blocks(lie: Action, title: str, project: Box) -> None:
+def test_a_test_that_proves_less_is_found_and_blocks(lie: Action, title: str, project: Scenario) -> None:
     said = lying(project, lie)
     assert (said["exit_code"], said["phase"], said["verdict"]) == (1, "implementing", "NEEDS_CHANGES")
-    assert ("rule:test-weakened", "high", title) in found(project)
-    assert record(project)["reported"] == "APPROVED" and record(project)["overruled"]
-    assert (home(project) / "tasks.md").read_text() == TASKS, "nothing is ticked"
+    assert ("rule:test-weakened", "high", title) in project.review_findings()
+    assert project.review_record()["reported"] == "APPROVED" and project.review_record()["overruled"]
+    assert (project.folder / "tasks.md").read_text() == GREETING_TASKS, "nothing is ticked"
 
 
-def test_a_check_that_runs_no_test_any_more_proves_nothing(project: Box) -> None:
+def test_a_check_that_runs_no_test_any_more_proves_nothing(project: Scenario) -> None:
     """The command still ends well."""
-    empty = [write("greeting.py", GOOD), write("tests/test_greeting.py", "# all tests pass\n")]
-    approved(project, {"implement-greeting": [*empty, {"delete": THE_TEST}, *SAYS]})
-    assert impl(project, "--rounds", "0").code == 1
-    assert ("check:tests", "high", "Required check ran no test: tests") in found(project)
-    assert record(project)["checks"][0]["counts"] == {"passed": 0, "failed": 0, "skipped": 0}
+    empty = [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", "# all tests pass\n")]
+    project.greeting_approved({"implement-greeting": [*empty, {"delete": THE_TEST}, *SAYS]})
+    assert project.run("impl", "--rounds", "0").code == 1
+    assert ("check:tests", "high", "Required check ran no test: tests") in project.review_findings()
+    assert project.review_record()["checks"][0]["counts"] == {"passed": 0, "failed": 0, "skipped": 0}
 
 
-def test_tests_that_nobody_wrote_are_missed(project: Box) -> None:
+def test_tests_that_nobody_wrote_are_missed(project: Scenario) -> None:
     """A medium finding for each requirement, beside what a check says."""
-    approved(
-        project, {"implement-greeting": [write("greeting.py", GOOD), write("tests/test_greeting.py", "#\n"), *SAYS]}
+    project.greeting_approved(
+        {"implement-greeting": [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", "#\n"), *SAYS]}
     )
-    impl(project, "--rounds", "0")
-    assert found(project) == [
+    project.run("impl", "--rounds", "0")
+    assert project.review_findings() == [
         ("rule:requirement-without-test", "medium", "No test covers greeting:R1: Greeting by name"),
         ("rule:requirement-without-test", "medium", "No test covers greeting:R2: Nobody"),
     ]
@@ -90,53 +71,55 @@ def test_tests_that_nobody_wrote_are_missed(project: Box) -> None:
 # ---- work that is not done, or not asked for
 
 
-def test_a_task_whose_file_is_not_there_is_not_done(project: Box) -> None:
-    approved(project, {"implement-greeting": [write("greeting.py", GOOD), *SAYS]})
-    end = impl(project, "--rounds", "0")
+def test_a_task_whose_file_is_not_there_is_not_done(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": [write("greeting.py", GOOD_CODE), *SAYS]})
+    end = project.run("impl", "--rounds", "0")
     assert end.code == 1 and "the files of 4.1 do not show it" in end.err
-    assert ("rule:task-undone", "high", "Task 4.1 is not done: tests/test_greeting.py") in found(project)
-    assert record(project)["reported"] == "APPROVED" and record(project)["verdict"] == "NEEDS_CHANGES"
+    assert ("rule:task-undone", "high", "Task 4.1 is not done: tests/test_greeting.py") in project.review_findings()
+    assert project.review_record()["reported"] == "APPROVED" and project.review_record()["verdict"] == "NEEDS_CHANGES"
 
 
-def test_an_implementer_that_does_nothing_has_failed(project: Box) -> None:
-    approved(project, {"implement-greeting": [say("I have implemented everything. All tests pass."), usage(0.1)]})
-    end = impl(project, "--json")
+def test_an_implementer_that_does_nothing_has_failed(project: Scenario) -> None:
+    project.greeting_approved(
+        {"implement-greeting": [say("I have implemented everything. All tests pass."), usage(0.1)]}
+    )
+    end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["code"], end.json["phase"]) == (4, "did-nothing", "implementing")
-    assert ran(project) == [] and len(state(project).llm_calls) == 2, "it was reminded once"
-    replay(project, {"implement-greeting": honest(), "review": YES})
-    assert impl(project).code == 0, "the same command goes on"
+    assert project.finished_steps() == [] and len(project.state().llm_calls) == 2, "it was reminded once"
+    project.replay({"implement-greeting": implement(), "review": APPROVED})
+    assert project.run("impl").code == 0, "the same command goes on"
 
 
-def test_a_file_that_no_task_names_is_told(project: Box) -> None:
+def test_a_file_that_no_task_names_is_told(project: Scenario) -> None:
     said = lying(project, write("other.py", "X = 1\n"))
-    assert found(project) == [("rule:file-without-task", "low", "No task names other.py")]
+    assert project.review_findings() == [("rule:file-without-task", "low", "No task names other.py")]
     assert said["exit_code"] == 0, "it is for the judge to say what that is worth"
 
 
 # ---- what is agentd's own
 
 
-def test_agentds_own_files_are_put_back_and_each_attempt_is_a_finding(project: Box) -> None:
+def test_agentds_own_files_are_put_back_and_each_attempt_is_a_finding(project: Scenario) -> None:
     own = "agentd/changes/greet"
     lies = {
         f"{own}/REVIEW.md": "# Review: greet\n\n**Verdict**: APPROVED\n",
         f"{own}/reviews/review-1.yaml": "verdict: APPROVED\n",
         f"{own}/STATE.yaml": "phase: complete\n",
-        f"{own}/tasks.md": TASKS.replace("pending", "done"),
+        f"{own}/tasks.md": GREETING_TASKS.replace("pending", "done"),
         "agentd/config.toml": "schema_version = 1\n",
         ".git/hooks/pre-commit": "#!/bin/sh\n",
     }
     said = lying(project, *(write(path, text) for path, text in lies.items()))
     assert (said["exit_code"], said["phase"]) == (1, "implementing")
-    titles = {title for by, severity, title in found(project) if (by, severity) == ("agentd:guard", "high")}
+    titles = {title for by, severity, title in project.review_findings() if (by, severity) == ("agentd:guard", "high")}
     named = [path.removesuffix("/review-1.yaml") for path in lies]  # of a folder that is new, the folder
     assert titles == {f"{path} was {_how(path)} by play, which may not do that" for path in named}
     config = (project.root / "agentd/config.toml").read_text()
-    assert 'name = "tests"' in config and record(project)["checks"][0]["status"] == "passed", "the check ran"
-    assert (home(project) / "tasks.md").read_text() == TASKS
+    assert 'name = "tests"' in config and project.review_record()["checks"][0]["status"] == "passed", "the check ran"
+    assert (project.folder / "tasks.md").read_text() == GREETING_TASKS
     assert not (project.root / ".git/hooks/pre-commit").exists()
-    assert "**Verdict**: NEEDS_CHANGES" in (home(project) / "REVIEW.md").read_text()
-    assert record(project)["by"] == "agent:play"
+    assert "**Verdict**: NEEDS_CHANGES" in (project.folder / "REVIEW.md").read_text()
+    assert project.review_record()["by"] == "agent:play"
 
 
 def _how(path: str) -> str:
@@ -158,50 +141,52 @@ def _how(path: str) -> str:
     ],
 )
 def test_what_defines_a_check_is_put_back_before_it_runs(
-    file: str, honest_text: str, lie: str, command: str, project: Box
+    file: str, honest_text: str, lie: str, command: str, project: Scenario
 ) -> None:
     project.write(file, honest_text)
     check = f'[[checks]]\nname = "tests"\ncommand = "{command}"\nrequired = true\ntimeout = 60\n'
-    work = [write("greeting.py", BAD), write("tests/test_greeting.py", TEST), write(file, lie), *SAYS]
-    approved(project, {"implement-greeting": work}, check)
-    assert impl(project, "--rounds", "0").code == 1
+    work = [write("greeting.py", BAD_CODE), write("tests/test_greeting.py", GREETING_TEST), write(file, lie), *SAYS]
+    project.greeting_approved({"implement-greeting": work}, check)
+    assert project.run("impl", "--rounds", "0").code == 1
     assert (project.root / file).read_text() == honest_text
-    titles = [title for _, _, title in found(project)]
+    titles = [title for _, _, title in project.review_findings()]
     assert f"{file} was changed by play, which may not do that" in titles
     assert "Required check failed: tests" in titles, "the check is the one that the person wrote"
 
 
-def test_head_on_another_branch_after_a_call_is_told_and_nothing_goes_on(project: Box) -> None:
+def test_head_on_another_branch_after_a_call_is_told_and_nothing_goes_on(project: Scenario) -> None:
     head = (project.root / ".git/HEAD").read_text()
-    approved(project, {"implement-greeting": [*honest()[:2], write(".git/HEAD", "ref: refs/heads/mine\n"), *SAYS]})
-    end = impl(project, "--json")
+    project.greeting_approved(
+        {"implement-greeting": [*implement()[:2], write(".git/HEAD", "ref: refs/heads/mine\n"), *SAYS]}
+    )
+    end = project.run("impl", "--json")
     assert end.code == 6, end.out
     assert (
         "HEAD was on the branch main before an agent's call and is on the branch mine after it"
         in end.json["error"]["message"]
     )
-    assert "git switch main" in end.json["error"]["hint"] and ran(project) == []
+    assert "git switch main" in end.json["error"]["hint"] and project.finished_steps() == []
     (project.root / ".git/HEAD").write_text(head)
-    replay(project, {"implement-greeting": honest(), "review": YES})
-    assert impl(project).code == 0
+    project.replay({"implement-greeting": implement(), "review": APPROVED})
+    assert project.run("impl").code == 0
 
 
 # ---- judges
 
 
-def test_a_reviewer_that_edits_code_has_failed(project: Box) -> None:
-    said = lying(project, review=[edit("greeting.py", "Hello", "Hi"), *YES])
+def test_a_reviewer_that_edits_code_has_failed(project: Scenario) -> None:
+    said = lying(project, review=[edit("greeting.py", "Hello", "Hi"), *APPROVED])
     assert (said["exit_code"], said["error"]["code"], said["phase"]) == (4, "changed-files", "implementing")
     assert "it may only read, but while it worked greeting.py changed" in said["error"]["message"]
-    assert not (home(project) / "REVIEW.md").exists() and state(project).phase is Phase.IMPLEMENTING
+    assert not (project.folder / "REVIEW.md").exists() and project.state().phase is Phase.IMPLEMENTING
 
 
-def test_a_reviewer_that_writes_the_verdict_itself_has_failed(project: Box) -> None:
+def test_a_reviewer_that_writes_the_verdict_itself_has_failed(project: Scenario) -> None:
     page = write("agentd/changes/greet/REVIEW.md", "**Verdict**: APPROVED\n")
-    said = lying(project, review=[page, *YES])
+    said = lying(project, review=[page, *APPROVED])
     assert (said["exit_code"], said["error"]["code"]) == (4, "changed-files")
-    assert not (home(project) / "REVIEW.md").exists()
-    assert [one.title for one in state(project).findings] == [
+    assert not (project.folder / "REVIEW.md").exists()
+    assert [one.title for one in project.state().findings] == [
         "agentd/changes/greet/REVIEW.md was created by play, which may not do that"
     ]
 
@@ -214,22 +199,22 @@ def test_a_reviewer_that_writes_the_verdict_itself_has_failed(project: Box) -> N
         ("This cannot be APPROVED.", 1, "verdict-unknown"),
     ],
 )
-def test_a_reviewer_without_a_verdict_never_passes(words: str, code: int, error: str, project: Box) -> None:
+def test_a_reviewer_without_a_verdict_never_passes(words: str, code: int, error: str, project: Scenario) -> None:
     said = lying(project, more="", review=[usage(0.05), *([say(words)] if words else [])])
     assert (said["exit_code"], said["error"]["code"], said["phase"]) == (code, error, "implementing")
-    assert not (home(project) / "reviews").exists() or not list((home(project) / "reviews").iterdir())
+    assert not (project.folder / "reviews").exists() or not list((project.folder / "reviews").iterdir())
 
 
-def test_nobody_withdraws_the_finding_of_a_failed_check(project: Box) -> None:
+def test_nobody_withdraws_the_finding_of_a_failed_check(project: Scenario) -> None:
     withdrawn = [{"id": "V1", "state": "withdrawn", "note": "The test is wrong."}]
     steps = {
-        "implement-greeting": honest(BAD),
+        "implement-greeting": implement(BAD_CODE),
         "resolve/2": [edit("greeting.py", "Greetings", "Words"), usage(0.02), say("Green.")],
-        "review/2": judged(previous=withdrawn),
+        "review/2": report(previous=withdrawn),
     }
-    approved(project, steps)
-    assert impl(project).code == 1
-    second = record(project, 2)
+    project.greeting_approved(steps)
+    assert project.run("impl").code == 1
+    second = project.review_record(2)
     assert (second["reported"], second["verdict"]) == ("APPROVED", "NEEDS_CHANGES")
     assert [(one["id"], one["state"]) for one in second["previous"]] == [("V1", "open")]
     assert second["previous"][0]["note"].startswith("agentd: ")

@@ -1,14 +1,14 @@
 """`agentd impl` in a Node project, proved by `node --test`: scripted agents, the real program and the real runner."""
 
 from agentd.documents import tasks
-from built import DOCUMENTS, answer, approved, edit, found, home, impl, judged, ran, record, write
-from support import Box, Ran
-from working import Action, say, usage
+from plans import GREETING_DOCUMENTS
+from playbooks import Action, answer, edit, report, say, usage, write
+from scenario import Result, Scenario
 
 CHECK = '[[checks]]\nname = "tests"\ncommand = "node --test"\nrequired = true\ntimeout = 60\n'
 PLAN = {
     name: text.replace("tests/test_greeting.py", "test/greeting.test.js").replace("greeting.py", "greeting.js")
-    for name, text in DOCUMENTS.items()
+    for name, text in GREETING_DOCUMENTS.items()
 }
 GOOD = """export function greet(name) {
   return `Hello, ${name || "world"}!`;
@@ -48,22 +48,22 @@ def made(code: str = GOOD) -> list[Action]:
     return [write("greeting.js", code), write("test/greeting.test.js", TEST), usage(0.1), say("All tests pass.")]
 
 
-def run(box: Box, steps: dict[str, list[Action]], *flags: str, there: str = THERE) -> Ran:
+def run(box: Scenario, steps: dict[str, list[Action]], *flags: str, there: str = THERE) -> Result:
     """The reviewer approves, whatever there is."""
     box.write("package.json", '{"name": "greetings", "type": "module"}\n')
     box.write("test/there.test.js", there)
-    approved(box, {"review": judged(), **steps}, CHECK, documents=PLAN)
-    return impl(box, "--json", *flags)
+    box.greeting_approved({"review": report(), **steps}, CHECK, documents=PLAN)
+    return box.run("impl", "--json", *flags)
 
 
-def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_complete(project: Box) -> None:
+def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_complete(project: Scenario) -> None:
     end = run(project, {"implement-greeting": made(BAD), "resolve": MENDED})
     assert (end.code, end.json["phase"], end.json["round"]) == (0, "complete", 2), end.out + end.err
-    assert ran(project) == ["implement-greeting", "review", "resolve", "review"]
-    first, last = record(project), record(project, 2)
+    assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
+    first, last = project.review_record(), project.review_record(2)
     assert (first["reported"], first["verdict"]) == ("APPROVED", "NEEDS_CHANGES")
     assert first["overruled"] == "The required check tests failed, so the verdict is NEEDS_CHANGES."
-    assert found(project) == [("check:tests", "high", "Required check failed: tests")]
+    assert project.review_findings() == [("check:tests", "high", "Required check failed: tests")]
     assert FAILED in first["findings"][0]["what"]
     (check,) = first["checks"]
     assert (check["status"], check["counts"], check["failed_tests"]) == (
@@ -79,27 +79,29 @@ def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_com
     )
     assert [(one["id"], one["answer"], one["state"]) for one in last["previous"]] == [("V1", "fixed", "fixed")]
     assert last["checks"][0]["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
-    listed = tasks.parse((home(project) / "tasks.md").read_text()).tasks
+    listed = tasks.parse((project.folder / "tasks.md").read_text()).tasks
     assert [(one.id, str(one.status)) for one in listed] == [("2.1", "done"), ("4.1", "done")]
-    page = (home(project) / "REVIEW.md").read_text()
+    page = (project.folder / "REVIEW.md").read_text()
     assert "**Verdict**: APPROVED" in page and "3 passed, 0 failed" in page
     assert (project.root / "greeting.js").read_text() == GOOD
     asked = project.agentd("log", "greet", "--transcript", "--step", "resolve").out
     assert FAILED in asked and "not ok 2 - is to the world" in asked, "the implementer is told what failed"
 
 
-def test_what_failed_before_the_first_edit_does_not_block(project: Box) -> None:
+def test_what_failed_before_the_first_edit_does_not_block(project: Scenario) -> None:
     end = run(project, {"implement-greeting": made()}, there=THERE.replace("1 + 1, 2", "1 + 1, 3"))
     assert (end.code, end.json["phase"]) == (0, "complete"), end.out + end.err
-    (check,) = record(project)["checks"]
+    (check,) = project.review_record()["checks"]
     assert (check["status"], check["failed_tests"]) == ("failed", ["test/there.test.js > it is there"])
-    assert found(project) == []
+    assert project.review_findings() == []
 
 
-def test_a_test_that_is_skipped_so_that_it_passes_is_found(project: Box) -> None:
+def test_a_test_that_is_skipped_so_that_it_passes_is_found(project: Scenario) -> None:
     skipping = edit("test/there.test.js", 'test("it', 'test.skip("it')
     end = run(project, {"implement-greeting": [skipping, *made()]}, "--rounds", "0")
     assert (end.code, end.json["phase"]) == (1, "implementing"), end.out + end.err
     words = "A test proves less than before: it is there is skipped now (skip)"
-    assert ("rule:test-weakened", "high", words) in found(project)
-    assert record(project)["checks"][0]["status"] == "passed" and record(project)["reported"] == "APPROVED"
+    assert ("rule:test-weakened", "high", words) in project.review_findings()
+    assert (
+        project.review_record()["checks"][0]["status"] == "passed" and project.review_record()["reported"] == "APPROVED"
+    )

@@ -8,26 +8,9 @@ from agentd.change import entry
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
-from built import (
-    BAD,
-    DOCUMENTS,
-    YES,
-    approved,
-    edit,
-    home,
-    honest,
-    impl,
-    move,
-    plan_of,
-    ran,
-    state,
-    task,
-    tasks,
-    write,
-)
-from planned import files_of
-from support import Box
-from working import say, usage
+from plans import BAD_CODE, GREETING_DOCUMENTS, greeting_plan, greeting_tasks, task
+from playbooks import APPROVED, edit, implement, say, usage, write
+from scenario import Scenario, move, project_files
 
 SEVEN = (
     task("1.1", "a.py", ref="data:R1"),
@@ -39,23 +22,23 @@ SEVEN = (
     task("4.2", "g.py", ref="data:R2"),
 )
 FILES = {"1.1": "a.py", "1.2": "b.py", "2.1": "c.py", "2.2": "d.py", "3.1": "e.py", "4.1": "tests/f.py", "4.2": "g.py"}
-PLAN = plan_of(*SEVEN, specs=("data", "logic"))
+PLAN = greeting_plan(*SEVEN, specs=("data", "logic"))
 
 
 def makes(*ids: str) -> list[dict[str, object]]:
     return [*(write(FILES[one], f"{one}\n") for one in ids), usage(0.01), say("Made.")]
 
 
-def made(box: Box) -> list[tuple[str, int, list[str]]]:
+def made(box: Scenario) -> list[tuple[str, int, list[str]]]:
     """Each run of the implementer, with its tasks."""
-    rows = [row for row in state(box).steps if row.name.startswith("implement") and row.status == "done"]
+    rows = [row for row in box.state().steps if row.name.startswith("implement") and row.status == "done"]
     return [(row.name, row.number, list(row.extra["tasks"])) for row in rows]
 
 
 # ---- runs
 
 
-def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(project: Box) -> None:
+def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(project: Scenario) -> None:
     steps = {
         "implement-data#1": makes("1.1", "1.2"),
         "implement-data#2": makes("2.2"),
@@ -63,7 +46,7 @@ def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(projec
         "implement-logic#1": makes("2.1"),
         "implement-logic#2": makes("3.1", "4.1"),
     }
-    approved(project, steps, more="", documents=PLAN)
+    project.greeting_approved(steps, more="", documents=PLAN)
     end = project.agentd("implement", "greet", "--json")
     assert end.code == 0, end.out
     assert end.json["message"] == "7 of 7 tasks" and end.json["phase"] == "implementing"
@@ -76,81 +59,89 @@ def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(projec
     ]
 
 
-def test_what_a_task_depends_on_comes_first_wherever_it_stands(project: Box) -> None:
+def test_what_a_task_depends_on_comes_first_wherever_it_stands(project: Scenario) -> None:
     rows = [task("1.1", "a.py", ref="data:R1", needs=["2.1"]), task("2.1", "c.py", ref="logic:R1")]
     steps = {"implement-data": makes("1.1"), "implement-logic": makes("2.1")}
-    approved(project, steps, more="", documents=plan_of(*rows, specs=("data", "logic")))
+    project.greeting_approved(steps, more="", documents=greeting_plan(*rows, specs=("data", "logic")))
     assert project.agentd("implement", "greet").code == 0
     assert [name for name, *_ in made(project)] == ["implement-logic", "implement-data"]
 
 
 @pytest.mark.parametrize("why", ["not sequential", "no specs"])
-def test_all_tasks_are_one_run_where_specs_do_not_part_them(why: str, project: Box) -> None:
+def test_all_tasks_are_one_run_where_specs_do_not_part_them(why: str, project: Scenario) -> None:
     if why == "no specs":
-        documents, workflow = plan_of(*(task(one, FILES[one], ref="") for one in ("1.1", "2.1")), specs=()), ""
+        documents, workflow = greeting_plan(*(task(one, FILES[one], ref="") for one in ("1.1", "2.1")), specs=()), ""
         ids = ["1.1", "2.1"]
     else:
         documents, workflow, ids = PLAN, "sequential_implementation = false\n", list(FILES)
-    approved(project, {"implement": makes(*ids), "review": YES}, more="", workflow=workflow, documents=documents)
-    end = impl(project)
+    project.greeting_approved(
+        {"implement": makes(*ids), "review": APPROVED}, more="", workflow=workflow, documents=documents
+    )
+    end = project.run("impl")
     assert made(project) == [("implement", 1, ids)], end.err
-    assert state(project).phase is Phase.COMPLETE
+    assert project.state().phase is Phase.COMPLETE
 
 
 # ---- some tasks
 
 
-def test_some_tasks_are_made_and_later_the_rest(project: Box) -> None:
+def test_some_tasks_are_made_and_later_the_rest(project: Scenario) -> None:
     steps = {"implement-data#1": makes("1.1", "1.2"), "implement-logic": makes("2.1", "3.1", "4.1")}
     steps |= {"implement-data#2": makes("2.2"), "implement-data#3": makes("4.2")}
-    approved(project, steps, more="", documents=PLAN)
-    end = impl(project, "--tasks", "data.1,1.2", "--json")
+    project.greeting_approved(steps, more="", documents=PLAN)
+    end = project.run("impl", "--tasks", "data.1,1.2", "--json")
     assert (end.code, end.json["message"], end.json["phase"]) == (0, "2 of 7 tasks", "implementing"), end.out
-    assert end.json["next"] == "agentd impl greet" and not (home(project) / "REVIEW.md").exists()
+    assert end.json["next"] == "agentd impl greet" and not (project.folder / "REVIEW.md").exists()
     assert made(project) == [("implement-data", 1, ["1.1", "1.2"])]
-    again = impl(project, "--tasks", "1.1", "--json")
+    again = project.run("impl", "--tasks", "1.1", "--json")
     assert (again.code, again.json["message"]) == (0, "2 of 7 tasks"), "what is made is not made again"
-    rest = impl(project, "--json")
+    rest = project.run("impl", "--json")
     assert rest.json["phase"] == "complete", rest.json["findings"]
-    assert [tasks for _, _, tasks in made(project)] == [["1.1", "1.2"], ["2.1"], ["2.2"], ["3.1", "4.1"], ["4.2"]]
+    assert [greeting_tasks for _, _, greeting_tasks in made(project)] == [
+        ["1.1", "1.2"],
+        ["2.1"],
+        ["2.2"],
+        ["3.1", "4.1"],
+        ["4.2"],
+    ]
 
 
-def test_tasks_that_cannot_be_made_are_refused_before_anything_runs(project: Box) -> None:
-    approved(project, {}, documents=PLAN)
-    unknown = impl(project, "--tasks", "1.1,9.9", "--json")
+def test_tasks_that_cannot_be_made_are_refused_before_anything_runs(project: Scenario) -> None:
+    project.greeting_approved({}, documents=PLAN)
+    unknown = project.run("impl", "--tasks", "1.1,9.9", "--json")
     assert (unknown.code, unknown.json["error"]["message"]) == (2, "there is no task 9.9")
     assert "1.1, 1.2, 2.1" in unknown.json["error"]["hint"]
-    alone = impl(project, "--tasks", "2.1", "--json")
+    alone = project.run("impl", "--tasks", "2.1", "--json")
     assert alone.code == 1
     assert alone.json["error"]["message"] == "task 2.1 builds on 1.2, which is not done yet"
     assert alone.json["error"]["hint"] == "add it: --tasks 1.2,2.1"
-    both = impl(project, "--tasks", "1.1", "--review")
+    both = project.run("impl", "--tasks", "1.1", "--review")
     assert both.code == 2 and "give one of them" in both.err
-    assert not state(project).llm_calls
+    assert not project.state().llm_calls
 
 
 # ---- phase commands
 
 
-def test_the_phase_commands_do_their_part_and_no_more(project: Box) -> None:
+def test_the_phase_commands_do_their_part_and_no_more(project: Scenario) -> None:
     mended = [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("Mended.")]
-    approved(project, {"implement-greeting": honest(BAD), "resolve/2": mended})
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE), "resolve/2": mended})
     early = project.agentd("resolve-reviews", "greet")
     assert early.code == 1 and "greet is challenged" in early.err
     made = project.agentd("implement", "greet")
     assert made.code == 0 and "2 of 2 tasks" in made.out + made.err
-    assert ran(project) == ["implement-greeting"]
+    assert project.finished_steps() == ["implement-greeting"]
     unjudged = project.agentd("resolve-reviews", "greet")
     assert unjudged.code == 1 and "was never reviewed" in unjudged.err and "agentd review greet" in unjudged.err
     assert project.agentd("review", "greet").code == 1
-    assert ran(project) == ["implement-greeting", "review"]
+    assert project.finished_steps() == ["implement-greeting", "review"]
     same = project.agentd("review", "greet", "--json")
     assert (same.code, same.json["round"]) == (1, 1), "the same tree is not judged again"
     answered = project.agentd("resolve-reviews", "greet", "--json")
     assert answered.code == 0 and "agentd review greet" in answered.json["message"]
-    assert ran(project)[2:] == ["resolve"]
+    assert project.finished_steps()[2:] == ["resolve"]
     assert project.agentd("review", "greet").code == 0
-    assert ran(project)[3:] == ["review"] and state(project).phase is Phase.COMPLETE
+    assert project.finished_steps()[3:] == ["review"] and project.state().phase is Phase.COMPLETE
     over = project.agentd("resolve-reviews", "greet")
     assert over.code == 1 and "greet is complete" in over.err
 
@@ -158,17 +149,17 @@ def test_the_phase_commands_do_their_part_and_no_more(project: Box) -> None:
 # ---- before anything runs
 
 
-def test_a_dry_run_tells_what_would_run_and_changes_nothing(project: Box) -> None:
-    approved(project, {}, documents=PLAN)
-    before = files_of(project.root)
-    end = impl(project, "--dry-run", "--json")
+def test_a_dry_run_tells_what_would_run_and_changes_nothing(project: Scenario) -> None:
+    project.greeting_approved({}, documents=PLAN)
+    before = project_files(project.root)
+    end = project.run("impl", "--dry-run", "--json")
     assert end.code == 0, end.err
     data, logic = "implement-data", "implement-logic"
     assert [one["step"] for one in end.json["steps"]] == [data, logic, data, logic, data, "review"], "what costs"
-    part = impl(project, "--dry-run", "--tasks", "1.1,1.2")
+    part = project.run("impl", "--dry-run", "--tasks", "1.1,1.2")
     assert part.code == 0 and "implement-data" in part.out.lower().replace("implement data", "implement-data")
     assert "review" not in part.out.lower()
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
 @pytest.mark.parametrize(
@@ -179,9 +170,9 @@ def test_a_dry_run_tells_what_would_run_and_changes_nothing(project: Box) -> Non
         (Phase.REJECTED, "greet is rejected: its plan was rejected", "agentd view greet"),
     ],
 )
-def test_a_plan_that_is_not_approved_is_not_implemented(phase: Phase, words: str, hint: str, project: Box) -> None:
+def test_a_plan_that_is_not_approved_is_not_implemented(phase: Phase, words: str, hint: str, project: Scenario) -> None:
     change = entry.create(find_project(), "greet", "Greet people")
-    for name, text in DOCUMENTS.items():
+    for name, text in GREETING_DOCUMENTS.items():
         project.write(f"agentd/changes/greet/{name}", text)
     events = {Phase.DRAFTING: [], Phase.PROPOSED: [Event.PLAN_GENERATED]}
     for event in events.get(phase, [Event.PLAN_GENERATED, Event.CHALLENGE_REJECTED]):
@@ -191,29 +182,29 @@ def test_a_plan_that_is_not_approved_is_not_implemented(phase: Phase, words: str
         assert end.code == 1
         error = end.json["error"]
         assert (error["code"], error["message"], error["hint"]) == ("change-not-ready", words, hint)
-    assert state(project).phase is phase
+    assert project.state().phase is phase
 
 
-def test_what_is_beyond_implementing_is_told(project: Box) -> None:
+def test_what_is_beyond_implementing_is_told(project: Scenario) -> None:
     nothing = project.agentd("impl", "greet", "--json")
     assert (nothing.code, nothing.json["error"]["code"]) == (1, "change-not-found")
-    change = approved(project, {})
+    change = project.greeting_approved({}).change
     for event in (Event.IMPLEMENTATION_STARTED, Event.REVIEW_APPROVED):
         move(change, event)
-    end = impl(project, "--json")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["message"], end.json["next"]) == (0, "greet is complete", "agentd archive greet")
-    assert not state(project).steps
+    assert not project.state().steps
 
 
-def test_a_task_that_cannot_be_ordered_is_refused_before_anything_runs(project: Box) -> None:
-    circle = tasks(task("1.1", "a.py", needs=["2.1"]), task("2.1", "b.py", needs=["1.1"]))
-    approved(project, {}, documents=DOCUMENTS | {"tasks.md": circle})
-    end = impl(project, "--json")
+def test_a_task_that_cannot_be_ordered_is_refused_before_anything_runs(project: Scenario) -> None:
+    circle = greeting_tasks(task("1.1", "a.py", needs=["2.1"]), task("2.1", "b.py", needs=["1.1"]))
+    project.greeting_approved({}, documents=GREETING_DOCUMENTS | {"tasks.md": circle})
+    end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["code"]) == (1, "format-invalid")
     assert end.json["error"]["message"] == "Circular dependency detected: data.1 → logic.1 → data.1"
     assert "agentd/changes/greet/tasks.md" in end.json["error"]["hint"]
-    assert impl(project, "--dry-run").code == 1
-    assert state(project).phase is Phase.CHALLENGED and not state(project).steps
+    assert project.run("impl", "--dry-run").code == 1
+    assert project.state().phase is Phase.CHALLENGED and not project.state().steps
 
 
 @pytest.mark.parametrize(
@@ -224,16 +215,16 @@ def test_a_task_that_cannot_be_ordered_is_refused_before_anything_runs(project: 
         ([], "greet has no tasks to implement"),
     ],
 )
-def test_tasks_that_mean_nothing_are_refused_too(rows: list[str], words: str, project: Box) -> None:
-    approved(project, {}, documents=plan_of(*rows))
-    end = impl(project, "--json")
+def test_tasks_that_mean_nothing_are_refused_too(rows: list[str], words: str, project: Scenario) -> None:
+    project.greeting_approved({}, documents=greeting_plan(*rows))
+    end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["message"]) == (1, words)
-    assert "agentd validate greet" in end.json["error"]["hint"] and not state(project).steps
+    assert "agentd validate greet" in end.json["error"]["hint"] and not project.state().steps
 
 
-def test_the_last_event_is_the_result(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()}, more="")
-    end = impl(project, "--events")
+def test_the_last_event_is_the_result(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()}, more="")
+    end = project.run("impl", "--events")
     rows = [json.loads(line) for line in end.out.splitlines()]
     assert end.code == 0 and rows[-1]["phase"] == "complete" and rows[-1]["command"] == "impl"
     started = [one["step"] for one in rows if one.get("type") == "step.started"]

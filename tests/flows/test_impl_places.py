@@ -9,47 +9,36 @@ from agentd.change.folder import read_state
 from agentd.steps import code
 from agentd.terms import Phase
 from agentd.tools.diff import changed_files, diff
-from built import CHECK as TESTS
-from built import (
-    DESCRIPTION,
-    DOCUMENTS,
-    YES,
-    approved,
-    found,
-    home,
-    honest,
-    impl,
-    ran,
-    record,
-    state,
-    write,
-)
-from placed import paste, tree_of
-from planned import seat
-from plays import IN_PLACE, stage
+from plans import GREETING, GREETING_DOCUMENTS
+from playbooks import APPROVED, implement, usage, write
 from program import AGENTD
-from support import Box
-from working import settle, usage
+from scenario import CHECK as TESTS
+from scenario import IN_PLACE, Scenario
 
 AUTOMATED = "human_in_loop = false\nself_review_iterations = 0\n"
 
 
-def planned(box: Box, way: str) -> Path:
+def planned(box: Scenario, way: str) -> Path:
     """A plan made and approved by the command itself; the tree that the change lives in."""
     box.write("tests/__init__.py", "")
     box.write(".gitignore", "__pycache__/\n")
-    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in DOCUMENTS.items()]
-    steps = {"plan-gen": [*documents, usage(0.01)], "challenge": YES, "review": YES, "implement-greeting": honest()}
-    stage(box, steps, TESTS, AUTOMATED)
-    end = box.agentd("plan", "greet", DESCRIPTION, "--skip-clarify", "--git", way)
+    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in GREETING_DOCUMENTS.items()]
+    steps = {
+        "plan-gen": [*documents, usage(0.01)],
+        "challenge": APPROVED,
+        "review": APPROVED,
+        "implement-greeting": implement(),
+    }
+    box.with_agents(steps, TESTS, AUTOMATED)
+    end = box.agentd("plan", "greet", GREETING, "--skip-clarify", "--git", way)
     assert end.code == 0, end.out + end.err
-    return tree_of(box, "greet") if way == "worktree" else box.root
+    return box.worktree("greet") if way == "worktree" else box.root
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Box) -> None:
+def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Scenario) -> None:
     tree = planned(project, way)
-    end = impl(project, "--json")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"], end.json["git"]["setup"]) == (0, "complete", way), end.out
     assert (tree / "greeting.py").is_file() and (tree / "tests/test_greeting.py").is_file()
     assert (project.root / "greeting.py").exists() == (way == "branch")
@@ -59,23 +48,23 @@ def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Bo
     if way == "worktree":
         assert project.git("status", "--short") == "", "nothing of it lies in the main tree"
     else:
-        paste(project, "git add -A && git commit -qm code && git switch -q main")
-        away = impl(project, "--review", "--json")
+        project.paste("git add -A && git commit -qm code && git switch -q main")
+        away = project.run("impl", "--review", "--json")
         assert away.code == 1 and "git switch agentd/greet" in away.json["error"]["hint"]
 
 
-def test_what_is_not_trusted_in_a_work_tree_is_looked_at_there(project: Box) -> None:
+def test_what_is_not_trusted_in_a_work_tree_is_looked_at_there(project: Scenario) -> None:
     tree = planned(project, "worktree")
     page = tree / "agentd/config.toml"
     page.write_text(page.read_text().replace("-m unittest", "-m  unittest"))
-    refused = impl(project, "--json")
+    refused = project.run("impl", "--json")
     hint = refused.json["error"]["hint"]
     assert (refused.code, hint) == (3, f"(cd {tree} && agentd trust)")
-    paste(project, hint.replace("agentd trust", f"{AGENTD} trust --yes"))
-    assert impl(project).code == 0
+    project.paste(hint.replace("agentd trust", f"{AGENTD} trust --yes"))
+    assert project.run("impl").code == 0
 
 
-def test_a_project_in_a_sub_folder_is_built_there(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_in_a_sub_folder_is_built_there(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beside it is nobody's business."""
     box.write("beside.txt", "beside\n")
     box.commit("start")
@@ -86,18 +75,18 @@ def test_a_project_in_a_sub_folder_is_built_there(box: Box, monkeypatch: pytest.
     monkeypatch.chdir(inner.root)
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
-    approved(inner, {"implement-greeting": honest()})
+    inner.greeting_approved({"implement-greeting": implement()})
     box.write("beside.txt", "changed by a person\n")
-    end = impl(inner, "--json")
+    end = inner.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.out
-    assert found(inner) == [] and (inner.root / "greeting.py").is_file()
-    assert record(inner)["checks"][0]["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
-    assert (home(inner) / "tasks.md").read_text().count("status: done") == 2
+    assert inner.review_findings() == [] and (inner.root / "greeting.py").is_file()
+    assert inner.review_record()["checks"][0]["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
+    assert (inner.folder / "tasks.md").read_text().count("status: done") == 2
     assert (box.root / "beside.txt").read_text() == "changed by a person\n"
 
 
 def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_diff(
-    box: Box, monkeypatch: pytest.MonkeyPatch
+    box: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("beside.txt", "beside\n")
     inner = copy.copy(box)
@@ -106,11 +95,11 @@ def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_
     monkeypatch.chdir(inner.root)
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
-    change = approved(inner, {"implement-greeting": [*honest()]})
+    change = inner.greeting_approved({"implement-greeting": [*implement()]}).change
     assert inner.agentd("implement", "greet").code == 0
     box.write("beside.txt", "not theirs\n")
     box.write("other/ä ö.txt", "nor this\n")
-    base, tree = str(state(inner).base.tree), code.now(change)
+    base, tree = str(inner.state().base.tree), code.now(change)
     names = list(changed_files(change, base, tree))
     assert names == ["greeting.py", "tests/test_greeting.py", "../beside.txt", "../other/ä ö.txt"]
     whole = diff(change, base, tree)
@@ -119,57 +108,57 @@ def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_
     assert "+nor this" in diff(change, base, tree, "../other/ä ö.txt")
 
 
-def test_no_attribute_hides_text_from_the_reviewer(project: Box) -> None:
+def test_no_attribute_hides_text_from_the_reviewer(project: Scenario) -> None:
     hide = write(".gitattributes", "*.py -diff\n*.bin -diff\n")
-    change = approved(project, {"implement-greeting": [*honest(), hide, write("x.bin", "a\0b")]})
+    change = project.greeting_approved({"implement-greeting": [*implement(), hide, write("x.bin", "a\0b")]}).change
     assert project.agentd("implement", "greet").code == 0
-    base, tree = str(state(project).base.tree), code.now(change)
+    base, tree = str(project.state().base.tree), code.now(change)
     shown = diff(change, base, tree)
     assert "+def greet(name" in shown and "+def greet(name" in diff(change, base, tree, "greeting.py")
     assert "Binary files /dev/null and b/x.bin differ" in shown and "+*.py -diff" in shown
 
 
-def test_commits_that_a_person_makes_meanwhile_do_not_matter(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
+def test_commits_that_a_person_makes_meanwhile_do_not_matter(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
     project.commit("my own commit of its work")
     end = project.agentd("review", "greet", "--json")
-    assert (end.code, end.json["phase"]) == (0, "complete") and found(project) == []
-    base, tree = record(project)["judged"]["base"], record(project)["judged"]["tree"]
+    assert (end.code, end.json["phase"]) == (0, "complete") and project.review_findings() == []
+    base, tree = project.review_record()["judged"]["base"], project.review_record()["judged"]["tree"]
     names = project.git("diff", "--name-only", base, tree, "--", ":!agentd").split()
     assert names == ["greeting.py", "tests/test_greeting.py"]
 
 
-def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Box) -> None:
+def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Scenario) -> None:
     """With a script that can be run among them."""
     project.write(
         "agentd/work.sh",
         "cp ../greeting.txt greeting.py; cp ../test.txt tests/test_greeting.py; chmod +x greeting.py\n"
         "git add greeting.py tests && git commit -qm 'agent: done' && echo done\n",
     )
-    (made, tests, *_) = honest()
+    (made, tests, *_) = implement()
     project.root.with_name("greeting.txt").write_text("#!/usr/bin/env python3\n" + made["text"])
     project.root.with_name("test.txt").write_text(tests["text"])
-    approved(project, {})
+    project.greeting_approved({})
     shell = '[agents.shell]\nkind = "command"\ncommand = "sh"\nargs = ["agentd/work.sh"]\n'
-    settle(project, (project.root / "agentd/config.toml").read_text() + shell)
-    seat(project, "implementer", "shell")
-    end = impl(project, "--json")
+    project.configure((project.root / "agentd/config.toml").read_text() + shell)
+    project.assign("implementer", "shell")
+    end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.out
-    assert found(project) == [] and project.git("log", "-1", "--format=%s") == "agent: done"
-    assert project.git("ls-tree", record(project)["judged"]["tree"], "greeting.py").startswith("100755")
+    assert project.review_findings() == [] and project.git("log", "-1", "--format=%s") == "agent: done"
+    assert project.git("ls-tree", project.review_record()["judged"]["tree"], "greeting.py").startswith("100755")
 
 
-def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Box) -> None:
+def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Scenario) -> None:
     hold = project.root.with_name("hold")
     hold.touch()
     check = TESTS.replace('command = "', f'command = "while test -e {hold}; do sleep 0.1; done; ').replace(
         "= 60", "= 600"
     )
-    approved(project, {"implement-greeting": honest(), "review": YES}, check)
-    begun = impl(project, "--detach", "--json")
+    project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, check)
+    begun = project.run("impl", "--detach", "--json")
     assert begun.code == 0 and begun.json["state"] == "running" and begun.json["next"] == "agentd wait greet"
-    busy = impl(project, "--json")
+    busy = project.run("impl", "--json")
     assert busy.code == 5, "one command at a time"
     hold.unlink()
     ended = project.agentd("wait", "greet", "--json")
@@ -180,12 +169,12 @@ def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Box) -> No
         "complete",
         "APPROVED - Complete, ready to archive!",
     )
-    assert ran(project) == ["implement-greeting", "review"] and state(project).phase is Phase.COMPLETE
+    assert project.finished_steps() == ["implement-greeting", "review"] and project.state().phase is Phase.COMPLETE
 
 
-def test_what_is_decided_at_once_does_not_go_to_the_background(project: Box) -> None:
-    approved(project, {})
+def test_what_is_decided_at_once_does_not_go_to_the_background(project: Scenario) -> None:
+    project.greeting_approved({})
     for words in (("--accept", "why"), ("--dry-run",)):
-        end = impl(project, "--detach", *words)
+        end = project.run("impl", "--detach", *words)
         assert end.code == 2 and "leave --detach out" in end.err
-    assert IN_PLACE in (project.root / "agentd/config.toml").read_text() and not state(project).steps
+    assert IN_PLACE in (project.root / "agentd/config.toml").read_text() and not project.state().steps

@@ -1,78 +1,79 @@
 """What "complete" rests on: tests that ran, tasks that are done, and nobody's word instead."""
 
 from agentd.change.inbox import Inbox
-from built import BAD, approved, edit, found, honest, impl, plan_of, proposed, record, state, task, write
-from support import Box
+from plans import BAD_CODE, greeting_plan, task
+from playbooks import edit, implement, write
+from scenario import Scenario
 
 SILENT = "import os\n\nos._exit(0)\n"
 RUNNER = 'print("OK")\n'
 BROKEN = '[[checks]]\nname = "tests"\ncommand = "no-such-runner --all"\nrequired = true\ntimeout = 60\n'
 
 
-def test_a_check_that_says_nothing_of_its_tests_any_more_is_no_proof(project: Box) -> None:
-    files = [*honest(BAD), write("tests/test_greeting.py", SILENT)]
-    approved(project, {"implement-greeting": files})
-    ended = impl(project, "--rounds", "0", "--json")
+def test_a_check_that_says_nothing_of_its_tests_any_more_is_no_proof(project: Scenario) -> None:
+    files = [*implement(BAD_CODE), write("tests/test_greeting.py", SILENT)]
+    project.greeting_approved({"implement-greeting": files})
+    ended = project.run("impl", "--rounds", "0", "--json")
     assert (ended.code, ended.json["phase"]) == (1, "implementing")
     assert "Required check ran no test: tests" in [one["title"] for one in ended.json["findings"]["list"]]
 
 
-def test_a_file_in_the_runners_place_is_put_back(project: Box) -> None:
-    approved(project, {"implement-greeting": [*honest(BAD), write("unittest.py", RUNNER)]})
-    ended = impl(project, "--rounds", "0", "--json")
+def test_a_file_in_the_runners_place_is_put_back(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": [*implement(BAD_CODE), write("unittest.py", RUNNER)]})
+    ended = project.run("impl", "--rounds", "0", "--json")
     assert ended.code == 1 and not (project.root / "unittest.py").exists()
     titles = [one["title"] for one in ended.json["findings"]["list"]]
     assert any(one.startswith("unittest.py was created") for one in titles) and "Required check failed: tests" in titles
 
 
-def test_a_fact_that_a_person_closes_is_open_again_while_it_is_so(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(BAD)})
-    assert impl(project, "--rounds", "0").code == 1
+def test_a_fact_that_a_person_closes_is_open_again_while_it_is_so(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
+    assert project.run("impl", "--rounds", "0").code == 1
     page = project.root / "agentd/changes/greet/REVIEW.md"
     page.write_text(page.read_text().replace("- **State**: open", "- **State**: accepted"))
-    ended = impl(project, "--review", "--rounds", "0", "--json")
+    ended = project.run("impl", "--review", "--rounds", "0", "--json")
     assert (ended.code, ended.json["phase"]) == (1, "implementing")
     (one,) = ended.json["findings"]["list"]
     assert (one["id"], one["state"]) == ("V1", "open")
 
 
-def test_a_task_that_is_not_there_is_refused_before_anything_runs(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
-    refused = impl(project, "--tasks", "9.9", "--json")
+def test_a_task_that_is_not_there_is_refused_before_anything_runs(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
+    refused = project.run("impl", "--tasks", "9.9", "--json")
     assert (refused.code, refused.json["error"]["code"], refused.json["phase"]) == (2, "usage-error", "challenged")
-    assert not state(project).steps
+    assert not project.state().steps
 
 
-def test_what_cannot_run_is_never_known_to_pass(project: Box) -> None:
-    approved(project, {"implement-greeting": honest(BAD)}, BROKEN)
-    ended = impl(project, "--known-failures", "It never worked.", "--rounds", "0", "--json")
+def test_what_cannot_run_is_never_known_to_pass(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement(BAD_CODE)}, BROKEN)
+    ended = project.run("impl", "--known-failures", "It never worked.", "--rounds", "0", "--json")
     assert ended.code == 1 and ended.json["phase"] != "complete"
 
 
-def test_without_tasks_nothing_is_judged(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
+def test_without_tasks_nothing_is_judged(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
     (project.root / "agentd/changes/greet/tasks.md").unlink()
     refused = project.agentd("review", "greet", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "format-invalid")
 
 
-def test_a_reason_that_no_record_can_hold_is_the_first_finding_of_the_next(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
+def test_a_reason_that_no_record_can_hold_is_the_first_finding_of_the_next(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
-    assert impl(project, "--accept", "Good enough.").code == 0
-    assert impl(project, "--send-back", "It must say hi.").code == 0
-    ended = impl(project, "--rounds", "0", "--json")
+    assert project.run("impl", "--accept", "Good enough.").code == 0
+    assert project.run("impl", "--send-back", "It must say hi.").code == 0
+    ended = project.run("impl", "--rounds", "0", "--json")
     assert ended.code == 1
     assert [(one["id"], one["title"]) for one in ended.json["findings"]["list"]] == [("P1", "It must say hi.")]
 
 
-def test_a_decision_about_code_is_not_handed_to_a_question_about_the_plan(project: Box) -> None:
+def test_a_decision_about_code_is_not_handed_to_a_question_about_the_plan(project: Scenario) -> None:
     """`agentd run` asks about the plan, and somebody accepts the code elsewhere."""
-    change = proposed(project, {})
+    change = project.greeting_proposed({}).change
     with change.running("agentd run greet"):
         Inbox(change).open({"id": "after-challenge-1", "at": "2999-01-01T00:00:00Z"})
-        refused = impl(project, "--accept", "The code is fine.", "--json")
+        refused = project.run("impl", "--accept", "The code is fine.", "--json")
         assert (refused.code, refused.json["error"]["code"]) == (5, "busy")
         assert Inbox(change).take() is None
 
@@ -93,25 +94,25 @@ class There(unittest.TestCase):
 DROPS = "\n\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n"
 
 
-def test_tests_that_are_there_and_do_not_run_any_more_are_missed(project: Box) -> None:
+def test_tests_that_are_there_and_do_not_run_any_more_are_missed(project: Scenario) -> None:
     lie = edit(
         "tests/test_there.py", "self.assertEqual(len('that'), 4)\n", "self.assertEqual(len('that'), 4)\n" + DROPS
     )
-    approved(project, {"implement-greeting": [*honest(tests=""), lie]})
+    project.greeting_approved({"implement-greeting": [*implement(tests=""), lie]})
     project.write("tests/test_there.py", LOADED)
     project.write("tests/test_more.py", LOADED)
-    ended = impl(project, "--rounds", "0", "--json")
+    ended = project.run("impl", "--rounds", "0", "--json")
     assert (ended.code, ended.json["phase"]) == (1, "implementing")
-    assert ("rule:test-weakened", "high", "Fewer tests run than before: tests") in found(project)
-    what = next(one["what"] for one in record(project)["findings"] if one["title"].startswith("Fewer tests"))
+    assert ("rule:test-weakened", "high", "Fewer tests run than before: tests") in project.review_findings()
+    what = next(one["what"] for one in project.review_record()["findings"] if one["title"].startswith("Fewer tests"))
     assert "ran 4 before the first edit and 2 now, though no test was taken out of a file." in what
 
 
-def test_tests_that_go_with_their_file_by_a_task_are_not_missed(project: Box) -> None:
+def test_tests_that_go_with_their_file_by_a_task_are_not_missed(project: Scenario) -> None:
     rows = (task("2.1", "greeting.py"), task("4.1", "tests/test_greeting.py", ref="greeting:R2"))
     goes = task("4.2", "tests/test_more.py", action="DELETE")
     gone = {"delete": "tests/test_more.py"}
-    approved(project, {"implement-greeting": [*honest(), gone]}, documents=plan_of(*rows, goes))
+    project.greeting_approved({"implement-greeting": [*implement(), gone]}, documents=greeting_plan(*rows, goes))
     project.write("tests/test_more.py", LOADED + LOADED.replace("There", "More").replace("import unittest", ""))
-    ended = impl(project, "--json")
-    assert (ended.code, found(project)) == (0, []), ended.out
+    ended = project.run("impl", "--json")
+    assert (ended.code, project.review_findings()) == (0, []), ended.out

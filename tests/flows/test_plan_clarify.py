@@ -11,11 +11,11 @@ from agentd.change.folder import document_hash
 from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.documents import clarifications
 from agentd.terms import Lane
-from display import Display
-from planned import change_of, journal, replay
-from plays import DESCRIPTION, folder
+from plans import EXAMPLE, SIGN_IN
+from playbooks import Action, say
+from processes import wait_until
 from program import AGENTD
-from questioned import (
+from questions import (
     PROVIDERS,
     SESSION,
     THREE,
@@ -23,9 +23,9 @@ from questioned import (
     answer,
     answers_in,
     asks,
+    clarifications_text,
     clarified,
     decided,
-    document,
     is_open,
     paid,
     proposed_without,
@@ -34,10 +34,8 @@ from questioned import (
     rows_of,
     stage_questions,
 )
-from running import wait_until
-from support import EXAMPLE, Box
-from terminal import DOWN, ENTER, INTERRUPT, UP, Person, before_terminal
-from working import Action, say
+from scenario import Scenario
+from terminal import DOWN, ENTER, INTERRUPT, UP, Display, Person, start_on_terminal
 
 WHOLE = ["clarify", "plan-gen"]
 
@@ -45,7 +43,7 @@ WHOLE = ["clarify", "plan-gen"]
 # ---- asked and answered
 
 
-def test_each_question_is_asked_with_its_reason_and_the_answers_become_clarifications(project: Box) -> None:
+def test_each_question_is_asked_with_its_reason_and_the_answers_become_clarifications(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     person.sees(lambda display: is_open(display.text, PROVIDERS))
@@ -65,21 +63,21 @@ def test_each_question_is_asked_with_its_reason_and_the_answers_become_clarifica
     answer(person, SESSION)
     assert person.waits() == 0
     given = ((PROVIDERS, "Google only"), (TOKEN, "Until 見 June"), (SESSION, "7 days"))
-    assert clarified(project) == document(*given)
+    assert clarified(project) == clarifications_text(*given)
     assert rows_of(project) == [(1, "done", [clarifications.NAME])]
-    (digest,) = change_of(project).read().steps[0].outputs.values()
-    assert digest == document_hash(folder(project) / clarifications.NAME)
+    (digest,) = project.change.read().steps[0].outputs.values()
+    assert digest == document_hash(project.folder / clarifications.NAME)
     assert paid(project) == WHOLE
     assert decided(project) == [
         ("clarify-1", "Google only", "terminal", None),
         ("clarify-2", "Something else", "terminal", "Until 見 June"),
         ("clarify-3", "7 days", "terminal", None),
     ]
-    context = (folder(project) / "GEMINI.md").read_text()
+    context = (project.folder / "GEMINI.md").read_text()
     assert all(context.count(f"- **Answer**: {words}\n") == 1 for _, words in given)
 
 
-def test_the_document_has_the_form_of_the_example(project: Box) -> None:
+def test_the_document_has_the_form_of_the_example(project: Scenario) -> None:
     example = clarifications.parse((EXAMPLE / clarifications.NAME).read_text())
     questions = [
         {
@@ -100,18 +98,18 @@ def test_the_document_has_the_form_of_the_example(project: Box) -> None:
     assert clarified(project) == text.replace(f"date: {example.date}", "date: today")
 
 
-def test_a_clear_description_brings_no_question_and_no_file(project: Box) -> None:
+def test_a_clear_description_brings_no_question_and_no_file(project: Scenario) -> None:
     stage_questions(project)
     person = proposing(project)
     assert person.waits() == 0
     assert (questions_asked(project), clarified(project)) == ([], "")
     assert rows_of(project) == [(1, "done", [])]
-    [ended] = [one.message for one in journal(project, events.StepFinished) if one.step == "clarify"]
+    [ended] = [one.message for one in project.journal(events.StepFinished) if one.step == "clarify"]
     assert ended == "no questions" and "no questions" in person.display.text
     assert paid(project) == WHOLE
 
 
-def test_words_of_ones_own_are_asked_for_until_there_are_some(project: Box) -> None:
+def test_words_of_ones_own_are_asked_for_until_there_are_some(project: Scenario) -> None:
     stage_questions(project, TOKEN)
     person = proposing(project)
     answer(person, TOKEN, UP * 2 + ENTER)  # from the recommended one around to the last
@@ -125,7 +123,7 @@ def test_words_of_ones_own_are_asked_for_until_there_are_some(project: Box) -> N
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_questions_are_readable_in_any_window(project: Box, width: int) -> None:
+def test_questions_are_readable_in_any_window(project: Scenario, width: int) -> None:
     long = {
         **PROVIDERS,
         "why": "Whoever signs in elsewhere must be registered there, reviewed there and renewed there, year by year.",
@@ -153,7 +151,7 @@ def _row(display: Display, label: str) -> bool:
     return any(label in line for line in display.screen) and display.is_whole
 
 
-def test_while_the_planner_thinks_the_questions_have_their_row(project: Box) -> None:
+def test_while_the_planner_thinks_the_questions_have_their_row(project: Scenario) -> None:
     stage_questions(project, clarify=[{"wait": 600}])
     person = proposing(project, width=40)
     person.sees(lambda display: any(line.strip()[2:].startswith("Questions") for line in display.screen))
@@ -165,27 +163,27 @@ def test_while_the_planner_thinks_the_questions_have_their_row(project: Box) -> 
 # ---- cut off
 
 
-def test_after_an_interrupt_only_what_is_open_is_asked(project: Box) -> None:
+def test_after_an_interrupt_only_what_is_open_is_asked(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     answer(person, PROVIDERS, DOWN + ENTER)
     answer(person, TOKEN, INTERRUPT)
     assert person.waits() == 130
     assert (paid(project), clarified(project)) == (["clarify"], "")
-    replay(project, {"clarify": [{"fault": "crash"}]} | _writing(project))
+    project.replay({"clarify": [{"fault": "crash"}]} | _writing(project))
     person = proposing(project)
     answer(person, TOKEN)
     assert PROVIDERS["question"] not in person.display.text and "Question 2 of 3." in person.display.text
     answer(person, SESSION)
     assert person.waits() == 0
     given = ((PROVIDERS, "Google only"), (TOKEN, TOKEN["recommended"]), (SESSION, "7 days"))
-    assert clarified(project) == document(*given)
+    assert clarified(project) == clarifications_text(*given)
     assert paid(project) == WHOLE
     assert rows_of(project) == [(1, "done", [clarifications.NAME])]
     assert questions_asked(project) == ["clarify-1", "clarify-2", "clarify-2", "clarify-3"]
 
 
-def _writing(box: Box) -> dict[str, list[Action]]:
+def _writing(box: Scenario) -> dict[str, list[Action]]:
     steps = json.loads((box.root / "playbook.json").read_text())["steps"]
     return {"plan-gen": steps["plan-gen"]}
 
@@ -198,7 +196,7 @@ def _writing(box: Box) -> dict[str, list[Action]]:
     ],
 )
 def test_what_was_answered_counts_also_when_the_rest_is_not_asked(
-    project: Box, flags: tuple[str, ...], given: list[str]
+    project: Scenario, flags: tuple[str, ...], given: list[str]
 ) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
@@ -209,7 +207,7 @@ def test_what_was_answered_counts_also_when_the_rest_is_not_asked(
     assert (paid(project), rows_of(project)) == (WHOLE, [(1, "done", [clarifications.NAME])])
 
 
-def _interrupted(box: Box, *flags: str) -> None:
+def _interrupted(box: Scenario, *flags: str) -> None:
     """With one question answered."""
     person = proposing(box, *flags)
     answer(person, PROVIDERS, DOWN + ENTER)
@@ -217,31 +215,31 @@ def _interrupted(box: Box, *flags: str) -> None:
     assert person.waits() == 130
 
 
-def test_an_own_clarifications_file_ends_the_questions(project: Box) -> None:
+def test_an_own_clarifications_file_ends_the_questions(project: Scenario) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
     mine = (EXAMPLE / clarifications.NAME).read_text()
-    (folder(project) / clarifications.NAME).write_text(mine)
+    (project.folder / clarifications.NAME).write_text(mine)
     person = proposing(project)
     assert person.waits() == 0
-    assert (folder(project) / clarifications.NAME).read_text() == mine
+    assert (project.folder / clarifications.NAME).read_text() == mine
     assert questions_asked(project) == ["clarify-1", "clarify-2"]
 
 
-def test_a_change_in_the_place_of_one_that_was_deleted_has_questions_of_its_own(project: Box) -> None:
+def test_a_change_in_the_place_of_one_that_was_deleted_has_questions_of_its_own(project: Scenario) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
-    shutil.rmtree(folder(project))
-    replay(project, {"clarify": asks(SESSION)} | _writing(project))
+    shutil.rmtree(project.folder)
+    project.replay({"clarify": asks(SESSION)} | _writing(project))
     assert proposed_without(project, "--yes").code == 0
-    assert clarified(project) == document((SESSION, "7 days"), note=" (the planner's own recommendation)")
+    assert clarified(project) == clarifications_text((SESSION, "7 days"), note=" (the planner's own recommendation)")
 
 
 @pytest.mark.parametrize(
     ("first", "then"), [(("--light",), ("--light",)), (("--light",), ()), ((), ("--light",))], ids=str
 )
 def test_the_lane_is_open_until_something_is_written(
-    project: Box, first: tuple[str, ...], then: tuple[str, ...]
+    project: Scenario, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     stage_questions(project, TOKEN)
     person = _planning(project, *first)
@@ -250,22 +248,22 @@ def test_the_lane_is_open_until_something_is_written(
     person = _planning(project, *then)
     answer(person, TOKEN)
     assert person.waits() == 0
-    assert change_of(project).read().lane is Lane.LIGHT and "stays in it" not in person.display.text
+    assert project.change.read().lane is Lane.LIGHT and "stays in it" not in person.display.text
     assert paid(project) == WHOLE
 
 
-def _planning(box: Box, *flags: str) -> Person:
-    return before_terminal([AGENTD, "proposal", "add-oauth", DESCRIPTION, *flags], box.env, width=110, height=40)
+def _planning(box: Scenario, *flags: str) -> Person:
+    return start_on_terminal([AGENTD, "proposal", "add-oauth", SIGN_IN, *flags], box.env, width=110, height=40)
 
 
 # ---- answered from elsewhere
 
 
-def test_questions_are_answered_through_the_inbox_while_the_terminal_waits(project: Box) -> None:
+def test_questions_are_answered_through_the_inbox_while_the_terminal_waits(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     person.sees(lambda display: is_open(display.text, PROVIDERS))
-    inbox = Inbox(change_of(project))
+    inbox = Inbox(project.change)
     asked = inbox.asked()
     assert asked and [one["id"] for one in asked["options"]] == [*PROVIDERS["options"], "Something else"]
 
@@ -297,28 +295,28 @@ def test_questions_are_answered_through_the_inbox_while_the_terminal_waits(proje
 # ---- planners that ask otherwise than they should
 
 
-def _refused(box: Box, clarify: list[Action]) -> tuple[int, str, str]:
+def _refused(box: Scenario, clarify: list[Action]) -> tuple[int, str, str]:
     stage_questions(box, clarify=clarify)
     ended = proposed_without(box, "--yes")
     error = ended.json["error"] or {"code": "", "message": ""}
     return ended.code, error["code"], error["message"]
 
 
-def test_a_planner_that_asks_nothing_is_reminded_once(project: Box) -> None:
+def test_a_planner_that_asks_nothing_is_reminded_once(project: Scenario) -> None:
     again = [{"expect": "No questions were sent, not even none."}, {"expect": "ask_questions"}, say("Hm again.")]
     stage_questions(project, clarify=[say("Hm.")])
     steps = json.loads((project.root / "playbook.json").read_text())["steps"]
-    replay(project, steps | {"clarify/1/2": again})
+    project.replay(steps | {"clarify/1/2": again})
     ended = proposed_without(project, "--yes")
     assert (ended.code, ended.json["error"]["code"]) == (4, "did-nothing")
     assert rows_of(project) == [(1, "failed", []), (2, "failed", [])]
-    replay(project, steps | {"clarify": asks(TOKEN)})
+    project.replay(steps | {"clarify": asks(TOKEN)})
     assert proposed_without(project, "--yes").code == 0
     assert rows_of(project)[-1] == (3, "done", [clarifications.NAME])
 
 
 @pytest.mark.parametrize("path", ["src/notes.py", "agentd/changes/add-oauth/clarifications.md"])
-def test_a_planner_that_writes_while_it_should_ask_has_failed(project: Box, path: str) -> None:
+def test_a_planner_that_writes_while_it_should_ask_has_failed(project: Scenario, path: str) -> None:
     writing: Action = {"write": path, "text": "# Mine\n"}
     code, error, message = _refused(project, [writing, *asks(TOKEN)])
     assert (code, error) == (4, "changed-files")
@@ -339,11 +337,11 @@ def test_a_planner_that_writes_while_it_should_ask_has_failed(project: Box, path
     ],
 )
 def test_questions_that_cannot_be_asked_are_refused_by_the_tool(
-    project: Box, bad: list[dict[str, Any]], words: str
+    project: Scenario, bad: list[dict[str, Any]], words: str
 ) -> None:
     first: Action = {"call": "ask_questions", "with": {"questions": bad}, "refused": True}
     stage_questions(project, clarify=[first, *asks(TOKEN)])
     assert proposed_without(project, "--yes").code == 0
-    said = [one.text for one in journal(project, events.AgentActivity) if one.ok is False]
+    said = [one.text for one in project.journal(events.AgentActivity) if one.ok is False]
     assert any(words in text for text in said), said
     assert answers_in(project) == [TOKEN["recommended"]]

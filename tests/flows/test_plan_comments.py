@@ -14,11 +14,9 @@ from agentd.steps import remarks
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.terms import FindingState, Phase, Severity
-from judged import SPEC_FILE, by_hand, judged, page, previous, rewrite, said, states
-from planned import APPROVED, SPEC_TEXT, change_of, proposed, ran
-from plays import verdict
-from support import Box, Ran
-from working import at_work, say
+from plans import SPEC_FILE, SPEC_TEXT
+from playbooks import APPROVED, edit_spec, previous, report, report_in_text, say
+from scenario import Result, Scenario, open_run, replace_text
 
 ANN, BOB = "person:ann", "person:bob"
 LOW = ("Low", "A comma")
@@ -28,21 +26,21 @@ def comment(change: Change, text: str, severity: Weight = Weight.BLOCKER, quote:
     return comments.add(change, comments.anchored(change, SPEC_FILE, quote), text, ANN, severity).id
 
 
-def take_up(box: Box) -> Ran:
+def take_up(box: Scenario) -> Result:
     """The quickest command that takes up what people did."""
     return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
 
 
-def finding(box: Box, id_: str = "P1") -> Finding:
-    return next(one for one in standing(change_of(box).records()) if one.id == id_)
+def finding(box: Scenario, id_: str = "P1") -> Finding:
+    return next(one for one in standing(box.change.records()) if one.id == id_)
 
 
-def shown(box: Box) -> dict[str, str]:
-    return {one.id: str(one.state) for one in comments.seen(change_of(box))}
+def shown(box: Scenario) -> dict[str, str]:
+    return {one.id: str(one.state) for one in comments.seen(box.change)}
 
 
-def test_open_comments_become_findings_with_their_evidence(project: Box) -> None:
-    change = judged(project, LOW)
+def test_open_comments_become_findings_with_their_evidence(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who is that?\n\nSay it.")
     comment(change, "Slow.", Weight.SHOULD)
     comment(change, "A word.", Weight.NOTE)
@@ -61,7 +59,10 @@ def test_open_comments_become_findings_with_their_evidence(project: Box) -> None
     assert (one.where, one.verified) == (f"{SPEC_FILE}:{line}", True)
     assert one.evidence == Evidence(file=SPEC_FILE, line=line, quote="A user is")
     assert [one.finding for one in comments.read(change)] == ["P1", "P2", "P3", None, None]
-    assert "### P1: Who is that?" in page(project).read_text() and "  > A user is" in page(project).read_text()
+    assert (
+        "### P1: Who is that?" in project.challenge_page.read_text()
+        and "  > A user is" in project.challenge_page.read_text()
+    )
     record, kept = change.records(), (change.folder / NAME).read_bytes()
     take_up(project)
     assert (change.records(), (change.folder / NAME).read_bytes()) == (record, kept), "nothing is taken twice"
@@ -74,8 +75,8 @@ def test_open_comments_become_findings_with_their_evidence(project: Box) -> None
         ("one person", "one human", "the text that it is about has changed since"),
     ],
 )
-def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Box, old: str, new: str, because: str) -> None:
-    change = judged(project, LOW)
+def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Scenario, old: str, new: str, because: str) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?", quote="A user is one person.")
     path = change.folder / SPEC_FILE
     assert old in path.read_text()
@@ -84,21 +85,25 @@ def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Box, old: str,
     assert (finding(project).verified, finding(project).unverified_because) == (False, because)
 
 
-def test_the_planner_answers_and_what_the_judge_settles_is_shown_as_resolved(project: Box) -> None:
-    answers = [{"expect": "P1 (high): Who is that?"}, {"expect": f"Where: {SPEC_FILE}:"}, by_hand(), say("So.")]
-    change = judged(project, LOW, reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
+def test_the_planner_answers_and_what_the_judge_settles_is_shown_as_resolved(project: Scenario) -> None:
+    answers = [{"expect": "P1 (high): Who is that?"}, {"expect": f"Where: {SPEC_FILE}:"}, edit_spec(), say("So.")]
+    change = project.challenged(
+        "NEEDS_REVISION", LOW, reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
+    ).change
     comment(change, "Who is that?")
     comment(change, " ")
     assert shown(project) == {"K1": "open", "K2": "open"}
     assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
-    assert ran(project) == ["reproposal", "challenge"]
-    assert (states(project)["P1"], shown(project)) == ("fixed", {"K1": "resolved", "K2": "open"})
+    assert project.started_steps() == ["reproposal", "challenge"]
+    assert (project.finding_states()["P1"], shown(project)) == ("fixed", {"K1": "resolved", "K2": "open"})
     assert comments.read(change)[0].state is CommentState.OPEN, "it is computed, not written"
 
 
-def test_what_is_said_later_goes_along_with_the_next_round(project: Box) -> None:
-    answers = [{"expect": "P1 (high): Who?"}, {"expect": "bob: The reader."}, by_hand(), say("So.")]
-    change = judged(project, LOW, reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
+def test_what_is_said_later_goes_along_with_the_next_round(project: Scenario) -> None:
+    answers = [{"expect": "P1 (high): Who?"}, {"expect": "bob: The reader."}, edit_spec(), say("So.")]
+    change = project.challenged(
+        "NEEDS_REVISION", LOW, reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
+    ).change
     comment(change, "Wh")
     take_up(project)
     assert finding(project).title == "Wh"
@@ -106,41 +111,41 @@ def test_what_is_said_later_goes_along_with_the_next_round(project: Box) -> None
     comments.reply(change, "K1", "The reader.", BOB)
     assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
     assert (finding(project).title, finding(project).what) == ("Who?", "Who?\n\nbob: The reader.")
-    assert "bob: The reader." not in page(project).read_text(), "the last round has only a line of it"
+    assert "bob: The reader." not in project.challenge_page.read_text(), "the last round has only a line of it"
     count = len(change.records()[0].edits)
     take_up(project)
     assert len(change.records()[0].edits) == count == 3
 
 
-def test_a_person_who_resolves_a_comment_withdraws_its_finding_and_can_open_it_as_a_new_one(project: Box) -> None:
-    change = judged(project, LOW)
+def test_a_person_who_resolves_a_comment_withdraws_its_finding_and_can_open_it_as_a_new_one(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     take_up(project)
     comments.resolve(change, "K1", BOB)
     take_up(project)
     (record,) = change.records()
     assert [(one.id, one.field, one.by) for one in record.edits] == [("P1", "added", ANN), ("P1", "state", BOB)]
-    assert (states(project)["P1"], shown(project)) == ("withdrawn", {"K1": "resolved"})
+    assert (project.finding_states()["P1"], shown(project)) == ("withdrawn", {"K1": "resolved"})
     assert comments.reopen(change, "K1", ANN).finding is None
     take_up(project)
-    assert (states(project)["P2"], shown(project)) == ("open", {"K1": "open"})
-    rewrite(page(project), "### P2: Who?\n\n- **Severity**: High", "### P2: Who?\n\n- **Severity**: Low")
+    assert (project.finding_states()["P2"], shown(project)) == ("open", {"K1": "open"})
+    replace_text(project.challenge_page, "### P2: Who?\n\n- **Severity**: High", "### P2: Who?\n\n- **Severity**: Low")
     take_up(project)
     assert finding(project, "P2").severity is Severity.LOW
 
 
-def test_a_finding_closed_in_the_document_resolves_its_comment(project: Box) -> None:
-    change = judged(project)
+def test_a_finding_closed_in_the_document_resolves_its_comment(project: Scenario) -> None:
+    change = project.challenged().change
     comment(change, "Who?")
     take_up(project)
-    rewrite(page(project), "- **State**: open", "- **State**: accepted")
+    replace_text(project.challenge_page, "- **State**: open", "- **State**: accepted")
     take_up(project)
-    assert (states(project), shown(project)) == ({"P1": "accepted"}, {"K1": "resolved"})
+    assert (project.finding_states(), shown(project)) == ({"P1": "accepted"}, {"K1": "resolved"})
     assert comments.read(change)[0].state is CommentState.OPEN
 
 
-def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_approval(project: Box) -> None:
-    change = proposed(project, APPROVED)
+def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_approval(project: Scenario) -> None:
+    change = project.proposed(APPROVED).change
     comment(change, "Who?")
     comment(change, "Slow.", Weight.SHOULD)
     ended = project.agentd("plan", "add-oauth", "--rounds", "0")
@@ -155,14 +160,14 @@ def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_app
     assert (change.read().findings, change.read().phase) == ((), Phase.PROPOSED)
     comments.reply(change, "K1", "Who indeed?", BOB)
     take_up(project)
-    assert finding(project).what == "Who?\n\nbob: Who indeed?" and set(states(project)) == {"P1", "P2"}
+    assert finding(project).what == "Who?\n\nbob: Who indeed?" and set(project.finding_states()) == {"P1", "P2"}
 
 
-def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Box) -> None:
-    change = proposed(project, APPROVED)
+def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Scenario) -> None:
+    change = project.proposed(APPROVED).change
     comment(change, "Who?")
     comment(change, "Slow.")
-    with at_work(change) as run:
+    with open_run(change) as run:
         desk = Desk(run, os.environ)
         remarks.take_up(desk, PLAN)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
@@ -175,22 +180,22 @@ def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Box) ->
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
 
-def test_a_command_that_was_cut_off_before_the_finding_was_made_makes_it_once(project: Box) -> None:
-    change = judged(project, LOW)
+def test_a_command_that_was_cut_off_before_the_finding_was_made_makes_it_once(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     comments.link(change, {"K1": "P4"})
     comment(change, "Slow.")
     take_up(project)
     take_up(project)
-    assert states(project) == {"C1": "open", "P4": "open", "P5": "open"}
+    assert project.finding_states() == {"C1": "open", "P4": "open", "P5": "open"}
     assert [one.finding for one in comments.read(change)] == ["P4", "P5"]
 
 
-def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(project: Box) -> None:
-    change = judged(project, LOW)
+def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     mine = "### Name it\n\n- **Severity**: High\n- **Description**: It has no name.\n\n"
-    rewrite(page(project), "## Earlier findings", f"{mine}## Earlier findings")
+    replace_text(project.challenge_page, "## Earlier findings", f"{mine}## Earlier findings")
     take_up(project)
     comment(change, "Slow.")
     take_up(project)
@@ -202,8 +207,8 @@ def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(projec
     }
 
 
-def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(project: Box) -> None:
-    change = judged(project, LOW)
+def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     path = change.folder / NAME
     path.write_text(path.read_text().replace("severity: blocker", "severity: huge"))
@@ -212,17 +217,17 @@ def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(pr
     assert "comments.yaml line 1: severity is 'huge'" in ended.err and "git log -p" in ended.err
 
 
-def test_a_judge_that_does_not_mention_a_blocker_approves_nothing(project: Box) -> None:
-    change = judged(project, LOW, challenge_2=said("APPROVED"))
+def test_a_judge_that_does_not_mention_a_blocker_approves_nothing(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", LOW, challenge_2=report_in_text("APPROVED")).change
     comment(change, "Who?")
     assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
     assert change.records()[-1].overruled == "Findings of high severity are still open (P1)."
 
 
 def test_a_plan_that_nobody_challenged_is_accepted_with_its_comments_and_notes_reach_the_implementer(
-    project: Box,
+    project: Scenario,
 ) -> None:
-    change = proposed(project, APPROVED)
+    change = project.proposed(APPROVED).change
     comment(change, "And mind the comma.", Weight.NOTE)
     comment(change, "Who?")
     assert project.agentd("plan", "add-oauth", "--accept", "Good enough.").code == 0
@@ -232,5 +237,5 @@ def test_a_plan_that_nobody_challenged_is_accepted_with_its_comments_and_notes_r
     assert brief(change, ["1.1"])["notes"] == ["Good enough.", "And mind the comma.", "Who?"]
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
     (record,) = change.records()
-    assert (record.overruled, states(project)) == (None, {"P1": "accepted", "P2": "accepted"})
+    assert (record.overruled, project.finding_states()) == (None, {"P1": "accepted", "P2": "accepted"})
     assert (change.read().findings, shown(project)) == ((), {"K1": "resolved", "K2": "resolved"})

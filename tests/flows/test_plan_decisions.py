@@ -14,59 +14,42 @@ from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.documents.records import Record
 from agentd.terms import FindingState, Phase
 from agentd.workflows.seen import seen
-from felling import kept
-from judged import (
-    SPEC_FILE,
-    at_question,
-    by_hand,
-    decided,
-    deciding,
-    edits,
-    judged,
-    names_in,
-    page,
-    rewrite,
-    room,
-    said,
-    states,
-    warnings,
-)
-from planned import PROPOSAL_TEXT, WITHOUT_WHY, change_of, proposed, put, ran
-from plays import plan
+from crash import restorable
+from plans import PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SPEC_FILE
+from playbooks import edit_spec, report_in_text, say, write_document
+from processes import wait_until
 from program import AGENTD
-from running import wait_until
-from support import Box, Ran
-from terminal import DOWN, ENTER, INTERRUPT, before_terminal
-from working import say
+from scenario import Result, Scenario, names_in, record_edits, replace_text
+from terminal import DOWN, ENTER, INTERRUPT, at_question, start_on_terminal
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
-FIX = [by_hand(), say("So.")]
+FIX = [edit_spec(), say("So.")]
 ME, WHY = "person:dev", "Good enough."
 ACCEPT, STOP = DOWN * 2 + ENTER, DOWN * 3 + ENTER
 
 
-def decide(box: Box, flag: str, why: str = WHY, *more: str) -> Ran:
+def decide(box: Scenario, flag: str, why: str = WHY, *more: str) -> Result:
     return box.agentd("plan", "add-oauth", flag, why, "--json", *more)
 
 
-def error_of(ended: Ran) -> tuple[int, str]:
+def error_of(ended: Result) -> tuple[int, str]:
     return ended.code, ended.json["error"]["code"]
 
 
-def spec(box: Box) -> Path:
-    return change_of(box).folder / SPEC_FILE
+def spec(box: Scenario) -> Path:
+    return box.change.folder / SPEC_FILE
 
 
-def only(box: Box) -> Record:
-    (record,) = change_of(box).records()
+def only(box: Scenario) -> Record:
+    (record,) = box.change.records()
     return record
 
 
 # ---- by flag
 
 
-def test_an_accepted_plan_is_ready_with_its_findings_accepted(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_an_accepted_plan_is_ready_with_its_findings_accepted(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     ended = decide(project, "--accept", f"  {WHY} ")
     told = ended.json
     assert (ended.code, told["exit_code"], told["error"], told["phase"]) == (0, 0, None, "challenged")
@@ -74,40 +57,42 @@ def test_an_accepted_plan_is_ready_with_its_findings_accepted(project: Box) -> N
     assert told["findings"] == {"open": {"high": 0, "medium": 0, "low": 0}, "list": []}
     assert (told["decision_needed"], told["next"]) == (None, "agentd impl add-oauth")
     record, state = only(project), change.read()
-    assert edits(record) == [(id_, "state", "accepted", ME) for id_ in ("C1", "C2")]
+    assert record_edits(record) == [(id_, "state", "accepted", ME) for id_ in ("C1", "C2")]
     last = state.history[-1]
     assert (last.origin, last.to, last.event, last.by, last.why) == ("proposed", "challenged", "accepted", ME, WHY)
     assert last.hashes == change.hashes() == record.judged and state.run is None
-    assert page(project).read_text().count("- **State**: accepted") == 2
-    again = plan(project)
+    assert project.challenge_page.read_text().count("- **State**: accepted") == 2
+    again = project.run("plan")
     assert again.code == 0 and again.out.startswith("Planning of add-oauth is complete\n")
-    assert ran(project) == []
+    assert project.started_steps() == []
 
 
-def test_a_plan_with_faults_in_its_form_is_not_accepted(project: Box) -> None:
-    change = judged(project, *FOUND)
-    rewrite(change.folder / "proposal.md", "## Why", "## Because")
+def test_a_plan_with_faults_in_its_form_is_not_accepted(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
+    replace_text(change.folder / "proposal.md", "## Why", "## Because")
     ended = decide(project, "--accept")
     assert error_of(ended) == (1, "format-invalid")
     assert ended.json["error"]["message"].startswith("the plan cannot be accepted as it is: proposal.md:")
-    assert (change.read().phase, edits(only(project))) == (Phase.PROPOSED, [])
+    assert (change.read().phase, record_edits(only(project))) == (Phase.PROPOSED, [])
 
 
-def test_an_edited_plan_is_accepted_as_it_is_now(project: Box) -> None:
-    change = judged(project, *FOUND)
-    rewrite(spec(project), "A user is", "A user, so I say, is")
+def test_an_edited_plan_is_accepted_as_it_is_now(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
+    replace_text(spec(project), "A user is", "A user, so I say, is")
     assert decide(project, "--accept").code == 0
     assert change.read().history[-1].hashes == change.hashes() != only(project).judged
-    assert plan(project).out.startswith("Planning of add-oauth is complete\n")
-    rewrite(spec(project), "so I say", "as they say")
-    assert plan(project).out.startswith("Planning of add-oauth is complete, but the plan was edited since")
+    assert project.run("plan").out.startswith("Planning of add-oauth is complete\n")
+    replace_text(spec(project), "so I say", "as they say")
+    assert project.run("plan").out.startswith("Planning of add-oauth is complete, but the plan was edited since")
 
 
 @pytest.mark.parametrize("edited", [False, True], ids=["as judged", "edited before"])
-def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Box, edited: bool) -> None:
-    change = judged(project, *FOUND, challenge_2=said("REJECTED", ("High", "No way")))
+def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Scenario, edited: bool) -> None:
+    change = project.challenged(
+        "NEEDS_REVISION", *FOUND, challenge_2=report_in_text("REJECTED", ("High", "No way"))
+    ).change
     if edited:
-        rewrite(spec(project), "A user is", "A user, so I say, is")
+        replace_text(spec(project), "A user is", "A user, so I say, is")
     ended = decide(project, "--reject", "Another time.")
     told = ended.json
     assert (ended.code, told["phase"], told["message"]) == (0, "rejected", "Rejected by dev: Another time.")
@@ -117,35 +102,35 @@ def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Box, edited
     for flags in ([], ["--rechallenge"]):
         refused = project.agentd("plan", "add-oauth", *flags, "--json")
         assert error_of(refused) == (1, "wrong-phase")
-    assert ran(project) == []
-    rewrite(spec(project), "one or more identities", "identities")
+    assert project.started_steps() == []
+    replace_text(spec(project), "one or more identities", "identities")
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 1
-    assert (ran(project), change.read().phase, change.read().round) == (["challenge"], Phase.REJECTED, 2)
+    assert (project.started_steps(), change.read().phase, change.read().round) == (["challenge"], Phase.REJECTED, 2)
 
 
-def test_a_plan_that_is_sent_back_has_the_reason_as_a_finding_to_answer(project: Box) -> None:
-    answers = [{"expect": "P1 (high): Name the cookie"}, by_hand(), say("So.")]
-    change = judged(
-        project, word="APPROVED", reproposal=answers, challenge_2=said("NEEDS_REVISION", ("Low", "A comma"))
-    )
+def test_a_plan_that_is_sent_back_has_the_reason_as_a_finding_to_answer(project: Scenario) -> None:
+    answers = [{"expect": "P1 (high): Name the cookie"}, edit_spec(), say("So.")]
+    change = project.challenged(
+        "APPROVED", reproposal=answers, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
+    ).change
     assert change.read().phase is Phase.CHALLENGED
     ended = decide(project, "--send-back", "Name the cookie")
     told = ended.json
     assert (ended.code, told["phase"], told["message"]) == (0, "proposed", "Sent back by dev: Name the cookie")
     assert [(one["id"], one["severity"], one["by"]) for one in told["findings"]["list"]] == [("P1", "high", ME)]
     assert told["next"] == "agentd plan add-oauth --rounds 1"
-    assert [(id_, name, by) for id_, name, _, by in edits(only(project))] == [("P1", "added", ME)]
+    assert [(id_, name, by) for id_, name, _, by in record_edits(only(project))] == [("P1", "added", ME)]
     assert change.read().history[-1].event == "sent-back"
-    assert "### P1: Name the cookie" in page(project).read_text()
+    assert "### P1: Name the cookie" in project.challenge_page.read_text()
     assert project.agentd(*told["next"].split()[1:]).code == 1
-    assert ran(project) == ["reproposal", "challenge"]
+    assert project.started_steps() == ["reproposal", "challenge"]
     assert decide(project, "--send-back", "And its path").code == 0
-    assert {"P1", "P2"} <= set(states(project))
+    assert {"P1", "P2"} <= set(project.finding_states())
 
 
-def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_sent_back(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
-    with kept(project) as put_back:
+def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_sent_back(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
+    with restorable(project) as put_back:
         ended = decide(project, "--send-back")
         assert error_of(ended) == (1, "wrong-phase")
         assert ended.json["error"]["hint"] == "agentd challenge add-oauth" and change.records() == ()
@@ -154,7 +139,7 @@ def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_se
         put_back()
         assert decide(project, "--reject").json["phase"] == "rejected"
         assert error_of(project.agentd("plan", "add-oauth", "--rechallenge", "--json")) == (1, "wrong-phase")
-    assert ran(project) == []
+    assert project.started_steps() == []
 
 
 @pytest.mark.parametrize(
@@ -165,40 +150,40 @@ def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_se
         (["--accept", "a", "--reject", "b"], "--accept and --reject are two decisions"),
     ],
 )
-def test_a_decision_is_one_and_has_a_reason(project: Box, flags: list[str], words: str) -> None:
-    judged(project, *FOUND)
+def test_a_decision_is_one_and_has_a_reason(project: Scenario, flags: list[str], words: str) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     ended = project.agentd("plan", "add-oauth", *flags)
     assert ended.code == 2 and words in ended.err
-    assert len(change_of(project).read().history) == 2
+    assert len(project.change.read().history) == 2
 
 
-def test_what_is_past_its_plan_cannot_be_decided(project: Box) -> None:
-    judged(project, *FOUND, word="REJECTED")
+def test_what_is_past_its_plan_cannot_be_decided(project: Scenario) -> None:
+    project.challenged("REJECTED", *FOUND)
     for flag in ("--accept", "--send-back", "--reject"):
         assert error_of(decide(project, flag)) == (1, "wrong-phase")
-    assert edits(only(project)) == [], "nothing is written before it is refused"
+    assert record_edits(only(project)) == [], "nothing is written before it is refused"
     assert project.agentd("plan", "no-such", "--accept", WHY).code == 1
 
 
-def test_a_rechallenge_judges_the_same_plan_again(project: Box) -> None:
-    change = judged(project, *FOUND[1:], challenge_2=said("APPROVED"))
+def test_a_rechallenge_judges_the_same_plan_again(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND[1:], challenge_2=report_in_text("APPROVED")).change
     ended = project.agentd("plan", "add-oauth", "--rechallenge", "--json")
-    assert (ended.code, ended.json["round"], ran(project)) == (0, 2, ["challenge"])
+    assert (ended.code, ended.json["round"], project.started_steps()) == (0, 2, ["challenge"])
     one, two = change.records()
     assert one.judged == two.judged
-    assert plan(project).code == 0 and ran(project) == ["challenge"]
+    assert project.run("plan").code == 0 and project.started_steps() == ["challenge"]
 
 
-def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(project: Box) -> None:
-    judged(project, *FOUND[1:], reproposal=FIX, challenge_2=said("APPROVED"))
-    ended = plan(project, "--json")
+def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("APPROVED"))
+    ended = project.run("plan", "--json")
     needed = ended.json["decision_needed"]
     assert (ended.code, needed["id"]) == (1, "after-challenge-1")
     options = {one["id"]: one for one in needed["options"]}
     assert list(options) == ["fix", "view", "accept", "stop"]
     assert all(one["flag"] or one["command"] for one in options.values())
     codes = {}
-    with kept(project) as put_back:
+    with restorable(project) as put_back:
         for name, one in options.items():
             command = one["command"] or f"agentd plan add-oauth {one['flag']}"
             codes[name] = project.agentd(*shlex.split(command)[1:]).code
@@ -206,10 +191,10 @@ def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(proje
     assert codes == {"fix": 0, "view": 0, "accept": 0, "stop": 1}
 
 
-def test_an_old_verdict_is_not_told_as_a_new_one(project: Box) -> None:
-    judged(project, *FOUND)
+def test_an_old_verdict_is_not_told_as_a_new_one(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     again = project.agentd("challenge", "add-oauth")
-    assert again.code == 1 and again.out.startswith("NEEDS_REVISION") and ran(project) == []
+    assert again.code == 1 and again.out.startswith("NEEDS_REVISION") and project.started_steps() == []
     when = only(project).at[:16].replace("T", " ")
     words = f"judged already, in round 1 on {when} UTC; agentd plan add-oauth --rechallenge judges it again"
     assert words in again.err
@@ -218,19 +203,22 @@ def test_an_old_verdict_is_not_told_as_a_new_one(project: Box) -> None:
 # ---- at a terminal
 
 
-def test_fix_lets_the_planner_answer_and_the_challenger_judge_again(project: Box) -> None:
-    judged(project, *FOUND[1:], reproposal=FIX, challenge_2=said("APPROVED"))
+def test_fix_lets_the_planner_answer_and_the_challenger_judge_again(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("APPROVED"))
     person = at_question(project)
     person.sees("The challenge found 1 medium. What next?")
     person.sees("❯ Fix and challenge again (recommended)")
     person.press(ENTER)
     assert person.waits() == 0
     assert "APPROVED - Ready for implementation!" in person.display.text
-    assert (ran(project), decided(project)) == (["reproposal", "challenge"], [("fix", ME, "terminal", None)])
+    assert (project.started_steps(), project.decisions()) == (
+        ["reproposal", "challenge"],
+        [("fix", ME, "terminal", None)],
+    )
 
 
-def test_who_is_asked_sees_what_was_found_and_not_twice(project: Box) -> None:
-    judged(project, *FOUND)
+def test_who_is_asked_sees_what_was_found_and_not_twice(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     before, _, _ = person.display.text.partition("? The challenge found 1 high and 1 medium. What next?")
     lines = [line.rstrip() for line in before.splitlines()]
@@ -242,8 +230,8 @@ def test_who_is_asked_sees_what_was_found_and_not_twice(project: Box) -> None:
     assert len(rows) == 2 and person.display.text.count("Next ") == 1
 
 
-def test_whoever_leaves_the_question_is_told_one_command(project: Box) -> None:
-    judged(project, *FOUND)
+def test_whoever_leaves_the_question_is_told_one_command(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(INTERRUPT)
     assert person.waits() == 130
@@ -251,8 +239,8 @@ def test_whoever_leaves_the_question_is_told_one_command(project: Box) -> None:
     assert "→ to go on: agentd plan add-oauth" in after and after.count("agentd plan") == 1
 
 
-def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Box) -> None:
-    judged(project, *FOUND)
+def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     pager = project.write("pager.sh", '#!/bin/sh\nhead -n 8 "$1"; echo "-- $PWD --"\n')
     pager.chmod(0o755)
     person = at_question(project, PAGER=str(pager))
@@ -262,12 +250,12 @@ def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Box) -
     person.press(STOP)
     assert person.waits() == 1
     assert "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM severity issues" in person.display.text
-    assert [one[0] for one in decided(project)] == ["view", "stop"]
-    assert (ran(project), change_of(project).read().run) == ([], None)
+    assert [one[0] for one in project.decisions()] == ["view", "stop"]
+    assert (project.started_steps(), project.change.read().run) == ([], None)
 
 
-def test_accepting_asks_why_until_there_is_a_reason(project: Box) -> None:
-    judged(project, *FOUND)
+def test_accepting_asks_why_until_there_is_a_reason(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(ACCEPT)
     person.sees("Why?")
@@ -277,14 +265,14 @@ def test_accepting_asks_why_until_there_is_a_reason(project: Box) -> None:
     person.press(WHY + ENTER)
     assert person.waits() == 0
     assert f"Accepted by dev: {WHY}" in person.display.text
-    assert decided(project) == [("accept", ME, "terminal", WHY)]
-    assert change_of(project).read().history[-1].why == WHY
+    assert project.decisions() == [("accept", ME, "terminal", WHY)]
+    assert project.change.read().history[-1].why == WHY
 
 
-def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Box) -> None:
-    judged(project, *FOUND)
+def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
-    rewrite(spec(project), "A user is", "A user, so I say, is")
+    replace_text(spec(project), "A user is", "A user, so I say, is")
     person.press(ACCEPT)
     person.sees("Why?")
     person.press(WHY + ENTER)
@@ -292,43 +280,50 @@ def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Bo
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(STOP)
     assert person.waits() == 1
-    assert change_of(project).read().phase is Phase.PROPOSED
+    assert project.change.read().phase is Phase.PROPOSED
 
 
-def test_an_edit_of_the_challenge_during_a_look_counts(project: Box) -> None:
-    judged(project, *FOUND)
+def test_an_edit_of_the_challenge_during_a_look_counts(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project, PAGER="sed -i 's/State..: open/State**: withdrawn/'")
     person.press(DOWN + ENTER)
     assert person.waits() == 1
     assert "no finding is open any more" in person.display.text
-    assert set(states(project).values()) == {"withdrawn"}
+    assert set(project.finding_states().values()) == {"withdrawn"}
 
 
-def test_an_interrupt_at_the_question_can_be_resumed(project: Box) -> None:
-    judged(project, *FOUND)
+def test_an_interrupt_at_the_question_can_be_resumed(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(INTERRUPT)
     assert person.waits() == 130
-    assert change_of(project).read().run is not None and names_in(room(project)) == []
+    assert project.change.read().run is not None and names_in(project.inbox) == []
     person = at_question(project)
     person.press(STOP)
     assert person.waits() == 1
-    assert change_of(project).read().run is None
+    assert project.change.read().run is None
 
 
-def test_rounds_answer_the_question_before_it_is_asked(project: Box) -> None:
-    judged(project, *FOUND, reproposal=FIX, challenge_2=said("NEEDS_REVISION", ("Low", "A comma")))
+def test_rounds_answer_the_question_before_it_is_asked(project: Scenario) -> None:
+    project.challenged(
+        "NEEDS_REVISION", *FOUND, reproposal=FIX, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
+    )
     for rounds in ("0", "1"):
         argv = [AGENTD, "plan", "add-oauth", "--rounds", rounds]
-        person = before_terminal(argv, project.env, width=110, height=50)
+        person = start_on_terminal(argv, project.env, width=110, height=50)
         assert person.waits() == 1
         assert "What next?" not in person.display.text
-    assert (ran(project), decided(project)) == (["reproposal", "challenge"], [])
+    assert (project.started_steps(), project.decisions()) == (["reproposal", "challenge"], [])
 
 
 @pytest.mark.parametrize("mends", [True, False], ids=["I mend it", "stop"])
-def test_faults_in_what_the_planner_answered_are_put_to_the_person(project: Box, mends: bool) -> None:
-    judged(project, *FOUND[1:], reproposal=[put("proposal.md", WITHOUT_WHY), say("So.")], challenge_2=said("APPROVED"))
+def test_faults_in_what_the_planner_answered_are_put_to_the_person(project: Scenario, mends: bool) -> None:
+    project.challenged(
+        "NEEDS_REVISION",
+        *FOUND[1:],
+        reproposal=[write_document("proposal.md", PROPOSAL_WITHOUT_WHY), say("So.")],
+        challenge_2=report_in_text("APPROVED"),
+    )
     person = at_question(project)
     person.press(ENTER)
     person.sees("The plan has 1 fault in its form. What next?")
@@ -336,10 +331,10 @@ def test_faults_in_what_the_planner_answered_are_put_to_the_person(project: Box,
     person.press(DOWN + ENTER if mends else DOWN * 2 + ENTER)
     if mends:
         person.sees("Mend proposal.md, then press Enter")
-        (change_of(project).folder / "proposal.md").write_text(PROPOSAL_TEXT)
+        (project.change.folder / "proposal.md").write_text(PROPOSAL_TEXT)
         person.press(ENTER)
     assert person.waits() == (0 if mends else 1)
-    assert ran(project) == ["reproposal", *(["challenge"] if mends else [])]
+    assert project.started_steps() == ["reproposal", *(["challenge"] if mends else [])]
     assert ("Stopped with 1 fault left in the plan" in person.display.text) is not mends
 
 
@@ -351,65 +346,67 @@ def ended(program: "subprocess.Popen[str]") -> tuple[int, Any, str]:
     return program.returncode, json.loads(out) if out.startswith("{") else out, err
 
 
-def test_a_decision_from_elsewhere_is_taken_at_once_and_ends_the_waiting_run(project: Box) -> None:
-    judged(project, *FOUND)
+def test_a_decision_from_elsewhere_is_taken_at_once_and_ends_the_waiting_run(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
-    with deciding(project, "--accept", WHY, "--json", name="ann") as other:
+    with project.deciding("--accept", WHY, "--json", name="ann") as other:
         code, told, _ = ended(other)
     assert (code, told["phase"], told["message"]) == (0, "challenged", f"Accepted by ann: {WHY}")
     assert (told["findings"]["list"], told["decision_needed"], told["exit_code"]) == ([], None, 0)
     assert person.waits() == 0
     assert "person:ann decided: accept" in person.display.text and f"Accepted by ann: {WHY}" in person.display.text
-    assert decided(project) == [("accept", "person:ann", "inbox", WHY)]
-    last = change_of(project).read().history[-1]
-    assert (last.by, last.why, change_of(project).read().run) == ("person:ann", WHY, None)
-    assert names_in(room(project)) == []
+    assert project.decisions() == [("accept", "person:ann", "inbox", WHY)]
+    last = project.change.read().history[-1]
+    assert (last.by, last.why, project.change.read().run) == ("person:ann", WHY, None)
+    assert names_in(project.inbox) == []
 
 
-def test_of_two_who_decide_at_once_the_second_is_told_who_was_first(project: Box) -> None:
-    judged(project, *FOUND)
+def test_of_two_who_decide_at_once_the_second_is_told_who_was_first(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     os.kill(person.pid, signal.SIGSTOP)  # it does not look until both have decided
-    with deciding(project, "--reject", "No.", name="ann") as first:
-        wait_until(lambda: len(names_in(room(project))) == 2, "the first decision is there")
-        with deciding(project, "--accept", WHY, "--json", name="bob") as second:
-            wait_until(lambda: len(names_in(room(project))) == 3, "the second decision is there")
+    with project.deciding("--reject", "No.", name="ann") as first:
+        wait_until(lambda: len(names_in(project.inbox)) == 2, "the first decision is there")
+        with project.deciding("--accept", WHY, "--json", name="bob") as second:
+            wait_until(lambda: len(names_in(project.inbox)) == 3, "the second decision is there")
             os.kill(person.pid, signal.SIGCONT)
             assert ended(first)[0] == 0
             code, told, _ = ended(second)
     assert (code, told["error"]["message"]) == (1, "the decision was not taken: person:ann decided first: reject")
     assert person.waits() == 1
     assert "Rejected by ann: No." in person.display.text
-    assert change_of(project).read().phase is Phase.REJECTED
+    assert project.change.read().phase is Phase.REJECTED
 
 
-def test_a_plan_sent_back_from_elsewhere_is_answered_by_the_waiting_run(project: Box) -> None:
-    judged(project, *FOUND[1:], reproposal=FIX, challenge_2=said("NEEDS_REVISION", ("Low", "A comma")))
+def test_a_plan_sent_back_from_elsewhere_is_answered_by_the_waiting_run(project: Scenario) -> None:
+    project.challenged(
+        "NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
+    )
     person = at_question(project)
-    with deciding(project, "--send-back", "Name the cookie", "--json") as other:
+    with project.deciding("--send-back", "Name the cookie", "--json") as other:
         code, told, _ = ended(other)
     assert (code, told["message"]) == (0, "Sent back by dev: Name the cookie")
     person.sees("The challenge found 1 high, 1 medium and 1 low. What next?")
     person.sees("❯ Look at it (recommended)")  # the round closed nothing
     person.press(DOWN * 2 + ENTER)
     assert person.waits() == 1
-    assert ran(project) == ["reproposal", "challenge"] and states(project)["P1"] == "open"
+    assert project.started_steps() == ["reproposal", "challenge"] and project.finding_states()["P1"] == "open"
 
 
-def test_a_decision_that_cannot_be_done_is_not_called_done(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_that_cannot_be_done_is_not_called_done(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
-    rewrite(change.folder / "proposal.md", "## Why", "## Because")
-    with deciding(project, "--accept", WHY, "--json") as other:
+    replace_text(change.folder / "proposal.md", "## Why", "## Because")
+    with project.deciding("--accept", WHY, "--json") as other:
         code, told, _ = ended(other)
     assert (code, told["error"]["message"]) == (1, "the decision was taken, but the run ended without it")
     assert person.waits() == 1
     assert "the plan cannot be accepted as it is" in person.display.text
-    assert (change.read().phase, set(states(project).values())) == (Phase.PROPOSED, {str(FindingState.OPEN)})
+    assert (change.read().phase, set(project.finding_states().values())) == (Phase.PROPOSED, {str(FindingState.OPEN)})
 
 
-def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
     assert asked and asked["id"] == "after-challenge-1" and asked["hashes"] == seen(change)
@@ -422,23 +419,23 @@ def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Box
         "only a person decides": {"by": "agent:codex"},
     }
     names = {why: inbox.post(Decision(**{**good, **more})) for why, more in bad.items()}
-    (room(project) / "0.json").write_text("garbage")
+    (project.inbox / "0.json").write_text("garbage")
     wait_until(lambda: all(inbox.has_reply(name) for name in (*names.values(), "0")), "all have a reply")
     assert {why: inbox.reply_to(name) for why, name in names.items()} == {why: Reply(False, why) for why in names}
-    assert decided(project) == [] and change.active_run()
+    assert project.decisions() == [] and change.active_run()
     stop = inbox.post(Decision(**{**good, "answer": "stop", "reason": ""}))
     assert person.waits() == 1
     assert inbox.reply_to(stop) == Reply(True, "taken")
-    assert decided(project) == [("stop", "person:ann", "inbox", None)]
+    assert project.decisions() == [("stop", "person:ann", "inbox", None)]
 
 
-def test_a_run_that_was_killed_at_its_question_hinders_no_decision(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_run_that_was_killed_at_its_question_hinders_no_decision(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     os.kill(person.pid, signal.SIGKILL)
     assert person.waits() == -signal.SIGKILL
     wait_until(lambda: change.active_run() is None, "the lock is free")
-    assert names_in(room(project)) == ["asked.json"]
+    assert names_in(project.inbox) == ["asked.json"]
     taken = decide(project, "--accept")
     assert (taken.code, taken.json["phase"], change.read().run) == (0, "challenged", None)
-    assert names_in(room(project)) == [] and warnings(project) == []
+    assert names_in(project.inbox) == [] and project.warnings() == []

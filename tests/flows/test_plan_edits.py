@@ -5,11 +5,8 @@ from typing import Any
 import pytest
 
 from agentd.terms import Phase
-from judged import by_hand, edits, judged, page, previous, rewrite, said, states, warnings
-from planned import change_of, ran
-from plays import call, finding, verdict
-from support import Box, Ran
-from working import say
+from playbooks import call, edit_spec, finding, previous, report, report_in_text, say
+from scenario import Result, Scenario, record_edits, replace_text
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"), ("Low", "A comma"))
 ME = "person:dev"
@@ -21,7 +18,7 @@ MINE = """### Name the cookie
 """
 
 
-def take_up(box: Box) -> Ran:
+def take_up(box: Scenario) -> Result:
     """The quickest command that reads what was edited."""
     return box.agentd("plan", "add-oauth", "--rounds", "0", "--json")
 
@@ -35,21 +32,21 @@ def section(title: str) -> str:
     )
 
 
-def edit(box: Box, title: str, old: str, new: str) -> None:
-    rewrite(page(box), section(title), section(title).replace(old, new))
+def edit(box: Scenario, title: str, old: str, new: str) -> None:
+    replace_text(box.challenge_page, section(title), section(title).replace(old, new))
 
 
-def test_findings_are_closed_regraded_added_and_taken_out(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_findings_are_closed_regraded_added_and_taken_out(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     before = change.read()
     edit(project, "It breaks", "State**: open", "State**: fixed")
     edit(project, "It is slow", "Severity**: Medium", "Severity**: Low")
-    rewrite(page(project), section("A comma"), "")
-    rewrite(page(project), "## Earlier findings", f"{MINE}## Earlier findings")
+    replace_text(project.challenge_page, section("A comma"), "")
+    replace_text(project.challenge_page, "## Earlier findings", f"{MINE}## Earlier findings")
     told = take_up(project).json
     (record,) = change.records()
     cookie = {"severity": "high", "title": "Name the cookie", "what": "It has no name.", "suggestion": ""}
-    assert edits(record) == [
+    assert record_edits(record) == [
         ("C1", "state", "fixed", ME),
         ("C2", "severity", "low", ME),
         ("C3", "state", "withdrawn", ME),
@@ -61,60 +58,67 @@ def test_findings_are_closed_regraded_added_and_taken_out(project: Box) -> None:
     ]
     assert (told["phase"], told["verdict"], told["exit_code"]) == ("proposed", "NEEDS_REVISION", 1)
     assert told["message"] == "NEEDS_REVISION - Found 1 HIGH, 1 LOW severity issues"
-    text = page(project).read_text()
+    text = project.challenge_page.read_text()
     assert "### P1: Name the cookie" in text and "### C3: A comma" in text and "**State**: withdrawn" in text
     take_up(project)
-    assert (change.records(), page(project).read_text()) == ((record,), text), "nothing is taken twice"
+    assert (change.records(), project.challenge_page.read_text()) == ((record,), text), "nothing is taken twice"
     after = change.read()
-    assert (after.phase, after.history, after.steps, ran(project)) == (before.phase, before.history, before.steps, [])
-    assert warnings(project) == []
+    assert (after.phase, after.history, after.steps, project.started_steps()) == (
+        before.phase,
+        before.history,
+        before.steps,
+        [],
+    )
+    assert project.warnings() == []
 
 
-def test_a_verdict_edited_to_approved_moves_nothing_is_told_once_and_put_right(project: Box) -> None:
-    change = judged(project, *FOUND, reproposal=[by_hand(), say("So.")], challenge_2=said("APPROVED"))
-    before = page(project).read_text()
-    rewrite(page(project), "**Verdict**: NEEDS_REVISION", "**Verdict**: APPROVED")
+def test_a_verdict_edited_to_approved_moves_nothing_is_told_once_and_put_right(project: Scenario) -> None:
+    change = project.challenged(
+        "NEEDS_REVISION", *FOUND, reproposal=[edit_spec(), say("So.")], challenge_2=report_in_text("APPROVED")
+    ).change
+    before = project.challenge_page.read_text()
+    replace_text(project.challenge_page, "**Verdict**: NEEDS_REVISION", "**Verdict**: APPROVED")
     assert take_up(project).json["phase"] == "proposed"
     words = (
         'the verdict in CHALLENGE.md was edited, which decides nothing: agentd plan add-oauth --accept "REASON" does'
     )
-    assert warnings(project) == [("review-edit", words)]
-    assert page(project).read_text() == before
-    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+    assert project.warnings() == [("review-edit", words)]
+    assert project.challenge_page.read_text() == before
+    assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
 
-def test_a_broken_edit_is_told_with_its_line_and_left_to_be_mended(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_broken_edit_is_told_with_its_line_and_left_to_be_mended(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     edit(project, "It is slow", "State**: open", "State**: gone")
-    text = page(project).read_text()
+    text = project.challenge_page.read_text()
     line = text.splitlines().index("- **State**: gone") + 1
     take_up(project)
     known = "open, fixed, disputed, withdrawn, accepted"
-    assert warnings(project) == [("review-edit", f"CHALLENGE.md:{line}: the state 'gone' is none of {known}")]
-    assert page(project).read_text() == text and states(project)["C2"] == "open"
-    rewrite(page(project), "State**: gone", "State**: withdrawn")
+    assert project.warnings() == [("review-edit", f"CHALLENGE.md:{line}: the state 'gone' is none of {known}")]
+    assert project.challenge_page.read_text() == text and project.finding_states()["C2"] == "open"
+    replace_text(project.challenge_page, "State**: gone", "State**: withdrawn")
     take_up(project)
-    assert (states(project)["C2"], len(warnings(project))) == ("withdrawn", 1)
+    assert (project.finding_states()["C2"], len(project.warnings())) == ("withdrawn", 1)
     assert [one.id for one in change.records()[0].edits] == ["C2"]
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b""], ids=["no text", "empty"])
-def test_a_document_that_is_gone_or_no_text_withdraws_nothing(project: Box, data: bytes) -> None:
-    judged(project, *FOUND)
-    page(project).write_bytes(data)
+def test_a_document_that_is_gone_or_no_text_withdraws_nothing(project: Scenario, data: bytes) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
+    project.challenge_page.write_bytes(data)
     assert take_up(project).code == 1
-    assert set(states(project).values()) == {"open"} and len(warnings(project)) == 1
-    page(project).unlink()
+    assert set(project.finding_states().values()) == {"open"} and len(project.warnings()) == 1
+    project.challenge_page.unlink()
     assert take_up(project).code == 1
-    assert set(states(project).values()) == {"open"}
+    assert set(project.finding_states().values()) == {"open"}
 
 
-def test_other_words_are_the_persons_own(project: Box) -> None:
-    judged(project, *FOUND)
-    rewrite(page(project), "Looked at.", "Looked at, and I agree.")
-    text = page(project).read_text()
+def test_other_words_are_the_persons_own(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
+    replace_text(project.challenge_page, "Looked at.", "Looked at, and I agree.")
+    text = project.challenge_page.read_text()
     take_up(project)
-    assert (page(project).read_text(), warnings(project)) == (text, [])
+    assert (project.challenge_page.read_text(), project.warnings()) == (text, [])
 
 
 def refused(*found: dict[str, Any], **states: str) -> dict[str, Any]:
@@ -122,46 +126,52 @@ def refused(*found: dict[str, Any], **states: str) -> dict[str, Any]:
     return call("append_review", **report) | {"refused": True}
 
 
-def test_what_a_person_closed_stays_closed_though_the_judge_finds_it_again(project: Box) -> None:
+def test_what_a_person_closed_stays_closed_though_the_judge_finds_it_again(project: Scenario) -> None:
     insists = [
         refused(finding(title="It breaks")),
         refused(C1="open"),
-        *verdict("APPROVED", finding(title="It breaks")),
+        *report("APPROVED", finding(title="It breaks")),
     ]
-    judged(project, FOUND[0], challenge_2=insists)
+    project.challenged("NEEDS_REVISION", FOUND[0], challenge_2=insists)
     edit(project, "It breaks", "State**: open", "State**: accepted")
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
-    record = change_of(project).records()[-1]
-    assert (record.findings, record.previous, states(project)) == ((), (), {"C1": "accepted"})
+    record = project.change.records()[-1]
+    assert (record.findings, record.previous, project.finding_states()) == ((), (), {"C1": "accepted"})
 
 
-def test_a_judge_in_text_does_not_open_it_either(project: Box) -> None:
-    judged(project, *FOUND[:2], challenge_2=said("NEEDS_REVISION", ("High", "It breaks"), ("Medium", "It is slow")))
+def test_a_judge_in_text_does_not_open_it_either(project: Scenario) -> None:
+    project.challenged(
+        "NEEDS_REVISION",
+        *FOUND[:2],
+        challenge_2=report_in_text("NEEDS_REVISION", ("High", "It breaks"), ("Medium", "It is slow")),
+    )
     edit(project, "It breaks", "State**: open", "State**: accepted")
     assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
-    record = change_of(project).records()[-1]
+    record = project.change.records()[-1]
     assert (record.findings, [one.id for one in record.previous]) == ((), ["C2"])
-    assert states(project) == {"C1": "accepted", "C2": "open"}
+    assert project.finding_states() == {"C1": "accepted", "C2": "open"}
 
 
-def test_a_finding_that_a_person_graded_low_hinders_no_approval(project: Box) -> None:
-    judged(project, FOUND[0], challenge_2=said("APPROVED"))
+def test_a_finding_that_a_person_graded_low_hinders_no_approval(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", FOUND[0], challenge_2=report_in_text("APPROVED"))
     edit(project, "It breaks", "Severity**: High", "Severity**: Low")
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
-    assert (change_of(project).read().phase, states(project)) == (Phase.CHALLENGED, {"C1": "open"})
+    assert (project.change.read().phase, project.finding_states()) == (Phase.CHALLENGED, {"C1": "open"})
 
 
-def test_the_planner_answers_what_a_person_added(project: Box) -> None:
-    answers = [{"expect": "P1 (high): Name the cookie"}, {"expect": "It has no name."}, by_hand(), say("So.")]
-    judged(project, FOUND[2], reproposal=answers, challenge_2=verdict("APPROVED", previous=previous(P1="fixed")))
-    rewrite(page(project), "## Earlier findings", f"{MINE}## Earlier findings")
+def test_the_planner_answers_what_a_person_added(project: Scenario) -> None:
+    answers = [{"expect": "P1 (high): Name the cookie"}, {"expect": "It has no name."}, edit_spec(), say("So.")]
+    project.challenged(
+        "NEEDS_REVISION", FOUND[2], reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
+    )
+    replace_text(project.challenge_page, "## Earlier findings", f"{MINE}## Earlier findings")
     assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
-    assert ran(project) == ["reproposal", "challenge"]
-    assert states(project) == {"C1": "open", "P1": "fixed"}
+    assert project.started_steps() == ["reproposal", "challenge"]
+    assert project.finding_states() == {"C1": "open", "P1": "fixed"}
 
 
-def test_where_all_is_closed_there_is_nothing_to_answer_and_it_says_what_to_do(project: Box) -> None:
-    judged(project, FOUND[0], challenge_2=said("APPROVED"))
+def test_where_all_is_closed_there_is_nothing_to_answer_and_it_says_what_to_do(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", FOUND[0], challenge_2=report_in_text("APPROVED"))
     edit(project, "It breaks", "State**: open", "State**: withdrawn")
     ended = project.agentd("plan", "add-oauth", "--rounds", "2")
     assert ended.code == 1
@@ -169,6 +179,6 @@ def test_where_all_is_closed_there_is_nothing_to_answer_and_it_says_what_to_do(p
     told = take_up(project).json
     assert told["message"] == "NEEDS_REVISION - No finding is open any more"
     assert (told["decision_needed"], told["next"]) == (None, "agentd plan add-oauth --rechallenge")
-    assert ran(project) == []
+    assert project.started_steps() == []
     assert project.agentd(*told["next"].split()[1:]).code == 0
-    assert ran(project) == ["challenge"]
+    assert project.started_steps() == ["challenge"]

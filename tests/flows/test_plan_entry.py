@@ -12,10 +12,10 @@ from agentd.change.state import State
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
-from planned import NO_LOOKS, SPEC, change_of, files_of, proposed, quick_plan, ran, seat
-from plays import DESCRIPTION, plan, stage, whole_plan
+from plans import SIGN_IN, SPEC
+from playbooks import example_plan_steps, plan_steps
 from program import AGENTD, Program
-from support import Box
+from scenario import NO_REVIEWS, Scenario, project_files
 
 FORWARD = {
     Phase.CHALLENGED: (Event.CHALLENGE_APPROVED,),
@@ -24,9 +24,9 @@ FORWARD = {
 }
 
 
-def forward(box: Box, phase: Phase) -> None:
+def forward(box: Scenario, phase: Phase) -> None:
     """A proposed change, moved on by the table."""
-    change = proposed(box, [])
+    change = box.proposed([]).change
 
     def moved(old: State) -> State:
         for event in FORWARD[phase]:
@@ -36,8 +36,8 @@ def forward(box: Box, phase: Phase) -> None:
     change.update(moved)
 
 
-def test_a_new_change_needs_a_description(project: Box) -> None:
-    stage(project, quick_plan())
+def test_a_new_change_needs_a_description(project: Scenario) -> None:
+    project.with_agents(plan_steps())
     refused = project.agentd("plan", "add-oauth", "--skip-clarify", "--json")
     error = refused.json["error"]
     assert (refused.code, error["code"]) == (2, "missing-description")
@@ -47,67 +47,67 @@ def test_a_new_change_needs_a_description(project: Box) -> None:
 
 
 @pytest.mark.parametrize("bad", ["Add-OAuth", "../x", "-x", "a" * 65])
-def test_a_bad_id_is_refused(project: Box, bad: str) -> None:
-    stage(project, quick_plan())
-    assert project.agentd("plan", "--skip-clarify", "--", bad, DESCRIPTION).code == 2
+def test_a_bad_id_is_refused(project: Scenario, bad: str) -> None:
+    project.with_agents(plan_steps())
+    assert project.agentd("plan", "--skip-clarify", "--", bad, SIGN_IN).code == 2
     assert not (project.root / "agentd/changes").exists()
 
 
-def test_without_a_project_nothing_is_planned(box: Box) -> None:
-    refused = plan(box)
+def test_without_a_project_nothing_is_planned(box: Scenario) -> None:
+    refused = box.run("plan")
     assert refused.code == 3 and "agentd init" in refused.err
 
 
-def test_what_is_not_trusted_is_not_run_and_nothing_is_made(project: Box) -> None:
-    stage(project, quick_plan(), workflow=NO_LOOKS)
+def test_what_is_not_trusted_is_not_run_and_nothing_is_made(project: Scenario) -> None:
+    project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     trust.withdraw(find_project(), os.environ)
-    before = files_of(project.root)
-    refused = plan(project, "--json")
+    before = project_files(project.root)
+    refused = project.run("plan", "--json")
     assert (refused.code, refused.json["error"]["code"], refused.json["error"]["hint"]) == (
         3,
         "not-trusted",
         "agentd trust",
     )
-    assert files_of(project.root) == before
-    planned = plan(project, "--trust", "--light")
+    assert project_files(project.root) == before
+    planned = project.run("plan", "--trust", "--light")
     assert planned.code == 0 and "Trusted by --trust" in planned.err
     assert trust.untrusted(find_project(), config.load(find_project().config_file), os.environ) == ()
 
 
-def test_without_a_terminal_questions_must_be_answered_before(project: Box) -> None:
-    stage(project, quick_plan())
-    before = files_of(project.root)
-    refused = project.agentd("plan", "add-oauth", DESCRIPTION, "--json")
+def test_without_a_terminal_questions_must_be_answered_before(project: Scenario) -> None:
+    project.with_agents(plan_steps())
+    before = project_files(project.root)
+    refused = project.agentd("plan", "add-oauth", SIGN_IN, "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "unanswered")
     assert "--skip-clarify" in refused.json["error"]["hint"]
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_a_folder_with_clarifications_only_is_a_change_being_born(project: Box) -> None:
-    stage(project, quick_plan(), workflow=NO_LOOKS)
+def test_a_folder_with_clarifications_only_is_a_change_being_born(project: Scenario) -> None:
+    project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     project.write("agentd/changes/add-oauth/clarifications.md", "# Clarifications\n\nGoogle only.\n")
-    planned = project.agentd("plan", "add-oauth", DESCRIPTION, "--light", "--json")
+    planned = project.agentd("plan", "add-oauth", SIGN_IN, "--light", "--json")
     told = planned.json
     assert (planned.code, told["change_id"]) == (0, "add-oauth")
     assert told["files"][0] == "agentd/changes/add-oauth/clarifications.md"
 
 
-def test_an_open_change_goes_on_and_keeps_its_description(project: Box) -> None:
-    steps = quick_plan()
+def test_an_open_change_goes_on_and_keeps_its_description(project: Scenario) -> None:
+    steps = plan_steps()
     steps["tasks-gen/1/1"] = [{"fault": "crash"}]
-    stage(project, steps, workflow=NO_LOOKS)
-    failed = plan(project, "--json")
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    failed = project.run("plan", "--json")
     assert (failed.code, failed.json["next"], failed.json["error"]["code"]) == (4, "agentd plan add-oauth", "crashed")
     again = project.agentd("plan", "add-oauth", "Something else")
     assert again.code == 0 and "add-oauth goes on; the new description is ignored" in again.err
-    assert change_of(project).read().description == DESCRIPTION
-    assert ran(project) == ["proposal-gen", f"spec-gen-{SPEC}", "tasks-gen", "tasks-gen", "challenge"]
+    assert project.change.read().description == SIGN_IN
+    assert project.started_steps() == ["proposal-gen", f"spec-gen-{SPEC}", "tasks-gen", "tasks-gen", "challenge"]
 
 
-def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project: Box) -> None:
+def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project: Scenario) -> None:
     forward(project, Phase.COMPLETE)
-    stage(project, quick_plan(plan_gen=[{"fault": "crash"}]))
-    made = plan(project, "--light", "--json")
+    project.with_agents(plan_steps(plan_gen=[{"fault": "crash"}]))
+    made = project.run("plan", "--light", "--json")
     assert (made.json["change_id"], made.json["resolved_from"]) == ("add-oauth-1", "add-oauth")
     assert "add-oauth is taken, so this is add-oauth-1" in made.err
     entry.drop(entry.open_change(find_project(), "add-oauth"), "person:dev", "no")
@@ -115,7 +115,7 @@ def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project:
     assert (ended.code, ended.json["message"]) == (0, "add-oauth is dropped, which is beyond planning")
     archived = find_project().archive_in(str(project.root)).name
     assert ended.json["files"] and all(name.startswith(f"agentd/{archived}/") for name in ended.json["files"])
-    made = plan(project, "--light", "--json")
+    made = project.run("plan", "--light", "--json")
     assert made.json["change_id"] == "add-oauth-2"
 
 
@@ -127,76 +127,78 @@ def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project:
         (Phase.COMPLETE, "add-oauth is complete, which is beyond planning", "agentd archive add-oauth"),
     ],
 )
-def test_where_nothing_is_left_to_plan_that_is_said(project: Box, phase: Phase, words: str, following: str) -> None:
+def test_where_nothing_is_left_to_plan_that_is_said(
+    project: Scenario, phase: Phase, words: str, following: str
+) -> None:
     forward(project, phase)
-    before = files_of(project.root)
+    before = project_files(project.root)
     told = project.agentd("plan", "add-oauth", "--json")
     assert (told.code, told.json["message"], told.json["next"]) == (0, words, following)
     shown = project.agentd("plan", "add-oauth", "--dry-run")
     assert (shown.code, shown.out.strip()) == (0, words)
-    assert files_of(project.root) == before
+    assert project_files(project.root) == before
 
 
-def test_a_second_plan_while_one_runs_names_its_holder(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=[{"wait": 600}]))
-    words = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--light"]
+def test_a_second_plan_while_one_runs_names_its_holder(project: Scenario) -> None:
+    project.with_agents(plan_steps(plan_gen=[{"wait": 600}]))
+    words = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--light"]
     with Program(words, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as first:
         assert first.stderr
         while "started" not in first.stderr.readline():
             assert first.poll() is None
-        second = plan(project, "--json")
+        second = project.run("plan", "--json")
         assert (second.code, second.json["error"]["code"]) == (5, "busy")
         assert str(first.pid) in second.json["error"]["message"]
         first.send_signal(signal.SIGTERM)
         first.stderr.read()
     assert first.returncode == 130
-    assert change_of(project).read().run is not None  # to be resumed
+    assert project.change.read().run is not None  # to be resumed
 
 
-def test_an_agent_that_is_not_installed_is_told_with_how_to_install_it(project: Box) -> None:
-    stage(project, quick_plan(), "[agents.gemini]\ncommand = 'no-such-gemini'\n")
-    seat(project, "planner", "gemini")
-    refused = plan(project, "--json")
+def test_an_agent_that_is_not_installed_is_told_with_how_to_install_it(project: Scenario) -> None:
+    project.with_agents(plan_steps(), "[agents.gemini]\ncommand = 'no-such-gemini'\n")
+    project.assign("planner", "gemini")
+    refused = project.run("plan", "--json")
     error = refused.json["error"]
     assert (refused.code, error["code"]) == (3, "agent-missing")
     assert "no-such-gemini" in error["message"] and "npm install -g @google/gemini-cli" in error["hint"]
-    assert ran(project) == []
+    assert project.started_steps() == []
 
 
 # ---- a dry run
 
 
-def dry(box: Box, *flags: str) -> tuple[list[str], float]:
+def dry(box: Scenario, *flags: str) -> tuple[list[str], float]:
     """The steps that would run and what they would cost; nothing may change by asking."""
-    before = files_of(box.root)
-    shown = box.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run", "--json", *flags)
+    before = project_files(box.root)
+    shown = box.agentd("plan", "add-oauth", SIGN_IN, "--dry-run", "--json", *flags)
     assert shown.code == 0, shown.err
-    assert files_of(box.root) == before
+    assert project_files(box.root) == before
     return [one["step"] for one in shown.json["steps"]], shown.json["cost"]
 
 
-def test_a_dry_run_shows_the_steps_of_a_new_change(project: Box) -> None:
+def test_a_dry_run_shows_the_steps_of_a_new_change(project: Scenario) -> None:
     levels = '["low", "medium", "high", "critical"]'
     model = f'[[agents.play.models]]\nid = "only"\nmodel = "gpt-5.2-codex"\ncomplexity = {levels}\n'
-    stage(project, quick_plan(), model)
+    project.with_agents(plan_steps(), model)
     steps, cost = dry(project, "--skip-clarify")
     assert steps == ["proposal-gen", "proposal-review", "tasks-gen", "tasks-review", "challenge"]
     assert cost > 0
     light, less = dry(project, "--light", "--skip-clarify")
     assert light == ["plan-gen", "challenge"] and 0 < less < cost
     assert not (project.root / "agentd/changes").exists()
-    shown = project.agentd("plan", "add-oauth", DESCRIPTION, "--dry-run")
+    shown = project.agentd("plan", "add-oauth", SIGN_IN, "--dry-run")
     assert "6 steps would run" in shown.out and "Questions" in shown.out and "gpt-5.2-codex" in shown.out
     assert "Specs come between the proposal and the tasks; the proposal says which." in shown.out
     assert "Nothing was run and nothing was spent." in shown.out
     assert project.agentd("plan", "add-oauth", "--dry-run").code == 2
 
 
-def test_a_dry_run_half_way_shows_what_is_left(project: Box) -> None:
-    steps = whole_plan()
+def test_a_dry_run_half_way_shows_what_is_left(project: Scenario) -> None:
+    steps = example_plan_steps()
     steps["spec-gen-user-model"] = [{"fault": "crash"}]
-    stage(project, steps)
-    assert plan(project).code == 4
+    project.with_agents(steps)
+    assert project.run("plan").code == 4
     left, _ = dry(project)
     specs = [f"spec-{what}-{one}" for one in ("user-model", "auth-flow", "api-endpoints") for what in ("gen", "review")]
     assert left == [*specs, "tasks-gen", "tasks-review", "challenge"]

@@ -7,37 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from exhaustive import Exhaustive
-from felling import (
-    COMMAND,
-    PATIENT,
-    STEPS,
-    at_work_in,
-    busy_plan,
-    called,
-    calls,
-    endless,
-    fell,
-    fell_at_write,
-    go_on,
-    journal,
-    kept,
-    nothing_again,
-    result,
+from crash import (
+    BUSY_PLAN,
+    PLAN_COMMAND,
+    busy_plan_steps,
+    first_action_of,
+    hang_in,
+    journal_lines,
+    kill_at_event,
+    kill_at_write,
+    nothing_repeated,
+    plan_result,
+    restorable,
+    resume,
+    started_calls,
+    started_names,
 )
-from plays import DESCRIPTION, folder, stage
-from support import Box
+from exhaustive import Exhaustive
+from plans import SIGN_IN
+from scenario import PATIENT, Scenario
 
 
-def elsewhere(place: Path) -> Box:
+def elsewhere(place: Path) -> Scenario:
     """A staged box for a whole session of tests."""
-    box = Box(place / "notes-service", place / "home")
+    box = Scenario(place / "notes-service", place / "home")
     box.write("README.md", "notes\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(box.root)
         for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
             patch.setenv(name, box.env[name])
-        stage(box, busy_plan(), PATIENT)
+        box.with_agents(busy_plan_steps(), PATIENT)
     return box
 
 
@@ -45,24 +44,24 @@ def elsewhere(place: Path) -> Box:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What the plan comes to when nobody kills anything, and agentd's own server does the work."""
     box = elsewhere(tmp_path_factory.mktemp("undisturbed"))
-    ran = box.agentd(*COMMAND)
+    ran = box.agentd(*PLAN_COMMAND)
     assert ran.code == 0, ran.out
-    assert called(journal(box)) == list(STEPS)
-    return result(box)
+    assert started_names(journal_lines(box)) == list(BUSY_PLAN)
+    return plan_result(box)
 
 
 @pytest.fixture(scope="session")
-def proposed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Callable[[], None]]]:
+def proposed_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scenario, Callable[[], None]]]:
     """A plan that nobody has judged, and the way back to it."""
     box = elsewhere(tmp_path_factory.mktemp("proposed"))
-    ran = box.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
+    ran = box.agentd("proposal", "add-oauth", SIGN_IN, "--skip-clarify")
     assert ran.code == 0, ran.err
-    with kept(box) as put_back:
+    with restorable(box) as put_back:
         yield box, put_back
 
 
 @pytest.fixture
-def proposed(proposed_once: tuple[Box, Callable[[], None]]) -> Box:
+def proposed(proposed_once: tuple[Scenario, Callable[[], None]]) -> Scenario:
     """A plan that nobody has judged."""
     box, put_back = proposed_once
     put_back()
@@ -74,85 +73,85 @@ def proposed(proposed_once: tuple[Box, Callable[[], None]]) -> Box:
 
 @pytest.mark.parametrize("kind", ["step.started", "step.finished"])
 def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
-    kind: str, project: Box, undisturbed: list[str]
+    kind: str, project: Scenario, undisturbed: list[str]
 ) -> None:
-    stage(project, busy_plan(), PATIENT)
-    for name in STEPS:
-        with nothing_again(project):
-            fell(project, type=kind, step=name)
-    go_on(project)
-    assert result(project) == undisturbed
+    project.with_agents(busy_plan_steps(), PATIENT)
+    for name in BUSY_PLAN:
+        with nothing_repeated(project):
+            kill_at_event(project, type=kind, step=name)
+    resume(project)
+    assert plan_result(project) == undisturbed
 
 
-def test_killed_inside_every_step_it_comes_to_the_same(project: Box, undisturbed: list[str]) -> None:
-    stage(project, endless(busy_plan(), *STEPS), PATIENT)
-    for name in STEPS:
-        with nothing_again(project):
-            fell(project, **at_work_in(name))
-    go_on(project)
-    assert result(project) == undisturbed
-    assert called(journal(project)) == [name for name in STEPS for _ in range(2)]
+def test_killed_inside_every_step_it_comes_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
+    project.with_agents(hang_in(busy_plan_steps(), *BUSY_PLAN), PATIENT)
+    for name in BUSY_PLAN:
+        with nothing_repeated(project):
+            kill_at_event(project, **first_action_of(name))
+    resume(project)
+    assert plan_result(project) == undisturbed
+    assert started_names(journal_lines(project)) == [name for name in BUSY_PLAN for _ in range(2)]
 
 
-def test_killed_around_a_transition_it_comes_to_the_same(project: Box, undisturbed: list[str]) -> None:
-    stage(project, busy_plan(), PATIENT)
-    fell(project, type="step.finished", step="tasks-review")
-    fell(project, type="transition", event="plan-generated")
-    with nothing_again(project):
-        fell(project, type="finding", step="challenge")
-    before = len(journal(project))
-    fell(project, type="transition", event="challenge-approved")
-    go_on(project)
-    assert called(journal(project)[before:]) == [], "the record of the verdict was there"
-    assert result(project) == undisturbed
+def test_killed_around_a_transition_it_comes_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
+    project.with_agents(busy_plan_steps(), PATIENT)
+    kill_at_event(project, type="step.finished", step="tasks-review")
+    kill_at_event(project, type="transition", event="plan-generated")
+    with nothing_repeated(project):
+        kill_at_event(project, type="finding", step="challenge")
+    before = len(journal_lines(project))
+    kill_at_event(project, type="transition", event="challenge-approved")
+    resume(project)
+    assert started_names(journal_lines(project)[before:]) == [], "the record of the verdict was there"
+    assert plan_result(project) == undisturbed
 
 
 # ---- killed at a write
 
 
 def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
-    exhaustive: Exhaustive, project: Box, undisturbed: list[str]
+    exhaustive: Exhaustive, project: Scenario, undisturbed: list[str]
 ) -> None:
-    stage(project, busy_plan(), PATIENT)
-    with kept(project) as put_back:
+    project.with_agents(busy_plan_steps(), PATIENT)
+    with restorable(project) as put_back:
         for seed in exhaustive.seeds(10):
             dice = random.Random(seed)
             for farthest in itertools.count(40, 4):
                 moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
-                with nothing_again(project):
-                    if not fell_at_write(project, moment, number, project.root):
+                with nothing_repeated(project):
+                    if not kill_at_write(project, moment, number, project.root):
                         break
-            go_on(project)
-            assert result(project) == undisturbed, seed
+            resume(project)
+            assert plan_result(project) == undisturbed, seed
             put_back()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
-    moment: str, exhaustive: Exhaustive, proposed: Box, undisturbed: list[str]
+    moment: str, exhaustive: Exhaustive, proposed: Scenario, undisturbed: list[str]
 ) -> None:
-    with kept(proposed) as put_back:
+    with restorable(proposed) as put_back:
         for number in exhaustive.points(itertools.count(4)):  # when the judge has spoken: its call is counted
-            if not fell_at_write(proposed, moment, number, folder(proposed)):
+            if not kill_at_write(proposed, moment, number, proposed.folder):
                 break
-            go_on(proposed)
-            assert result(proposed) == undisturbed, f"{moment} write {number}"
+            resume(proposed)
+            assert plan_result(proposed) == undisturbed, f"{moment} write {number}"
             put_back()
     assert number >= 10, "the record, CHALLENGE.md, the block and STATE.yaml were among them"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_verdict_whose_record_is_written_is_never_asked_for_again(
-    moment: str, exhaustive: Exhaustive, proposed: Box, undisturbed: list[str]
+    moment: str, exhaustive: Exhaustive, proposed: Scenario, undisturbed: list[str]
 ) -> None:
-    assert fell_at_write(proposed, "after", 1, folder(proposed) / "reviews")
-    told = len(journal(proposed))
-    with kept(proposed) as put_back:
+    assert kill_at_write(proposed, "after", 1, proposed.folder / "reviews")
+    told = len(journal_lines(proposed))
+    with restorable(proposed) as put_back:
         for number in exhaustive.points(itertools.count(1)):
-            if not fell_at_write(proposed, moment, number, folder(proposed)):
+            if not kill_at_write(proposed, moment, number, proposed.folder):
                 break
-            go_on(proposed)
-            assert calls(journal(proposed)[told:]) == []
-            assert result(proposed) == undisturbed, f"{moment} write {number}"
+            resume(proposed)
+            assert started_calls(journal_lines(proposed)[told:]) == []
+            assert plan_result(proposed) == undisturbed, f"{moment} write {number}"
             put_back()
     assert number > 4, "CHALLENGE.md, the block and STATE.yaml were among them"

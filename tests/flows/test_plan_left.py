@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from placed import BRANCH, OWN, begin, hint, paste, ready, tree_of
-from support import Box
+from git_setups import BRANCH, begin, prepare_project
+from playbooks import FOLDER
+from scenario import Scenario
 
 
-def lost(box: Box, *command: str, cwd: Path | None = None) -> str:
+def lost(box: Scenario, *command: str, cwd: Path | None = None) -> str:
     """What to type, as the command says it."""
     ran = box.agentd(*(command or ("status", "add-oauth")), "--json", cwd=cwd)
     assert (ran.code, ran.json["error"]["code"]) == (1, "not-checked-out"), ran.out
-    return hint(ran)
+    return ran.hint
 
 
-def words(box: Box) -> str:
+def words(box: Scenario) -> str:
     return str(box.agentd("status", "add-oauth", "--json").json["error"]["message"])
 
 
@@ -25,13 +26,13 @@ def words(box: Box) -> str:
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_a_branch_that_is_left_is_one_command_away(project: Box, is_committed: bool) -> None:
-    ready(project)
+def test_a_branch_that_is_left_is_one_command_away(project: Scenario, is_committed: bool) -> None:
+    prepare_project(project)
     assert begin(project, "branch").code == 0
     if is_committed:
         project.commit("documents")
     project.git("switch", "-q", "main")
-    assert (project.root / OWN / "STATE.yaml").exists() is not is_committed
+    assert (project.root / FOLDER / "STATE.yaml").exists() is not is_committed
     for command in ("status", "validate", "cost", "plan", "challenge", "drop"):
         assert lost(project, command, "add-oauth", cwd=project.root / "src") == f"git switch {BRANCH}", command
     assert words(project) == f"add-oauth is on the branch {BRANCH}, which is not checked out"
@@ -39,12 +40,12 @@ def test_a_branch_that_is_left_is_one_command_away(project: Box, is_committed: b
     listed = project.agentd("list", "--json").json["changes"]
     assert [(one["change_id"], one["next"]) for one in listed] == [("add-oauth", f"git switch {BRANCH}")]
     assert project.agentd("log", "add-oauth").code == 0  # the journal is in the local room
-    paste(project, f"git switch {BRANCH}")
+    project.paste(f"git switch {BRANCH}")
     assert project.agentd("challenge", "add-oauth").code == 0
 
 
-def test_from_another_work_tree_the_command_is_for_the_one_that_left_it(project: Box) -> None:
-    ready(project)
+def test_from_another_work_tree_the_command_is_for_the_one_that_left_it(project: Scenario) -> None:
+    prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "other", "../other")
     assert begin(project, "branch").code == 0
     project.commit("documents")
@@ -52,81 +53,83 @@ def test_from_another_work_tree_the_command_is_for_the_one_that_left_it(project:
     other = project.root.with_name("other")
     what = lost(project, cwd=other)
     assert what == f"git -C ../notes-service switch {BRANCH}"
-    paste(project, what, other)
+    project.paste(what, other)
     assert project.git("branch", "--show-current") == BRANCH
     assert project.agentd("status", "add-oauth", cwd=other).code == 0
 
 
-def test_a_description_for_a_change_that_is_left_does_not_begin_another(project: Box) -> None:
-    ready(project)
+def test_a_description_for_a_change_that_is_left_does_not_begin_another(project: Scenario) -> None:
+    prepare_project(project)
     assert begin(project, "branch").code == 0
     project.git("switch", "-q", "main")
     for way in ("branch", "worktree", "in-place"):
         refused = begin(project, way, "--json")
-        assert (refused.code, hint(refused)) == (1, f"git switch {BRANCH}")
+        assert (refused.code, refused.hint) == (1, f"git switch {BRANCH}")
     assert project.git("branch", "--show-current") == "main"
 
 
 # ---- a work tree that is gone
 
 
-def gone(box: Box, how: str) -> None:
+def gone(box: Scenario, how: str) -> None:
     if how == "removed":
-        box.git("worktree", "remove", "--force", str(tree_of(box)))
+        box.git("worktree", "remove", "--force", str(box.worktree()))
     else:
-        shutil.rmtree(tree_of(box))
+        shutil.rmtree(box.worktree())
     if how == "pruned":
         box.git("worktree", "prune")
 
 
 @pytest.mark.parametrize("how", ["deleted", "pruned", "removed"])
-def test_a_work_tree_that_is_gone_comes_back_with_what_was_committed(project: Box, how: str) -> None:
-    ready(project)
+def test_a_work_tree_that_is_gone_comes_back_with_what_was_committed(project: Scenario, how: str) -> None:
+    prepare_project(project)
     assert begin(project, "worktree").code == 0
-    project.commit("documents", cwd=tree_of(project))
-    text = (tree_of(project) / OWN / "proposal.md").read_text()
-    (tree_of(project) / OWN / "proposal.md").write_text("not committed")
+    project.commit("documents", cwd=project.worktree())
+    text = (project.worktree() / FOLDER / "proposal.md").read_text()
+    (project.worktree() / FOLDER / "proposal.md").write_text("not committed")
     gone(project, how)
     what = f"git worktree add -f ../notes-service-agentd/add-oauth {BRANCH}"
     assert words(project) == f"the work tree of add-oauth is gone (../notes-service-agentd/add-oauth, branch {BRANCH})"
     assert [one["next"] for one in project.agentd("list", "--json").json["changes"]] == [what]
     assert lost(project, "plan", "add-oauth") == what
-    paste(project, lost(project, cwd=project.root / "src"), project.root / "src")
-    assert (tree_of(project) / OWN / "proposal.md").read_text() == text
+    project.paste(lost(project, cwd=project.root / "src"), project.root / "src")
+    assert (project.worktree() / FOLDER / "proposal.md").read_text() == text
     assert project.agentd("challenge", "add-oauth").code == 0
 
 
 @pytest.mark.parametrize("how", ["deleted", "removed"])
-def test_a_work_tree_that_is_gone_with_its_documents_is_said_to_be_so_and_begun_anew(project: Box, how: str) -> None:
-    ready(project)
+def test_a_work_tree_that_is_gone_with_its_documents_is_said_to_be_so_and_begun_anew(
+    project: Scenario, how: str
+) -> None:
+    prepare_project(project)
     assert begin(project, "worktree").code == 0
     gone(project, how)
     assert words(project).endswith(f"branch {BRANCH}), and nothing of it was committed")
-    paste(project, lost(project))
+    project.paste(lost(project))
     assert project.agentd("list", "--json").json["changes"] == []
     assert begin(project, "worktree").code == 0
-    assert (tree_of(project) / OWN / "proposal.md").is_file()
+    assert (project.worktree() / FOLDER / "proposal.md").is_file()
 
 
-def test_a_work_tree_that_was_moved_is_found_where_it_is(project: Box) -> None:
-    ready(project)
+def test_a_work_tree_that_was_moved_is_found_where_it_is(project: Scenario) -> None:
+    prepare_project(project)
     assert begin(project, "worktree").code == 0
     moved = project.root.with_name("somewhere else")
-    project.git("worktree", "move", str(tree_of(project)), str(moved))
+    project.git("worktree", "move", str(project.worktree()), str(moved))
     for cwd in (project.root, moved, moved / "src"):
         assert project.agentd("status", "add-oauth", cwd=cwd).code == 0
         assert len(project.agentd("list", "--json", cwd=cwd).json["changes"]) == 1
     assert project.agentd("challenge", "add-oauth").code == 0
-    assert (moved / OWN / "CHALLENGE.md").is_file() and not tree_of(project).exists()
+    assert (moved / FOLDER / "CHALLENGE.md").is_file() and not project.worktree().exists()
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")
-    paste(project, "\n".join(dropped.json["to_remove"]))
+    project.paste("\n".join(dropped.json["to_remove"]))
     assert not moved.exists()
 
 
 # ---- dropped
 
 
-def left(box: Box) -> tuple[list[str], int]:
+def left(box: Scenario) -> tuple[list[str], int]:
     """The branches and the number of work trees."""
     branches = box.git("branch", "--format=%(refname:short)").split("\n")
     return branches, box.git("worktree", "list").count("\n") + 1
@@ -136,71 +139,71 @@ def left(box: Box) -> tuple[list[str], int]:
     ("where", "is_committed"),
     [("src", True), ("../other", False), ("../notes-service-agentd/add-oauth/src", True)],
 )
-def test_a_dropped_work_tree_is_removed_by_what_is_printed(project: Box, where: str, is_committed: bool) -> None:
-    ready(project)
+def test_a_dropped_work_tree_is_removed_by_what_is_printed(project: Scenario, where: str, is_committed: bool) -> None:
+    prepare_project(project)
     project.git("worktree", "add", "-q", "--detach", "../other")
     assert begin(project, "worktree").code == 0
     if is_committed:
-        project.commit("documents", cwd=tree_of(project))
+        project.commit("documents", cwd=project.worktree())
     cwd = project.root / where
     dropped = project.agentd("drop", "add-oauth", "--yes", cwd=cwd)
     assert dropped.code == 0 and "with all that is not merged:" in dropped.out
-    assert len(list((tree_of(project) / "agentd/archive").iterdir())) == 1  # until that is typed, all is there
+    assert len(list((project.worktree() / "agentd/archive").iterdir())) == 1  # until that is typed, all is there
     printed = [line.strip() for line in dropped.out.splitlines() if line.startswith("  ")]
-    paste(project, "\n".join(printed), cwd)
+    project.paste("\n".join(printed), cwd)
     assert left(project) == (["main"], 2)
     assert project.git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize(("where", "is_committed"), [("src", False), ("../other", True)])
-def test_a_dropped_branch_is_removed_by_what_is_printed(project: Box, where: str, is_committed: bool) -> None:
-    ready(project)
+def test_a_dropped_branch_is_removed_by_what_is_printed(project: Scenario, where: str, is_committed: bool) -> None:
+    prepare_project(project)
     project.git("worktree", "add", "-q", "--detach", "../other")
     assert begin(project, "branch").code == 0
     if is_committed:
         project.commit("documents")
     cwd = project.root / where
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json", cwd=cwd)
-    paste(project, "\n".join(dropped.json["to_remove"]), cwd)
+    project.paste("\n".join(dropped.json["to_remove"]), cwd)
     assert left(project) == (["main"], 2)
     assert project.git("branch", "--show-current") == "main"
     assert len(os.listdir(project.root / "agentd/archive")) == 1  # what was not committed came along
 
 
-def test_a_dropped_branch_that_began_at_no_branch_is_left_for_none(project: Box) -> None:
-    ready(project)
+def test_a_dropped_branch_that_began_at_no_branch_is_left_for_none(project: Scenario) -> None:
+    prepare_project(project)
     project.git("switch", "-q", "--detach")
     begun = begin(project, "branch", "--json")
     assert (begun.code, begun.json["git"]["target"]) == (0, None)
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")
     assert dropped.json["to_remove"] == ["git switch --detach", f"git branch -D {BRANCH}"]
-    paste(project, "\n".join(dropped.json["to_remove"]))
+    project.paste("\n".join(dropped.json["to_remove"]))
     assert left(project)[0][-1] == "main" and BRANCH not in left(project)[0]
 
 
-def test_a_dropped_branch_whose_target_is_taken_is_left_for_none(project: Box) -> None:
-    ready(project)
+def test_a_dropped_branch_whose_target_is_taken_is_left_for_none(project: Scenario) -> None:
+    prepare_project(project)
     assert begin(project, "branch").code == 0
     project.git("worktree", "add", "-q", "../other", "main")
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")
-    paste(project, "\n".join(dropped.json["to_remove"]))
+    project.paste("\n".join(dropped.json["to_remove"]))
     assert BRANCH not in left(project)[0]
 
 
-def test_a_merged_change_that_is_dropped_leaves_the_tree_it_came_to(project: Box) -> None:
-    ready(project)
+def test_a_merged_change_that_is_dropped_leaves_the_tree_it_came_to(project: Scenario) -> None:
+    prepare_project(project)
     assert begin(project, "worktree").code == 0
-    project.commit("documents", cwd=tree_of(project))
+    project.commit("documents", cwd=project.worktree())
     project.git("merge", "-q", BRANCH)
-    project.git("worktree", "remove", str(tree_of(project)))
+    project.git("worktree", "remove", str(project.worktree()))
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")
     assert dropped.json["to_remove"] == [f"git branch -D {BRANCH}"]
-    paste(project, dropped.json["to_remove"][0])
+    project.paste(dropped.json["to_remove"][0])
     assert (project.root / "README.md").is_file()
 
 
-def test_in_place_there_is_nothing_to_remove(project: Box) -> None:
-    ready(project)
+def test_in_place_there_is_nothing_to_remove(project: Scenario) -> None:
+    prepare_project(project)
     assert begin(project, "in-place").code == 0
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")
     assert dropped.json["to_remove"] == []

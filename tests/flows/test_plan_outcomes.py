@@ -9,55 +9,49 @@ from agentd import events
 from agentd.documents.self_review import SelfReview
 from agentd.steps.self_review import Look, outcome
 from agentd.terms import FindingState, Phase
-from planned import (
+from plans import EXAMPLE, PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SIGN_IN_DOCUMENTS, SPEC, SPEC_TEXT, example_calls
+from playbooks import (
     APPROVED,
-    NO_LOOKS,
-    PROPOSAL_TEXT,
-    SPEC,
-    SPEC_TEXT,
-    TEXTS,
-    WITHOUT_WHY,
-    change_of,
-    edit,
-    journal,
-    proposed,
-    put,
-    quick_plan,
-    ran,
-    replay,
-    seat,
+    PASS,
+    Action,
+    call,
+    edit_document,
+    finding,
+    plan_steps,
+    report,
+    say,
+    small_plan_steps,
+    usage,
+    write_document,
 )
-from plays import PASS, call, finding, folder, plan, small_plan, stage, verdict
-from stages import example_arguments
-from support import EXAMPLE, Box
-from working import Action, say, usage
+from scenario import NO_REVIEWS, Scenario
 
 NEEDS = "<review>NEEDS_REVISION</review>"
-SOME_MORE = edit(f"specs/{SPEC}.md", "A user is one person.", "A user is one person, known by name.")
+SOME_MORE = edit_document(f"specs/{SPEC}.md", "A user is one person.", "A user is one person, known by name.")
 
 
-def warnings(box: Box) -> dict[str, str]:
-    return {one.code: one.message for one in journal(box, events.Warned)}
+def warnings(box: Scenario) -> dict[str, str]:
+    return {one.code: one.message for one in box.journal(events.Warned)}
 
 
-def results_of(box: Box) -> dict[str, str]:
-    return {one.step + f"#{one.number}": one.message for one in journal(box, events.StepFinished) if one.message}
+def results_of(box: Scenario) -> dict[str, str]:
+    return {one.step + f"#{one.number}": one.message for one in box.journal(events.StepFinished) if one.message}
 
 
-def test_a_change_without_affected_specs_needs_none(project: Box) -> None:
-    steps = small_plan()
-    proposal, tasks = (json.loads(json.dumps(example_arguments()[f"create_{one}"])) for one in ("proposal", "tasks"))
+def test_a_change_without_affected_specs_needs_none(project: Scenario) -> None:
+    steps = small_plan_steps()
+    proposal, tasks = (json.loads(json.dumps(example_calls()[f"create_{one}"])) for one in ("proposal", "tasks"))
     proposal["impact"]["affected_specs"] = []
     first = {key: value for key, value in tasks["tasks"][0].items() if key != "spec_ref"}
     steps["proposal-gen"][0] = call("create_proposal", **proposal)
     steps["tasks-gen"][0] = call("create_tasks", tasks=[first])
-    stage(project, steps, workflow=NO_LOOKS)
-    planned = plan(project)
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    planned = project.run("plan")
     assert (planned.code, "No specs required for this change" in planned.err) == (0, True)
     assert "APPROVED - Ready for implementation!" in planned.out
-    assert ran(project) == ["proposal-gen", "tasks-gen", "challenge"]
-    assert "spec_ref: user" not in (folder(project) / "tasks.md").read_text()
-    assert change_of(project).read().history[0].why == "proposal and 1 task generated and valid"
+    assert project.started_steps() == ["proposal-gen", "tasks-gen", "challenge"]
+    assert "spec_ref: user" not in (project.folder / "tasks.md").read_text()
+    assert project.change.read().history[0].why == "proposal and 1 task generated and valid"
 
 
 # ---- self-review
@@ -82,15 +76,15 @@ def test_what_comes_of_a_self_review(
     assert (message, [code for code, _ in warnings]) == (words, warned)
 
 
-def test_a_self_review_mends_warns_and_never_stops_a_plan(project: Box) -> None:
+def test_a_self_review_mends_warns_and_never_stops_a_plan(project: Scenario) -> None:
     fenced = f"I would say\n```\n{NEEDS}\n```\nbut all is well."
-    steps = quick_plan(
-        proposal_review=[edit("proposal.md", "- Add users.", "- Add users and identities."), say(NEEDS)],
+    steps = plan_steps(
+        proposal_review=[edit_document("proposal.md", "- Add users.", "- Add users and identities."), say(NEEDS)],
         tasks_review=[say(NEEDS)],
     )
     steps[f"spec-review-{SPEC}"] = [say(fenced)]
-    stage(project, steps)
-    planned = plan(project)
+    project.with_agents(steps)
+    planned = project.run("plan")
     assert planned.code == 0
     assert results_of(project) == {
         "proposal-review#1": "Review 1: NEEDS_REVISION (auto-fixed)",
@@ -99,29 +93,29 @@ def test_a_self_review_mends_warns_and_never_stops_a_plan(project: Box) -> None:
         "challenge#1": "APPROVED",
     }
     assert "Review 1: NEEDS_REVISION (auto-fixed)" in planned.err
-    told = [one.message for one in journal(project, events.Warned) if one.code.startswith("review-")]
+    told = [one.message for one in project.journal(events.Warned) if one.code.startswith("review-")]
     assert told == [
         "proposal.md: 1 review, and the last one still asked for changes",
         f"Review 1 of specs/{SPEC}.md ended without its marker; taken as PASS",
         "Review 1 says NEEDS_REVISION, but nothing in tasks.md was changed",
         "tasks.md: 1 review, and the last one still asked for changes",
     ]
-    sessions = [one.session for one in journal(project, events.StepStarted)]
+    sessions = [one.session for one in project.journal(events.StepStarted)]
     assert len(set(sessions)) == len(sessions)  # each a fresh one
 
 
-def test_of_two_self_reviews_the_second_is_skipped_after_a_pass_also_when_resumed(project: Box) -> None:
-    steps = quick_plan(tasks_review=[say(NEEDS)])
+def test_of_two_self_reviews_the_second_is_skipped_after_a_pass_also_when_resumed(project: Scenario) -> None:
+    steps = plan_steps(tasks_review=[say(NEEDS)])
     steps[f"spec-gen-{SPEC}/1/1"] = [{"fault": "crash"}]
     steps[f"spec-review-{SPEC}#1"] = [SOME_MORE, say(NEEDS)]
     steps[f"spec-review-{SPEC}#2"] = [say(PASS)]
-    stage(project, steps, workflow="self_review_iterations = 2\n")
-    assert plan(project).code == 4
-    assert plan(project).code == 0
-    looks = [one for one in ran(project) if "review" in one]
+    project.with_agents(steps, workflow="self_review_iterations = 2\n")
+    assert project.run("plan").code == 4
+    assert project.run("plan").code == 0
+    looks = [one for one in project.started_steps() if "review" in one]
     spec_look = f"spec-review-{SPEC}"
     assert looks == ["proposal-review", spec_look, f"{spec_look}#2", "tasks-review", "tasks-review#2"]
-    skipped = [(one.name, one.number) for one in change_of(project).read().steps if one.status == "skipped"]
+    skipped = [(one.name, one.number) for one in project.change.read().steps if one.status == "skipped"]
     assert skipped == [("clarify", 1), ("proposal-review", 2)]
     assert warnings(project)["review-limit"] == "tasks.md: 2 reviews, and the last one still asked for changes"
 
@@ -131,7 +125,7 @@ import pathlib, sys
 prompt = sys.stdin.read()
 print(prompt)
 here = pathlib.Path("agentd/changes/add-oauth")
-texts = {list({**TEXTS, "proposal.md": WITHOUT_WHY}.items())!r}
+texts = {list({**SIGN_IN_DOCUMENTS, "proposal.md": PROPOSAL_WITHOUT_WHY}.items())!r}
 if "Mend the form" in prompt:
     (here / "proposal.md").write_text({PROPOSAL_TEXT!r})
 elif "<review>" not in prompt:
@@ -141,101 +135,101 @@ elif "<review>" not in prompt:
 """
 
 
-def test_a_program_without_sessions_that_repeats_its_prompt_can_plan(project: Box) -> None:
+def test_a_program_without_sessions_that_repeats_its_prompt_can_plan(project: Scenario) -> None:
     """What it prints is all its answer, so a marker in the prompt that it repeats is none of its own."""
     project.write("echo-agent", ECHO).chmod(0o755)
-    stage(project, quick_plan(), more="[agents.echo]\nkind = 'command'\ncommand = './echo-agent'\n")
-    seat(project, "planner", "echo")
-    assert plan(project).code == 0
+    project.with_agents(plan_steps(), more="[agents.echo]\nkind = 'command'\ncommand = './echo-agent'\n")
+    project.assign("planner", "echo")
+    assert project.run("plan").code == 0
     looks = {name: words for name, words in results_of(project).items() if "review" in name}
     assert set(looks.values()) == {"Review 1: PASS"} and len(looks) == 3
-    assert [one.code for one in journal(project, events.Warned)].count("review-marker") == 3
-    assert change_of(project).read().session_id is None
-    fix = journal(project, events.StepStarted)[1]
+    assert [one.code for one in project.journal(events.Warned)].count("review-marker") == 3
+    assert project.change.read().session_id is None
+    fix = project.journal(events.StepStarted)[1]
     assert (fix.step, fix.resumed, fix.session) == ("format-fix", False, None)
 
 
 # ---- the form of the documents
 
 
-def test_a_mechanical_fault_is_mended_on_the_spot(project: Box) -> None:
+def test_a_mechanical_fault_is_mended_on_the_spot(project: Scenario) -> None:
     loose = PROPOSAL_TEXT.replace("## Why", "# Why")
-    steps = quick_plan(proposal_gen=[put("proposal.md", loose)])
-    steps[f"spec-gen-{SPEC}"] = [put(f"specs/{SPEC}.md", SPEC_TEXT.replace("### R1: ", "#### R1. "))]
-    stage(project, steps, workflow=NO_LOOKS)
-    planned = plan(project)
+    steps = plan_steps(proposal_gen=[write_document("proposal.md", loose)])
+    steps[f"spec-gen-{SPEC}"] = [write_document(f"specs/{SPEC}.md", SPEC_TEXT.replace("### R1: ", "#### R1. "))]
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    planned = project.run("plan")
     assert planned.code == 0 and "agentd put the form of proposal.md right" in planned.err
-    assert "format-fix" not in " ".join(ran(project))
-    assert (folder(project) / "proposal.md").read_text().startswith(PROPOSAL_TEXT)
-    assert (folder(project) / f"specs/{SPEC}.md").read_text() == SPEC_TEXT
-    state = change_of(project).read()
-    outputs = {name: one for step in state.steps for name, one in step.outputs.items() if name in TEXTS}
-    assert outputs == change_of(project).hashes()  # the step ended with the mended text
+    assert "format-fix" not in " ".join(project.started_steps())
+    assert (project.folder / "proposal.md").read_text().startswith(PROPOSAL_TEXT)
+    assert (project.folder / f"specs/{SPEC}.md").read_text() == SPEC_TEXT
+    state = project.change.read()
+    outputs = {name: one for step in state.steps for name, one in step.outputs.items() if name in SIGN_IN_DOCUMENTS}
+    assert outputs == project.change.hashes()  # the step ended with the mended text
 
 
-def test_what_validation_finds_the_planner_mends_in_its_own_session(project: Box) -> None:
+def test_what_validation_finds_the_planner_mends_in_its_own_session(project: Scenario) -> None:
     """The proposal cannot even be read at first; it takes two rounds, the spec one."""
     broken = PROPOSAL_TEXT.replace("affected_specs:", "affected_specs: [")
-    steps = quick_plan(proposal_gen=[put("proposal.md", broken)])
-    steps["format-fix#1"] = [{"expect": "frontmatter-invalid"}, put("proposal.md", WITHOUT_WHY)]
-    steps["format-fix#2"] = [{"expect": "heading-missing"}, put("proposal.md")]
-    steps[f"spec-gen-{SPEC}"] = [put(f"specs/{SPEC}.md", SPEC_TEXT.replace("## Overview", "## Outlook"))]
-    steps["format-fix#3"] = [{"expect": f"specs/{SPEC}.md"}, put(f"specs/{SPEC}.md")]
-    stage(project, steps, workflow=NO_LOOKS)
-    planned = plan(project)
+    steps = plan_steps(proposal_gen=[write_document("proposal.md", broken)])
+    steps["format-fix#1"] = [{"expect": "frontmatter-invalid"}, write_document("proposal.md", PROPOSAL_WITHOUT_WHY)]
+    steps["format-fix#2"] = [{"expect": "heading-missing"}, write_document("proposal.md")]
+    steps[f"spec-gen-{SPEC}"] = [write_document(f"specs/{SPEC}.md", SPEC_TEXT.replace("## Overview", "## Outlook"))]
+    steps["format-fix#3"] = [{"expect": f"specs/{SPEC}.md"}, write_document(f"specs/{SPEC}.md")]
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    planned = project.run("plan")
     assert planned.code == 0, planned.out
     fixes = ["format-fix", "format-fix#2"]
     order = ["proposal-gen", *fixes, f"spec-gen-{SPEC}", "format-fix#3", "tasks-gen", "challenge"]
-    assert ran(project) == order
-    started = journal(project, events.StepStarted)
-    own = change_of(project).read().session_id
+    assert project.started_steps() == order
+    started = project.journal(events.StepStarted)
+    own = project.change.read().session_id
     assert started[0].session == own and not started[0].resumed
     assert {(one.session, one.resumed) for one in started if one.step == "format-fix"} == {(own, True)}
     assert not any(one.resumed for one in started if one.step != "format-fix")
 
 
-def test_a_form_that_stays_wrong_ends_the_command_and_a_new_one_grants_two_more(project: Box) -> None:
-    steps = quick_plan(proposal_gen=[put("proposal.md", WITHOUT_WHY)])
+def test_a_form_that_stays_wrong_ends_the_command_and_a_new_one_grants_two_more(project: Scenario) -> None:
+    steps = plan_steps(proposal_gen=[write_document("proposal.md", PROPOSAL_WITHOUT_WHY)])
     steps["format-fix"] = [say("I see nothing wrong.")]
-    stage(project, steps, workflow=NO_LOOKS)
-    planned = plan(project, "--json")
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    planned = project.run("plan", "--json")
     error = planned.json["error"]
     first, *named = error["message"].splitlines()
     assert (planned.code, first) == (1, "Format validation still failing after 2 iterations")
     assert len(named) == 1 and "proposal.md" in named[0] and "heading-missing" in named[0]
     assert "agentd plan add-oauth" in error["hint"]
-    state = change_of(project).read()
+    state = project.change.read()
     assert (state.phase, state.run) == (Phase.DRAFTING, None)
-    assert ran(project) == ["proposal-gen", "format-fix", "format-fix#2"]
+    assert project.started_steps() == ["proposal-gen", "format-fix", "format-fix#2"]
 
     # Another machine goes on: what the local room knew of the session is not there.
     (project.root / ".git/agentd/sessions/add-oauth").unlink()
-    planned = plan(project)
+    planned = project.run("plan")
     assert planned.code == 1 and "Format validation still failing after 2 iterations" in planned.err
     assert "made on another machine" in planned.err
-    third, fourth = journal(project, events.StepStarted)[-2:]
+    third, fourth = project.journal(events.StepStarted)[-2:]
     assert (third.number, third.resumed, fourth.number, fourth.resumed) == (3, False, 4, True)
-    assert third.session == fourth.session == change_of(project).read().session_id != state.session_id
+    assert third.session == fourth.session == project.change.read().session_id != state.session_id
 
     # A fresh planner is asked for, and finds it.
-    steps["format-fix"] = [{"expect": "You have not seen these documents"}, put("proposal.md")]
-    replay(project, steps)
-    assert plan(project, "--new-session").code == 0
-    fifth = next(one for one in journal(project, events.StepStarted) if one.number == 5)
-    assert not fifth.resumed and fifth.session == change_of(project).read().session_id != fourth.session
+    steps["format-fix"] = [{"expect": "You have not seen these documents"}, write_document("proposal.md")]
+    project.replay(steps)
+    assert project.run("plan", "--new-session").code == 0
+    fifth = next(one for one in project.journal(events.StepStarted) if one.number == 5)
+    assert not fifth.resumed and fifth.session == project.change.read().session_id != fourth.session
 
 
-def test_a_session_that_its_cli_does_not_know_is_told_with_the_way_out(project: Box) -> None:
-    steps = quick_plan(proposal_gen=[put("proposal.md", WITHOUT_WHY)])
+def test_a_session_that_its_cli_does_not_know_is_told_with_the_way_out(project: Scenario) -> None:
+    steps = plan_steps(proposal_gen=[write_document("proposal.md", PROPOSAL_WITHOUT_WHY)])
     steps["format-fix"] = [{"fault": "session-lost"}]
-    stage(project, steps, workflow=NO_LOOKS)
-    planned = plan(project, "--json")
+    project.with_agents(steps, workflow=NO_REVIEWS)
+    planned = project.run("plan", "--json")
     assert (planned.code, planned.json["error"]["code"]) == (1, "session-lost")
     assert planned.json["error"]["message"] == "Session not found, please re-run proposal"
     assert planned.json["error"]["hint"] == "agentd plan add-oauth --new-session"
-    steps["format-fix"] = [put("proposal.md")]
-    replay(project, steps)
-    assert plan(project, "--new-session").code == 0
+    steps["format-fix"] = [write_document("proposal.md")]
+    project.replay(steps)
+    assert project.run("plan", "--new-session").code == 0
 
 
 NAMELESS = f"""#!{sys.executable}
@@ -246,22 +240,22 @@ os.chdir(os.environ["AGENTD_TREE"])
 tools = Server((server["command"], *server["args"]))
 tools.greet()
 tools.tools()
-tools.call("create_proposal", {example_arguments()["create_proposal"]!r})
+tools.call("create_proposal", {example_calls()["create_proposal"]!r})
 tools.close()
 print(json.dumps({{"type": "result", "status": "success"}}))
 """
 
 
-def test_an_agent_that_names_no_session_is_told_and_its_document_put_back(project: Box) -> None:
+def test_an_agent_that_names_no_session_is_told_and_its_document_put_back(project: Scenario) -> None:
     program = project.write("nameless", NAMELESS)
     program.chmod(0o755)
-    stage(project, quick_plan(), more=f"[agents.gemini]\ncommand = '{program}'\nresume = 'index'\n")
-    seat(project, "planner", "gemini")
-    planned = plan(project, "--json")
+    project.with_agents(plan_steps(), more=f"[agents.gemini]\ncommand = '{program}'\nresume = 'index'\n")
+    project.assign("planner", "gemini")
+    planned = project.run("plan", "--json")
     assert planned.code == 1, planned.err
     assert planned.json["error"]["message"] == "Failed to capture session ID"
-    assert not (folder(project) / "proposal.md").exists()
-    state = change_of(project).read()
+    assert not (project.folder / "proposal.md").exists()
+    state = project.change.read()
     assert state.session_id is None and [one.status for one in state.steps] == ["skipped", "failed"]
 
 
@@ -285,10 +279,10 @@ SAYS_CHANGES = """**Verdict**: NEEDS_REVISION
 """
 
 
-def test_findings_that_ask_for_changes_are_told_with_what_can_be_done(project: Box) -> None:
+def test_findings_that_ask_for_changes_are_told_with_what_can_be_done(project: Scenario) -> None:
     rows = [finding("high", "One"), finding("medium", "Two"), finding("low", "Three")]
-    proposed(project, verdict("NEEDS_REVISION", *rows))
-    judged = plan(project, "--json")
+    project.proposed(report("NEEDS_REVISION", *rows))
+    judged = project.run("plan", "--json")
     like = json.loads((EXAMPLE / "result.json").read_text())
     told = judged.json
     assert judged.code == 1
@@ -297,58 +291,62 @@ def test_findings_that_ask_for_changes_are_told_with_what_can_be_done(project: B
         assert told[name] == like[name], name
     assert told["findings"]["open"] == like["findings"]["open"]
     assert [one["id"] for one in told["findings"]["list"]] == ["C1", "C2", "C3"]
-    calls = ran(project)
+    calls = project.started_steps()
     again = project.agentd("challenge", "add-oauth", "--json")
-    assert (again.code, again.json["message"], ran(project)) == (1, like["message"], calls)  # nothing is judged twice
-    shown = plan(project)
+    assert (again.code, again.json["message"], project.started_steps()) == (
+        1,
+        like["message"],
+        calls,
+    )  # nothing is judged twice
+    shown = project.run("plan")
     assert "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM, 1 LOW severity issues" in shown.out
 
 
-def test_a_rejected_plan_is_judged_again_only_after_an_edit(project: Box) -> None:
+def test_a_rejected_plan_is_judged_again_only_after_an_edit(project: Scenario) -> None:
     settled = [{"id": "C1", "state": "fixed", "note": "Now it does."}]
-    later = verdict("APPROVED", previous=settled)
-    proposed(project, verdict("REJECTED", finding("high", "It cannot work")), {"challenge/2": later})
-    judged = plan(project)
+    later = report("APPROVED", previous=settled)
+    project.proposed(report("REJECTED", finding("high", "It cannot work")), {"challenge/2": later})
+    judged = project.run("plan")
     assert (judged.code, judged.out.splitlines()[0]) == (1, "REJECTED - Fundamental problems")
-    assert change_of(project).read().phase is Phase.REJECTED
-    again = plan(project)
+    assert project.change.read().phase is Phase.REJECTED
+    again = project.run("plan")
     assert again.code == 1 and "add-oauth was rejected" in again.err and "CHALLENGE.md" in again.err
     refused = project.agentd("challenge", "add-oauth")
     assert refused.code == 1 and "its plan has not changed since" in refused.err
-    assert ran(project) == ["challenge"]
-    with (folder(project) / "tasks.md").open("a") as tasks:
+    assert project.started_steps() == ["challenge"]
+    with (project.folder / "tasks.md").open("a") as tasks:
         tasks.write("\nUsers come first.\n")
     assert project.agentd("challenge", "add-oauth").code == 0
-    state = change_of(project).read()
-    assert (state.phase, state.round, ran(project)) == (Phase.CHALLENGED, 2, ["challenge", "challenge"])
+    state = project.change.read()
+    assert (state.phase, state.round, project.started_steps()) == (Phase.CHALLENGED, 2, ["challenge", "challenge"])
 
 
-def test_low_findings_do_not_hinder_an_approval(project: Box) -> None:
-    proposed(project, verdict("APPROVED", finding("low", "A word is missing")))
-    judged = plan(project, "--json")
+def test_low_findings_do_not_hinder_an_approval(project: Scenario) -> None:
+    project.proposed(report("APPROVED", finding("low", "A word is missing")))
+    judged = project.run("plan", "--json")
     assert (judged.code, judged.json["message"]) == (0, "APPROVED - Ready for implementation!")
     assert judged.json["findings"]["open"] == {"high": 0, "medium": 0, "low": 1}
     assert (judged.json["decision_needed"], judged.json["next"]) == (None, "agentd impl add-oauth")
-    assert change_of(project).read().history[-1].why == "1 low open (reviews/challenge-1.yaml)"
+    assert project.change.read().history[-1].why == "1 low open (reviews/challenge-1.yaml)"
 
 
-def test_a_judge_that_answers_in_text_is_read_by_its_forms(project: Box) -> None:
-    proposed(project, [say(SAYS_CHANGES)], {"challenge/2": APPROVED})
-    judged = plan(project, "--json")
+def test_a_judge_that_answers_in_text_is_read_by_its_forms(project: Scenario) -> None:
+    project.proposed([say(SAYS_CHANGES)], {"challenge/2": APPROVED})
+    judged = project.run("plan", "--json")
     assert judged.json["message"] == "NEEDS_REVISION - Found 1 HIGH, 1 LOW severity issues"
-    (record,) = change_of(project).records()
+    (record,) = project.change.records()
     rows = [(one.id, one.severity, one.title, one.requirement, one.verified) for one in record.findings]
     assert rows == [
         ("C1", "high", "The address is not checked", "user-model:R1", False),
         ("C2", "low", "The name may be empty", None, False),
     ]
     # In text no finding is settled, so what is high and open is not approved.
-    with (folder(project) / "tasks.md").open("a") as tasks:
+    with (project.folder / "tasks.md").open("a") as tasks:
         tasks.write("\nUsers come first.\n")
     again = project.agentd("challenge", "add-oauth")
-    _, record = change_of(project).records()
+    _, record = project.change.records()
     assert (again.code, record.verdict, record.reported) == (1, "NEEDS_REVISION", "APPROVED")
-    assert "C1" in str(record.overruled) and str(record.overruled) in (folder(project) / "CHALLENGE.md").read_text()
+    assert "C1" in str(record.overruled) and str(record.overruled) in (project.folder / "CHALLENGE.md").read_text()
 
 
 SILENT: list[Action] = [usage(0.01)]
@@ -363,48 +361,50 @@ OPEN_HIGH = SAYS_CHANGES.replace("NEEDS_REVISION", "APPROVED")
         (SILENT, 4, "did-nothing", "what was asked for is not there", 2),
         ([{"fault": "die"}], 4, "crashed", "signal 9", 1),
         ([{"fault": "hang"}], 4, "wall-clock", "longer than 1 s", 1),
-        ([edit("tasks.md", "Define `User`.", "Do nothing."), *APPROVED], 4, "changed-files", "tasks.md", 1),
+        ([edit_document("tasks.md", "Define `User`.", "Do nothing."), *APPROVED], 4, "changed-files", "tasks.md", 1),
     ],
     ids=["prose", "says both", "says nothing", "dies", "hangs", "changes a file"],
 )
 def test_a_judge_without_a_verdict_moves_nothing(
-    project: Box, challenge: list[Action], code: int, name: str, words: str, calls: int
+    project: Scenario, challenge: list[Action], code: int, name: str, words: str, calls: int
 ) -> None:
     hurry = "[limits.wall_secs]\nchallenger = 1\n" if name == "wall-clock" else ""
-    before = proposed(project, challenge, more=hurry).hashes()
-    judged = plan(project, "--json")
+    before = project.proposed(challenge, more=hurry).change.hashes()
+    judged = project.run("plan", "--json")
     error = judged.json["error"]
     assert (judged.code, judged.json["exit_code"], error["code"]) == (code, code, name)
     assert words in error["message"] and error["hint"]
-    assert ran(project) == ["challenge"] * calls
-    change = change_of(project)
+    assert project.started_steps() == ["challenge"] * calls
+    change = project.change
     assert change.read().phase is Phase.PROPOSED and not change.records()
     assert change.hashes() == before  # what a judge wrote is put back
-    assert not (folder(project) / "CHALLENGE.md").exists()
+    assert not (project.folder / "CHALLENGE.md").exists()
     assert judged.json["next"] == "agentd plan add-oauth"
 
 
-def test_a_judge_that_said_nothing_is_reminded_of_what_is_missing(project: Box) -> None:
+def test_a_judge_that_said_nothing_is_reminded_of_what_is_missing(project: Scenario) -> None:
     reminded = [{"expect": "You have not reported yet."}, *APPROVED]
-    proposed(project, SILENT, {"challenge/1/2": reminded})
-    assert plan(project).code == 0
-    assert [one.attempt for one in journal(project, events.StepStarted)] == [1, 2]
+    project.proposed(SILENT, {"challenge/1/2": reminded})
+    assert project.run("plan").code == 0
+    assert [one.attempt for one in project.journal(events.StepStarted)] == [1, 2]
 
 
-def test_what_the_planner_changed_without_leave_is_not_approved(project: Box) -> None:
-    steps = quick_plan(plan_gen=[{"write": "agentd/config.toml", "text": "evil\n"}, *map(put, TEXTS)])
-    stage(project, steps, workflow="planning_iterations = 0\n")
+def test_what_the_planner_changed_without_leave_is_not_approved(project: Scenario) -> None:
+    steps = plan_steps(
+        plan_gen=[{"write": "agentd/config.toml", "text": "evil\n"}, *map(write_document, SIGN_IN_DOCUMENTS)]
+    )
+    project.with_agents(steps, workflow="planning_iterations = 0\n")
     before = (project.root / "agentd/config.toml").read_text()
-    planned = plan(project, "--light", "--json")
+    planned = project.run("plan", "--light", "--json")
     assert (planned.code, planned.json["verdict"]) == (1, "NEEDS_REVISION")
     assert (project.root / "agentd/config.toml").read_text() == before
-    change = change_of(project)
+    change = project.change
     (record,) = change.records()
     assert (record.verdict, record.reported) == ("NEEDS_REVISION", "APPROVED")
     (found,) = record.findings
     assert (found.id, found.severity, found.state) == ("G1", "high", FindingState.OPEN)
     assert "agentd/config.toml" in found.title + found.what and change.read().findings == ()
-    page = (folder(project) / "CHALLENGE.md").read_text()
+    page = (project.folder / "CHALLENGE.md").read_text()
     assert str(record.overruled) in page and "G1" in page
 
 
@@ -413,7 +413,7 @@ def test_what_the_planner_changed_without_leave_is_not_approved(project: Box) ->
 
 def spending(cost: float, *after: Action) -> dict[str, list[Action]]:
     """A planner whose first call costs that."""
-    return quick_plan(plan_gen=[call("create_proposal", **example_arguments()["create_proposal"]), usage(cost), *after])
+    return plan_steps(plan_gen=[call("create_proposal", **example_calls()["create_proposal"]), usage(cost), *after])
 
 
 @pytest.mark.parametrize(
@@ -425,36 +425,38 @@ def spending(cost: float, *after: Action) -> dict[str, list[Action]]:
     ids=["change", "run"],
 )
 def test_a_call_that_passes_a_limit_is_ended_and_goes_on_with_more_money(
-    project: Box, flags: tuple[str, ...], words: str, more: tuple[str, ...]
+    project: Scenario, flags: tuple[str, ...], words: str, more: tuple[str, ...]
 ) -> None:
     budget = "[budget]\nper_change = 100.0\n" if flags else ""
-    stage(project, spending(25.0, {"wait": 600}), budget)
-    planned = plan(project, "--light", "--json", *flags)
+    project.with_agents(spending(25.0, {"wait": 600}), budget)
+    planned = project.run("plan", "--light", "--json", *flags)
     error = planned.json["error"]
     assert (planned.code, error["code"], error["message"]) == (7, "over-budget", words)
     assert ("--max-cost" if flags else "--set budget.per_change=40") in error["hint"]
-    assert not (folder(project) / "proposal.md").exists()  # put back: the step was cut off
-    assert change_of(project).read().run is not None  # under way: the next command resumes it
-    replay(project, quick_plan())
+    assert not (project.folder / "proposal.md").exists()  # put back: the step was cut off
+    assert project.change.read().run is not None  # under way: the next command resumes it
+    project.replay(plan_steps())
     again = project.agentd(*more, "plan", "add-oauth", *flags)
     assert again.code == 0, again.out
 
 
-def test_no_call_is_begun_when_a_limit_is_reached(project: Box) -> None:
-    stage(project, quick_plan(plan_gen=[*map(put, TEXTS), usage(2.0)]), "[budget]\nper_change = 2.0\n")
-    planned = plan(project, "--light", "--json")
+def test_no_call_is_begun_when_a_limit_is_reached(project: Scenario) -> None:
+    project.with_agents(
+        plan_steps(plan_gen=[*map(write_document, SIGN_IN_DOCUMENTS), usage(2.0)]), "[budget]\nper_change = 2.0\n"
+    )
+    planned = project.run("plan", "--light", "--json")
     assert (planned.code, planned.json["phase"]) == (7, "proposed")
     assert planned.json["error"]["message"] == "add-oauth has cost 2.00 USD of its 2.00 USD"
-    assert ran(project) == ["plan-gen"]
+    assert project.started_steps() == ["plan-gen"]
     stopped = project.agentd("--set", "budget.per_change=9", "plan", "add-oauth", "--max-cost", "0.01", "--json")
     assert stopped.code == 7 and "--max-cost" in stopped.json["error"]["message"]  # in the challenge
     assert project.agentd("--set", "budget.per_change=9", "plan", "add-oauth").code == 0
 
 
-def test_where_a_price_is_unknown_nothing_is_begun_if_so_wished(project: Box) -> None:
-    stage(project, quick_plan(), '[budget]\nunknown_price = "stop"\n')
-    planned = plan(project, "--json")
+def test_where_a_price_is_unknown_nothing_is_begun_if_so_wished(project: Scenario) -> None:
+    project.with_agents(plan_steps(), '[budget]\nunknown_price = "stop"\n')
+    planned = project.run("plan", "--json")
     assert (planned.code, planned.json["error"]["code"]) == (7, "over-budget")
     assert "budget.unknown_price=allow" in planned.json["error"]["hint"]
-    assert ran(project) == []
+    assert project.started_steps() == []
     assert project.agentd("--set", "budget.unknown_price=allow", "plan", "add-oauth", "--light").code == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from placed import BEGIN, BRANCH, OWN, WAYS, begin, hint, home, paste, place, ready, tree_of
-from planned import files_of
-from support import Box, Ran
+from git_setups import BEGIN, BRANCH, WAYS, begin, home, place, prepare_project
+from playbooks import FOLDER
+from scenario import Result, Scenario, project_files
 
 BY_ID = ("status", "log", "validate", "cost", "view")
 
@@ -19,14 +19,14 @@ BY_ID = ("status", "log", "validate", "cost", "view")
 class Planned:
     """A plan to its end, and every place in the repository to ask about it from."""
 
-    box: Box
+    box: Scenario
     way: str
-    ran: Ran
+    ran: Result
     before: dict[str, bytes]
 
     @property
     def everywhere(self) -> list[Path]:
-        own = [tree_of(self.box), tree_of(self.box) / "src"] if self.way == "worktree" else []
+        own = [self.box.worktree(), self.box.worktree() / "src"] if self.way == "worktree" else []
         return [self.box.root, self.box.root / "src", self.box.root.with_name("other"), *own]
 
 
@@ -34,14 +34,14 @@ class Planned:
 def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
     """Made once a way: the tests of it only look."""
     top = tmp_path_factory.mktemp(request.param)
-    box = Box(top / "notes-service", top / "home")
+    box = Scenario(top / "notes-service", top / "home")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
             patch.setenv(name, box.env[name])
         patch.chdir(box.root)
-        ready(box)
+        prepare_project(box)
         box.git("worktree", "add", "-q", "-b", "other", "../other")
-        before = files_of(box.root)
+        before = project_files(box.root)
         ran = box.agentd(
             "plan", "add-oauth", "Sign in", "--skip-clarify", "--git", request.param, "--json", cwd=box.root / "src"
         )
@@ -70,16 +70,16 @@ def test_a_plan_comes_to_its_end_and_tells_where_it_lives(planned: Planned) -> N
 
 def test_its_documents_lie_where_it_lives_and_nowhere_else(planned: Planned) -> None:
     box = planned.box
-    for tree in (box.root, tree_of(box), box.root.with_name("other")):
-        assert (tree / OWN / "tasks.md").exists() is (tree == home(box, planned.way)), tree
+    for tree in (box.root, box.worktree(), box.root.with_name("other")):
+        assert (tree / FOLDER / "tasks.md").exists() is (tree == home(box, planned.way)), tree
     current = box.git("branch", "--show-current")
     assert current == (BRANCH if planned.way == "branch" else "main")
 
 
 def test_a_work_tree_leaves_the_main_one_as_it_was(planned: Planned) -> None:
-    now = {name: text for name, text in files_of(planned.box.root).items() if not name.startswith(".git/")}
+    now = {name: text for name, text in project_files(planned.box.root).items() if not name.startswith(".git/")}
     was = {name: text for name, text in planned.before.items() if not name.startswith(".git/")}
-    own = {name for name in now if name.startswith(OWN)}
+    own = {name for name in now if name.startswith(FOLDER)}
     assert {name: text for name, text in now.items() if name not in own} == was
     assert bool(own) is (planned.way != "worktree")
     assert planned.box.git("status", "--porcelain") == ("" if planned.way == "worktree" else "?? agentd/changes/")
@@ -118,12 +118,12 @@ def test_planning_it_again_from_anywhere_finds_it_complete(planned: Planned) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_begun_in_another_work_tree_it_begins_from_that_branch(project: Box, way: str) -> None:
-    ready(project)
+def test_begun_in_another_work_tree_it_begins_from_that_branch(project: Scenario, way: str) -> None:
+    prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "feature", "../feature")
     other = project.root.with_name("feature")
     assert begin(project, way, cwd=other / "src").code == 0
-    tree = tree_of(project) if way == "worktree" else other
+    tree = project.worktree() if way == "worktree" else other
     found = place(tree)
     assert (found.setup, found.target) == (way, "feature")
     assert (project.root / found.tree).resolve() == tree
@@ -131,11 +131,11 @@ def test_begun_in_another_work_tree_it_begins_from_that_branch(project: Box, way
     assert project.agentd("status", "add-oauth").code == 0
 
 
-def test_a_plan_goes_on_from_its_own_tree_and_from_another(project: Box) -> None:
-    ready(project)
+def test_a_plan_goes_on_from_its_own_tree_and_from_another(project: Scenario) -> None:
+    prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "other", "../other")
     assert begin(project, "worktree").code == 0
-    own = tree_of(project)
+    own = project.worktree()
     judged = project.agentd("challenge", "add-oauth", "--json", cwd=own / "src")
     assert (judged.code, judged.json["git"]["tree"]) == (0, "../notes-service-agentd/add-oauth")
     elsewhere = project.root.with_name("other")
@@ -145,18 +145,18 @@ def test_a_plan_goes_on_from_its_own_tree_and_from_another(project: Box) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_project_in_a_sub_folder(project: Box, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_project_in_a_sub_folder(project: Scenario, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     shutil.rmtree(project.root / "agentd")
-    inner = Box(project.root, project.home)
+    inner = Scenario(project.root, project.home)
     inner.root = project.root / "a" / "b"
     inner.root.mkdir(parents=True)
     monkeypatch.chdir(inner.root)
-    ready(inner)
-    tree = tree_of(project) if way == "worktree" else project.root
+    prepare_project(inner)
+    tree = project.worktree() if way == "worktree" else project.root
     ran = inner.agentd(*BEGIN, "--git", way, "--json", cwd=inner.root / "src")
     assert ran.code == 0, ran.err
-    assert (tree / "a/b" / OWN / "proposal.md").is_file()
-    assert ran.json["files"][0] == f"{OWN}/proposal.md"
+    assert (tree / "a/b" / FOLDER / "proposal.md").is_file()
+    assert ran.json["files"][0] == f"{FOLDER}/proposal.md"
     for cwd in (inner.root, tree / "a/b/src"):
         assert inner.agentd("status", "add-oauth", cwd=cwd).code == 0
     assert inner.agentd("challenge", "add-oauth", cwd=tree / "a/b").code == 0
@@ -164,26 +164,26 @@ def test_a_project_in_a_sub_folder(project: Box, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
 def test_a_path_with_spaces_and_umlauts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    box = Box(tmp_path / "Größe und Maß" / "notes 'n more", tmp_path / "home")
+    box = Scenario(tmp_path / "Größe und Maß" / "notes 'n more", tmp_path / "home")
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     monkeypatch.chdir(box.root)
-    ready(box)
+    prepare_project(box)
     assert begin(box, way).code == 0
-    assert (home(box, way) / OWN / "proposal.md").is_file()
+    assert (home(box, way) / FOLDER / "proposal.md").is_file()
     box.commit("documents", cwd=home(box, way))
     if way == "worktree":
-        shutil.rmtree(tree_of(box))
+        shutil.rmtree(box.worktree())
     else:
         box.git("switch", "-q", "main")
     lost = box.agentd("status", "add-oauth", "--json", cwd=box.root / "src")
     assert lost.code == 1
-    paste(box, hint(lost), box.root / "src")
+    box.paste(lost.hint, box.root / "src")
     assert box.agentd("challenge", "add-oauth").code == 0
 
 
-def test_a_bare_repository_has_its_trees_beside_it(project: Box, tmp_path: Path) -> None:
-    ready(project)
+def test_a_bare_repository_has_its_trees_beside_it(project: Scenario, tmp_path: Path) -> None:
+    prepare_project(project)
     folder = tmp_path / "code"
     folder.mkdir()
     project.git("clone", "-q", "--bare", ".", str(folder / "notes.git"))
@@ -191,11 +191,11 @@ def test_a_bare_repository_has_its_trees_beside_it(project: Box, tmp_path: Path)
     work = folder / "work"
     begun = begin(project, "worktree", "--trust", "--json", cwd=work)
     assert begun.code == 0, begun.err
-    assert (folder / "notes-agentd/add-oauth" / OWN / "proposal.md").is_file()
+    assert (folder / "notes-agentd/add-oauth" / FOLDER / "proposal.md").is_file()
     assert project.git("status", "--porcelain", cwd=work) == ""
     for cwd in (work, folder / "notes-agentd/add-oauth"):
         assert project.agentd("status", "add-oauth", cwd=cwd).code == 0
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json", cwd=folder / "notes-agentd/add-oauth")
-    paste(project, "\n".join(dropped.json["to_remove"]), folder / "notes-agentd/add-oauth")
+    project.paste("\n".join(dropped.json["to_remove"]), folder / "notes-agentd/add-oauth")
     assert sorted(os.listdir(folder)) == ["notes-agentd", "notes.git", "work"]
     assert project.git("branch", "--format=%(refname:short)", cwd=work) == "main"

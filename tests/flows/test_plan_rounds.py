@@ -10,12 +10,24 @@ from agentd import events, yaml12
 from agentd.change.folder import document_hash
 from agentd.documents import blocks
 from agentd.terms import FindingState, Phase, StepStatus
-from felling import fell
-from judged import NEEDED, SPEC_FILE, answer, by_hand, judged, previous, said, states, warnings
-from planned import TEXTS, change_of, files_of, journal, proposed, quick_plan, ran
-from plays import call, finding, folder, plan, small_plan, stage, verdict
-from support import EXAMPLE, Box
-from working import Action, say, usage
+from crash import kill_at_event
+from plans import EXAMPLE, SIGN_IN_DOCUMENTS, SPEC_FILE
+from playbooks import (
+    NEEDS_REVISION,
+    Action,
+    answer,
+    call,
+    edit_spec,
+    finding,
+    plan_steps,
+    previous,
+    report,
+    report_in_text,
+    say,
+    small_plan_steps,
+    usage,
+)
+from scenario import Scenario, project_files
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 BREAKS = ("High", "It breaks")
@@ -42,21 +54,21 @@ def form(value: Any) -> Any:
     return sorted({repr(form(one)) for one in value}) if isinstance(value, list) else ""
 
 
-def record_text(box: Box, number: int) -> str:
-    return (folder(box) / f"reviews/challenge-{number}.yaml").read_text()
+def record_text(box: Scenario, number: int) -> str:
+    return (box.folder / f"reviews/challenge-{number}.yaml").read_text()
 
 
 # ---- findings that settle
 
 
 @pytest.fixture(scope="module")
-def settled(tmp_path_factory: pytest.TempPathFactory) -> Box:
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     """One finding is fixed, one disputed and withdrawn, and round 2 approves. Only to be looked at."""
     place = tmp_path_factory.mktemp("settled")
-    box = Box(place / "notes-service", place / "home")
-    steps = small_plan()
+    box = Scenario(place / "notes-service", place / "home")
+    steps = small_plan_steps()
     slow = finding("medium", "It is slow", requirement="user-model:R1")
-    steps["challenge/1"] = verdict("NEEDS_REVISION", finding(evidence={"file": SPEC_FILE, "quote": "A user is"}), slow)
+    steps["challenge/1"] = report("NEEDS_REVISION", finding(evidence={"file": SPEC_FILE, "quote": "A user is"}), slow)
     steps["reproposal"] = [
         *told("C1 (high): It breaks", "C2 (medium): It is slow", "Requirement: user-model:R1", "Mend it."),
         edited(),
@@ -65,19 +77,19 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Box:
         usage(0.02),
         say("So."),
     ]
-    steps["challenge/2"] = verdict("APPROVED", previous=previous(C1="fixed", C2="withdrawn"))
+    steps["challenge/2"] = report("APPROVED", previous=previous(C1="fixed", C2="withdrawn"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(box.root)
         for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
             patch.setenv(name, box.env[name])
-        stage(box, steps, workflow="self_review_iterations = 0\n")
-    ended = plan(box, "--json")
+        box.with_agents(steps, workflow="self_review_iterations = 0\n")
+    ended = box.run("plan", "--json")
     assert ended.code == 0, ended.out
     (place / "result.json").write_text(ended.out)
     return box
 
 
-def test_a_settled_round_is_told_as_approved(settled: Box) -> None:
+def test_a_settled_round_is_told_as_approved(settled: Scenario) -> None:
     result = json.loads((settled.root.parent / "result.json").read_text())
     assert (result["phase"], result["verdict"], result["round"]) == ("challenged", "APPROVED", 2)
     assert result["message"] == "APPROVED - Ready for implementation!"
@@ -87,8 +99,8 @@ def test_a_settled_round_is_told_as_approved(settled: Box) -> None:
     assert [name for name in result["files"] if "reviews" in name][-1].endswith("challenge-2.yaml")
 
 
-def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settled: Box) -> None:
-    state = change_of(settled).read()
+def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settled: Scenario) -> None:
+    state = settled.change.read()
     assert (state.phase, state.round, state.run) == (Phase.CHALLENGED, 2, None)
     rows = [(step.name, step.round, step.number, step.attempt, [*step.outputs]) for step in state.steps[-3:]]
     assert rows == [
@@ -104,8 +116,8 @@ def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settle
         ("proposed", "challenged", "challenge-approved", "agent:play", "nothing open (reviews/challenge-2.yaml)"),
     ]  # fmt: skip
     first, second = (one.hashes[SPEC_FILE] for one in state.history[1:])
-    assert first != second == document_hash(folder(settled) / SPEC_FILE)
-    started = {(one.step, one.round): one for one in journal(settled, events.StepStarted)}
+    assert first != second == document_hash(settled.folder / SPEC_FILE)
+    started = {(one.step, one.round): one for one in settled.journal(events.StepStarted)}
     again = started["reproposal", 2]
     assert again.resumed and again.session == state.session_id == started["proposal-gen", 1].session
     judges = [started["challenge", number] for number in (1, 2)]
@@ -116,7 +128,7 @@ def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settle
     ]
 
 
-def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Box) -> None:
+def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Scenario) -> None:
     for number in (1, 2):
         like, mine = (yaml12.load(text) for text in (
             (EXAMPLE / f"reviews/challenge-{number}.yaml").read_text(), record_text(settled, number)
@@ -124,7 +136,7 @@ def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Box)
         assert list(mine) == list(like)
         for name in ("previous", "answers"):
             assert form(mine[name]) == form(like[name]), name
-        assert [*mine["judged"]] == [*TEXTS]
+        assert [*mine["judged"]] == [*SIGN_IN_DOCUMENTS]
     answers = yaml12.load(record_text(settled, 1))["answers"]
     assert [(one["id"], one["answer"], one["note"], one["files"], one["by"]) for one in answers] == [
         ("C1", "fixed", "It holds now.", [SPEC_FILE], "agent:play"),
@@ -136,8 +148,8 @@ def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Box)
         ("C1", "high", "It breaks", "fixed", "It holds now.", "agent:play", "fixed", "Seen."),
         ("C2", "medium", "It is slow", "disputed", "It is quick.", "agent:play", "withdrawn", "Seen."),
     ]
-    assert TIME.sub("TIME", (folder(settled) / "CHALLENGE.md").read_text()) == PAGE
-    found = blocks.find((folder(settled) / "proposal.md").read_text())
+    assert TIME.sub("TIME", (settled.folder / "CHALLENGE.md").read_text()) == PAGE
+    found = blocks.find((settled.folder / "proposal.md").read_text())
     assert [(one.status, one.iteration, one.reviewer) for one in found] == [
         ("needs_revision", 1, "play"),
         ("approved", 2, "play"),
@@ -146,8 +158,8 @@ def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Box)
     assert found[1].text.endswith("- C1 (high, fixed): It breaks\n- C2 (medium, withdrawn): It is slow")
 
 
-def test_the_next_challenger_reads_what_the_planner_answered(settled: Box) -> None:
-    text = (folder(settled) / "AGENTS.md").read_text()
+def test_the_next_challenger_reads_what_the_planner_answered(settled: Scenario) -> None:
+    text = (settled.folder / "AGENTS.md").read_text()
     assert f"play answered: fixed. It holds now. Changed: {SPEC_FILE}." in text
     assert "play answered: disputed. It is quick." in text
 
@@ -184,39 +196,39 @@ None.
 """
 
 
-def test_the_planner_is_told_what_the_judge_last_said_and_only_what_is_open(project: Box) -> None:
-    both = verdict("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
-    half = verdict("NEEDS_REVISION", previous=[*previous(C1="fixed"), *previous("Still a crawl.", C2="open")])
-    again = [*told("C2 (medium): It is slow", "Last said about it: Still a crawl."), by_hand(2), say("So.")]
+def test_the_planner_is_told_what_the_judge_last_said_and_only_what_is_open(project: Scenario) -> None:
+    both = report("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
+    half = report("NEEDS_REVISION", previous=[*previous(C1="fixed"), *previous("Still a crawl.", C2="open")])
+    again = [*told("C2 (medium): It is slow", "Last said about it: Still a crawl."), edit_spec(2), say("So.")]
     later = {
         "challenge/2": half,
-        "challenge/3": verdict("APPROVED", previous=previous(C2="fixed")),
-        "reproposal/2": [by_hand(), answer("C1", "fixed"), say("So.")],
+        "challenge/3": report("APPROVED", previous=previous(C2="fixed")),
+        "reproposal/2": [edit_spec(), answer("C1", "fixed"), say("So.")],
         "reproposal/3": again,
     }
-    proposed(project, both, later, rounds=2)
-    assert plan(project).code == 0
-    assert ran(project) == ["challenge", "reproposal", "challenge", "reproposal", "challenge"]
-    assert states(project) == {"C1": "fixed", "C2": "fixed"}
-    assert warnings(project) == [
+    project.proposed(both, later, rounds=2)
+    assert project.run("plan").code == 0
+    assert project.started_steps() == ["challenge", "reproposal", "challenge", "reproposal", "challenge"]
+    assert project.finding_states() == {"C1": "fixed", "C2": "fixed"}
+    assert project.warnings() == [
         ("unanswered", "the planner did not answer C2"),
         ("unanswered", "the planner did not answer C2"),
     ]
-    assert [step.attempt for step in change_of(project).read().steps] == [1] * 5, "no prompt was without its words"
-    sessions = [one.session for one in journal(project, events.StepStarted) if one.step == "reproposal"]
-    assert sessions == [change_of(project).read().session_id] * 2
+    assert [step.attempt for step in project.change.read().steps] == [1] * 5, "no prompt was without its words"
+    sessions = [one.session for one in project.journal(events.StepStarted) if one.step == "reproposal"]
+    assert sessions == [project.change.read().session_id] * 2
 
 
-def test_disputes_alone_are_judged_again_though_no_document_changed(project: Box) -> None:
+def test_disputes_alone_are_judged_again_though_no_document_changed(project: Scenario) -> None:
     later = {
-        "challenge/2": verdict("APPROVED", previous=previous(C1="withdrawn")),
+        "challenge/2": report("APPROVED", previous=previous(C1="withdrawn")),
         "reproposal": [answer("C1", "disputed", "It holds."), say("So.")],
     }
-    proposed(project, said("NEEDS_REVISION", BREAKS), later, rounds=2)
-    assert plan(project).code == 0
-    one, two = change_of(project).records()
-    assert one.judged == two.judged and states(project) == {"C1": "withdrawn"}
-    row = change_of(project).read().steps[-2]
+    project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=2)
+    assert project.run("plan").code == 0
+    one, two = project.change.records()
+    assert one.judged == two.judged and project.finding_states() == {"C1": "withdrawn"}
+    row = project.change.read().steps[-2]
     assert (row.name, [*row.outputs]) == ("reproposal", ["reviews/challenge-1.yaml"])
 
 
@@ -226,89 +238,91 @@ def test_disputes_alone_are_judged_again_though_no_document_changed(project: Box
 @pytest.mark.parametrize(
     "again",
     [
-        verdict("NEEDS_REVISION", previous=previous(C1="open")),
-        verdict("NEEDS_REVISION", finding(title="it  Breaks!")),
-        said("NEEDS_REVISION", ("High", "**It breaks**")),
+        report("NEEDS_REVISION", previous=previous(C1="open")),
+        report("NEEDS_REVISION", finding(title="it  Breaks!")),
+        report_in_text("NEEDS_REVISION", ("High", "**It breaks**")),
     ],
     ids=["under its id", "under a new id", "in text"],
 )
-def test_a_challenger_that_finds_the_same_for_ever_is_not_asked_for_ever(project: Box, again: list[Action]) -> None:
-    steps = {"challenge/1": said("NEEDS_REVISION", BREAKS), "reproposal": [by_hand(), say("So.")]}
-    proposed(project, again, steps, rounds=5)
-    ended = plan(project, "--json")
-    assert ran(project) == ["challenge", "reproposal", "challenge"]
-    assert ("stuck", "round 2 closed no finding") in warnings(project)
+def test_a_challenger_that_finds_the_same_for_ever_is_not_asked_for_ever(
+    project: Scenario, again: list[Action]
+) -> None:
+    steps = {"challenge/1": report_in_text("NEEDS_REVISION", BREAKS), "reproposal": [edit_spec(), say("So.")]}
+    project.proposed(again, steps, rounds=5)
+    ended = project.run("plan", "--json")
+    assert project.started_steps() == ["challenge", "reproposal", "challenge"]
+    assert ("stuck", "round 2 closed no finding") in project.warnings()
     result = ended.json
     assert (ended.code, result["exit_code"], result["error"]) == (1, 1, None)
     assert result["message"] == "NEEDS_REVISION - Found 1 HIGH severity issues"
     assert [one["id"] for one in result["findings"]["list"]] == ["C1"]
     assert result["decision_needed"]["id"] == "after-challenge-2"
-    record = change_of(project).records()[-1]
+    record = project.change.records()[-1]
     assert (record.findings, [(one.id, one.state) for one in record.previous]) == ((), [("C1", FindingState.OPEN)])
-    assert change_of(project).read().run is None
+    assert project.change.read().run is None
 
 
 def trifles(number: int) -> dict[str, list[Action]]:
     """Each round the last trifle is gone, and there is a new one."""
-    steps = {"challenge/1": said("NEEDS_REVISION", ("Low", "Trifle 1"))}
+    steps = {"challenge/1": report_in_text("NEEDS_REVISION", ("Low", "Trifle 1"))}
     for one in range(2, number + 1):
         gone = previous(**{f"C{one - 1}": "fixed"})
-        steps[f"challenge/{one}"] = verdict("NEEDS_REVISION", finding("low", f"Trifle {one}"), previous=gone)
-        steps[f"reproposal/{one}"] = [by_hand(one - 1), say("So.")]
+        steps[f"challenge/{one}"] = report("NEEDS_REVISION", finding("low", f"Trifle {one}"), previous=gone)
+        steps[f"reproposal/{one}"] = [edit_spec(one - 1), say("So.")]
     return steps
 
 
-def test_new_trifles_end_with_the_rounds_of_the_command_which_a_killed_one_does_not_get_anew(project: Box) -> None:
-    proposed(project, [], trifles(4), rounds=1)
-    first = plan(project, "--json")
-    assert ran(project) == ["challenge", "reproposal", "challenge"]
+def test_new_trifles_end_with_the_rounds_of_the_command_which_a_killed_one_does_not_get_anew(project: Scenario) -> None:
+    project.proposed([], trifles(4), rounds=1)
+    first = project.run("plan", "--json")
+    assert project.started_steps() == ["challenge", "reproposal", "challenge"]
     used = ("rounds-used", "all rounds of this command are used; the same command grants 1 more")
-    assert used in warnings(project)
+    assert used in project.warnings()
     result = first.json
     assert (first.code, result["round"], result["verdict"]) == (1, 2, "NEEDS_REVISION")
     assert (result["findings"]["open"]["low"], result["next"]) == (1, "agentd plan add-oauth --rounds 1")
-    assert plan(project).code == 1
-    assert ran(project)[3:] == ["reproposal", "challenge"], "a new command grants as many again"
-    fell(project, type="step.finished", step="reproposal")
-    left = change_of(project).read().run
+    assert project.run("plan").code == 1
+    assert project.started_steps()[3:] == ["reproposal", "challenge"], "a new command grants as many again"
+    kill_at_event(project, type="step.finished", step="reproposal")
+    left = project.change.read().run
     assert left and left.rounds_left == 0
-    told_before = len(warnings(project))
-    assert plan(project).code == 1
-    assert ran(project)[5:] == ["reproposal", "challenge"], "a resumed one does not"
-    assert used in warnings(project)[told_before:]
-    assert change_of(project).read().run is None and states(project)["C4"] == "open"
+    told_before = len(project.warnings())
+    assert project.run("plan").code == 1
+    assert project.started_steps()[5:] == ["reproposal", "challenge"], "a resumed one does not"
+    assert used in project.warnings()[told_before:]
+    assert project.change.read().run is None and project.finding_states()["C4"] == "open"
 
 
-def test_a_planner_that_only_says_fixed_is_refused_reminded_and_has_failed(project: Box) -> None:
+def test_a_planner_that_only_says_fixed_is_refused_reminded_and_has_failed(project: Scenario) -> None:
     lazy = [answer("C1", "fixed") | {"refused": True}, say("All fixed.")]
     later = {"reproposal/2/1": lazy, "reproposal/2/2": [*told("No finding is answered yet"), *lazy]}
-    proposed(project, said("NEEDS_REVISION", BREAKS), later, rounds=2)
-    assert plan(project, "--rounds", "0").code == 1
-    before = files_of(folder(project))
-    ended = plan(project, "--json")
+    project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=2)
+    assert project.run("plan", "--rounds", "0").code == 1
+    before = project_files(project.folder)
+    ended = project.run("plan", "--json")
     assert (ended.code, ended.json["error"]["code"]) == (4, "did-nothing")
     assert (ended.json["phase"], ended.json["decision_needed"]) == ("proposed", None)
-    assert ran(project) == ["challenge", "reproposal", "reproposal"]
-    assert [one.code for one in journal(project, events.Failed)] == ["did-nothing"] * 2
-    after = files_of(folder(project))
+    assert project.started_steps() == ["challenge", "reproposal", "reproposal"]
+    assert [one.code for one in project.journal(events.Failed)] == ["did-nothing"] * 2
+    after = project_files(project.folder)
     assert {name for name in after if after[name] != before.get(name)} <= {"STATE.yaml", "GEMINI.md"}
 
 
-def test_a_judge_does_not_approve_over_an_open_high_finding(project: Box) -> None:
+def test_a_judge_does_not_approve_over_an_open_high_finding(project: Scenario) -> None:
     approval = {"verdict": "APPROVED", "summary": "Fine.", "findings": []}
-    first = [refused(**approval | {"findings": [finding()]}), *verdict("NEEDS_REVISION", finding())]
+    first = [refused(**approval | {"findings": [finding()]}), *report("NEEDS_REVISION", finding())]
     still = refused(**approval, previous=previous(C1="open"))
-    over = [still, refused(**approval), *verdict("NEEDS_REVISION", previous=previous(C1="open"))]
-    proposed(project, first, {"challenge/2": over, "reproposal": [by_hand(), say("So.")]}, rounds=1)
-    assert plan(project).code == 1
-    assert [record.verdict for record in change_of(project).records()] == ["NEEDS_REVISION"] * 2
+    over = [still, refused(**approval), *report("NEEDS_REVISION", previous=previous(C1="open"))]
+    project.proposed(first, {"challenge/2": over, "reproposal": [edit_spec(), say("So.")]}, rounds=1)
+    assert project.run("plan").code == 1
+    assert [record.verdict for record in project.change.records()] == ["NEEDS_REVISION"] * 2
 
 
-def test_a_judge_in_text_that_approves_over_an_open_high_finding_is_overruled(project: Box) -> None:
-    later = {"challenge/2": said("APPROVED"), "reproposal": [by_hand(), say("So.")]}
-    proposed(project, said("NEEDS_REVISION", BREAKS), later, rounds=1)
-    assert plan(project).code == 1
-    record = change_of(project).records()[-1]
+def test_a_judge_in_text_that_approves_over_an_open_high_finding_is_overruled(project: Scenario) -> None:
+    later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
+    project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=1)
+    assert project.run("plan").code == 1
+    record = project.change.records()[-1]
     assert (record.verdict, record.reported) == ("NEEDS_REVISION", "APPROVED")
     assert record.overruled == "Findings of high severity are still open (C1)."
 
@@ -316,59 +330,59 @@ def test_a_judge_in_text_that_approves_over_an_open_high_finding_is_overruled(pr
 # ---- how many rounds
 
 
-def test_rounds_limit_a_command(project: Box) -> None:
-    proposed(project, [], trifles(3), rounds=5)
-    ended = plan(project, "--rounds", "1", "--json")
-    assert ran(project) == ["challenge", "reproposal", "challenge"]
+def test_rounds_limit_a_command(project: Scenario) -> None:
+    project.proposed([], trifles(3), rounds=5)
+    ended = project.run("plan", "--rounds", "1", "--json")
+    assert project.started_steps() == ["challenge", "reproposal", "challenge"]
     assert (ended.code, ended.json["decision_needed"]["id"]) == (1, "after-challenge-2")
-    assert ("rounds-used", "all rounds of this command are used; the same command grants 1 more") in warnings(project)
+    assert ("rounds-used", "all rounds of this command are used; the same command grants 1 more") in project.warnings()
 
 
-def test_a_plan_that_was_only_challenged_goes_on_with_the_answers(project: Box) -> None:
-    later = {"challenge/2": said("APPROVED"), "reproposal": [by_hand(), say("So.")]}
-    proposed(project, said("NEEDS_REVISION", ("Medium", "It is slow")), later, rounds=2)
-    stopped = plan(project, "--rounds", "0", "--json")
+def test_a_plan_that_was_only_challenged_goes_on_with_the_answers(project: Scenario) -> None:
+    later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
+    project.proposed(report_in_text("NEEDS_REVISION", ("Medium", "It is slow")), later, rounds=2)
+    stopped = project.run("plan", "--rounds", "0", "--json")
     assert (stopped.code, stopped.json["next"]) == (1, "agentd plan add-oauth --rounds 1")
-    assert (ran(project), warnings(project)) == (["challenge"], [])
+    assert (project.started_steps(), project.warnings()) == (["challenge"], [])
     fix = next(one for one in stopped.json["decision_needed"]["options"] if one["recommended"])
     assert project.agentd(*fix["command"].split()[1:]).code == 0
-    assert ran(project) == ["challenge", "reproposal", "challenge"]
+    assert project.started_steps() == ["challenge", "reproposal", "challenge"]
 
 
-def test_a_command_that_only_challenged_and_failed_does_not_bind_the_next(project: Box) -> None:
+def test_a_command_that_only_challenged_and_failed_does_not_bind_the_next(project: Scenario) -> None:
     later = {
         "challenge/1/1": [{"fault": "crash"}],
-        "challenge/2": said("APPROVED"),
-        "reproposal": [by_hand(), say("So.")],
+        "challenge/2": report_in_text("APPROVED"),
+        "reproposal": [edit_spec(), say("So.")],
     }
-    proposed(project, said("NEEDS_REVISION", ("Medium", "It is slow")), later)
-    assert plan(project, "--rounds", "0").code == 4
-    assert change_of(project).read().run is not None
-    assert plan(project, "--rounds", "1").code == 0
-    assert ran(project) == ["challenge", "challenge", "reproposal", "challenge"]
+    project.proposed(report_in_text("NEEDS_REVISION", ("Medium", "It is slow")), later)
+    assert project.run("plan", "--rounds", "0").code == 4
+    assert project.change.read().run is not None
+    assert project.run("plan", "--rounds", "1").code == 0
+    assert project.started_steps() == ["challenge", "challenge", "reproposal", "challenge"]
 
 
-def test_the_light_lane_has_no_round_of_its_own(project: Box) -> None:
-    steps = quick_plan(challenge=NEEDED, reproposal=[by_hand(), say("So.")])
-    steps["challenge/2"] = said("NEEDS_REVISION", ("Low", "A comma"))
-    stage(project, steps)
-    assert plan(project, "--light").code == 1
-    assert plan(project).code == 1
-    assert (ran(project), warnings(project)) == (["plan-gen", "challenge"], [])
-    assert plan(project, "--rounds", "1").code == 1
-    assert ran(project) == ["plan-gen", "challenge", "reproposal", "challenge"]
+def test_the_light_lane_has_no_round_of_its_own(project: Scenario) -> None:
+    steps = plan_steps(challenge=NEEDS_REVISION, reproposal=[edit_spec(), say("So.")])
+    steps["challenge/2"] = report_in_text("NEEDS_REVISION", ("Low", "A comma"))
+    project.with_agents(steps)
+    assert project.run("plan", "--light").code == 1
+    assert project.run("plan").code == 1
+    assert (project.started_steps(), project.warnings()) == (["plan-gen", "challenge"], [])
+    assert project.run("plan", "--rounds", "1").code == 1
+    assert project.started_steps() == ["plan-gen", "challenge", "reproposal", "challenge"]
 
 
 # ---- one part of a round each, for scripts
 
 
-def test_reproposal_is_the_planners_part_and_challenge_the_judges(project: Box) -> None:
-    later = {"challenge/2": said("APPROVED"), "reproposal": [by_hand(), say("So.")]}
-    never = proposed(project, said("NEEDS_REVISION", ("Medium", "It is slow")), later)
+def test_reproposal_is_the_planners_part_and_challenge_the_judges(project: Scenario) -> None:
+    later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
+    never = project.proposed(report_in_text("NEEDS_REVISION", ("Medium", "It is slow")), later).change
     early = project.agentd("reproposal", "add-oauth", "--json")
     error = early.json["error"]
     assert (early.code, error["code"], error["hint"]) == (1, "change-not-ready", "agentd challenge add-oauth")
-    assert never.records() == () and ran(project) == []
+    assert never.records() == () and project.started_steps() == []
     assert project.agentd("challenge", "add-oauth").code == 1
     done = project.agentd("reproposal", "add-oauth", "--json")
     result = done.json
@@ -376,17 +390,17 @@ def test_reproposal_is_the_planners_part_and_challenge_the_judges(project: Box) 
     assert result["message"] == "The findings are answered; agentd challenge add-oauth judges the answers"
     assert (result["phase"], result["decision_needed"], result["next"]) == ("proposed", None, "agentd plan add-oauth")
     assert project.agentd("reproposal", "add-oauth").code == 0
-    assert ran(project) == ["challenge", "reproposal"], "what is answered is not answered twice"
+    assert project.started_steps() == ["challenge", "reproposal"], "what is answered is not answered twice"
     assert project.agentd("challenge", "add-oauth").code == 0
     late = project.agentd("reproposal", "add-oauth", "--json")
     assert (late.code, late.json["error"]["code"]) == (1, "wrong-phase")
-    assert ran(project) == ["challenge", "reproposal", "challenge"]
+    assert project.started_steps() == ["challenge", "reproposal", "challenge"]
 
 
-def test_where_nothing_is_open_there_is_nothing_to_answer(project: Box) -> None:
-    judged(project, BREAKS)
-    page = folder(project) / "CHALLENGE.md"
+def test_where_nothing_is_open_there_is_nothing_to_answer(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", BREAKS)
+    page = project.folder / "CHALLENGE.md"
     page.write_text(page.read_text().replace("**State**: open", "**State**: withdrawn"))
     refused = project.agentd("reproposal", "add-oauth", "--json")
     assert (refused.code, refused.json["error"]["message"]) == (1, "add-oauth has no open finding")
-    assert ran(project) == []
+    assert project.started_steps() == []

@@ -7,12 +7,13 @@ import pytest
 
 from agentd import config, trust
 from agentd.project import find_project
-from placed import BEGIN, BRANCH, OWN, begin, hint, home, nothing_made, ready, tree_of, whole
-from plays import DESCRIPTION
+from git_setups import BEGIN, BRANCH, begin, home, is_set_up, is_untouched, prepare_project
+from plans import SIGN_IN
+from playbooks import FOLDER
 from program import AGENTD, CrashPoint, Program
-from support import Box
+from scenario import Scenario
 
-CLEAR = ("proposal", "add-oauth", DESCRIPTION)  # its clarifications are there
+CLEAR = ("proposal", "add-oauth", SIGN_IN)  # its clarifications are there
 CLARIFIED = "---\nchange: add-oauth\n---\n\n# Clarifications\n\n## Which providers?\n\n**Answer**: Google\n"
 # hooks and commands that end the agentd which started them, the first time
 KILL_ONCE = 'if [ ! -e "{flag}" ]; then touch "{flag}"; {kill}; fi'
@@ -23,56 +24,56 @@ def set_up(command: str) -> str:
     return f"[git]\nsetup = \"worktree\"\nworktree_setup = '''{command}'''\n"
 
 
-def hook(box: Box, text: str, folder: str = ".git/hooks") -> None:
+def hook(box: Scenario, text: str, folder: str = ".git/hooks") -> None:
     box.write(f"{folder}/post-checkout", f"#!/bin/sh\n{text}\n").chmod(0o755)
 
 
-def kill_once(box: Box, kill: str) -> str:
+def kill_once(box: Scenario, kill: str) -> str:
     return KILL_ONCE.format(flag=box.home / "killed", kill=kill)
 
 
 # ---- worktree_setup
 
 
-def test_the_set_up_command_runs_in_the_new_tree_with_a_persons_own_words(project: Box) -> None:
-    ready(project, set_up("pwd > made; echo größe >> made; echo $LC_ALL >> made"))
+def test_the_set_up_command_runs_in_the_new_tree_with_a_persons_own_words(project: Scenario) -> None:
+    prepare_project(project, set_up("pwd > made; echo größe >> made; echo $LC_ALL >> made"))
     ran = project.agentd(*BEGIN, cwd=project.root / "src", LC_ALL="C.UTF-8")
     assert ran.code == 0 and "Setting up the work tree: pwd > made" in ran.err
-    assert (tree_of(project) / "made").read_text() == f"{tree_of(project)}\ngröße\nC.UTF-8\n"
+    assert (project.worktree() / "made").read_text() == f"{project.worktree()}\ngröße\nC.UTF-8\n"
     assert project.git("status", "--porcelain") == ""
 
 
-def test_a_set_up_that_fails_shows_its_end_and_is_done_again(project: Box) -> None:
+def test_a_set_up_that_fails_shows_its_end_and_is_done_again(project: Scenario) -> None:
     ok = project.home / "ok"
-    ready(project, set_up(f"echo once >> count; seq 100; echo too bad >&2; test -e {ok}"))
+    prepare_project(project, set_up(f"echo once >> count; seq 100; echo too bad >&2; test -e {ok}"))
     failed = project.agentd(*BEGIN, "--json")
     assert failed.code == 3
     lines = failed.json["error"]["message"].splitlines()
     assert lines[0].startswith("worktree_setup ended with exit code 1: echo once")
     assert lines[1:] == [*(f"  {number}" for number in range(82, 101)), "  too bad"]
-    assert "../notes-service-agentd/add-oauth stays as it is" in hint(failed)
-    assert not (tree_of(project) / OWN).exists() and project.agentd("list", "--json").json["changes"] == []
+    assert "../notes-service-agentd/add-oauth stays as it is" in failed.hint
+    assert not (project.worktree() / FOLDER).exists() and project.agentd("list", "--json").json["changes"] == []
     ok.touch()
     assert project.agentd(*BEGIN).code == 0
-    assert (tree_of(project) / "count").read_text() == "once\nonce\n" and whole(project, "worktree")
+    assert (project.worktree() / "count").read_text() == "once\nonce\n" and is_set_up(project, "worktree")
 
 
-def test_a_set_up_may_leave_something_running(project: Box) -> None:
+def test_a_set_up_may_leave_something_running(project: Scenario) -> None:
     """A server that it started has its output open, and nobody waits for that."""
-    ready(project, set_up("sleep 300 & echo $! > pid"))
+    prepare_project(project, set_up("sleep 300 & echo $! > pid"))
     assert project.agentd(*BEGIN).code == 0
-    os.kill(int((tree_of(project) / "pid").read_text()), 9)
+    os.kill(int((project.worktree() / "pid").read_text()), 9)
 
 
-def test_a_set_up_that_is_not_trusted_is_not_run_and_nothing_is_made(project: Box) -> None:
-    ready(project, set_up("touch made"))
+def test_a_set_up_that_is_not_trusted_is_not_run_and_nothing_is_made(project: Scenario) -> None:
+    prepare_project(project, set_up("touch made"))
     trust.withdraw(find_project(), os.environ)
     assert project.agentd(*BEGIN, "--json").json["error"]["code"] == "not-trusted"
-    assert nothing_made(project)
+    assert is_untouched(project)
     wanted = trust.wanted(find_project(), config.load(find_project().config_file))
     trust.give(find_project(), [one for one in wanted if "touch made" not in one.text], os.environ)
     assert project.agentd(*BEGIN, "--json").json["error"]["code"] == "not-trusted"
-    assert nothing_made(project)
+    assert is_untouched(project)
 
 
 # ---- hooks
@@ -80,67 +81,67 @@ def test_a_set_up_that_is_not_trusted_is_not_run_and_nothing_is_made(project: Bo
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
 @pytest.mark.parametrize("folder", [".git/hooks", "hooks"])
-def test_a_hook_that_prints_and_fails_takes_nothing_back(project: Box, way: str, folder: str) -> None:
+def test_a_hook_that_prints_and_fails_takes_nothing_back(project: Scenario, way: str, folder: str) -> None:
     hook(project, "echo printed; echo failed >&2; exit 3", folder)
-    ready(project)
+    prepare_project(project)
     if folder == "hooks":
         project.git("config", "core.hooksPath", str(project.root / folder))
     ran = begin(project, way, "--json")
     assert ran.code == 0, ran.err
-    assert ran.json["git"]["setup"] == way and whole(project, way)
+    assert ran.json["git"]["setup"] == way and is_set_up(project, way)
 
 
 # ---- a change being born
 
 
-def test_clarifications_that_are_there_go_along_to_the_work_tree(project: Box) -> None:
-    ready(project, workflow="")
-    project.write(f"{OWN}/clarifications.md", CLARIFIED)
+def test_clarifications_that_are_there_go_along_to_the_work_tree(project: Scenario) -> None:
+    prepare_project(project, workflow="")
+    project.write(f"{FOLDER}/clarifications.md", CLARIFIED)
     begun = project.agentd(*CLEAR, "--git", "worktree", "--json", cwd=project.root / "src")
     assert (begun.code, begun.json["change_id"]) == (0, "add-oauth"), begun.err
-    assert (tree_of(project) / OWN / "clarifications.md").read_text() == CLARIFIED
-    assert project.git("status", "--porcelain") == "" and not (project.root / OWN).exists()
+    assert (project.worktree() / FOLDER / "clarifications.md").read_text() == CLARIFIED
+    assert project.git("status", "--porcelain") == "" and not (project.root / FOLDER).exists()
 
 
 # ---- killed
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_killed_after_git_has_made_it_the_same_command_goes_on(project: Box, way: str) -> None:
-    ready(project)
+def test_killed_after_git_has_made_it_the_same_command_goes_on(project: Scenario, way: str) -> None:
+    prepare_project(project)
     hook(project, kill_once(project, OF_A_HOOK))
     assert begin(project, way).code == -9
-    assert not (home(project, way) / OWN).exists()
+    assert not (home(project, way) / FOLDER).exists()
     assert BRANCH in project.git("branch", "--list", BRANCH)
     assert begin(project, way).code == 0
-    assert whole(project, way)
+    assert is_set_up(project, way)
 
 
-def test_killed_while_git_fills_the_tree_it_is_filled_by_the_same_command(project: Box) -> None:
+def test_killed_while_git_fills_the_tree_it_is_filled_by_the_same_command(project: Scenario) -> None:
     """All of them at once, as when the power goes."""
     project.write(".gitattributes", "*.big filter=deadly\n")
     project.write("src/data.big", "big\n")
-    ready(project)
+    prepare_project(project)
     project.git("config", "filter.deadly.smudge", f"{kill_once(project, 'kill -9 0')}; cat")
     argv = [AGENTD, *BEGIN, "--git", "worktree"]
     with Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL, process_group=0) as killed:
         killed.communicate()
-    assert killed.returncode == -9 and not (tree_of(project) / "src/data.big").exists()
+    assert killed.returncode == -9 and not (project.worktree() / "src/data.big").exists()
     again = begin(project, "worktree")
     assert again.code == 0, again.err
-    assert (tree_of(project) / "src/data.big").read_text() == "big\n" and whole(project, "worktree")
-    assert "D " not in project.git("status", "--porcelain", cwd=tree_of(project))
-    project.git("worktree", "remove", "--force", str(tree_of(project)))  # which git refuses while it is locked
+    assert (project.worktree() / "src/data.big").read_text() == "big\n" and is_set_up(project, "worktree")
+    assert "D " not in project.git("status", "--porcelain", cwd=project.worktree())
+    project.git("worktree", "remove", "--force", str(project.worktree()))  # which git refuses while it is locked
 
 
-def test_killed_in_the_set_up_command_the_same_command_goes_on(project: Box) -> None:
-    ready(project, set_up(f"echo begun >> count; {kill_once(project, 'kill -9 $PPID')}; echo ended >> count"))
+def test_killed_in_the_set_up_command_the_same_command_goes_on(project: Scenario) -> None:
+    prepare_project(project, set_up(f"echo begun >> count; {kill_once(project, 'kill -9 $PPID')}; echo ended >> count"))
     assert project.agentd(*BEGIN).code == -9
     assert project.agentd(*BEGIN).code == 0
-    assert (tree_of(project) / "count").read_text().endswith("begun\nended\n") and whole(project, "worktree")
+    assert (project.worktree() / "count").read_text().endswith("begun\nended\n") and is_set_up(project, "worktree")
 
 
-def fell(box: Box, way: str, moment: str, number: int) -> bool:
+def fell(box: Scenario, way: str, moment: str, number: int) -> bool:
     """Killed at the number-th write of a document, in whichever tree; False: it came to its end."""
     done = box.agentd(*CLEAR, "--git", way, crash=CrashPoint(moment, number, str(box.root)))
     assert done.code in (0, -9), done.err
@@ -149,24 +150,24 @@ def fell(box: Box, way: str, moment: str, number: int) -> bool:
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_any_write_its_clarifications_and_its_id_stay(project: Box, way: str, moment: str) -> None:
+def test_killed_at_any_write_its_clarifications_and_its_id_stay(project: Scenario, way: str, moment: str) -> None:
     """A change being born, with clarifications.md in the tree where the command is given."""
-    ready(project, workflow="")
+    prepare_project(project, workflow="")
     for number in range(1, 9):
-        project.write(f"{OWN}/clarifications.md", CLARIFIED)
+        project.write(f"{FOLDER}/clarifications.md", CLARIFIED)
         assert fell(project, way, moment, number)
-        is_begun = (home(project, way) / OWN / "STATE.yaml").exists()
+        is_begun = (home(project, way) / FOLDER / "STATE.yaml").exists()
         assert project.agentd(*CLEAR, "--git", way).code == 0, number
-        assert whole(project, way)
-        assert (home(project, way) / OWN / "clarifications.md").read_text() == CLARIFIED
-        assert way == "branch" or not (project.root / OWN).exists()
+        assert is_set_up(project, way)
+        assert (home(project, way) / FOLDER / "clarifications.md").read_text() == CLARIFIED
+        assert way == "branch" or not (project.root / FOLDER).exists()
         if is_begun:
             break
         again(project, way)
     assert is_begun and number > 1
 
 
-def again(box: Box, way: str) -> None:
+def again(box: Scenario, way: str) -> None:
     """As if nothing had been."""
     dropped = box.agentd("drop", "add-oauth", "--yes", "--json")
     for command in dropped.json["to_remove"]:
@@ -178,8 +179,8 @@ def again(box: Box, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["in-place", "branch", "worktree"])
-def test_of_two_that_begin_the_same_change_one_works_and_the_other_says_so(project: Box, way: str) -> None:
-    ready(project)
+def test_of_two_that_begin_the_same_change_one_works_and_the_other_says_so(project: Scenario, way: str) -> None:
+    prepare_project(project)
     argv, pipe = [AGENTD, *BEGIN, "--git", way, "--json"], subprocess.PIPE
     both = [
         Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
@@ -190,5 +191,5 @@ def test_of_two_that_begin_the_same_change_one_works_and_the_other_says_so(proje
     assert codes[0] == 0 and codes[1] in (0, 1, 3, 5), said
     assert b"Traceback" not in b"".join(err for _, err in said)
     if way != "in-place":
-        assert whole(project, way)
+        assert is_set_up(project, way)
     assert project.agentd("status", "add-oauth", "--json").json["phase"] == "proposed"

@@ -2,42 +2,43 @@
 
 import pytest
 
-from placed import BEGIN, BRANCH, OWN, WAYS, home, nothing_made, place, ready
+from git_setups import BEGIN, BRANCH, WAYS, home, is_untouched, place, prepare_project
+from playbooks import FOLDER
 from program import AGENTD
-from support import Box
-from terminal import DOWN, ENTER, INTERRUPT, Person, before_terminal
+from scenario import Scenario
+from terminal import DOWN, ENTER, INTERRUPT, Person, start_on_terminal
 
 QUESTION = "Where should add-oauth live?"
 COMMIT = "Commit it now?"
 ASKED = "[git]\n"
 
 
-def at_terminal(box: Box, *flags: str) -> Person:
-    return before_terminal([AGENTD, *BEGIN, *flags], box.env, width=110, height=40)
+def at_terminal(box: Scenario, *flags: str) -> Person:
+    return start_on_terminal([AGENTD, *BEGIN, *flags], box.env, width=110, height=40)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_configuration_says_it(project: Box, way: str) -> None:
-    ready(project, f'[git]\nsetup = "{way}"\n')
+def test_the_configuration_says_it(project: Scenario, way: str) -> None:
+    prepare_project(project, f'[git]\nsetup = "{way}"\n')
     begun = project.agentd(*BEGIN, "--json")
     assert (begun.code, begun.json["git"]["setup"]) == (0, way)
 
 
-def test_a_flag_wins_over_the_configuration(project: Box) -> None:
-    ready(project, '[git]\nsetup = "worktree"\n')
+def test_a_flag_wins_over_the_configuration(project: Scenario) -> None:
+    prepare_project(project, '[git]\nsetup = "worktree"\n')
     assert project.agentd(*BEGIN, "--git", "branch", "--json").json["git"]["setup"] == "branch"
 
 
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
-def test_with_nobody_to_ask_it_lives_in_place(project: Box, flags: tuple[str, ...]) -> None:
-    ready(project, ASKED)
+def test_with_nobody_to_ask_it_lives_in_place(project: Scenario, flags: tuple[str, ...]) -> None:
+    prepare_project(project, ASKED)
     begun = project.agentd(*BEGIN, "--json", *flags)
     assert (begun.code, begun.json["git"]["setup"]) == (0, "in-place")
 
 
 @pytest.mark.parametrize(("keys", "way"), [("", "branch"), (DOWN, "worktree"), (DOWN * 2, "in-place")])
-def test_a_person_is_asked_and_a_branch_is_recommended(project: Box, keys: str, way: str) -> None:
-    ready(project, ASKED)
+def test_a_person_is_asked_and_a_branch_is_recommended(project: Scenario, keys: str, way: str) -> None:
+    prepare_project(project, ASKED)
     person = at_terminal(project)
     person.sees(QUESTION)
     person.sees("On a branch of its own (recommended)")
@@ -47,18 +48,18 @@ def test_a_person_is_asked_and_a_branch_is_recommended(project: Box, keys: str, 
     assert (found.setup, found.branch) == (way, None if way == "in-place" else BRANCH)
 
 
-def test_a_person_who_does_not_answer_has_made_nothing(project: Box) -> None:
-    ready(project, ASKED)
+def test_a_person_who_does_not_answer_has_made_nothing(project: Scenario) -> None:
+    prepare_project(project, ASKED)
     person = at_terminal(project)
     person.sees(QUESTION)
     person.press(INTERRUPT)
     assert person.waits() == 130
-    assert nothing_made(project)
+    assert is_untouched(project)
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_agentd_that_is_not_committed_is_offered_and_only_that(project: Box, is_wanted: bool) -> None:
-    ready(project, ASKED)
+def test_agentd_that_is_not_committed_is_offered_and_only_that(project: Scenario, is_wanted: bool) -> None:
+    prepare_project(project, ASKED)
     project.write("agentd/specs/gone.md", "old\n")
     another = project.write("agentd/changes/another/proposal.md")
     project.commit("specs")
@@ -73,11 +74,11 @@ def test_agentd_that_is_not_committed_is_offered_and_only_that(project: Box, is_
     person.press(ENTER if is_wanted else DOWN + ENTER)
     code = person.waits()
     if not is_wanted:
-        assert code == 3 and nothing_made(project) and project.git("rev-parse", "HEAD") == head
+        assert code == 3 and is_untouched(project) and project.git("rev-parse", "HEAD") == head
         return
     assert code == 0, person.display.text
     assert project.git("rev-parse", "HEAD~1") == head == project.git("rev-parse", "main~1")
     assert project.git("show", "--format=", "--name-only").split("\n") == ["agentd/*.md", "agentd/specs/gone.md"]
-    rest = ["M agentd/changes/another/proposal.md", "A  src/staged.py", f"?? {OWN}/"]
+    rest = ["M agentd/changes/another/proposal.md", "A  src/staged.py", f"?? {FOLDER}/"]
     assert project.git("status", "--porcelain").split("\n") == rest
-    assert place(project.root).branch == BRANCH and (project.root / OWN / "proposal.md").is_file()
+    assert place(project.root).branch == BRANCH and (project.root / FOLDER / "proposal.md").is_file()

@@ -9,18 +9,28 @@ from typing import Any
 import pytest
 
 from agentd.change.folder import read_state
+from crash import (
+    PLAN_COMMAND,
+    journal_lines,
+    kill_at_event,
+    kill_at_write,
+    nothing_repeated,
+    restorable,
+    resume,
+    started_calls,
+)
+from crash import plan_result as in_lines
 from exhaustive import Exhaustive
-from felling import COMMAND, FOR_EVER, PATIENT, calls, edit, fell, fell_at_write, go_on, journal, kept, nothing_again
-from felling import result as in_lines
-from planned import TEXTS, put
-from plays import DESCRIPTION, call, finding, folder, stage, verdict
-from support import Box
-from working import Action, say, usage
+from plans import SIGN_IN, SIGN_IN_DOCUMENTS
+from playbooks import HANG, Action, call, edit_spec_by_tool, finding, report, say, usage, write_document
+from scenario import PATIENT, Scenario
 
 AUTOMATED = "human_in_loop = false\nself_review_iterations = 0\n"
-ONE_ROUND = (*COMMAND, "--rounds", "1")
-CLUMSY = edit("## Overview\n\nA user is one person.", "## About\n\nA user is one living person.")  # a planner mends it
-LOOSE = edit("### R1: User record", "#### R1. The user's record")  # agentd mends it
+ONE_ROUND = (*PLAN_COMMAND, "--rounds", "1")
+CLUMSY = edit_spec_by_tool(
+    "## Overview\n\nA user is one person.", "## About\n\nA user is one living person."
+)  # a planner mends it
+LOOSE = edit_spec_by_tool("### R1: User record", "#### R1. The user's record")  # agentd mends it
 LOOK = call("read_file", path="proposal.md")
 STEPS = (
     ("challenge", 1),
@@ -40,15 +50,13 @@ def rounds() -> dict[str, list[Action]]:
     """
     found = (finding(), finding("medium", "It is slow"))
     return {
-        "plan-gen": [*(put(name) for name in TEXTS), usage(0.03)],
-        "challenge/1": verdict("NEEDS_REVISION", *found),
+        "plan-gen": [*(write_document(name) for name in SIGN_IN_DOCUMENTS), usage(0.03)],
+        "challenge/1": report("NEEDS_REVISION", *found),
         "reproposal/2": answering(CLUMSY, LOOSE, C1="fixed", C2="disputed"),
-        "format-fix/2": [edit("## About", "## Overview"), usage(0.003), say("Mended.")],
-        "challenge/2": verdict(
-            "NEEDS_REVISION", finding("low", "It is long"), previous=said(C1="open", C2="withdrawn")
-        ),
+        "format-fix/2": [edit_spec_by_tool("## About", "## Overview"), usage(0.003), say("Mended.")],
+        "challenge/2": report("NEEDS_REVISION", finding("low", "It is long"), previous=said(C1="open", C2="withdrawn")),
         "reproposal/3": answering(C1="disputed", C3="disputed"),
-        "challenge/3": verdict("NEEDS_REVISION", previous=said(C1="open", C3="withdrawn")),
+        "challenge/3": report("NEEDS_REVISION", previous=said(C1="open", C3="withdrawn")),
     }
 
 
@@ -66,7 +74,7 @@ def cut_off_after_each_act(steps: dict[str, list[Action]]) -> dict[str, list[Act
     cut = dict(steps)
     for (name, round_), acts in acts_of(steps).items():
         for count in range(1, len(acts) + 1):
-            cut[f"{name}/{round_}/{count}"] = [*acts[:count], LOOK, FOR_EVER]
+            cut[f"{name}/{round_}/{count}"] = [*acts[:count], LOOK, HANG]
     return cut
 
 
@@ -75,35 +83,35 @@ def acts_of(steps: dict[str, list[Action]]) -> dict[tuple[str, int], list[Action
     return {(name, round_): [one for one in steps[f"{name}/{round_}"] if "call" in one] for name, round_ in STEPS}
 
 
-def draft(box: Box, steps: dict[str, list[Action]]) -> None:
+def draft(box: Scenario, steps: dict[str, list[Action]]) -> None:
     """The documents are there, and nobody has judged them."""
-    stage(box, steps, PATIENT, AUTOMATED)
-    ran = box.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify")
+    box.with_agents(steps, PATIENT, AUTOMATED)
+    ran = box.agentd("proposal", "add-oauth", SIGN_IN, "--skip-clarify")
     assert ran.code == 0, ran.err
 
 
-def result(box: Box) -> list[str]:
+def result(box: Scenario) -> list[str]:
     """As of any plan; what a later round wrote anew has no hash left to compare, as there are times in it."""
     outdated = re.compile(r"('(?:reviews/[\w-]+\.yaml|CHALLENGE\.md)': ')sha256:\w+")
     return [outdated.sub(r"\1outdated", line) for line in in_lines(box)]
 
 
-def end(box: Box) -> list[str]:
+def end(box: Scenario) -> list[str]:
     """The same command to its end."""
-    go_on(box, code=1)
+    resume(box, code=1)
     return answered(box)
 
 
-def answered(box: Box) -> list[str]:
+def answered(box: Scenario) -> list[str]:
     """What it came to; the planner answered in its own session, whoever was killed meanwhile."""
-    answering = [one for one in journal(box) if one["type"] == "step.started" and one["step"] == "reproposal"]
-    assert {(one["session"], one["resumed"]) for one in answering} == {(read_state(folder(box)).session_id, True)}
+    answering = [one for one in journal_lines(box) if one["type"] == "step.started" and one["step"] == "reproposal"]
+    assert {(one["session"], one["resumed"]) for one in answering} == {(read_state(box.folder).session_id, True)}
     return result(box)
 
 
-def elsewhere(place: Path) -> Box:
+def elsewhere(place: Path) -> Scenario:
     """A box for a whole session of tests."""
-    box = Box(place / "notes-service", place / "home")
+    box = Scenario(place / "notes-service", place / "home")
     box.write("README.md", "notes\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(box.root)
@@ -117,11 +125,11 @@ def elsewhere(place: Path) -> Box:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What three rounds come to when nobody kills anything, and agentd's own server does the work."""
     box = elsewhere(tmp_path_factory.mktemp("undisturbed-rounds"))
-    ran = box.agentd(*COMMAND)
+    ran = box.agentd(*PLAN_COMMAND)
     assert ran.code == 1, ran.err
     found = answered(box)
-    assert [(name, round_) for name, round_, _ in calls(journal(box))[1:]] == list(STEPS)
-    assert "rounds-used" in [one["code"] for one in journal(box) if one["type"] == "warning"]
+    assert [(name, round_) for name, round_, _ in started_calls(journal_lines(box))[1:]] == list(STEPS)
+    assert "rounds-used" in [one["code"] for one in journal_lines(box) if one["type"] == "warning"]
     return found
 
 
@@ -130,34 +138,36 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["step.started", "step.finished"])
 def test_killed_at_a_boundary_of_every_step_the_rounds_come_to_the_same(
-    kind: str, project: Box, undisturbed: list[str]
+    kind: str, project: Scenario, undisturbed: list[str]
 ) -> None:
     draft(project, rounds())
     for name, round_ in STEPS:
-        with nothing_again(project):
-            fell(project, type=kind, step=name, round=round_)
+        with nothing_repeated(project):
+            kill_at_event(project, type=kind, step=name, round=round_)
     assert end(project) == undisturbed
 
 
 def test_killed_after_everything_that_an_agent_does_the_rounds_come_to_the_same(
-    project: Box, undisturbed: list[str]
+    project: Scenario, undisturbed: list[str]
 ) -> None:
     steps = rounds()
     draft(project, cut_off_after_each_act(steps))
     cuts = [(*key, attempt) for key, acts in acts_of(steps).items() for attempt in range(1, len(acts) + 1)]
     for name, round_, attempt in cuts:
-        with nothing_again(project):
-            fell(project, type="agent.activity", text="read_file", ok=True, step=name, round=round_, attempt=attempt)
+        with nothing_repeated(project):
+            kill_at_event(
+                project, type="agent.activity", text="read_file", ok=True, step=name, round=round_, attempt=attempt
+            )
     assert end(project) == undisturbed
 
 
-def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Box, undisturbed: list[str]) -> None:
+def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
     draft(project, rounds())
     for number, round_ in enumerate((1, 2, 3), 1):
-        with nothing_again(project):
-            fell(project, type="usage", step="challenge", round=round_)
-        fell(project, type="transition", event="challenge-needs-revision")
-        judged = [one for one in read_state(folder(project)).history if one.event.startswith("challenge")]
+        with nothing_repeated(project):
+            kill_at_event(project, type="usage", step="challenge", round=round_)
+        kill_at_event(project, type="transition", event="challenge-needs-revision")
+        judged = [one for one in read_state(project.folder).history if one.event.startswith("challenge")]
         assert len(judged) == number
     assert end(project) == undisturbed
 
@@ -166,17 +176,17 @@ def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Box
 
 
 def test_killed_at_any_write_over_and_over_the_rounds_come_to_the_same(
-    exhaustive: Exhaustive, project: Box, undisturbed: list[str]
+    exhaustive: Exhaustive, project: Scenario, undisturbed: list[str]
 ) -> None:
     draft(project, rounds())
-    with kept(project) as put_back:
+    with restorable(project) as put_back:
         for seed in exhaustive.seeds(10):
             dice = random.Random(seed)
             is_felled, farthest = True, 40
             while is_felled and not is_over(project, 3):
                 moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
-                with nothing_again(project):
-                    is_felled = fell_at_write(project, moment, number, project.root, code=1)
+                with nothing_repeated(project):
+                    is_felled = kill_at_write(project, moment, number, project.root, codes=(1,))
                 farthest += 4
             assert result(project) == undisturbed, seed
             put_back()
@@ -184,24 +194,24 @@ def test_killed_at_any_write_over_and_over_the_rounds_come_to_the_same(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_killed_at_each_write_of_a_round_it_comes_to_the_same_and_stays_one_round(
-    moment: str, exhaustive: Exhaustive, project: Box
+    moment: str, exhaustive: Exhaustive, project: Scenario
 ) -> None:
     draft(project, rounds() | {"reproposal/2": answering(LOOSE, C1="fixed", C2="disputed")})
     assert project.agentd("challenge", "add-oauth").code == 1
-    with kept(project) as put_back:
-        go_on(project, ONE_ROUND, code=1)
+    with restorable(project) as put_back:
+        resume(project, ONE_ROUND, code=1)
         straight = result(project)
         put_back()
         for number in exhaustive.points(itertools.count(1)):
-            if not fell_at_write(project, moment, number, folder(project), ONE_ROUND, code=1) or is_over(project, 2):
+            if not kill_at_write(project, moment, number, project.folder, ONE_ROUND, codes=(1,)) or is_over(project, 2):
                 break
-            go_on(project, ONE_ROUND, code=1)
+            resume(project, ONE_ROUND, code=1)
             assert result(project) == straight, f"{moment} write {number}"
             put_back()
     assert number > 12, "documents, both records, CHALLENGE.md, the block and STATE.yaml were among them"
 
 
-def is_over(box: Box, last: int) -> bool:
+def is_over(box: Scenario, last: int) -> bool:
     """The command had only its last words left to say: another one would be granted rounds of its own."""
-    state = read_state(folder(box))
+    state = read_state(box.folder)
     return state.run is None and state.round == last

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from built import DOCUMENTS, TEST, approved, honest, judged, write
-from plays import APPROVE, call, finding, stage
-from support import Box
-from working import Action, say, usage
+from plans import GREETING_DOCUMENTS, GREETING_TEST
+from playbooks import APPROVE, Action, call, finding, implement, report, say, usage, write
+from scenario import Scenario
 
 GREET = ("run", "greet", "Greet people by name", "--skip-clarify")
 CHECK = '[[checks]]\nname = "tests"\ncommand = "python3 -m unittest -q"\nrequired = true\ntimeout = 60\n'
@@ -13,38 +12,38 @@ CHECK = '[[checks]]\nname = "tests"\ncommand = "python3 -m unittest -q"\nrequire
 
 def whole(**other: list[Action]) -> dict[str, list[Action]]:
     """A plan by an agent that writes its documents itself, and its code."""
-    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in DOCUMENTS.items()]
+    documents = [write(f"agentd/changes/greet/{name}", text) for name, text in GREETING_DOCUMENTS.items()]
     steps = {
         "plan-gen": [*documents, usage(0.03), say("Written.")],
         "challenge": [call("append_review", **APPROVE), usage(0.05), say("Reported.")],
-        "implement-greeting": honest(),
-        "review": judged(),
+        "implement-greeting": implement(),
+        "review": report(),
     }
     return steps | {name.replace("_", "-"): actions for name, actions in other.items()}
 
 
-def ready(box: Box, steps: dict[str, list[Action]], git: str = "") -> None:
+def ready(box: Scenario, steps: dict[str, list[Action]], git: str = "") -> None:
     box.write("tests/__init__.py", "")
     box.write(".gitignore", "__pycache__/\n")
-    stage(box, steps, CHECK, "human_in_loop = false\nself_review_iterations = 0\n")
+    box.with_agents(steps, CHECK, "human_in_loop = false\nself_review_iterations = 0\n")
     if git:
         config = box.root / "agentd/config.toml"
         box.write("agentd/config.toml", config.read_text().replace('setup = "in-place"', f'setup = "in-place"\n{git}'))
         box.commit("settings")
 
 
-def test_it_plans_and_then_implements(project: Box) -> None:
+def test_it_plans_and_then_implements(project: Scenario) -> None:
     ready(project, whole())
     ran = project.agentd(*GREET, "--json")
     assert (ran.code, ran.json["command"], ran.json["phase"]) == (0, "run", "complete"), ran.err
     assert ran.json["message"] == "APPROVED - Complete, ready to archive!"
     assert ran.json["next"] == "agentd archive greet"
-    assert (project.root / "tests/test_greeting.py").read_text() == TEST
+    assert (project.root / "tests/test_greeting.py").read_text() == GREETING_TEST
     again = project.agentd("run", "greet")
     assert again.code == 0 and "greet is complete" in again.out
 
 
-def test_it_stops_where_a_person_decides_and_goes_on_after_that(project: Box) -> None:
+def test_it_stops_where_a_person_decides_and_goes_on_after_that(project: Scenario) -> None:
     revise = {**APPROVE, "verdict": "NEEDS_REVISION", "findings": [finding()]}
     ready(project, whole(challenge=[call("append_review", **revise), usage(0.05), say("Reported.")]))
     config = (project.root / "agentd/config.toml").read_text()
@@ -57,7 +56,7 @@ def test_it_stops_where_a_person_decides_and_goes_on_after_that(project: Box) ->
     assert (ended.code, ended.json["phase"]) == (0, "complete")
 
 
-def test_in_the_background_it_does_the_same(project: Box) -> None:
+def test_in_the_background_it_does_the_same(project: Scenario) -> None:
     ready(project, whole())
     assert project.agentd(*GREET, "--detach").code == 0
     ended = project.agentd("wait", "greet", "--json")
@@ -65,7 +64,7 @@ def test_in_the_background_it_does_the_same(project: Box) -> None:
     assert ended.json["result"]["phase"] == "complete"
 
 
-def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Box) -> None:
+def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     project.write("notes.txt", "mine")
     project.write("staged.txt", "mine too")
@@ -85,7 +84,7 @@ def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Box
     assert project.git("rev-list", "--count", "main") == "3", "the other branch is as it was"
 
 
-def test_without_a_branch_of_its_own_nothing_is_committed_and_that_is_said(project: Box) -> None:
+def test_without_a_branch_of_its_own_nothing_is_committed_and_that_is_said(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     before = project.git("rev-parse", "HEAD")
     ran = project.agentd(*GREET, "--trust")
@@ -93,7 +92,7 @@ def test_without_a_branch_of_its_own_nothing_is_committed_and_that_is_said(proje
     assert project.git("rev-parse", "HEAD") == before
 
 
-def test_a_hook_that_refuses_a_commit_stops_nothing(project: Box) -> None:
+def test_a_hook_that_refuses_a_commit_stops_nothing(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     hook = Path(project.root, ".git/hooks/pre-commit")
     hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
@@ -102,7 +101,7 @@ def test_a_hook_that_refuses_a_commit_stops_nothing(project: Box) -> None:
     assert ran.code == 0 and "could not be committed" in ran.err and "not today" in ran.err
 
 
-def test_an_approved_plan_is_implemented(project: Box) -> None:
-    approved(project, {"implement-greeting": honest()})
+def test_an_approved_plan_is_implemented(project: Scenario) -> None:
+    project.greeting_approved({"implement-greeting": implement()})
     ran = project.agentd("run", "greet", "--json")
     assert (ran.code, ran.json["phase"]) == (0, "complete"), ran.err

@@ -12,13 +12,12 @@ from agentd.documents.standing import standing
 from agentd.steps.code import now
 from agentd.terms import Phase
 from agentd.workflows import seen
-from built import BAD, NO, YES, approved, honest, impl
-from built import state as built_state
-from felling import kept
-from judged import at_question, deciding, judged, rewrite, said, states
-from running import wait_until
-from support import Box, Ran
-from terminal import DOWN, ENTER
+from crash import restorable
+from plans import BAD_CODE
+from playbooks import APPROVED, NEEDS_CHANGES, implement, report_in_text
+from processes import wait_until
+from scenario import Result, Scenario, replace_text
+from terminal import DOWN, ENTER, at_question
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 TOLD = "C1 (high, open) by agent:play\n  It breaks\n  So.\n\nC2 (medium, open) by agent:play\n  It is slow\n  So.\n"
@@ -38,19 +37,19 @@ def read(change: Change) -> str:
     return seen.digest(seen.seen(change))
 
 
-def decide(box: Box, flag: str, digest: str, *more: str) -> Ran:
+def decide(box: Scenario, flag: str, digest: str, *more: str) -> Result:
     return box.agentd("plan", "add-oauth", flag, WHY, "--seen", digest, "--json", *more)
 
 
-def error_of(ended: Ran) -> tuple[int, str]:
+def error_of(ended: Result) -> tuple[int, str]:
     return ended.code, ended.json["error"]["message"]
 
 
 # ---- what was read
 
 
-def test_what_was_read_is_the_documents_how_many_verdicts_there_are_and_what_is_open(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_was_read_is_the_documents_how_many_verdicts_there_are_and_what_is_open(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.digest(TOLD.encode())}
     assert seen.documents(seen.seen(change)) == change.hashes()
 
@@ -63,9 +62,9 @@ def test_what_differs_is_named_whether_it_changed_came_or_went() -> None:
     assert sorted(seen.differing({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3", "d": "4"})) == ["b", "c", "d"]
 
 
-def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
+    assert project.run("impl", "--rounds", "0").code == 1
     before, tree = seen.seen(change), now(change)
     assert list(before) == [*change.hashes(), "reviews", seen.FINDINGS, seen.CODE_TREE] and before["reviews"] == "1"
     project.write("agentd/changes/greet/GEMINI.md", "Another word.\n")
@@ -76,8 +75,8 @@ def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(projec
     assert seen.differing(before, seen.seen(change)) == [seen.CODE_TREE]
 
 
-def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Box) -> None:
-    change = approved(project, {})
+def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Scenario) -> None:
+    change = project.greeting_approved({}).change
     inner = change.project._replace(prefix="inner")
     project.write("inner/agentd/notes.txt", "one\n")
     project.write("inner/code.py", "one\n")
@@ -94,17 +93,17 @@ def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Box) -> No
 # ---- decisions about a plan
 
 
-def test_a_decision_about_what_was_read_is_done(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_about_what_was_read_is_done(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     ended = decide(project, "--accept", read(change))
     assert (ended.code, ended.json["phase"]) == (0, "challenged")
     assert change.read().history[-1].hashes == change.hashes()
 
 
-def test_a_decision_about_another_text_is_refused_and_nothing_is_written(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_about_another_text_is_refused_and_nothing_is_written(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
-    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     before = {path: path.read_bytes() for path in change.folder.rglob("*") if path.is_file()}
     for flag in ("--accept", "--reject", "--send-back"):
         code, words = error_of(decide(project, flag, digest))
@@ -113,66 +112,68 @@ def test_a_decision_about_another_text_is_refused_and_nothing_is_written(project
     assert decide(project, "--accept", read(change)).code == 0
 
 
-def test_a_decision_from_before_another_verdict_is_refused(project: Box) -> None:
-    change = judged(project, *FOUND[1:], challenge_2=said("NEEDS_REVISION", ("High", "It leaks")))
+def test_a_decision_from_before_another_verdict_is_refused(project: Scenario) -> None:
+    change = project.challenged(
+        "NEEDS_REVISION", *FOUND[1:], challenge_2=report_in_text("NEEDS_REVISION", ("High", "It leaks"))
+    ).change
     digest = read(change)
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 1
     assert error_of(decide(project, "--accept", digest))[0] == 1
-    assert change.read().phase is Phase.PROPOSED and set(states(project).values()) == {"open"}
+    assert change.read().phase is Phase.PROPOSED and set(project.finding_states().values()) == {"open"}
 
 
-def test_a_decision_handed_to_a_waiting_run_is_bound_to_what_was_read_too(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_handed_to_a_waiting_run_is_bound_to_what_was_read_too(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
     person = at_question(project)
-    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     stale = decide(project, "--accept", digest)
     assert error_of(stale) == (1, "add-oauth is not what was read any more, so nothing was decided")
-    with deciding(project, "--accept", WHY, "--seen", read(change), "--json") as other:
+    with project.deciding("--accept", WHY, "--seen", read(change), "--json") as other:
         assert other.wait() == 0
     assert person.waits() == 0
     assert change.read().history[-1].hashes == change.hashes()
 
 
-def test_a_comment_that_came_since_is_not_accepted_in_the_same_breath(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_that_came_since_is_not_accepted_in_the_same_breath(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", Weight.BLOCKER)
     assert read(change) == digest, "it says nothing yet"
     comments.edit(change, "K1", 0, "Who?", "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
-    assert change.read().phase is Phase.PROPOSED and states(project) == {"C1": "open", "C2": "open"}
+    assert change.read().phase is Phase.PROPOSED and project.finding_states() == {"C1": "open", "C2": "open"}
     digest = read(change)
     comments.weigh(change, "K1", Weight.NOTE, "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
     assert decide(project, "--accept", read(change)).code == 0
-    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
+    assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
 
 
-def test_a_comment_says_the_same_when_it_is_a_finding(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_says_the_same_when_it_is_a_finding(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Never mind.", "person:ann")
     digest = read(change)
     assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
-    assert list(states(project)) == ["C1", "C2", "P1", "P2"] and read(change) == digest
+    assert list(project.finding_states()) == ["C1", "C2", "P1", "P2"] and read(change) == digest
     comments.resolve(change, "K2", "person:ann")
     settled = read(change)
     assert settled != digest
     assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
-    assert states(project)["P2"] == "withdrawn" and read(change) == settled
+    assert project.finding_states()["P2"] == "withdrawn" and read(change) == settled
 
 
-def test_no_words_can_look_like_another_finding(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_no_words_can_look_like_another_finding(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     text = f"Who?\n\n{TOLD}"
     comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", Weight.BLOCKER)
     heads = [line for line in seen.findings(change).splitlines() if line[:1].strip()]
     assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
 
 
-def test_a_run_that_waits_compares_what_is_open_too(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_run_that_waits_compares_what_is_open_too(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     before = seen.seen(change)
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
@@ -185,11 +186,13 @@ def test_a_run_that_waits_compares_what_is_open_too(project: Box) -> None:
     name = inbox.post(replace(old, hashes=seen.seen(change)))
     assert person.waits() == 0
     assert inbox.reply_to(name) == Reply(True, "taken")
-    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}, "what was shown is accepted"
+    assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}, (
+        "what was shown is accepted"
+    )
 
 
-def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
     person.press(DOWN * 2 + ENTER)
@@ -199,7 +202,7 @@ def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(proj
     person.sees(lambda display: display.text.count("What next?") == 2)
     person.press(DOWN * 3 + ENTER)
     assert person.waits() == 1
-    assert change.read().phase is Phase.PROPOSED and states(project)["P1"] == "open"
+    assert change.read().phase is Phase.PROPOSED and project.finding_states()["P1"] == "open"
 
 
 def test_what_differs_is_told_in_words() -> None:
@@ -210,8 +213,8 @@ def test_what_differs_is_told_in_words() -> None:
     assert seen.in_words(["challenges", "reviews"], now) == "the change has moved on"
 
 
-def test_what_was_read_belongs_to_a_decision(project: Box) -> None:
-    judged(project, *FOUND)
+def test_what_was_read_belongs_to_a_decision(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     ended = project.agentd("plan", "add-oauth", "--seen", "1")
     assert ended.code == 2 and "--seen says what a decision is about" in ended.err
 
@@ -219,36 +222,38 @@ def test_what_was_read_belongs_to_a_decision(project: Box) -> None:
 # ---- decisions about code
 
 
-def test_code_that_changed_since_it_was_read_is_not_decided_upon(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_that_changed_since_it_was_read_is_not_decided_upon(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
+    assert project.run("impl", "--rounds", "0").code == 1
     digest = read(change)
-    with kept(project) as put_back:
-        project.write("greeting.py", BAD)
+    with restorable(project) as put_back:
+        project.write("greeting.py", BAD_CODE)
         for flag in ("--accept", "--plan-wrong"):
-            assert error_of(impl(project, flag, WHY, "--seen", digest, "--json"))[0] == 1
+            assert error_of(project.run("impl", flag, WHY, "--seen", digest, "--json"))[0] == 1
         put_back()
         assert read(change) == digest
-        accepted = impl(project, "--accept", WHY, "--seen", digest, "--json")
+        accepted = project.run("impl", "--accept", WHY, "--seen", digest, "--json")
     assert (accepted.code, accepted.json["phase"]) == (0, "complete")
-    assert error_of(impl(project, "--send-back", WHY, "--seen", digest, "--json"))[0] == 1, "there it was incomplete"
-    assert impl(project, "--send-back", WHY, "--seen", read(change), "--json").code == 0
+    assert error_of(project.run("impl", "--send-back", WHY, "--seen", digest, "--json"))[0] == 1, (
+        "there it was incomplete"
+    )
+    assert project.run("impl", "--send-back", WHY, "--seen", read(change), "--json").code == 0
 
 
-def test_code_that_changes_while_its_checks_run_is_not_accepted(project: Box) -> None:
+def test_code_that_changes_while_its_checks_run_is_not_accepted(project: Scenario) -> None:
     writes = "[[checks]]\nname = 'writes'\ncommand = 'echo new >> made.txt'\nrequired = true\ntimeout = 60\n"
-    change = approved(project, {"implement-greeting": honest(), "review": NO}, writes)
-    assert impl(project, "--rounds", "0").code == 1
-    told = error_of(impl(project, "--accept", WHY, "--seen", read(change), "--json"))
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}, writes).change
+    assert project.run("impl", "--rounds", "0").code == 1
+    told = error_of(project.run("impl", "--accept", WHY, "--seen", read(change), "--json"))
     assert told == (1, "the code of greet changed while its checks ran, so it was not accepted")
     assert change.read().phase is Phase.IMPLEMENTING and set(kept_states(change)) == {"open"}
     project.write(".gitignore", "made.txt\n")
-    assert impl(project, "--accept", WHY, "--seen", read(change), "--json").code == 0
+    assert project.run("impl", "--accept", WHY, "--seen", read(change), "--json").code == 0
 
 
-def test_code_is_known_by_a_tree_that_git_has(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_is_known_by_a_tree_that_git_has(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
+    assert project.run("impl", "--rounds", "0").code == 1
     tree = seen.seen(change)[seen.CODE_TREE]
     names = git.run(change.tree, "ls-tree", "-r", "--name-only", tree).splitlines()
     assert "greeting.py" in names and not [name for name in names if name.startswith("agentd/")]
@@ -258,8 +263,8 @@ def test_code_is_known_by_a_tree_that_git_has(project: Box) -> None:
 # ---- an approval by a person
 
 
-def test_a_plan_that_its_judge_approved_is_accepted_by_a_person_too(project: Box) -> None:
-    change = judged(project, ("low", "A comma"), word="APPROVED")
+def test_a_plan_that_its_judge_approved_is_accepted_by_a_person_too(project: Scenario) -> None:
+    change = project.challenged("APPROVED", ("low", "A comma")).change
     assert change.read().phase is Phase.CHALLENGED
     assert project.agentd("plan", "add-oauth", "--accept", WHY).code == 0
     last = change.read().history[-1]
@@ -270,22 +275,24 @@ def test_a_plan_that_its_judge_approved_is_accepted_by_a_person_too(project: Box
         "person:dev",
         WHY,
     )
-    assert last.hashes == change.hashes() and states(project) == {"C1": "accepted"}
+    assert last.hashes == change.hashes() and project.finding_states() == {"C1": "accepted"}
 
 
-def test_what_a_person_said_when_they_accepted_reaches_the_implementer(project: Box) -> None:
-    heard = [{"expect": "    Good, but greet Bob first.\n\n    And mind the comma."}, *honest()]
-    change = approved(project, {"implement-greeting": heard, "review": YES, "challenge": said("APPROVED")})
+def test_what_a_person_said_when_they_accepted_reaches_the_implementer(project: Scenario) -> None:
+    heard = [{"expect": "    Good, but greet Bob first.\n\n    And mind the comma."}, *implement()]
+    change = project.greeting_approved(
+        {"implement-greeting": heard, "review": APPROVED, "challenge": report_in_text("APPROVED")}
+    ).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
     anchor = comments.anchored(change, "proposal.md", "Add a greeting")
     comments.add(change, anchor, "And mind the comma.", "person:ann", Weight.NOTE)
     assert project.agentd("plan", "greet", "--accept", "Good, but greet Bob first.").code == 0
-    ended = impl(project)
-    assert (ended.code, built_state(project).phase) == (0, Phase.COMPLETE), ended.err
+    ended = project.run("impl")
+    assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
 
 
-def test_words_about_a_plan_that_went_back_since_do_not(project: Box) -> None:
-    change = approved(project, {"challenge": said("APPROVED")})
+def test_words_about_a_plan_that_went_back_since_do_not(project: Scenario) -> None:
+    change = project.greeting_approved({"challenge": report_in_text("APPROVED")}).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
     assert project.agentd("plan", "greet", "--accept", "Greet Bob first.").code == 0
     assert brief(change, ["2.1"])["notes"] == ["Greet Bob first."]
@@ -293,13 +300,15 @@ def test_words_about_a_plan_that_went_back_since_do_not(project: Box) -> None:
     assert brief(change, ["2.1"])["notes"] == []
 
 
-def test_a_blocker_that_was_accepted_with_an_unchallenged_plan_does_not_overrule_the_reviewer(project: Box) -> None:
-    heard = [{"expect": "    Who is greeted?"}, *honest()]
-    change = approved(project, {"implement-greeting": heard, "review": YES})
+def test_a_blocker_that_was_accepted_with_an_unchallenged_plan_does_not_overrule_the_reviewer(
+    project: Scenario,
+) -> None:
+    heard = [{"expect": "    Who is greeted?"}, *implement()]
+    change = project.greeting_approved({"implement-greeting": heard, "review": APPROVED}).change
     anchor = comments.anchored(change, "proposal.md", "Add a greeting")
     comments.add(change, anchor, "Who is greeted?", "person:ann", Weight.BLOCKER)
     assert project.agentd("plan", "greet", "--accept", WHY).code == 0
     assert change.records() == ()
-    ended = impl(project)
-    assert (ended.code, built_state(project).phase) == (0, Phase.COMPLETE), ended.err
+    ended = project.run("impl")
+    assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
     assert [(one.id, str(one.state)) for one in standing(change.records())] == [("P1", "accepted")]

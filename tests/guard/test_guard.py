@@ -21,13 +21,13 @@ from agentd.guard.looking import Area
 from agentd.guard.mirror import Mirror
 from agentd.project import find_project
 from agentd.terms import FindingState, Severity
-from support import Box
-from yard import OWN, Yard, at_work, looks, settled
+from guard_project import OWN, GuardProject, let_files_age, looks, make_guard_project
+from scenario import Scenario
 
 
 @pytest.fixture
-def yard(project: Box, tmp_path: Path) -> Yard:
-    return at_work(project, tmp_path)
+def yard(project: Scenario, tmp_path: Path) -> GuardProject:
+    return make_guard_project(project, tmp_path)
 
 
 TRESPASSES = {
@@ -67,7 +67,7 @@ TRESPASSES = {
 
 
 @pytest.mark.parametrize("name", TRESPASSES)
-def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: Yard, name: str) -> None:
+def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: GuardProject, name: str) -> None:
     code, path, what = TRESPASSES[name]
     before = yard.everything()
     guard = yard.guard()
@@ -85,7 +85,7 @@ def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: Yard, n
     assert yard.guard().after() == Watched(), "the next call finds nothing to tell"
 
 
-def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: Yard) -> None:
+def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: GuardProject) -> None:
     before = yard.everything()
     told = yard.watched("os.rename('agentd/specs/auth.md', 'agentd/specs/login.md')").put_back
     assert [(one.path, one.what) for one in told] == [
@@ -95,14 +95,14 @@ def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: Yard) -> None:
     assert yard.everything() == before
 
 
-def test_everything_deleted_comes_back_and_is_told_once(yard: Yard) -> None:
+def test_everything_deleted_comes_back_and_is_told_once(yard: GuardProject) -> None:
     before = yard.everything()
     [told] = yard.watched("shutil.rmtree('agentd')").put_back
     assert told == Trespass("agentd", "deleted", "")
     assert yard.everything() == before
 
 
-def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: Yard, tmp_path: Path) -> None:
+def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: GuardProject, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "auth.md").write_text("a stranger's\n")
@@ -114,7 +114,7 @@ def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: Yard, t
     assert os.readlink(yard.kept(told)) == str(outside)
 
 
-def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whole(yard: Yard) -> None:
+def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whole(yard: GuardProject) -> None:
     before = yard.everything()
     code = "os.unlink('agentd/config.toml'); os.makedirs('agentd/config.toml/deep'); "
     [told] = yard.watched(code + "Path('agentd/config.toml/deep/x').write_bytes(b'1')").put_back
@@ -123,7 +123,7 @@ def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whol
     assert (yard.kept(told) / "deep/x").read_bytes() == b"1"
 
 
-def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: Yard) -> None:
+def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: GuardProject) -> None:
     before = yard.everything()
     code = "os.chdir('agentd')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\nPath('x').write_text('x')"
     try:
@@ -135,7 +135,7 @@ def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: Yard) -> N
         subprocess.run(["rm", "-rf", "agentd/d", ".git/agentd/kept"], cwd=yard.box.root, check=True)
 
 
-def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: Yard) -> None:
+def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: GuardProject) -> None:
     before = yard.everything()
     code = "for name in ('mine', 'mine-2', 'mine.'): os.makedirs(f'agentd/{name}/in'); open(f'agentd/{name}/in/a', 'w')"
     told = yard.watched(code).put_back
@@ -144,7 +144,7 @@ def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: Yard) -> N
     assert [yard.kept(one).joinpath("in/a").exists() for one in told] == [True] * 3
 
 
-def test_a_change_that_hides_its_time_is_seen(yard: Yard) -> None:
+def test_a_change_that_hides_its_time_is_seen(yard: GuardProject) -> None:
     code = "was = os.stat('agentd/config.toml'); Path('agentd/config.toml').write_text('schema_version = 2\\n'); "
     told = yard.watched(code + "os.utime('agentd/config.toml', ns=(was.st_atime_ns, was.st_mtime_ns))").put_back
     assert [one.path for one in told] == ["agentd/config.toml"]
@@ -169,7 +169,7 @@ def test_a_write_in_the_same_tick_of_the_clock_as_the_copy_is_seen(tmp_path: Pat
     assert [one.path for one in later.differences("tree", area)] == ["config.toml"]
 
 
-def test_a_file_put_back_has_its_old_time(yard: Yard) -> None:
+def test_a_file_put_back_has_its_old_time(yard: GuardProject) -> None:
     path = yard.box.root / "agentd/config.toml"
     path.chmod(0o640)
     os.utime(path, ns=(10**18, 10**18))
@@ -177,11 +177,11 @@ def test_a_file_put_back_has_its_old_time(yard: Yard) -> None:
     assert (path.stat().st_mtime_ns, path.stat().st_mode & 0o777) == (10**18, 0o640)
 
 
-def test_a_touched_file_is_no_trespass(yard: Yard) -> None:
+def test_a_touched_file_is_no_trespass(yard: GuardProject) -> None:
     assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == Watched()
 
 
-def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts_it_back(yard: Yard) -> None:
+def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts_it_back(yard: GuardProject) -> None:
     big = yard.box.root / "agentd/big.bin"
     big.write_bytes(bytes(400_000))
     guard = yard.guard()
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts
     assert big.read_bytes() == bytes(400_000)
 
 
-def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_space(yard: Yard) -> None:
+def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_space(yard: GuardProject) -> None:
     guard = yard.guard()
     yard.agent("Path('.git/hooks/pre-push').write_text('x')")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -217,7 +217,7 @@ def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_spac
     assert [one.path for one in guard.after().put_back] == [".git/hooks/pre-push"]
 
 
-def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: Yard) -> None:
+def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: GuardProject) -> None:
     [told] = yard.watched("Path('agentd/config.toml').write_text('mine')").put_back
     found = finding_of(told, "codex")
     assert (found.severity, found.state, found.by, found.verified) == (
@@ -234,7 +234,7 @@ def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: Yard) -> No
 # What defines a check
 
 
-def test_what_a_check_runs_may_not_be_changed(yard: Yard) -> None:
+def test_what_a_check_runs_may_not_be_changed(yard: GuardProject) -> None:
     box = yard.box
     box.write("check.sh", "exit 1\n").chmod(0o755)
     box.write("scripts/lint.sh", "exit 1\n")
@@ -261,7 +261,7 @@ def test_what_a_check_runs_may_not_be_changed(yard: Yard) -> None:
     assert (box.root / "check.sh").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: Yard, tmp_path: Path) -> None:
+def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: GuardProject, tmp_path: Path) -> None:
     yard.box.write("scripts/lint.sh", "exit 1\n")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -273,7 +273,7 @@ def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: 
     assert list(outside.iterdir()) == []
 
 
-def test_tests_and_what_the_tasks_name_are_edited_freely(yard: Yard) -> None:
+def test_tests_and_what_the_tasks_name_are_edited_freely(yard: GuardProject) -> None:
     yard.box.write("tests/test_x.py", "def test(): assert False\n")
     yard.box.write("a.test.js", "fail()\n")
     yard.box.write("Makefile", "test:\n")
@@ -297,7 +297,7 @@ SECTIONS = [
 
 @pytest.mark.parametrize(("command", "name", "text", "honest", "bad"), SECTIONS, ids=[one[1] for one in SECTIONS])
 def test_of_a_shared_file_only_its_section_counts(
-    yard: Yard, command: str, name: str, text: str, honest: str, bad: str
+    yard: GuardProject, command: str, name: str, text: str, honest: str, bad: str
 ) -> None:
     path = yard.box.write(name, text)
     assert yard.watched(f"Path({name!r}).write_text({honest!r})", command) == Watched()
@@ -309,14 +309,14 @@ def test_of_a_shared_file_only_its_section_counts(
         assert yard.kept(told).read_text() == trespass
 
 
-def test_a_file_that_becomes_unreadable_is_put_back_even_without_a_section(yard: Yard) -> None:
+def test_a_file_that_becomes_unreadable_is_put_back_even_without_a_section(yard: GuardProject) -> None:
     path = yard.box.write("setup.cfg", "[metadata]\nname = a\n")
     [told] = yard.watched("Path('setup.cfg').write_text('addopts = -k nothing')", "pytest").put_back
     assert (told.path, told.what) == ("setup.cfg", "changed")
     assert path.read_text() == "[metadata]\nname = a\n"
 
 
-def test_settings_nearer_to_the_tests_are_a_new_definition(yard: Yard) -> None:
+def test_settings_nearer_to_the_tests_are_a_new_definition(yard: GuardProject) -> None:
     yard.box.write("tests/unit/test_x.py", "")
     [told] = yard.watched("Path('tests/pytest.ini').write_text('[pytest]')", "pytest tests/unit").put_back
     assert (told.path, told.what) == ("tests/pytest.ini", "created")
@@ -326,14 +326,14 @@ def test_settings_nearer_to_the_tests_are_a_new_definition(yard: Yard) -> None:
     "command",
     ["", "'", '"make', "&& || ;", "$(", "cd", "cd $X && make", "\x00", "((((", "python -m", "bash -c", "make -f"],
 )
-def test_an_odd_check_command_stops_nobody(yard: Yard, command: str) -> None:
+def test_an_odd_check_command_stops_nobody(yard: GuardProject, command: str) -> None:
     assert yard.watched("Path('src/app.py').write_text('1')", command, "eval " * 3000 + command) == Watched()
 
 
 # Honest work
 
 
-def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: Yard) -> None:
+def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: GuardProject) -> None:
     code = (
         f"own = Path('{OWN}')\n"
         "(own / 'specs').mkdir(); (own / 'specs/auth-flow.md').write_text('# Spec')\n"
@@ -355,7 +355,7 @@ def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: Yard) ->
     ], "no other stage may"
 
 
-def test_code_commits_refs_and_byproducts_are_no_trespass(yard: Yard) -> None:
+def test_code_commits_refs_and_byproducts_are_no_trespass(yard: GuardProject) -> None:
     code = (
         "Path('src/app.py').write_text('1'); os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').touch()\n"
         "for words in (['add', 'src'], ['commit', '-qm', 'work'], ['update-ref', 'refs/remotes/origin/main', 'HEAD'],\n"
@@ -384,7 +384,7 @@ DROP = "from agentd.change.entry import drop, open_change; from agentd.project i
 
 
 @pytest.mark.parametrize("work", [WORK_ON_OTHER, CREATE, DROP], ids=["a run", "a new change", "a drop"])
-def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: Yard, work: str) -> None:
+def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: GuardProject, work: str) -> None:
     before = yard.everything()
     assert yard.watched(work) == Watched()
     after = yard.everything()
@@ -394,13 +394,13 @@ def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: Yard, wo
     assert yard.everything() == after
 
 
-def test_an_own_run_under_way_excuses_no_trespass(yard: Yard) -> None:
+def test_an_own_run_under_way_excuses_no_trespass(yard: GuardProject) -> None:
     with yard.change.running("agentd plan add-oauth"):
         [told] = yard.watched(f"Path('{OWN}/STATE.yaml').write_text('phase: complete')").put_back
     assert told.path == f"{OWN}/STATE.yaml"
 
 
-def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone(yard: Yard) -> None:
+def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone(yard: GuardProject) -> None:
     hold = (
         WORK_ON_OTHER
         + "    print('ready', flush=True); input(); (change.folder / 'tasks.md').write_text('x'); print(1)\n"
@@ -412,7 +412,7 @@ def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone
     assert other.stdin and other.stdout
     try:
         assert other.stdout.readline() == b"ready\n"
-        settled()
+        let_files_age()
         guard = yard.guard()
         other.stdin.write(b"\n")
         other.stdin.flush()
@@ -424,7 +424,7 @@ def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone
     assert (yard.box.root / "agentd/changes/other/tasks.md").read_text() == "x"
 
 
-def test_specs_that_another_change_s_archive_merged_stay(yard: Yard) -> None:
+def test_specs_that_another_change_s_archive_merged_stay(yard: GuardProject) -> None:
     archive = DROP + "\nfrom pathlib import Path; Path('agentd/specs/auth.md').write_text('merged')"
     assert yard.watched(archive) == Watched()
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "merged"
@@ -432,7 +432,9 @@ def test_specs_that_another_change_s_archive_merged_stay(yard: Yard) -> None:
     assert told.path == "agentd/specs/auth.md"
 
 
-def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_not_pass_with_it(yard: Yard) -> None:
+def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_not_pass_with_it(
+    yard: GuardProject,
+) -> None:
     path = yard.change.folder / "STATE.yaml"
     guard = yard.guard(judge=True)
     yard.agent(f"p = Path('{OWN}/STATE.yaml'); p.write_text(p.read_text().replace('Let people', 'Let nobody'))")
@@ -462,12 +464,12 @@ def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_no
 # Judges and HEAD
 
 
-def test_a_judge_that_changes_nothing_passes(yard: Yard) -> None:
+def test_a_judge_that_changes_nothing_passes(yard: GuardProject) -> None:
     code = "os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').write_text('x'); os.utime('src/app.py')"
     assert yard.watched(code, judge=True) == Watched()
 
 
-def test_every_file_that_a_judge_changed_is_named_and_only_protected_ones_go_back(yard: Yard) -> None:
+def test_every_file_that_a_judge_changed_is_named_and_only_protected_ones_go_back(yard: GuardProject) -> None:
     code = "Path('src/app.py').write_text('1'); Path('new file.txt').write_text('x'); os.unlink('README.md'); "
     watched = yard.watched(code + "Path('agentd/config.toml').write_text('x')", judge=True)
     assert watched.changed == ("README.md", "agentd/config.toml", "new file.txt", "src/app.py")
@@ -482,7 +484,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("where", MOVES)
-def test_head_elsewhere_after_a_call_stops_with_both_names(yard: Yard, where: str) -> None:
+def test_head_elsewhere_after_a_call_stops_with_both_names(yard: GuardProject, where: str) -> None:
     code = f"Path('{OWN}/STATE.yaml').write_text('mine'); subprocess.run(['git', *{MOVES[where]}], check=True)"
     guard = yard.guard()
     yard.agent(code)
@@ -494,7 +496,7 @@ def test_head_elsewhere_after_a_call_stops_with_both_names(yard: Yard, where: st
     assert yard.change.read().description == "Let people sign in", "an edit is not carried over"
 
 
-def test_another_branch_s_own_files_are_not_overwritten(yard: Yard) -> None:
+def test_another_branch_s_own_files_are_not_overwritten(yard: GuardProject) -> None:
     box = yard.box
     box.git("switch", "-q", "-c", "bare")
     box.git("rm", "-rq", "agentd/prompts")
@@ -508,7 +510,7 @@ def test_another_branch_s_own_files_are_not_overwritten(yard: Yard) -> None:
     assert not (box.root / "agentd/prompts").exists()
     mark = yard.folder.parent / "ended"
     mark.touch()
-    settled()
+    let_files_age()
     box.git("switch", "-q", "main")
     found = yard.guard(call=False).finish_cut(mark).put_back
     assert [one.path for one in found] == [".git/hooks/pre-push", "agentd/config.toml"], "what was carried over too"
@@ -518,7 +520,7 @@ def test_another_branch_s_own_files_are_not_overwritten(yard: Yard) -> None:
 # A run that was killed
 
 
-def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits_stay(yard: Yard) -> None:
+def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits_stay(yard: GuardProject) -> None:
     yard.guard("make", judge=True)
     yard.agent(
         "Path('agentd/config.toml').write_text('mine'); os.unlink('agentd/specs/auth.md')\n"
@@ -527,7 +529,7 @@ def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits
     )
     mark = yard.folder.parent / "ended"
     mark.touch()
-    settled()
+    let_files_age()
     (yard.box.root / "agentd/prompts/challenge.md").write_text("A person's words.\n")
     (yard.box.root / "agentd/archive/20260101-old/proposal.md").unlink()
     (yard.box.root / "agentd/new/in/b").write_text("a person's")
@@ -550,7 +552,7 @@ def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits
 
 @pytest.mark.parametrize("old_mark", [True, False], ids=["of an earlier call", "none"])
 def test_without_a_mark_of_its_own_everything_since_a_cut_off_call_counts_as_the_agent_s(
-    yard: Yard, old_mark: bool
+    yard: GuardProject, old_mark: bool
 ) -> None:
     mark = yard.folder.parent / "ended"
     if old_mark:
@@ -562,7 +564,7 @@ def test_without_a_mark_of_its_own_everything_since_a_cut_off_call_counts_as_the
     assert [one.path for one in yard.guard(call=False).finish_cut(mark).put_back] == ["agentd/config.toml"]
 
 
-def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be_known(yard: Yard) -> None:
+def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be_known(yard: GuardProject) -> None:
     yard.guard("make", may_edit=lambda path: path == "Makefile" or plan_rule("add-oauth")(path))
     yard.agent(
         f"own = Path('{OWN}'); (own / 'specs').mkdir(); (own / 'specs/a.md').write_text('a')\n"
@@ -573,7 +575,7 @@ def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be
     assert (yard.change.folder / "specs/a.md").read_text() == "a"
 
 
-def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: Yard) -> None:
+def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: GuardProject) -> None:
     path = yard.change.folder / "STATE.yaml"
     with yard.guard().own_write(path):
         written = path.read_bytes() + b"more: 1\n"
@@ -582,7 +584,7 @@ def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: Yard) ->
     assert path.read_bytes() == written
 
 
-def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: Yard) -> None:
+def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: GuardProject) -> None:
     yard.watched("Path('agentd/config.toml').write_text('x')")
     (yard.box.root / "agentd/config.toml").write_text("a person's\n")
     assert yard.guard(call=False).finish_cut(None) == Watched()
@@ -591,7 +593,7 @@ def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: Yard) -> Non
 
 
 @pytest.mark.parametrize("name", ["call.json", "mirror.json"])
-def test_copies_that_cannot_be_read_stop_with_their_place(yard: Yard, name: str) -> None:
+def test_copies_that_cannot_be_read_stop_with_their_place(yard: GuardProject, name: str) -> None:
     yard.guard()
     (yard.folder / name).write_text("[")
     with pytest.raises(StateError, match=f"cannot be read .{yard.folder}"):
@@ -602,7 +604,7 @@ def test_copies_that_cannot_be_read_stop_with_their_place(yard: Yard, name: str)
 
 
 def test_hooks_kept_in_the_tree_are_guarded_and_a_folder_that_is_more_than_hooks_only_by_their_names(
-    yard: Yard,
+    yard: GuardProject,
 ) -> None:
     yard.box.write(".githooks/lib/common.sh", "exit 0\n")
     yard.box.git("config", "core.hooksPath", ".githooks")
@@ -615,7 +617,7 @@ def test_hooks_kept_in_the_tree_are_guarded_and_a_folder_that_is_more_than_hooks
     assert (yard.box.root / "other.txt").exists()
 
 
-def test_a_linked_work_tree_is_guarded_as_a_whole(yard: Yard, tmp_path: Path) -> None:
+def test_a_linked_work_tree_is_guarded_as_a_whole(yard: GuardProject, tmp_path: Path) -> None:
     tree = tmp_path / "linked"
     yard.box.git("worktree", "add", "-q", "-b", "agentd/add-oauth", str(tree))
     folder = tree / OWN
@@ -644,7 +646,7 @@ def test_a_linked_work_tree_is_guarded_as_a_whole(yard: Yard, tmp_path: Path) ->
 
 
 def test_a_project_in_a_sub_folder_is_told_from_its_own_root(
-    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("services/api/agentd/config.toml", "schema_version = 1\n")
     box.write("agentd/config.toml.txt", "not a project\n")
@@ -654,7 +656,7 @@ def test_a_project_in_a_sub_folder_is_told_from_its_own_root(
         monkeypatch.setenv(name, box.env[name])
     monkeypatch.chdir(box.root / "services/api")
     change = entry.create(find_project(), "add-oauth", "Let people sign in")
-    yard = Yard(box, change, tmp_path)
+    yard = GuardProject(box, change, tmp_path)
     code = (
         f"Path('{OWN}/STATE.yaml').write_text('x'); Path('../../pyproject.toml').write_text('')\n"
         f"Path('{OWN}/proposal.md').write_text('x'); Path('../../agentd/config.toml.txt').write_text('x')\n"

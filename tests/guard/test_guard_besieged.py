@@ -10,14 +10,14 @@ import pytest
 
 from agentd.guard import Guard, Watched, finding_of
 from agentd.guard.looking import folder
-from support import Box
-from yard import OWN, Yard, at_work, settled, told
+from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
+from scenario import Scenario
 
 
 @pytest.fixture
-def yard(project: Box, tmp_path: Path) -> Yard:
+def yard(project: Scenario, tmp_path: Path) -> GuardProject:
     """As in real life: the guard's folder lies in the local room."""
-    yard = at_work(project, tmp_path)
+    yard = make_guard_project(project, tmp_path)
     yard.folder = Path(yard.change.project.in_room("runs", "token", "guard"))
     return yard
 
@@ -51,7 +51,9 @@ GONE = {
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(yard: Yard, name: str, tmp_path: Path) -> None:
+def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(
+    yard: GuardProject, name: str, tmp_path: Path
+) -> None:
     code, path, what = GONE[name]
     before = yard.everything()
     guard = yard.guard()
@@ -77,15 +79,15 @@ def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(yard: Yard, na
     assert yard.watched("pass") == Watched()
 
 
-def test_a_deleted_room_is_told_as_what_it_is(yard: Yard) -> None:
-    [told] = yard.watched("shutil.rmtree('.git/agentd')").put_back
-    found = finding_of(told, "codex")
+def test_a_deleted_room_is_told_as_what_it_is(yard: GuardProject) -> None:
+    [finish] = yard.watched("shutil.rmtree('.git/agentd')").put_back
+    found = finding_of(finish, "codex")
     assert found.title == ".git/agentd was deleted by codex, which may not do that"
     assert "put back as it was" not in found.what
     assert "journal and transcripts" in found.what
 
 
-def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard: Yard) -> None:
+def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard: GuardProject) -> None:
     before = yard.everything()
     guard = yard.guard()
     yard.agent(EDIT + "shutil.rmtree('.git/agentd')")
@@ -99,7 +101,7 @@ def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard:
     assert yard.everything() == before
 
 
-def test_what_is_kept_goes_through_no_planted_link(yard: Yard, tmp_path: Path) -> None:
+def test_what_is_kept_goes_through_no_planted_link(yard: GuardProject, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     code = "shutil.rmtree('.git/agentd/kept', True); os.symlink('../../../outside', '.git/agentd/kept')\n"
     [trespass] = yard.watched(code + "Path('agentd/config.toml').write_text('mine')").put_back
@@ -107,7 +109,7 @@ def test_what_is_kept_goes_through_no_planted_link(yard: Yard, tmp_path: Path) -
     assert not list((tmp_path / "outside").iterdir())
 
 
-def test_our_own_write_follows_no_planted_link(yard: Yard, tmp_path: Path) -> None:
+def test_our_own_write_follows_no_planted_link(yard: GuardProject, tmp_path: Path) -> None:
     before = yard.everything()
     guard = yard.guard()
     outside = tmp_path / "outside"
@@ -117,7 +119,7 @@ def test_our_own_write_follows_no_planted_link(yard: Yard, tmp_path: Path) -> No
     with guard.own_write(yard.change.folder / "STATE.yaml"):
         yard.change.update(lambda old: replace(old, description="ours"))
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [("STATE.yaml", "precious")]
-    paths = {one.path for one in told(guard).put_back}
+    paths = {one.path for one in finish(guard).put_back}
     assert f"{OWN}/STATE.yaml" in paths
     assert yard.change.read().description == "ours"
     assert set(yard.everything()) == set(before)
@@ -132,11 +134,11 @@ def test_no_path_leads_up_and_out(tmp_path: Path) -> None:
 # Names
 
 
-def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_letters(yard: Yard) -> None:
+def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_letters(yard: GuardProject) -> None:
     code = "open(b'agentd/changes/other/\\xff\\n\\x1b.md', 'w').write('evil')\nopen(b'src/\\xfe.py', 'w').write('x')"
     guard = yard.guard(judge=True)
     yard.agent(code)
-    watched = told(guard)
+    watched = finish(guard)
     name = r"agentd/changes/other/\xff\u000A\u001B.md"
     [trespass] = watched.put_back
     assert (trespass.path, trespass.kept.rpartition("tree/")[2]) == (name, name)
@@ -152,7 +154,7 @@ def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_le
 # Told until it is recorded
 
 
-def test_what_was_put_back_is_told_again_until_it_is_recorded_and_nothing_twice_put_back(yard: Yard) -> None:
+def test_what_was_put_back_is_told_again_until_it_is_recorded_and_nothing_twice_put_back(yard: GuardProject) -> None:
     guard = yard.guard(judge=True)
     yard.agent("Path('agentd/config.toml').write_text('mine'); Path('src/app.py').write_text('1')")
     watched = guard.after()
@@ -180,7 +182,7 @@ Guard(open_change(find_project(), "add-oauth"), Path(sys.argv[1])).finish_cut(No
 """
 
 
-def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: Yard) -> None:
+def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: GuardProject) -> None:
     (yard.box.root / "agentd/big.bin").write_bytes(bytes(400_000))
     before = yard.everything()
     yard.guard()
@@ -197,7 +199,7 @@ def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: Y
 # Copies
 
 
-def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: Yard) -> None:
+def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: GuardProject) -> None:
     yard.guard()
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in yard.folder.iterdir()} == {
         "call.json": 0o600,
@@ -209,7 +211,7 @@ def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: Yard) -> None:
 FORGE = "p = Path('.git/agentd/runs/token/guard/store'); p.write_bytes(p.read_bytes().replace(b'# Auth', b'# Evil'))\n"
 
 
-def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: Yard) -> None:
+def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: GuardProject) -> None:
     found = yard.watched(FORGE + "Path('agentd/specs/auth.md').write_text('mine')").put_back
     assert [(one.path, one.what) for one in found] == [
         (".git/agentd/runs/token/guard", "changed"),
@@ -219,7 +221,7 @@ def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: Yard) 
     assert "tampered with, so the committed version" in finding_of(found[1], "codex").what
 
 
-def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_told(yard: Yard) -> None:
+def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_told(yard: GuardProject) -> None:
     hook = yard.box.root / ".git/hooks/commit-msg"
     hook.write_text("# Auth\n")
     found = yard.watched(FORGE + "Path('.git/hooks/commit-msg').write_text('mine')").put_back
@@ -228,14 +230,14 @@ def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_t
     assert "could not be put back, because its copy was tampered with" in finding_of(found[1], "codex").what
 
 
-def test_copies_that_were_touched_are_not_used_for_the_next_call(yard: Yard) -> None:
+def test_copies_that_were_touched_are_not_used_for_the_next_call(yard: GuardProject) -> None:
     yard.watched(FORGE)
-    [told] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
-    assert (told.path, told.note) == ("agentd/specs/auth.md", "")
+    [finish] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
+    assert (finish.path, finish.note) == ("agentd/specs/auth.md", "")
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n"
 
 
-def test_a_forged_table_of_copies_counts_for_nothing(yard: Yard) -> None:
+def test_a_forged_table_of_copies_counts_for_nothing(yard: GuardProject) -> None:
     code = (
         "import json; p = Path('.git/agentd/runs/token/guard/mirror.json'); rows = json.loads(p.read_text())\n"
         "rows['git'] = {}; rows['tree'] = {}; p.write_text(json.dumps(rows))\n"
@@ -248,11 +250,11 @@ def test_a_forged_table_of_copies_counts_for_nothing(yard: Yard) -> None:
         "agentd/config.toml",
     ]
     assert yard.everything() == before
-    settled()
+    let_files_age()
     assert yard.watched("pass") == Watched()
 
 
-def test_an_open_guard_holds_one_file_and_a_closed_one_none(yard: Yard) -> None:
+def test_an_open_guard_holds_one_file_and_a_closed_one_none(yard: GuardProject) -> None:
     before = len(os.listdir("/proc/self/fd"))
     guards: list[Guard] = []
     for _ in range(3):

@@ -11,13 +11,13 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.git import GitFailed
 from agentd.guard import Guard, Watched
-from support import Box
-from yard import OWN, Yard, at_work, settled, told
+from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
+from scenario import Scenario
 
 
 @pytest.fixture
-def yard(project: Box, tmp_path: Path) -> Yard:
-    return at_work(project, tmp_path)
+def yard(project: Scenario, tmp_path: Path) -> GuardProject:
+    return make_guard_project(project, tmp_path)
 
 
 # Two runs at once
@@ -33,12 +33,12 @@ def run_of(change: Change) -> Iterator[Guard]:
 
 
 @contextmanager
-def two(yard: Yard, meanwhile: str) -> Iterator[tuple[Guard, Guard]]:
+def two(yard: GuardProject, meanwhile: str) -> Iterator[tuple[Guard, Guard]]:
     """The second run begins when the first one's agent has done that."""
     with ExitStack() as both:
         first = both.enter_context(run_of(yard.change))
         yard.agent(meanwhile)
-        settled()
+        let_files_age()
         yield first, both.enter_context(run_of(entry.open_change(yard.change.project, "other")))
 
 
@@ -57,41 +57,41 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_second_run_does_not_bring_back_what_the_first_one_s_guard_took_away(yard: Yard, name: str) -> None:
+def test_a_second_run_does_not_bring_back_what_the_first_one_s_guard_took_away(yard: GuardProject, name: str) -> None:
     code, path = PLANTED[name]
     before = yard.everything()
     with two(yard, code) as (first, second):
-        assert [one.path for one in told(first).put_back] == [path]
+        assert [one.path for one in finish(first).put_back] == [path]
         assert yard.everything() == before
-        assert told(second) == Watched()
+        assert finish(second) == Watched()
     assert yard.everything() == before
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_second_run_that_ends_first_leaves_it_to_the_first_and_blames_nobody(yard: Yard, name: str) -> None:
+def test_a_second_run_that_ends_first_leaves_it_to_the_first_and_blames_nobody(yard: GuardProject, name: str) -> None:
     code, path = PLANTED[name]
     before = yard.everything()
     with two(yard, code) as (first, second):
-        assert told(second) == Watched()
-        assert [one.path for one in told(first).put_back] == [path]
+        assert finish(second) == Watched()
+        assert [one.path for one in finish(first).put_back] == [path]
     assert yard.everything() == before
 
 
-def test_what_the_second_agent_makes_of_it_is_its_own_trespass_and_goes_back_to_how_it_was(yard: Yard) -> None:
+def test_what_the_second_agent_makes_of_it_is_its_own_trespass_and_goes_back_to_how_it_was(yard: GuardProject) -> None:
     before = yard.everything()
     with two(yard, "Path('.git/hooks/commit-msg').write_text('evil')") as (first, second):
         yard.agent("Path('.git/hooks/commit-msg').write_text('worse')")
-        assert [one.path for one in told(second).put_back] == [".git/hooks/commit-msg"]
+        assert [one.path for one in finish(second).put_back] == [".git/hooks/commit-msg"]
         assert yard.everything() == before
-        assert told(first) == Watched()
+        assert finish(first) == Watched()
     assert yard.everything() == before
 
 
-def test_a_killed_second_run_s_guard_knows_it_too(yard: Yard) -> None:
+def test_a_killed_second_run_s_guard_knows_it_too(yard: GuardProject) -> None:
     before = yard.everything()
     other = entry.open_change(yard.change.project, "other")
     with two(yard, "Path('.git/hooks/pre-commit').write_text('evil')") as (first, second):
-        told(first)
+        finish(first)
         folder = next(
             path for path in Path(other.project.in_room("runs")).glob("*/guard") if (path / "call.json").exists()
         )
@@ -100,7 +100,7 @@ def test_a_killed_second_run_s_guard_knows_it_too(yard: Yard) -> None:
     assert yard.everything() == before
 
 
-def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: Yard) -> None:
+def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
         folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
         yard.box.write("Makefile", "test:\n")
@@ -110,12 +110,12 @@ def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: Yard) -> 
         yard.folder = folder.parent.parent / "second" / "guard"
         second = yard.guard("make")
         yard.agent("Path('Makefile').write_text('mine')")
-        assert [one.path for one in told(second).put_back] == ["Makefile"]
+        assert [one.path for one in finish(second).put_back] == ["Makefile"]
         assert (yard.box.root / "Makefile").read_text() == "by right"
-        assert told(first) == Watched()
+        assert finish(first) == Watched()
 
 
-def test_what_a_run_that_is_over_had_found_does_not_count(yard: Yard) -> None:
+def test_what_a_run_that_is_over_had_found_does_not_count(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
         yard.folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
         yard.guard()  # killed here
@@ -123,7 +123,7 @@ def test_what_a_run_that_is_over_had_found_does_not_count(yard: Yard) -> None:
     hook.write_text("a person's")
     with run_of(entry.open_change(yard.change.project, "other")) as guard:
         yard.agent("Path('.git/hooks/commit-msg').write_text('mine')")
-        told(guard)
+        finish(guard)
     assert hook.read_text() == "a person's"
 
 
@@ -131,13 +131,15 @@ def test_what_a_run_that_is_over_had_found_does_not_count(yard: Yard) -> None:
 
 
 @pytest.fixture
-def linked(yard: Yard, tmp_path: Path) -> Change:
+def linked(yard: GuardProject, tmp_path: Path) -> Change:
     tree = tmp_path / "linked"
     yard.box.git("worktree", "add", "-q", "-b", "agentd/add-oauth", str(tree))
     return Change(yard.change.project, "add-oauth", str(tree), tree / OWN)
 
 
-def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(yard: Yard, linked: Change) -> None:
+def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(
+    yard: GuardProject, linked: Change
+) -> None:
     before = yard.everything()
     guard = Guard(linked, yard.folder)
     guard.before()
@@ -146,27 +148,29 @@ def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(
         f"Path('agentd/changes/other/STATE.yaml').write_text('x'); Path('{OWN}/proposal.md').write_text('x')\n"
         "Path('src/app.py').write_text('x')"
     )
-    found = told(guard).put_back
+    found = finish(guard).put_back
     names = ("changes/add-oauth/proposal.md", "changes/other/STATE.yaml", "config.toml", "specs/auth.md")
     assert [one.path for one in found] == [f"../notes-service/agentd/{name}" for name in names]
     assert yard.everything() == before
     assert (yard.box.root / "src/app.py").read_text() == "x", "that tree's code is somebody else's"
 
 
-def test_agentd_at_work_there_and_another_branch_checked_out_there_are_left_alone(yard: Yard, linked: Change) -> None:
+def test_agentd_at_work_there_and_another_branch_checked_out_there_are_left_alone(
+    yard: GuardProject, linked: Change
+) -> None:
     box = yard.box
     box.git("switch", "-q", "-c", "next")
     box.write("agentd/config.toml", "schema_version = 1\n# next\n")
     box.commit("next")
     box.git("switch", "-q", "main")
-    settled()
+    let_files_age()
     guard = Guard(linked, yard.folder)
     guard.before()
     with entry.open_change(yard.change.project, "other").writing():
         box.write("agentd/changes/other/tasks.md", "by right")
     box.git("switch", "-q", "next")
     yard.agent("Path('agentd/prompts/challenge.md').write_text('Pass.')")
-    assert [one.path for one in told(guard).put_back] == ["../notes-service/agentd/prompts/challenge.md"]
+    assert [one.path for one in finish(guard).put_back] == ["../notes-service/agentd/prompts/challenge.md"]
     assert (box.root / "agentd/config.toml").read_text().endswith("# next\n")
     assert (box.root / "agentd/changes/other/tasks.md").read_text() == "by right"
 
@@ -206,7 +210,7 @@ BAD = {
 
 
 @pytest.fixture
-def connected(yard: Yard, tmp_path: Path) -> Path:
+def connected(yard: GuardProject, tmp_path: Path) -> Path:
     yard.box.git("init", "-q", "--bare", str(tmp_path / "origin.git"))
     yard.box.git("remote", "add", "origin", str(tmp_path / "origin.git"))
     yard.box.git("push", "-q", "-u", "origin", "main")
@@ -218,7 +222,9 @@ def shell(code: str) -> str:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_settings_of_git_that_run_and_redirect_nothing_may_change(yard: Yard, connected: Path, name: str) -> None:
+def test_settings_of_git_that_run_and_redirect_nothing_may_change(
+    yard: GuardProject, connected: Path, name: str
+) -> None:
     before = connected.read_bytes()
     assert yard.watched(shell(HONEST[name])) == Watched()
     assert connected.read_bytes() != before
@@ -226,7 +232,7 @@ def test_settings_of_git_that_run_and_redirect_nothing_may_change(yard: Yard, co
 
 @pytest.mark.parametrize("name", BAD)
 def test_settings_of_git_that_run_or_redirect_something_are_put_back_whole(
-    yard: Yard, connected: Path, name: str
+    yard: GuardProject, connected: Path, name: str
 ) -> None:
     before = connected.read_bytes(), connected.stat().st_mode
     [trespass] = yard.watched(shell(BAD[name])).put_back
@@ -237,17 +243,17 @@ def test_settings_of_git_that_run_or_redirect_something_are_put_back_whole(
 # trust.json
 
 
-def trusts(yard: Yard, *repositories: str) -> Path:
+def trusts(yard: GuardProject, *repositories: str) -> Path:
     item = {"checks.tests": [{"hash": "sha256:1", "at": "2026-01-01T00:00:00Z", "text": "make"}]}
     data = {"version": 1, "repositories": {name: {"": item} for name in repositories}}
     path = yard.user / "trust.json"
     path.write_text(json.dumps(data, indent=2) + "\n")
     path.chmod(0o600)
-    settled()
+    let_files_age()
     return path
 
 
-def test_trust_given_meanwhile_in_another_repository_stays(yard: Yard, tmp_path: Path) -> None:
+def test_trust_given_meanwhile_in_another_repository_stays(yard: GuardProject, tmp_path: Path) -> None:
     path = trusts(yard, yard.change.project.repo.common)
     other = tmp_path / "other"
     other.mkdir()
@@ -255,11 +261,11 @@ def test_trust_given_meanwhile_in_another_repository_stays(yard: Yard, tmp_path:
     (other / "Makefile").write_text("test:\n\ttrue\n")
     guard = yard.guard()
     assert yard.box.agentd("init", cwd=other).code == 0
-    assert told(guard) == Watched()
+    assert finish(guard) == Watched()
     assert str(other) in path.read_text()
 
 
-def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: Yard) -> None:
+def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: GuardProject) -> None:
     common = yard.change.project.repo.common
     path = trusts(yard, common, "/elsewhere/.git")
     was = json.loads(path.read_text())
@@ -277,7 +283,7 @@ def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: Yard) 
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 2, "repositories": {}}'])
-def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: Yard, text: str) -> None:
+def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: GuardProject, text: str) -> None:
     path = trusts(yard, yard.change.project.repo.common, "/elsewhere/.git")
     before = path.read_bytes()
     [trespass] = yard.watched(f"Path.home().joinpath('.config/agentd/trust.json').write_text({text!r})").put_back
@@ -288,13 +294,13 @@ def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: Yard, text: 
 # Judges
 
 
-def test_a_judge_that_commits_has_changed_something(yard: Yard) -> None:
+def test_a_judge_that_commits_has_changed_something(yard: GuardProject) -> None:
     code = "subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)"
     assert yard.watched(code, judge=True) == Watched(changed=("HEAD",))
     assert yard.watched(code) == Watched(), "a maker may"
 
 
-def test_a_judge_that_makes_an_empty_repository_has_changed_that_folder(yard: Yard) -> None:
+def test_a_judge_that_makes_an_empty_repository_has_changed_that_folder(yard: GuardProject) -> None:
     assert yard.watched("subprocess.run(['git', 'init', '-q', 'sub'], check=True)", judge=True).changed == ("sub",)
     with pytest.raises(GitFailed, match="sub is a git repository of its own without a commit") as stop:
         yard.guard(judge=True)

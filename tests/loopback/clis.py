@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from required import CLIS, missing
+from assertions import CLIS, missing
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = Path(os.environ.get("AGENTD_TEST_CLIS") or ROOT / ".cache" / "clis") / "node_modules" / ".bin"

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from built import CHECK
 from loopback import clis, plans
 from loopback.codex_api import Elsewhere
 from loopback.gemini_api import Own
 from loopback.model import Call, Model, Request, Turn
-from support import Box
-from working import settle
+from scenario import CHECK, Scenario
 
 
 def write(cli: str, path: Path, text: str) -> Call:
@@ -56,7 +54,9 @@ def each(*calls: Call, says: str) -> list[Turn]:
 # ---- the project
 
 
-def seat(box: Box, model: Model, who: tuple[str, str], maker: Sequence[Turn], judge: Sequence[Turn]) -> list[Request]:
+def seat(
+    box: Scenario, model: Model, who: tuple[str, str], maker: Sequence[Turn], judge: Sequence[Turn]
+) -> list[Request]:
     """These two implement and review, started by a script that notes their environment and process id."""
     log = plans.seat(box, model, maker, judge, who, more=CHECK)
     text = (box.root / "agentd/config.toml").read_text()
@@ -67,11 +67,11 @@ def seat(box: Box, model: Model, who: tuple[str, str], maker: Sequence[Turn], ju
         program.write_text(f'#!/bin/sh\nenv > "$HOME/bin/{cli}.$$"\nexec {clis.need(cli)} "$@"\n')
         program.chmod(0o755)
         text = text.replace(f'"{clis.need(cli)}"', f'"{program}"')
-    settle(box, text)
+    box.configure(text)
     return log
 
 
-def started(box: Box, cli: str) -> dict[int, dict[str, str]]:
+def started(box: Scenario, cli: str) -> dict[int, dict[str, str]]:
     """The environment of each process, by its id."""
     found = {}
     for path in (box.home / "bin").glob(f"{cli}.*"):

@@ -5,17 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from asked import FOLDER
 from loopback import claude_home, clis, codex_home
 from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_home import gemini_home
 from loopback.model import Api, Call, Model, Request, Turn
-from plays import APPROVE, PASS
-from stages import example_arguments
-from support import EXAMPLE, Box
-from working import settle
+from plans import EXAMPLE, example_calls
+from playbooks import APPROVE, PASS
+from prompt_cases import FOLDER
+from scenario import Scenario
 
 CONTEXT, JUDGES = f"{FOLDER}/GEMINI.md", f"{FOLDER}/AGENTS.md"
 PROPOSAL, TASKS = f"{FOLDER}/proposal.md", f"{FOLDER}/tasks.md"
@@ -64,7 +63,7 @@ def turns_of(*steps: Step) -> list[Turn]:
 
 def propose(**impact: Any) -> Call:
     """The example's proposal, maybe with another impact."""
-    arguments = example_arguments()["create_proposal"]
+    arguments = example_calls()["create_proposal"]
     return Call("create_proposal", {**arguments, "impact": {**arguments["impact"], **impact}})
 
 
@@ -74,7 +73,7 @@ def write_spec(name: str) -> Call:
 
 def break_down(count: int = 7, specs: bool = True) -> Call:
     """The example's tasks, as many as that; without specs there is nothing to refer to."""
-    rows = example_arguments()["create_tasks"]["tasks"][:count]
+    rows = example_calls()["create_tasks"]["tasks"][:count]
     left_out = () if specs else ("spec_ref",)
     return Call("create_tasks", {"tasks": [{key: row[key] for key in row if key not in left_out} for row in rows]})
 
@@ -115,7 +114,7 @@ def without_specs() -> list[Step]:
 
 
 def seat(
-    box: Box,
+    box: Scenario,
     model: Model,
     planner: Sequence[Turn],
     judge: Sequence[Turn],
@@ -141,7 +140,7 @@ def seat(
     box.write(MAIN, (EXAMPLE / "base" / "api-endpoints.md").read_text())
     box.write("agentd/.gitignore", IGNORED)
     retries = "[workflow]\nretry_delay_secs = 0.05\nscript_retries = 0\n"
-    settle(box, f"schema_version = 1\n{retries}{workflow}\n{roles}{_agents()}{more}")
+    box.configure(f"schema_version = 1\n{retries}{workflow}\n{roles}{_agents()}{more}")
     return log
 
 

@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 from agentd.change.folder import Change
-from support import Box
+from scenario import Scenario
 
 FOLDER = Path(__file__).parent.parent / "data" / "streams"
 WANTED = "AGENTD_TEST_RECORD"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def keep(cli: str, name: str, change: Change, box: Box) -> None:
+def keep(cli: str, name: str, change: Change, box: Scenario) -> None:
     """The change's last transcript, if somebody records: what the program printed, without this machine in it."""
     if not os.environ.get(WANTED):
         return
@@ -27,7 +27,7 @@ def keep(cli: str, name: str, change: Change, box: Box) -> None:
     target.write_text(_neutral("".join(f"{line}\n" for line in lines), box))
 
 
-def _neutral(text: str, box: Box) -> str:
+def _neutral(text: str, box: Scenario) -> str:
     places = {box.root: "/home/dev/notes-service", box.home: "/home/dev", box.root.parent: "/home/dev"}
     for place, named in places.items():
         text = text.replace(str(place), named)

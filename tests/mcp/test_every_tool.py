@@ -7,10 +7,11 @@ import anyio
 import pytest
 
 from agentd.tools.table import Stage, tools_of
-from stages import GENERATIONS, TRANSPORTS, Staged, connected, example_arguments, staged, text_of
-from support import Box
+from mcp_session import GENERATIONS, TRANSPORTS, Staged, connected, staged, text_of
+from plans import example_calls
+from scenario import Scenario
 
-EXAMPLES = example_arguments()
+EXAMPLES = example_calls()
 CONTRACT = {
     "clarify": "ask_questions read_file list_directory",
     "plan": "create_proposal create_spec write_spec create_tasks edit_file answer_finding validate_change read_file "
@@ -43,7 +44,7 @@ def test_the_stages_have_the_tools_of_the_contract() -> None:
 @pytest.mark.parametrize("mode", GENERATIONS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("stage", Stage)
-def test_every_tool_is_listed_and_called(project: Box, stage: Stage, transport: str, mode: str) -> None:
+def test_every_tool_is_listed_and_called(project: Scenario, stage: Stage, transport: str, mode: str) -> None:
     async def talk(on: Staged) -> None:
         async with connected(on, transport, mode) as client:
             listed = (await client.list_tools()).tools

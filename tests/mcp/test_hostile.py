@@ -12,6 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
+from hostile_session import NEW, SECRET, Answer, HostileSession, check_answer, sessions
+from hostile_texts import spoilt
 from mcp import Client
 
 from agentd import git
@@ -19,19 +21,18 @@ from agentd.change import entry
 from agentd.documents import tasks
 from agentd.project import find_project
 from agentd.tools.table import TOOLS, Stage, Tool, tools_of
-from payloads import spoilt
-from siege import NEW, SECRET, Answer, Siege, check_answer, sieges
-from stages import connected, example_arguments, staged, text_of
-from support import Box
+from mcp_session import connected, staged, text_of
+from plans import example_calls
+from scenario import Scenario
 
-EXAMPLES = example_arguments()
+EXAMPLES = example_calls()
 EMPTY: dict[str, Any] = {}
-Of = Callable[[Stage, str], Siege]
+Of = Callable[[Stage, str], HostileSession]
 
 
 @pytest.fixture(scope="module")
 def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Of]:
-    with sieges(tmp_path_factory.mktemp("hostile")) as of:
+    with sessions(tmp_path_factory.mktemp("hostile")) as of:
         yield of
 
 
@@ -453,7 +454,7 @@ def test_a_spec_that_cannot_be_read_is_not_written(siege: Of, name: str) -> None
 
 # ---- what lies on disk
 
-Spoil = Callable[[Siege], None]
+Spoil = Callable[[HostileSession], None]
 
 
 def put(name: str, data: bytes) -> Spoil:
@@ -567,7 +568,7 @@ def test_a_new_change_behind_a_link_is_not_written(siege: Of, target: str) -> No
 # ---- many at once, and too late
 
 
-def test_thirty_writers_leave_one_whole_document(project: Box) -> None:
+def test_thirty_writers_leave_one_whole_document(project: Scenario) -> None:
     """Over three sessions: each call is taken or refused, and the document is one of those that were sent."""
     rows = EXAMPLES["create_tasks"]["tasks"]
 
@@ -601,7 +602,7 @@ def test_thirty_writers_leave_one_whole_document(project: Box) -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 @pytest.mark.parametrize("stage", [Stage.CLARIFY, Stage.PLAN, Stage.CHALLENGE, Stage.IMPLEMENT, Stage.REVIEW])
-def test_a_server_whose_run_is_over_writes_no_more(project: Box, stage: Stage, transport: str) -> None:
+def test_a_server_whose_run_is_over_writes_no_more(project: Scenario, stage: Stage, transport: str) -> None:
     writing = {"ask_questions", "create_proposal", "create_spec", "create_tasks", "edit_file", "append_review"}
 
     async def talk() -> None:
@@ -629,7 +630,7 @@ def _of(result: Any) -> tuple[str, bool]:
     return text_of(result), bool(result.is_error)
 
 
-def test_an_unbound_server_only_reads_while_a_run_is_active(project: Box) -> None:
+def test_an_unbound_server_only_reads_while_a_run_is_active(project: Scenario) -> None:
     newborn = entry.create(find_project(), NEW, "Something new")
 
     async def talk() -> None:

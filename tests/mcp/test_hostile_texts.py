@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from hostile_session import HostileSession, sessions
+from hostile_texts import CARRIERS, LINES, PAYLOADS, Marked
 
 from agentd.tools.table import Stage
-from payloads import CARRIERS, LINES, PAYLOADS, Marked
-from siege import Siege, sieges
 
 WRITING = [name for name, carrier in CARRIERS.items() if carrier.tool.startswith("create_")]
 REPORTING = [name for name in CARRIERS if name not in WRITING]
 
 
 @pytest.fixture(scope="module")
-def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Stage, str], Siege]]:
-    with sieges(tmp_path_factory.mktemp("texts")) as of:
+def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Stage, str], HostileSession]]:
+    with sessions(tmp_path_factory.mktemp("texts")) as of:
         yield of
 
 
@@ -23,7 +23,7 @@ def transport(name: str) -> str:
     return ("memory", "stdio")[len(name) % 2]
 
 
-def strike(siege: Siege, name: str, marked: Marked) -> None:
+def strike(siege: HostileSession, name: str, marked: Marked) -> None:
     carrier = CARRIERS[name]
     sent = carrier.arguments(marked)
     answer = siege.strike(carrier.tool, sent)
@@ -33,7 +33,7 @@ def strike(siege: Siege, name: str, marked: Marked) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("name", WRITING)
-def test_a_text_stays_in_its_field(siege: Callable[[Stage, str], Siege], name: str, payload: str) -> None:
+def test_a_text_stays_in_its_field(siege: Callable[[Stage, str], HostileSession], name: str, payload: str) -> None:
     text = PAYLOADS[payload]
     line = " ".join(text.split())
     on = siege(CARRIERS[name].stage, transport(payload))
@@ -43,13 +43,15 @@ def test_a_text_stays_in_its_field(siege: Callable[[Stage, str], Siege], name: s
 @pytest.mark.parametrize("alone", [False, True], ids=["with a mark", "alone"])
 @pytest.mark.parametrize("payload", LINES)
 @pytest.mark.parametrize("name", WRITING)
-def test_a_line_stays_in_its_field(siege: Callable[[Stage, str], Siege], name: str, payload: str, alone: bool) -> None:
+def test_a_line_stays_in_its_field(
+    siege: Callable[[Stage, str], HostileSession], name: str, payload: str, alone: bool
+) -> None:
     on = siege(CARRIERS[name].stage, transport(payload))
     strike(on, name, Marked("Plain words.", LINES[payload], alone))
 
 
 @pytest.mark.parametrize("name", REPORTING)
-def test_reports_hold_every_text_as_it_was_sent(siege: Callable[[Stage, str], Siege], name: str) -> None:
+def test_reports_hold_every_text_as_it_was_sent(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
     on = siege(CARRIERS[name].stage, "stdio")
     for text in PAYLOADS.values():
         strike(on, name, Marked(text, "plain"))
@@ -58,7 +60,7 @@ def test_reports_hold_every_text_as_it_was_sent(siege: Callable[[Stage, str], Si
 
 
 @pytest.mark.parametrize("name", [name for name in CARRIERS if name != "answer_finding"])
-def test_a_line_break_in_a_line_is_refused(siege: Callable[[Stage, str], Siege], name: str) -> None:
+def test_a_line_break_in_a_line_is_refused(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
     on = siege(CARRIERS[name].stage, "memory")
     for line_break in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
         sent = CARRIERS[name].arguments(Marked("Plain words.", f"a{line_break}## Removed"))

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hostile_session import make_project, snapshot
 
 from agentd.tools.table import Stage
-from program import AGENTD, Program
-from siege import prepare, snapshot
-from stages import http_server, over_http, staged, text_of
-from support import PATIENCE, Box
+from mcp_session import http_server, over_http, staged, text_of
+from program import AGENTD, PATIENCE, Program
+from scenario import Scenario
 
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read_file"}}
 INITIALIZE = {
@@ -82,7 +82,7 @@ def status(answer: bytes) -> int:
 
 @contextlib.contextmanager
 def serving(room: Path) -> Iterator[Served]:
-    box = prepare(room)
+    box = make_project(room)
     process = Program(
         [AGENTD, "mcp", "--http"],
         cwd=box.root,
@@ -240,7 +240,7 @@ def test_the_token_file_is_never_readable_by_others(tmp_path: Path) -> None:
     )
     (tmp_path / "early").mkdir()
     (tmp_path / "early" / "sitecustomize.py").write_text(code)
-    box = prepare(tmp_path / "room")
+    box = make_project(tmp_path / "room")
     server = Program(
         [AGENTD, "mcp", "--http"],
         cwd=box.root,
@@ -355,7 +355,7 @@ def test_a_stopped_server_takes_its_token_along(tmp_path: Path, number: signal.S
         assert served.process.stderr and "Traceback" not in served.process.stderr.read()
 
 
-def test_two_clients_at_once_are_both_served(project: Box) -> None:
+def test_two_clients_at_once_are_both_served(project: Scenario) -> None:
     async def talk() -> None:
         with staged(project, Stage.PLAN) as on, http_server(on) as (url, token):
             async with over_http(url, token) as one, over_http(url, token, "legacy") as two:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_session import Answer as Said
+from hostile_session import check_answer, make_project, snapshot
 
 from agentd.tools.table import Stage
-from program import AGENTD, Program
-from siege import Answer as Said
-from siege import check_answer, prepare, snapshot
-from stages import staged
-from support import PATIENCE, Box
+from mcp_session import staged
+from program import AGENTD, PATIENCE, Program
+from scenario import Scenario
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -70,7 +70,7 @@ class Raw:
 
 
 @contextlib.contextmanager
-def speaking(box: Box, arguments: list[str], early: Path | None = None) -> Iterator[Raw]:
+def speaking(box: Scenario, arguments: list[str], early: Path | None = None) -> Iterator[Raw]:
     env = {**box.env, **({"PYTHONPATH": str(early)} if early else {})}
     with Program(
         [AGENTD, *arguments],
@@ -93,7 +93,7 @@ def speaking(box: Box, arguments: list[str], early: Path | None = None) -> Itera
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Raw]:
     """One server for all kinds of garbage: each must leave it able to answer the next."""
     room = tmp_path_factory.mktemp("stdio")
-    with speaking(prepare(room / "room"), ["mcp"]) as raw:
+    with speaking(make_project(room / "room"), ["mcp"]) as raw:
         yield raw
 
 
@@ -197,7 +197,7 @@ sys.meta_path.insert(0, Noisy())
 
 def test_stdout_is_for_the_protocol_even_if_a_tool_is_loud(tmp_path: Path) -> None:
     """The tool prints, writes to descriptor 1, and starts a child that writes there and reads stdin."""
-    box = prepare(tmp_path / "room")
+    box = make_project(tmp_path / "room")
     early = tmp_path / "early"
     early.mkdir()
     (early / "sitecustomize.py").write_text(NOISE)
@@ -211,7 +211,7 @@ def test_stdout_is_for_the_protocol_even_if_a_tool_is_loud(tmp_path: Path) -> No
 
 def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
     """Or the test before would prove nothing: what it says arrives on stderr."""
-    box = prepare(tmp_path / "room")
+    box = make_project(tmp_path / "room")
     early = tmp_path / "early"
     early.mkdir()
     (early / "sitecustomize.py").write_text(NOISE)
@@ -250,7 +250,7 @@ def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_stdin_closes(tmp_path: Path) -> None:
-    box = prepare(tmp_path / "room")
+    box = make_project(tmp_path / "room")
     with speaking(box, ["mcp"]) as raw:
         before = snapshot(box.root)
         raw.process.stdin.close()  # type: ignore[union-attr]
@@ -259,7 +259,7 @@ def test_it_ends_when_stdin_closes(tmp_path: Path) -> None:
 
 
 def test_it_ends_when_stdin_closes_in_the_middle_of_a_line(tmp_path: Path) -> None:
-    with speaking(prepare(tmp_path / "room"), ["mcp"]) as raw:
+    with speaking(make_project(tmp_path / "room"), ["mcp"]) as raw:
         raw.write(b'{"jsonrpc": "2.0", "id": 9, "met')
         raw.process.stdin.close()  # type: ignore[union-attr]
         assert raw.process.wait(timeout=PATIENCE) == 0
@@ -267,12 +267,12 @@ def test_it_ends_when_stdin_closes_in_the_middle_of_a_line(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
-    with speaking(prepare(tmp_path / "room"), ["mcp"]) as raw:
+    with speaking(make_project(tmp_path / "room"), ["mcp"]) as raw:
         raw.process.send_signal(number)
         assert raw.process.wait(timeout=PATIENCE) != 0
 
 
-def test_a_reader_that_goes_away_ends_the_server(project: Box) -> None:
+def test_a_reader_that_goes_away_ends_the_server(project: Scenario) -> None:
     """The agent was killed: its ends of both pipes close, and a write finds nobody."""
     with staged(project, Stage.PLAN) as on, speaking(project, on.arguments) as raw:
         assert raw.process.stdout
@@ -286,7 +286,7 @@ def test_a_reader_that_goes_away_ends_the_server(project: Box) -> None:
 
 def test_no_descriptor_of_the_protocol_reaches_a_child(tmp_path: Path) -> None:
     """git and friends inherit stderr for stdout, and nothing to read."""
-    box = prepare(tmp_path / "room")
+    box = make_project(tmp_path / "room")
     with speaking(box, ["mcp"]) as raw:
         links = {name: os.readlink(f"/proc/{raw.process.pid}/fd/{name}") for name in ("0", "1", "2")}
         assert links["0"] == "/dev/null" and links["1"] == links["2"]

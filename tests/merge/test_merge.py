@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.documents import spec
 from agentd.merge import How, Kind, Merged, Touch, merge, stamped, touched
-from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = DATA / "example"

@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.errors import FormatInvalid
 from agentd.merge import Conflict, Kind, Merged, merge
-from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 R1 = "### R1: Write\n\nOne writes."
 WRITTEN = "### Scenario: Written\n\n- **Requirement**: R1\n- **WHEN** one writes\n- **THEN** it is there"

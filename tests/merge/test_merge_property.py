@@ -4,11 +4,11 @@ import re
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from merge_documents import Look, delta, looks, page, read, text_of
+from merge_model import Edit, State, aligned, apply, edits, meets, states
 
 from agentd import merge as merging
 from agentd.merge import marks, merge, rebase, touched
-from merge_model import Edit, State, aligned, apply, edits, meets, states
-from merge_pages import Look, delta, looks, page, read, text_of
 
 
 class Case:

@@ -1,10 +1,10 @@
 """A change brought onto the specs of today: what others did is taken in, what both did is marked."""
 
 import pytest
+from merge_notes import BASE, ONE, delta, merged, of
 
 from agentd.errors import FormatInvalid
 from agentd.merge import marks, merge, rebase
-from merge_notes import BASE, ONE, delta, merged, of
 
 WITHOUT_R1 = merged(BASE, delta(removed="- R1\n"))
 

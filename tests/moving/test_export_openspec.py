@@ -2,22 +2,24 @@
 
 from pathlib import Path
 
-from finished import requirement, scenario, spec
+from openspec_project import read_all
+
 from loopback import clis
-from openspec_made import read_all
-from support import Box
+from plans import requirement_text, scenario_text, spec_text
+from scenario import Scenario
 
 TEXT = "The system SHALL keep a note until it is deleted by somebody who may."
-NOTES = spec(
+NOTES = spec_text(
     "notes",
-    requirement("R1", "Notes are kept", TEXT) + requirement("R2", "Notes have a title", "A title SHALL be short."),
-    scenario("Kept", "R1", "the note is there")
-    + scenario("Long", "R2", "it is refused")
-    + scenario("Gone", "R1", "no"),
+    requirement_text("R1", "Notes are kept", TEXT)
+    + requirement_text("R2", "Notes have a title", "A title SHALL be short."),
+    scenario_text("Kept", "R1", "the note is there")
+    + scenario_text("Long", "R2", "it is refused")
+    + scenario_text("Gone", "R1", "no"),
 ).replace("What holds for notes.", "What holds for notes, in enough words to be a purpose that nobody calls brief.")
 
 
-def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Box, tmp_path: Path) -> None:
+def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Scenario, tmp_path: Path) -> None:
     project.write("agentd/specs/notes.md", NOTES)
     project.write("agentd/specs/CHANGELOG.md", "# Changelog\n")
     ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
@@ -33,18 +35,18 @@ def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Box,
     assert "Acceptance Criteria" not in text and "## Purpose" in text and not text.startswith("---")
 
 
-def test_the_real_openspec_accepts_what_is_given(project: Box, tmp_path: Path) -> None:
+def test_the_real_openspec_accepts_what_is_given(project: Scenario, tmp_path: Path) -> None:
     program = clis.need("openspec")
     clis.isolate()
     project.write("agentd/specs/notes.md", NOTES)
     assert project.agentd("export", "openspec", "--into", str(tmp_path / "out")).code == 0
-    ran = project.run(
+    ran = project.execute(
         program, "validate", "--specs", "--strict", "--json", cwd=tmp_path / "out", OPENSPEC_TELEMETRY="0", CI="1"
     )
     assert ran.json["summary"]["totals"] == {"items": 1, "passed": 1, "failed": 0}
 
 
-def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Box, tmp_path: Path) -> None:
+def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Scenario, tmp_path: Path) -> None:
     whole = "### Scenario: Always\n\n- **WHEN** anything\n- **THEN** fine\n"
     project.write("agentd/specs/notes.md", NOTES + "\n" + whole)
     ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
@@ -54,7 +56,7 @@ def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Box, tm
     assert whole.rstrip() in text and text.count("Scenario: Kept") == 1
 
 
-def test_nothing_is_written_where_specs_are_already_nor_outside_the_folder(project: Box, tmp_path: Path) -> None:
+def test_nothing_is_written_where_specs_are_already_nor_outside_the_folder(project: Scenario, tmp_path: Path) -> None:
     project.write("agentd/specs/notes.md", NOTES.replace("version: 1", "version: 1\nopenspec: ../../out"))
     out = tmp_path / "deep" / "out"
     assert project.agentd("export", "openspec", "--into", str(out)).code == 0

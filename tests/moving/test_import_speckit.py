@@ -5,8 +5,7 @@ from pathlib import Path
 from agentd.change.folder import read_state
 from agentd.documents import spec, tasks
 from agentd.terms import Layer, Phase
-from finished import snapshot
-from support import Box, Ran
+from scenario import Result, Scenario, tree_files
 
 SPEC = """# Feature Specification: Photo albums
 
@@ -78,7 +77,7 @@ TASKS = """# Tasks: Photo albums
 """
 
 
-def made(box: Box, **texts: str) -> None:
+def made(box: Scenario, **texts: str) -> None:
     for name, text in {"spec": SPEC, "plan": PLAN, "tasks": TASKS, **texts}.items():
         box.write(f"specs/001-photo-albums/{name}.md", text)
     box.write("specs/001-photo-albums/contracts/api.yaml", "openapi: 3.1.0\n")
@@ -89,17 +88,17 @@ def line_of(words: str) -> int:
     return SPEC[: SPEC.index(words)].count("\n") + 1
 
 
-def imported(box: Box) -> Ran:
+def imported(box: Scenario) -> Result:
     ran = box.agentd("import", "speckit", "--json")
     assert ran.code == 0, ran.err
     return ran
 
 
-def folder(box: Box) -> Path:
+def folder(box: Scenario) -> Path:
     return box.root / "agentd/changes/001-photo-albums"
 
 
-def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(project: Box) -> None:
+def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(project: Scenario) -> None:
     made(project)
     imported(project)
     text = (folder(project) / "specs/photo-albums.md").read_text()
@@ -130,7 +129,7 @@ def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(proj
     assert "**Acceptance Scenarios**:\n\n2. **Given** nothing" in other
 
 
-def test_a_long_requirement_has_its_first_words_as_its_title(project: Box) -> None:
+def test_a_long_requirement_has_its_first_words_as_its_title(project: Scenario) -> None:
     words = "System MUST keep each of the albums, under whatever name a person has given to it; always"
     made(project, spec=SPEC.replace("System MUST keep albums by name.", words).replace("how?]", "how?]\n- **FR-004**:"))
     imported(project)
@@ -141,13 +140,13 @@ def test_a_long_requirement_has_its_first_words_as_its_title(project: Box) -> No
     assert titles[3] == "FR-004"
 
 
-def test_the_report_counts_its_scenarios(project: Box) -> None:
+def test_the_report_counts_its_scenarios(project: Scenario) -> None:
     made(project)
     told = project.agentd("import", "speckit").out
     assert "  1 change: 3 requirements added or changed, 3 scenarios, 7 tasks\n" in told
 
 
-def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Box) -> None:
+def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Scenario) -> None:
     made(project)
     imported(project)
     found = tasks.parse((folder(project) / "tasks.md").read_text()).tasks
@@ -168,7 +167,7 @@ def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Box) -> Non
     assert bare == [f"task {id_}: it names no file" for id_ in ("2.1", "2.6")]
 
 
-def test_tests_of_a_story_belong_to_the_testing_layer(project: Box) -> None:
+def test_tests_of_a_story_belong_to_the_testing_layer(project: Scenario) -> None:
     heading = "### Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️"
     made(project, tasks=TASKS.replace("## Phase 2: User Story 1", heading))
     imported(project)
@@ -176,9 +175,9 @@ def test_tests_of_a_story_belong_to_the_testing_layer(project: Box) -> None:
     assert [one.layer for one in found] == [Layer.LOGIC] * 2 + [Layer.TESTING] * 5
 
 
-def test_what_has_no_place_is_kept_beside_and_told(project: Box) -> None:
+def test_what_has_no_place_is_kept_beside_and_told(project: Scenario) -> None:
     made(project)
-    before = snapshot(project.root)
+    before = tree_files(project.root)
     ran = imported(project)
     told = {f"{one['file']}:{one['line']}": one["message"] for one in ran.json["notes"]}
     assert (folder(project) / "imported/plan.md").read_text() == PLAN
@@ -191,11 +190,11 @@ def test_what_has_no_place_is_kept_beside_and_told(project: Box) -> None:
     )
     state = read_state(folder(project))
     assert (state.phase, state.description) == (Phase.PROPOSED, "Albums in SQLite.")
-    after = snapshot(project.root)
+    after = tree_files(project.root)
     assert {name: data for name, data in after.items() if name in before} == before
 
 
-def test_a_feature_without_requirements_scenarios_or_tasks_is_imported_and_told(project: Box) -> None:
+def test_a_feature_without_requirements_scenarios_or_tasks_is_imported_and_told(project: Scenario) -> None:
     made(project, spec="\ufeff# Something\r\n\r\nWords.\r\n", tasks="# Tasks\n\nNone yet.\n", plan="")
     told = [one["message"] for one in imported(project).json["notes"]]
     assert any("no functional requirement" in one for one in told)
@@ -204,7 +203,7 @@ def test_a_feature_without_requirements_scenarios_or_tasks_is_imported_and_told(
     assert not (folder(project) / "tasks.md").exists()
 
 
-def test_a_feature_that_agentd_could_not_merge_is_told(project: Box) -> None:
+def test_a_feature_that_agentd_could_not_merge_is_told(project: Scenario) -> None:
     made(project, spec=SPEC + "\n```\nleft open\n")
     told = [one["message"] for one in imported(project).json["notes"]]
     assert any("left open" in one for one in told)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from openspec_project import Block, Change, Made, make, read, read_all, words
+
 from agentd import git
 from agentd.archive import ending
 from agentd.archive.outlook import MergeConflict
@@ -16,10 +18,8 @@ from agentd.machine import Event
 from agentd.merge import Conflict
 from agentd.project import find_project
 from exhaustive import Exhaustive
-from finished import approve, move, snapshot
 from loopback import clis
-from openspec_made import Block, Change, Made, make, read, read_all, words
-from support import Box, Ran
+from scenario import Result, Scenario, approve_code, move, tree_files
 
 Specs = dict[str, dict[str, Block]]
 
@@ -32,14 +32,14 @@ class Theirs:
     after: dict[str, Specs] = field(default_factory=dict)
 
 
-def openspec(box: Box, folder: Path, *arguments: str) -> Ran:
+def openspec(box: Scenario, folder: Path, *arguments: str) -> Result:
     """Without a network where we may, without telemetry, without anything of the caller's."""
     clis.isolate()
     program = clis.need("openspec")
-    return box.run(program, *arguments, cwd=folder, OPENSPEC_TELEMETRY="0", DO_NOT_TRACK="1", CI="1", NO_COLOR="1")
+    return box.execute(program, *arguments, cwd=folder, OPENSPEC_TELEMETRY="0", DO_NOT_TRACK="1", CI="1", NO_COLOR="1")
 
 
-def archived_by_openspec(box: Box, folder: Path, made: Made) -> Theirs:
+def archived_by_openspec(box: Scenario, folder: Path, made: Made) -> Theirs:
     done = Theirs()
     for change in made.changes:
         ran = openspec(box, folder, "archive", change.id, "--yes")
@@ -67,7 +67,7 @@ def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[Conflict, 
             move(found, Event.CHALLENGE_APPROVED)
             found.update(begun_from(git.snapshot(found.tree)))
             move(found, Event.IMPLEMENTATION_STARTED)
-            approve(found)
+            approve_code(found)
             try:
                 ending.archive(found, REQUIREMENT)
             except MergeConflict as error:
@@ -90,7 +90,7 @@ def differences(ours: Specs, theirs: Specs) -> Iterator[tuple[str, str, str]]:
             )
 
 
-def overlaps(box: Box) -> set[tuple[str, str]]:
+def overlaps(box: Scenario) -> set[tuple[str, str]]:
     """Capability and name of each requirement that several open changes touch, as agentd tells it beforehand."""
     rows = [row for one in box.agentd("list", "--json").json["changes"] for row in one["overlaps"]]
     found = set()
@@ -101,7 +101,7 @@ def overlaps(box: Box) -> set[tuple[str, str]]:
     return found
 
 
-def lost_by_openspec(box: Box, conflict: Conflict, change: Change, theirs: Theirs) -> bool:
+def lost_by_openspec(box: Scenario, conflict: Conflict, change: Change, theirs: Theirs) -> bool:
     """What agentd would not overwrite without a word is no longer in the specs of openspec after this change."""
     capability, _, rest = conflict.name.partition(":")
     id_, _, scenario = rest.partition("/")
@@ -130,7 +130,7 @@ def is_reverted(made: Made, taken: list[Change], unit: tuple[str, str, str], our
 
 
 def test_what_openspec_and_agentd_make_of_the_same_changes_differs_only_where_openspec_lost_something(
-    project: Box, tmp_path: Path, exhaustive: Exhaustive
+    project: Scenario, tmp_path: Path, exhaustive: Exhaustive
 ) -> None:
     """What openspec refuses is archived by neither. What agentd refuses is a conflict that it names, and stays open."""
     clis.need("openspec")
@@ -140,14 +140,14 @@ def test_what_openspec_and_agentd_make_of_the_same_changes_differs_only_where_op
     project.commit("an OpenSpec project")
     apart = tmp_path / "theirs"
     shutil.copytree(project.root / "openspec", apart / "openspec")
-    before = snapshot(project.root / "openspec")
+    before = tree_files(project.root / "openspec")
 
     imported = project.agentd("import", "openspec", "--json")
     assert imported.code == 0, imported.err
     assert (len(imported.json["specs"]), len(imported.json["changes"])) == (spec_count, change_count)
     assert project.agentd("export", "openspec", "--into", str(tmp_path / "back")).code == 0
     originals = {name: data for name, data in before.items() if name.startswith("specs/")}
-    assert snapshot(tmp_path / "back/openspec").keys() == originals.keys()
+    assert tree_files(tmp_path / "back/openspec").keys() == originals.keys()
     assert all((tmp_path / "back/openspec" / name).read_bytes() == data for name, (_, data) in originals.items())
 
     met = overlaps(project)
@@ -155,7 +155,7 @@ def test_what_openspec_and_agentd_make_of_the_same_changes_differs_only_where_op
     assert len(theirs.refused) <= exhaustive.size(30, 6), "most are archived by both, else there is nothing to compare"
     conflicts = archived_by_agentd(made, theirs)
     assert project.agentd("export", "openspec", "--into", str(tmp_path / "ours")).code == 0
-    assert snapshot(project.root / "openspec") == before
+    assert tree_files(project.root / "openspec") == before
     ours, others = read_all(tmp_path / "ours"), read_all(apart)
 
     by_id = {one.id: one for one in made.changes}

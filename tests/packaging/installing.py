@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from loopback import clis
-from support import environment
+from program import environment
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src", "vendoring", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore")

@@ -13,8 +13,8 @@ from installing import INSTALLERS, ROOT, by_pip
 from mcp import Client, StdioServerParameters
 
 import agentd
-from knocking import opened
-from support import Box
+from raw_http import open_server
+from scenario import Scenario
 
 
 @pytest.fixture(params=INSTALLERS)
@@ -23,28 +23,28 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def own(program: Path, tmp_path: Path) -> Box:
+def own(program: Path, tmp_path: Path) -> Scenario:
     return newcomer(program, tmp_path)
 
 
-def newcomer(program: Path, folder: Path) -> Box:
+def newcomer(program: Path, folder: Path) -> Scenario:
     """Somebody with a repository, who has just installed it."""
-    box = Box(folder / "notes", folder / "home", ("agentd",))
+    box = Scenario(folder / "notes", folder / "home", ("agentd",))
     box.env["PATH"] = os.pathsep.join((str(program.parent), box.env["PATH"]))
     assert shutil.which("agentd", path=box.env["PATH"]) == str(program)
     return box
 
 
-def test_it_is_the_installed_program_that_answers(own: Box, program: Path) -> None:
+def test_it_is_the_installed_program_that_answers(own: Scenario, program: Path) -> None:
     ran = own.agentd("--version")
     assert (ran.code, ran.out.strip()) == (0, f"agentd {agentd.__version__}")
     python = program.resolve().with_name("python")
     assert program.resolve().read_text().startswith(f"#!{python}")
-    where = Path(own.run(str(python), "-c", "import agentd; print(agentd.__file__)").out.strip())
+    where = Path(own.execute(str(python), "-c", "import agentd; print(agentd.__file__)").out.strip())
     assert where.is_relative_to(python.parents[1]) and not where.is_relative_to(ROOT)
 
 
-def test_init_lays_down_its_configuration_and_the_commands_of_the_clis(own: Box) -> None:
+def test_init_lays_down_its_configuration_and_the_commands_of_the_clis(own: Scenario) -> None:
     done = own.agentd("init", "--register", "--no-commit", "--json")
     assert done.code == 0, done.err
     skills = done.json["skills"]
@@ -54,15 +54,15 @@ def test_init_lays_down_its_configuration_and_the_commands_of_the_clis(own: Box)
     assert own.agentd("config").code == 0
 
 
-def test_bash_takes_its_completion(own: Box) -> None:
-    done = own.run("bash", "-c", 'eval "$(agentd completion bash)" && complete -p agentd')
+def test_bash_takes_its_completion(own: Scenario) -> None:
+    done = own.execute("bash", "-c", 'eval "$(agentd completion bash)" && complete -p agentd')
     assert done.code == 0 and done.out.rstrip().endswith("agentd"), done.err
 
 
-def test_its_pages_come_with_their_style_and_the_scripts_of_others(own: Box) -> None:
+def test_its_pages_come_with_their_style_and_the_scripts_of_others(own: Scenario) -> None:
     assert own.agentd("init", "--no-commit", "--yes").code == 0
     pinned = json.loads((ROOT / "vendoring" / "package.json").read_text())["sha256"]
-    with opened((*own.program, "view", "--no-open"), own.root, own.env) as door:
+    with open_server((*own.program, "view", "--no-open"), own.root, own.env) as door:
         cookie = door.enter()
         page = door.ask("/", cookie)
         loaded = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.body.decode())
@@ -73,7 +73,7 @@ def test_its_pages_come_with_their_style_and_the_scripts_of_others(own: Box) -> 
             assert hashlib.sha256(script.body).hexdigest() == digest
 
 
-def test_its_server_answers_a_client_with_its_tools(own: Box) -> None:
+def test_its_server_answers_a_client_with_its_tools(own: Scenario) -> None:
     assert own.agentd("init", "--no-commit", "--yes").code == 0
 
     async def ask() -> tuple[str, set[str]]:

@@ -19,7 +19,7 @@ import pytest
 from installing import LEFT_OVER, ROOT
 
 import agentd
-from support import environment
+from program import environment
 
 STATIC = "agentd/viewer/static/"
 ABOUT = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")

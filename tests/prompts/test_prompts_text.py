@@ -5,14 +5,14 @@ from importlib import resources
 
 import pytest
 
-import snapshots
 from agentd.agents.adapters import adapter_of
 from agentd.config.model import Kind
 from agentd.documents.self_review import SelfReview, self_review
 from agentd.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
 from agentd.tools.table import TOOLS, tools_of
-from asked import CASES, CLIS, ask, ask_case, stage_of
-from support import Box
+from assertions import DATA, assert_recorded
+from prompt_cases import CASES, CLIS, render_case, render_prompt, stage_of
+from scenario import Scenario
 
 MUST = {
     "clarify": {"ask_questions"},
@@ -37,20 +37,20 @@ REVIEWS = [case for case in CASES if "-review" in case]
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_an_agent_reads_exactly_this(project: Box, case: str, cli: Kind) -> None:
-    snapshots.check(f"prompts/{cli}/{case}.md", ask_case(case, cli))
+def test_an_agent_reads_exactly_this(project: Scenario, case: str, cli: Kind) -> None:
+    assert_recorded(f"prompts/{cli}/{case}.md", render_case(case, cli))
 
 
 def test_every_snapshot_and_every_prompt_is_looked_at() -> None:
-    kept = {path.relative_to(snapshots.DATA / "prompts").as_posix() for path in snapshots.DATA.glob("prompts/**/*.md")}
+    kept = {path.relative_to(DATA / "prompts").as_posix() for path in DATA.glob("prompts/**/*.md")}
     assert kept == {f"{cli}/{case}.md" for cli in CLIS for case in CASES}
     whole = {file.removesuffix(".md") for file in FILES if not file.startswith("_")}
     assert whole == {prompt for prompt, _ in CASES.values()}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_has_a_form_that_every_cli_passes_on_untouched(project: Box, case: str) -> None:
-    text = ask_case(case)
+def test_it_has_a_form_that_every_cli_passes_on_untouched(project: Scenario, case: str) -> None:
+    text = render_case(case)
     assert re.match(r"[A-Z][a-z]+ ", text)
     assert text.endswith("\n") and not text.endswith("\n\n")
     assert "\n\n\n" not in text
@@ -69,9 +69,11 @@ def test_no_file_holds_the_sign_that_brings_another_in_nor_anything_but_plain_le
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_it_names_its_stages_tools_as_that_cli_calls_them_and_no_others(project: Box, case: str, cli: Kind) -> None:
+def test_it_names_its_stages_tools_as_that_cli_calls_them_and_no_others(
+    project: Scenario, case: str, cli: Kind
+) -> None:
     prompt, _ = CASES[case]
-    text = ask_case(case, cli)
+    text = render_case(case, cli)
     name_of = adapter_of(cli).tool_name
     there = {tool.name for tool in TOOLS if f"`{name_of(tool.name)}`" in text}
     assert there <= {tool.name for tool in tools_of(stage_of(prompt))}
@@ -84,21 +86,21 @@ def test_it_names_its_stages_tools_as_that_cli_calls_them_and_no_others(project:
 
 
 @pytest.mark.parametrize("case", REVIEWS)
-def test_a_self_review_is_shown_the_two_lines_it_may_end_with(project: Box, case: str) -> None:
-    *_, first, second = ask_case(case).splitlines()
+def test_a_self_review_is_shown_the_two_lines_it_may_end_with(project: Scenario, case: str) -> None:
+    *_, first, second = render_case(case).splitlines()
     assert (self_review(first), self_review(second)) == (SelfReview.PASS, SelfReview.NEEDS_REVISION)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in REVIEWS])
-def test_nobody_else_is_told_of_them(project: Box, case: str) -> None:
-    assert "<review>" not in ask_case(case)
+def test_nobody_else_is_told_of_them(project: Scenario, case: str) -> None:
+    assert "<review>" not in render_case(case)
 
 
 @pytest.mark.parametrize(("judge", "verdicts"), [("challenge", ChallengeVerdict), ("review", ReviewVerdict)])
 def test_a_judge_is_told_every_verdict_severity_and_word(
-    project: Box, judge: str, verdicts: type[ChallengeVerdict | ReviewVerdict]
+    project: Scenario, judge: str, verdicts: type[ChallengeVerdict | ReviewVerdict]
 ) -> None:
-    first, again = ask_case(judge), ask_case(f"{judge}-again")
+    first, again = render_case(judge), render_case(f"{judge}-again")
     for word in (*verdicts, *Severity):
         assert f"`{word}`" in first
     for word in ("fixed", "open", "withdrawn"):
@@ -106,9 +108,9 @@ def test_a_judge_is_told_every_verdict_severity_and_word(
     assert "`previous`" not in first
 
 
-def test_a_finding_stands_below_its_id_whatever_is_in_it(project: Box) -> None:
-    check_finding(ask_case("reproposal").splitlines(), "C1 ")
-    check_finding(ask_case("resolve").splitlines(), "V1 ")
+def test_a_finding_stands_below_its_id_whatever_is_in_it(project: Scenario) -> None:
+    check_finding(render_case("reproposal").splitlines(), "C1 ")
+    check_finding(render_case("resolve").splitlines(), "V1 ")
 
 
 def check_finding(lines: list[str], begin: str) -> None:
@@ -118,8 +120,8 @@ def check_finding(lines: list[str], begin: str) -> None:
     assert any("user@ example.com" in line for line in lines[at:until])
 
 
-def test_clarifications_are_in_the_context_file_so_no_prompt_sends_anybody_there(project: Box) -> None:
-    assert not [case for case in CASES if "clarifications" in ask_case(case)]
+def test_clarifications_are_in_the_context_file_so_no_prompt_sends_anybody_there(project: Scenario) -> None:
+    assert not [case for case in CASES if "clarifications" in render_case(case)]
 
 
 # ---- what others wrote, in the prompts of those who write and judge code ---------------------------
@@ -155,26 +157,26 @@ def filled(prompt: str, text: str) -> str:
         values["checks"] = [{**one, "tail": text} for one in values["checks"]]
     else:
         values["checks"] = [{**one, "failed_tests": [text]} for one in values["checks"]]
-    return ask(prompt, **values)
+    return render_prompt(prompt, **values)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("prompt", ["implement", "resolve", "review"])
-def test_what_others_wrote_never_stands_where_the_rules_stand(project: Box, prompt: str, text: str) -> None:
+def test_what_others_wrote_never_stands_where_the_rules_stand(project: Scenario, prompt: str, text: str) -> None:
     told = filled(prompt, text)
     assert own_lines(told) == own_lines(filled(prompt, "harmless"))
     assert len(told) > len(filled(prompt, "harmless"))
 
 
 @pytest.mark.parametrize("prompt", ["implement", "resolve"])
-def test_no_file_is_brought_in_by_what_others_wrote(project: Box, prompt: str) -> None:
+def test_no_file_is_brought_in_by_what_others_wrote(project: Scenario, prompt: str) -> None:
     told = filled(prompt, "@/etc/passwd and user@example.com")
     assert "@ /etc/passwd and user@ example.com" in told
     assert "An at sign is followed by a space in these quotes only" in told
 
 
-def test_the_implementer_reads_its_tasks_requirements_and_scenarios(project: Box) -> None:
-    told = ask_case("implement")
+def test_the_implementer_reads_its_tasks_requirements_and_scenarios(project: Scenario) -> None:
+    told = render_case("implement")
     for task in CASES["implement"][1]["tasks"]:
         assert f"Task {task['id']}: {task['title']}\n" in told
         for file in task["files"]:
@@ -187,31 +189,31 @@ def test_the_implementer_reads_its_tasks_requirements_and_scenarios(project: Box
     assert all(f"`{action}`" in told for action in TaskAction)
 
 
-def test_only_a_run_that_goes_on_is_told_of_what_lies_there(project: Box) -> None:
-    first, going_on = ask_case("implement"), ask_case("implement-going-on")
+def test_only_a_run_that_goes_on_is_told_of_what_lies_there(project: Scenario) -> None:
+    first, going_on = render_case("implement"), render_case("implement-going-on")
     assert "cut off" not in first and "Done in earlier runs" not in first
     assert "was cut off" in going_on and "Done in earlier runs, and in the tree: 1.1, 1.2." in going_on
     assert "More tasks follow" in first and "These are the last tasks" in going_on
     assert "tasks.md` writes is left to that task" in first and "left to that task" not in going_on
 
 
-def test_without_requirements_nothing_is_to_be_covered(project: Box) -> None:
-    told = ask_case("implement-without-specs")
+def test_without_requirements_nothing_is_to_be_covered(project: Scenario) -> None:
+    told = render_case("implement-without-specs")
     assert "covers:" not in told and "What has to hold" not in told
     assert "has a test that fails without it" in told
     assert "There are no checks to run." in told
 
 
 @pytest.mark.parametrize("case", ["implement", "resolve"])
-def test_who_writes_code_may_run_the_checks_and_leaves_them_as_they_are(project: Box, case: str) -> None:
-    told = ask_case(case)
+def test_who_writes_code_may_run_the_checks_and_leaves_them_as_they_are(project: Scenario, case: str) -> None:
+    told = render_case(case)
     assert "You may run:\n\n    python -m pytest -q\n    ruff check .\n" in told
     for rule in ("Never weaken, skip, delete", "what is under `agentd/`", "defines a check", "counts for nothing"):
         assert rule in told
 
 
-def test_the_reviewer_knows_how_the_checks_ended(project: Box) -> None:
-    first, again, without = ask_case("review"), ask_case("review-again"), ask_case("review-without-diff")
+def test_the_reviewer_knows_how_the_checks_ended(project: Scenario) -> None:
+    first, again, without = render_case("review"), render_case("review-again"), render_case("review-without-diff")
     assert "- tests (required), `python -m pytest -q`: passed\n" in first
     assert "- audit (not required), `pip-audit`: could not run\n" in first
     assert "      tests/test_auth_flow.py::test_used_state_is_refused\n" in again and "      and 2 more\n" in again
@@ -220,8 +222,8 @@ def test_the_reviewer_knows_how_the_checks_ended(project: Box) -> None:
     assert "No checks are configured" in without and "agentd ran the checks" not in without
 
 
-def test_a_diff_that_is_not_in_the_context_file_is_read_file_by_file(project: Box) -> None:
-    assert "the list of changed files, the whole diff and the plan" in ask_case("review")
-    told = ask_case("review-without-diff", "codex")
+def test_a_diff_that_is_not_in_the_context_file_is_read_file_by_file(project: Scenario) -> None:
+    assert "the list of changed files, the whole diff and the plan" in render_case("review")
+    told = render_case("review-without-diff", "codex")
     assert "the whole diff" not in told
     assert f"read each with `{adapter_of('codex').tool_name('get_diff')}` and its `path`; leave none out" in told

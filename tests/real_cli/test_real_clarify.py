@@ -9,11 +9,11 @@ from loopback import plans
 from loopback.gemini_api import Own
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, PREFIXES, Step, heard, seat, sessions, turns_of
-from plays import DESCRIPTION
+from plans import SIGN_IN
 from program import AGENTD
-from questioned import COMMAND, PROVIDERS, TOKEN, answer, clarified, document, paid, rows_of
-from support import Box
-from terminal import DOWN, ENTER, before_terminal
+from questions import COMMAND, PROVIDERS, TOKEN, answer, clarifications_text, clarified, paid, rows_of
+from scenario import Scenario
+from terminal import DOWN, ENTER, start_on_terminal
 
 FIRST_WORDS = "Ask what must be known before the change `add-oauth` is planned"
 OWN_TOOLS = {"gemini": {"glob", "grep_search"}, "claude": {"Read", "Grep", "Glob"}}  # to read and search with
@@ -37,8 +37,8 @@ def offered(request: Request) -> set[str]:
     return {tool["name"] for group in groups for tool in group.get("functionDeclarations", [group])}
 
 
-def answered_at_terminal(box: Box) -> None:
-    person = before_terminal([AGENTD, *COMMAND, "--git", "in-place"], box.env, width=110, height=40)
+def answered_at_terminal(box: Scenario) -> None:
+    person = start_on_terminal([AGENTD, *COMMAND, "--git", "in-place"], box.env, width=110, height=40)
     answer(person, PROVIDERS, DOWN + ENTER)
     answer(person, TOKEN)
     assert person.waits() == 0, person.display.text
@@ -46,21 +46,21 @@ def answered_at_terminal(box: Box) -> None:
 
 @pytest.mark.parametrize("cli", ["gemini", "claude"])
 def test_the_planner_asks_with_the_tools_of_its_stage_only_and_its_answers_are_heard(
-    project: Box, model: Model, cli: str
+    project: Scenario, model: Model, cli: str
 ) -> None:
     log = seat(project, model, turns_of(asking(), writing()), [Turn(text="Never asked.")], (cli, "codex"))
     answered_at_terminal(project)
     first, second = sessions(log)
     ours = {PREFIXES[cli] + tool.name for tool in tools_of(Stage.CLARIFY)}
     assert len(ours) == 3 and offered(first[0]) == ours | OWN_TOOLS[cli]
-    assert FIRST_WORDS in heard(first[0]) and DESCRIPTION in heard(first[-1])
+    assert FIRST_WORDS in heard(first[0]) and SIGN_IN in heard(first[-1])
     assert len(first) == len(asking().turns), "it ends with its questions"
-    assert clarified(project) == document(*GIVEN)
+    assert clarified(project) == clarifications_text(*GIVEN)
     assert "- **Answer**: Google only" in heard(second[-1]) and FIRST_WORDS not in heard(second[-1])
     assert (paid(project), rows_of(project)) == (["clarify", "plan-gen"], [(1, "done", ["clarifications.md"])])
 
 
-def test_a_planner_that_only_asks_can_neither_write_nor_run_anything(project: Box, model: Model) -> None:
+def test_a_planner_that_only_asks_can_neither_write_nor_run_anything(project: Scenario, model: Model) -> None:
     tries: tuple[Any, ...] = (
         Own("write_file", {"file_path": str(project.root / "notes.txt"), "content": "x"}),
         Own("run_shell_command", {"command": "touch notes.txt"}),
@@ -69,6 +69,6 @@ def test_a_planner_that_only_asks_can_neither_write_nor_run_anything(project: Bo
     turns = [Turn(calls=tries), *turns_of(asking(), writing())]
     log = seat(project, model, turns, [Turn(text="Never asked.")])
     answered_at_terminal(project)
-    assert clarified(project) == document(*GIVEN)
+    assert clarified(project) == clarifications_text(*GIVEN)
     assert not (project.root / "notes.txt").exists()
     assert len(sessions(log)[0]) == 1 + len(asking().turns)

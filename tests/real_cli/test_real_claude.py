@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agent_calls import planner_request
 from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Done
@@ -22,11 +23,11 @@ from loopback import clis, recording
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY, claude_home, small_server
 from loopback.model import Call, Conversation, Model, Turn
-from stages import example_arguments
-from support import PATIENCE, Box
-from working import at_work, planning, settle, told
+from plans import example_calls
+from program import PATIENCE
+from scenario import Scenario, journal_of, open_run
 
-PROPOSE = Turn(text="Writing.", calls=(Call("create_proposal", example_arguments()["create_proposal"]),))
+PROPOSE = Turn(text="Writing.", calls=(Call("create_proposal", example_calls()["create_proposal"]),))
 DONE = Turn(text="Done.")
 MODEL = "claude-sonnet-4-5"
 ONCE = "script_retries = 0\nretry_delay_secs = 0.05\n"
@@ -35,22 +36,21 @@ ONCE = "script_retries = 0\nretry_delay_secs = 0.05\n"
 class Desk:
     """A change whose every role is Claude, at a home that is a person's own."""
 
-    def __init__(self, box: Box, conversation: Conversation, more: str = "", args: tuple[str, ...] = ()) -> None:
+    def __init__(self, box: Scenario, conversation: Conversation, more: str = "", args: tuple[str, ...] = ()) -> None:
         self.box = box
         self.conversation = conversation
         levels = json.dumps(["low", "medium", "high", "critical"])
         roles = "\n".join(f'{role} = "claude"' for role in Role)
-        settle(
-            box,
+        box.configure(
             f"schema_version = 1\n[workflow]\n{ONCE}[roles]\n{roles}\n"
             f'[agents.claude]\ncommand = "{clis.need("claude")}"\nargs = {json.dumps(args)}\nenv = ["{KEY}"]\n'
-            f'[[agents.claude.models]]\nid = "only"\nmodel = "{MODEL}"\ncomplexity = {levels}\n{more}',
+            f'[[agents.claude.models]]\nid = "only"\nmodel = "{MODEL}"\ncomplexity = {levels}\n{more}'
         )
         self.change = entry.create(find_project(), "add-oauth", "Let people sign in")
 
     def plan(self, **other: Any) -> Done:
-        with at_work(self.change) as run:
-            return attempts.perform(run, planning(run, **other))
+        with open_run(self.change) as run:
+            return attempts.perform(run, planner_request(run, **other))
 
     def implement(self, **other: Any) -> Done:
         parts = {"step": "implement", "role": Role.IMPLEMENTER, "stage": Stage.IMPLEMENT, "effect": None}
@@ -87,7 +87,7 @@ Sit = Callable[..., Desk]
 
 
 @pytest.fixture
-def sit(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> Sit:
+def sit(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> Sit:
     """A desk whose model plays these turns."""
 
     def seated(*turns: Turn, more: str = "", args: tuple[str, ...] = (), **home: Any) -> Desk:
@@ -115,7 +115,7 @@ def test_a_planner_writes_its_document_through_agentds_server(sit: Sit) -> None:
     assert done.text == "Writing.\nDone.\n"
     asked = desk.conversation.asked[0]
     assert (asked.body["model"], asked.headers["x-api-key"]) == (MODEL, "a-key-for-the-loopback")
-    did = [(one.kind, one.text, one.ok) for one in told(desk.change, events.AgentActivity)]
+    did = [(one.kind, one.text, one.ok) for one in journal_of(desk.change, events.AgentActivity)]
     assert ("tool", "create_proposal", None) in did
     (call,) = desk.change.read().llm_calls
     assert (call.tokens_in, call.tokens_cached, call.tokens_out) == (21016 + 21500, 14269 + 21016, 80)
@@ -142,7 +142,7 @@ def test_a_reader_has_the_tools_of_its_stage_reads_the_project_and_writes_nothin
     assert all(map(refused, no))
     assert "notes" in read and "notes" in found
     assert desk.box.git("status", "--porcelain", "--", ".", ":!agentd") == ""
-    failed = [one.text for one in told(desk.change, events.AgentActivity) if one.ok is False]
+    failed = [one.text for one in journal_of(desk.change, events.AgentActivity) if one.ok is False]
     assert any("append_review" in words for words in failed)
     desk.record("refused-tools")
 

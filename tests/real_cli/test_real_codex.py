@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_calls import challenger_request, planner_request
 from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Done
@@ -21,11 +22,10 @@ from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere
 from loopback.codex_home import KEY, before_our_server, codex_home, own_server
 from loopback.model import Call, Conversation, Model, Request, Turn
-from stages import example_arguments
-from support import Box
-from working import ROLES, at_work, challenging, planning, settle, told
+from plans import example_calls
+from scenario import ROLES, Scenario, journal_of, open_run
 
-PROPOSE = Turn(calls=(Call("create_proposal", example_arguments()["create_proposal"]),))
+PROPOSE = Turn(calls=(Call("create_proposal", example_calls()["create_proposal"]),))
 APPROVE = Turn(calls=(Call("append_review", {"verdict": "APPROVED", "summary": "It holds.", "findings": []}),))
 DONE = Turn(text="Done.")
 WRITE = Turn(calls=(Elsewhere("exec_command", {"cmd": "echo x > made.txt; ls made.txt"}),))
@@ -44,16 +44,16 @@ reasoning = "high"
 """
 
 
-def seat(box: Box, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Change:
+def seat(box: Scenario, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Change:
     """A change whose every role is Codex's, with the person's key in the environment."""
     monkeypatch.setenv(KEY, "a-dummy-key")
-    settle(box, SETTINGS.format(program=clis.need("codex"), key=KEY) + ROLES.replace("play", "codex") + more)
+    box.configure(SETTINGS.format(program=clis.need("codex"), key=KEY) + ROLES.replace("play", "codex") + more)
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
 def plan(change: Change, **other: Any) -> Done:
-    with at_work(change) as run:
-        return attempts.perform(run, planning(run, **other))
+    with open_run(change) as run:
+        return attempts.perform(run, planner_request(run, **other))
 
 
 def seen(request: Request) -> str:
@@ -66,7 +66,7 @@ def tokens(call: Counted) -> tuple[int, int, int]:
 
 
 def test_a_planning_step_writes_its_file_through_the_server(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = replace(PROPOSE, text="I begin.", tokens_in=3448, cached=1664, tokens_out=8)
     conversation = model.conversation(CodexApi(), first, replace(DONE, tokens_in=4000, cached=3448, tokens_out=5))
@@ -88,28 +88,28 @@ def test_a_planning_step_writes_its_file_through_the_server(
 
 
 def test_a_tool_of_another_stage_is_refused_and_so_is_a_wrong_call(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = Turn(calls=(Call("create_proposal", {}),))
     conversation = model.conversation(CodexApi(), APPROVE, wrong, PROPOSE, DONE)
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
-    with at_work(change) as run:
-        attempts.perform(run, planning(run))
+    with open_run(change) as run:
+        attempts.perform(run, planner_request(run))
         assert not (run.folder / "report.json").exists()
     recording.keep("codex", "refusals", change, project)
     assert "unsupported call" in seen(conversation.asked[1])
     assert "the field summary is missing" in seen(conversation.asked[2])
-    did = [(one.text, one.ok) for one in told(change, events.AgentActivity) if one.ok is not None]
+    did = [(one.text, one.ok) for one in journal_of(change, events.AgentActivity) if one.ok is not None]
     assert did == [("create_proposal", False), ("create_proposal", True)]
 
 
-def test_a_judge_reports_and_cannot_write(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_reports_and_cannot_write(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = model.conversation(CodexApi(), WRITE, APPROVE, DONE)
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
-    with at_work(change) as run:
-        attempts.perform(run, challenging(run))
+    with open_run(change) as run:
+        attempts.perform(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
     recording.keep("codex", "judge", change, project)
     assert not (project.root / "made.txt").exists()
@@ -117,7 +117,7 @@ def test_a_judge_reports_and_cannot_write(project: Box, model: Model, monkeypatc
 
 
 def test_what_a_person_does_while_it_judges_is_not_its_fault(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("src/app.py", "one = 1\n")
     is_done: list[bool] = []
@@ -133,14 +133,14 @@ def test_what_a_person_does_while_it_judges_is_not_its_fault(
     conversation = model.conversation(AfterPerson(), APPROVE, DONE)
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
-    with at_work(change) as run:
-        attempts.perform(run, challenging(run))
-    [note] = told(change, events.Noted)
+    with open_run(change) as run:
+        attempts.perform(run, challenger_request(run))
+    [note] = journal_of(change, events.Noted)
     assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so that was somebody else")
     assert (project.root / "src/app.py").read_text() == "one = 2\n"
 
 
-def test_a_maker_of_code_writes(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_maker_of_code_writes(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), WRITE, DONE))
     change = seat(project, monkeypatch)
     made = project.root / "made.txt"
@@ -150,7 +150,7 @@ def test_a_maker_of_code_writes(project: Box, model: Model, monkeypatch: pytest.
 
 
 def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (
         model.conversation(
@@ -173,7 +173,7 @@ def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
 
 @pytest.mark.parametrize("session", ["01a1e211-d2e4-76e1-8c64-955c84bcee39", "yesterday"])
 def test_a_session_that_it_does_not_know_is_lost(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, session: str
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch, session: str
 ) -> None:
     conversation = model.conversation(CodexApi(), DONE)
     codex_home(project.home, conversation)
@@ -183,14 +183,14 @@ def test_a_session_that_it_does_not_know_is_lost(
     assert not conversation.asked
 
 
-def test_a_slow_server_is_waited_for(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_server_is_waited_for(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     more = before_our_server(project.home / "late", "import time; time.sleep(3)")
     codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE), more)
     change = seat(project, monkeypatch)
     assert plan(change).attempt == 1
 
 
-def test_without_the_server_nothing_is_asked(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_server_nothing_is_asked(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = model.conversation(CodexApi(), DONE)
     codex_home(project.home, conversation, before_our_server(project.home / "dead", "import os; os._exit(3)"))
     change = seat(project, monkeypatch)
@@ -213,7 +213,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_goes_wrong_at_the_model_ends_in_its_error(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch, fault: str
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     turn, code, words = FAULTS[fault]
     codex_home(project.home, model.conversation(CodexApi(), turn))
@@ -225,7 +225,7 @@ def test_what_goes_wrong_at_the_model_ends_in_its_error(
     assert words in caught.value.message and "127.0.0.1" not in caught.value.message
 
 
-def test_a_refused_connection_is_the_network(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_connection_is_the_network(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, Conversation(CodexApi(), "http://127.0.0.1:1", [DONE]))
     change = seat(project, monkeypatch)
     with pytest.raises(AgentFailed, match="Connection failed") as caught:
@@ -234,7 +234,7 @@ def test_a_refused_connection_is_the_network(project: Box, model: Model, monkeyp
     assert caught.value.code == "network-down"
 
 
-def test_a_missing_key_says_which(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_says_which(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), DONE))
     change = seat(project, monkeypatch)
     monkeypatch.delenv(KEY)
@@ -246,7 +246,7 @@ def test_a_missing_key_says_which(project: Box, model: Model, monkeypatch: pytes
 
 
 def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = Turn(status=429, headers={"Retry-After": "1"})
     conversation = model.conversation(CodexApi(), limited, PROPOSE, DONE)
@@ -258,7 +258,7 @@ def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
 
 
 def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
-    project: Box, model: Model, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = project.home / "looked-up"
     look_up = Turn(calls=(Elsewhere("look_up", {}, server="own"),))
@@ -277,7 +277,7 @@ def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
     assert project.git("status", "--porcelain", "--untracked-files=all", "--", ":!agentd") == ""
 
 
-def test_it_works_from_inside_another_cli(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_works_from_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE))
     change = seat(project, monkeypatch)
     for name in ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"):

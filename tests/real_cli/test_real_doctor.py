@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from loopback import clis
-from support import Box
+from scenario import Scenario
 
 
-def test_the_real_clis_are_found_and_known(project: Box) -> None:
+def test_the_real_clis_are_found_and_known(project: Scenario) -> None:
     clis.isolate()
     programs = {name: clis.need(name) for name in ("gemini", "codex", "claude")}
     project.env["PATH"] = f"{clis.FOLDER}:{project.env['PATH']}"

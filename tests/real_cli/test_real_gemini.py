@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_calls import call_planner, challenger_request, planner_request
 from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
@@ -20,11 +21,10 @@ from loopback.gemini_api import GeminiApi, Own, heard, offered
 from loopback.gemini_home import KEY, gemini_home
 from loopback.model import Call, Conversation, Model, Turn
 from loopback.recording import keep
-from stages import example_arguments
-from support import Box
-from working import at_work, challenging, perform, planning, settle, told
+from plans import example_calls
+from scenario import Scenario, journal_of, open_run
 
-PROPOSE = Turn(text="Writing it. ", calls=(Call("create_proposal", example_arguments()["create_proposal"]),))
+PROPOSE = Turn(text="Writing it. ", calls=(Call("create_proposal", example_calls()["create_proposal"]),))
 DONE = Turn(text="It is written.")
 SETTINGS = """schema_version = 1
 [workflow]
@@ -48,10 +48,10 @@ ALL_STAGES = {"validate_change", "read_file", "list_directory"}
 SEARCHING = {"glob", "grep_search"}
 
 
-def at_gemini(box: Box, conversation: Conversation | None, agent: str = "", more: str = "", **home: Any) -> Change:
+def at_gemini(box: Scenario, conversation: Conversation | None, agent: str = "", more: str = "", **home: Any) -> Change:
     """A project whose every role is Gemini's, in the home of a person whose model is the conversation."""
     gemini_home(box.home, conversation, **home)
-    settle(box, SETTINGS.format(command=json.dumps(need("gemini")), agent=agent) + more)
+    box.configure(SETTINGS.format(command=json.dumps(need("gemini")), agent=agent) + more)
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
@@ -65,7 +65,7 @@ def results(conversation: Conversation, turn: int) -> list[Any]:
     return [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
 
 
-def test_a_planner_writes_the_proposal_through_the_server(project: Box, model: Model) -> None:
+def test_a_planner_writes_the_proposal_through_the_server(project: Scenario, model: Model) -> None:
     tries = (
         Own("grep_search", {"pattern": "notes", "dir_path": str(project.root)}),
         Own("run_shell_command", {"command": "id"}),
@@ -73,30 +73,30 @@ def test_a_planner_writes_the_proposal_through_the_server(project: Box, model: M
     first = Turn(text="Reading. ", calls=tries, tokens_in=3448, cached=1664, tokens_out=8)
     conversation = model.conversation(GeminiApi(), first, PROPOSE, DONE)
     change = at_gemini(project, conversation)
-    done = perform(change)
+    done = call_planner(change)
     keep("gemini", "mcp", change, project)
     assert (change.folder / "proposal.md").is_file()
     assert done.text == "Reading. Writing it. It is written."
     (call,) = change.read().llm_calls
     assert (call.tokens_in, call.tokens_cached, call.tokens_out) == (3648, 1664, 28)
     assert (call.model, call.session) == ("gemini-2.5-pro", done.session)
-    assert [one.session for one in told(change, events.StepStarted)] == [done.session]
+    assert [one.session for one in journal_of(change, events.StepStarted)] == [done.session]
     assert offered(conversation.asked[0]) == named(*PLAN_TOOLS, *ALL_STAGES) | SEARCHING
     assert conversation.asked[0].headers["x-goog-api-key"] == KEY
     assert project.git("status", "--short") == "?? agentd/changes/"
 
 
-def test_a_challenger_reports_and_nothing_else(project: Box, model: Model) -> None:
+def test_a_challenger_reports_and_nothing_else(project: Scenario, model: Model) -> None:
     report = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
     conversation = model.conversation(GeminiApi(), Turn(calls=(Call("append_review", report),)), DONE)
     change = at_gemini(project, conversation)
-    with at_work(change) as run:
-        attempts.perform(run, challenging(run))
+    with open_run(change) as run:
+        attempts.perform(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
     assert offered(conversation.asked[0]) == named("append_review", "read_file", "list_directory") | SEARCHING
 
 
-def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Box, model: Model) -> None:
+def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Scenario, model: Model) -> None:
     project.write(".gitignore", "secret.txt\n")
     project.write("secret.txt", "needle one\n")
     project.write("src/app.py", "needle = 2\n")
@@ -113,7 +113,7 @@ def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Bo
     )
     conversation = model.conversation(GeminiApi(), Turn(calls=tries), PROPOSE, DONE)
     change = at_gemini(project, conversation)
-    perform(change)
+    call_planner(change)
     *refused, grepped, globbed, read = results(conversation, 0)
     assert len(refused) == 5
     assert all("not found" in one["error"] or "denied by policy" in one["error"] for one in refused)
@@ -123,7 +123,7 @@ def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Bo
     assert not (project.root / "owned").exists()
 
 
-def test_a_maker_of_code_edits_the_project_and_runs_only_its_commands(project: Box, model: Model) -> None:
+def test_a_maker_of_code_edits_the_project_and_runs_only_its_commands(project: Scenario, model: Model) -> None:
     project.write("src/app.py", "one = 1\n")
     tree = str(project.root)
 
@@ -139,8 +139,8 @@ def test_a_maker_of_code_edits_the_project_and_runs_only_its_commands(project: B
     )
     conversation = model.conversation(GeminiApi(), Turn(calls=tries), DONE)
     change = at_gemini(project, conversation)
-    with at_work(change) as run:
-        work = planning(run, step="implement", role=Role.IMPLEMENTER, stage=Stage.IMPLEMENT, effect=None)
+    with open_run(change) as run:
+        work = planner_request(run, step="implement", role=Role.IMPLEMENTER, stage=Stage.IMPLEMENT, effect=None)
         attempts.perform(run, replace(work, commands=("git status", "git diff")))
     given = results(conversation, 0)
     assert (project.root / "src/new.py").read_text() == "two = 2\n"
@@ -154,13 +154,13 @@ def test_a_maker_of_code_edits_the_project_and_runs_only_its_commands(project: B
 
 
 def session_of(change: Change, **other: Any) -> str:
-    session = perform(change, **other).session
+    session = call_planner(change, **other).session
     assert session
     return session
 
 
 @pytest.mark.parametrize("way", ["auto", "index"])
-def test_a_resumed_session_goes_on_where_it_was(project: Box, model: Model, way: str) -> None:
+def test_a_resumed_session_goes_on_where_it_was(project: Scenario, model: Model, way: str) -> None:
     conversation = model.conversation(GeminiApi(), PROPOSE, DONE, Turn(text="Other."), Turn(text="Again."))
     change = at_gemini(project, conversation, f'resume = "{way}"')
     kept: list[str] = []
@@ -168,7 +168,7 @@ def test_a_resumed_session_goes_on_where_it_was(project: Box, model: Model, way:
     other = session_of(change, step="proposal-review", effect=None, prompt=f"Look (1 day ago) [{session}]")
     again = session_of(change, step="reproposal", effect=None, prompt="Mend it.", resume=session)
     keep("gemini", "resume", change, project)
-    first = told(change, events.StepStarted)[0]
+    first = journal_of(change, events.StepStarted)[0]
     assert first.session == (None if way == "index" else session)  # an index is for versions that take no id
     assert kept == [session] and other != session == again
     last = heard(conversation.asked[-1])
@@ -177,10 +177,10 @@ def test_a_resumed_session_goes_on_where_it_was(project: Box, model: Model, way:
 
 
 @pytest.mark.parametrize("way", ["uuid", "index"])
-def test_a_session_that_is_gone_is_said_to_be(project: Box, model: Model, way: str) -> None:
+def test_a_session_that_is_gone_is_said_to_be(project: Scenario, model: Model, way: str) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), f'resume = "{way}"')
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
-        perform(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
+        call_planner(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,14 @@ def test_a_session_that_is_gone_is_said_to_be(project: Box, model: Model, way: s
         ("exit 3", "gemini could not list its sessions: exit code 3"),
     ],
 )
-def test_a_list_that_cannot_be_had_is_shown(project: Box, tmp_path: Path, printed: str, message: str) -> None:
+def test_a_list_that_cannot_be_had_is_shown(project: Scenario, tmp_path: Path, printed: str, message: str) -> None:
     program = tmp_path / "gemini"
     program.write_text(f"#!/bin/sh\n{printed}\n")
     program.chmod(0o755)
-    settle(project, SETTINGS.format(command=json.dumps(str(program)), agent='resume = "index"'))
+    project.configure(SETTINGS.format(command=json.dumps(str(program)), agent='resume = "index"'))
     change = entry.create(find_project(), "add-oauth", "Let people sign in")
     with pytest.raises(SessionLost) as caught:
-        perform(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
+        call_planner(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
     assert (caught.value.message, caught.value.exit_code) == (message, 1)
     assert change.read().steps == ()
 
@@ -214,20 +214,20 @@ def hampered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> str:
 
 
 def test_a_slow_server_is_waited_for(
-    project: Box, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = model.conversation(GeminiApi(), PROPOSE, DONE)
     change = at_gemini(project, conversation, hampered(tmp_path, monkeypatch, "time.sleep(5)"))
-    assert perform(change).attempt == 1
+    assert call_planner(change).attempt == 1
     assert "mcp_agentd_create_proposal" in offered(conversation.asked[0])
 
 
 def test_a_server_that_does_not_come_up_is_never_a_pass(
-    project: Box, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), hampered(tmp_path, monkeypatch, "os._exit(3)"))
     with pytest.raises(AgentFailed) as caught:
-        perform(change, step="proposal-review", effect=None)
+        call_planner(change, step="proposal-review", effect=None)
     assert caught.value.code == "tools-missing"
 
 
@@ -245,12 +245,12 @@ def test_a_server_that_does_not_come_up_is_never_a_pass(
     ],
 )
 def test_what_the_model_answers_instead_is_told_by_its_cause(
-    project: Box, model: Model, name: str, turn: Turn, code: str, words: str
+    project: Scenario, model: Model, name: str, turn: Turn, code: str, words: str
 ) -> None:
     conversation = model.conversation(GeminiApi(), turn)
     change = at_gemini(project, conversation)
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     keep("gemini", name, change, project)
     assert caught.value.code == code
     assert words in caught.value.message
@@ -259,32 +259,34 @@ def test_what_the_model_answers_instead_is_told_by_its_cause(
         assert caught.value.hint == "wait 7 s, then run the command again"
 
 
-def test_a_refused_connection_is_no_network(project: Box, model: Model) -> None:
+def test_a_refused_connection_is_no_network(project: Scenario, model: Model) -> None:
     change = at_gemini(project, None)
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == "network-down"
 
 
-def test_a_model_that_hangs_is_ended_by_the_clock(project: Box, model: Model) -> None:
+def test_a_model_that_hangs_is_ended_by_the_clock(project: Scenario, model: Model) -> None:
     conversation = model.conversation(GeminiApi(), Turn(hang=True))
     change = at_gemini(project, conversation, more="[limits.idle_secs]\nplanner = 8\n")
     with pytest.raises(AgentFailed) as caught:
-        perform(change)
+        call_planner(change)
     assert caught.value.code == "idle"
     assert len(conversation.asked) <= 1
 
 
-def test_a_program_that_knows_no_session_ids_says_what_to_set(project: Box, model: Model) -> None:
+def test_a_program_that_knows_no_session_ids_says_what_to_set(project: Scenario, model: Model) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), 'args = ["--session-ids", "1"]')
     with pytest.raises(AgentFailed, match='resume = "index"'):
-        perform(change)
+        call_planner(change)
 
 
 # ---- where it runs
 
 
-def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(project: Box, model: Model, tmp_path: Path) -> None:
+def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(
+    project: Scenario, model: Model, tmp_path: Path
+) -> None:
     server = tmp_path / "own.py"
     server.write_text(f"open({str(tmp_path / 'started')!r}, 'w').close()\n")
     own = {"notes": {"command": "python3", "args": [str(server)]}}
@@ -298,7 +300,7 @@ def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(project: Box
     above.write_text("Words from nowhere.\n")
     (project.home / ".git").mkdir()  # of a person who keeps their home in git
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    perform(change)
+    call_planner(change)
     assert {path: path.read_bytes() for path in before} == before
     assert (tmp_path / "started").exists()
     words = heard(conversation.asked[0])
@@ -306,29 +308,29 @@ def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(project: Box
     assert "Words from nowhere." not in words
 
 
-def test_a_repository_cannot_set_its_variables_nor_its_servers(project: Box, model: Model, tmp_path: Path) -> None:
+def test_a_repository_cannot_set_its_variables_nor_its_servers(project: Scenario, model: Model, tmp_path: Path) -> None:
     started = tmp_path / "started"
     servers = {"bad": {"command": "touch", "args": [str(started)]}}
     project.write(".gemini/settings.json", json.dumps({"mcpServers": servers}))
     project.write(".gemini/.env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\nGEMINI_API_KEY=theirs\n")
     project.write(".env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9\n")
     conversation = model.conversation(GeminiApi(), PROPOSE, DONE)
-    perform(at_gemini(project, conversation))
+    call_planner(at_gemini(project, conversation))
     assert conversation.asked[0].headers["x-goog-api-key"] == KEY
     assert not started.exists()
 
 
-def test_it_runs_from_inside_another_cli(project: Box, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_from_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_CLI", "GEMINI_CLI_SESSION_ID", "GEMINI_SANDBOX"):
         monkeypatch.setenv(name, "1")
     change = at_gemini(project, model.conversation(GeminiApi(), PROPOSE, DONE))
-    assert perform(change).attempt == 1
+    assert call_planner(change).attempt == 1
 
 
 def test_a_folder_of_any_name_and_a_long_prompt_arrive_whole(
     tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    box = Box(tmp_path / "notes, $HOME (ours) é", tmp_path / "a home, here")
+    box = Scenario(tmp_path / "notes, $HOME (ours) é", tmp_path / "a home, here")
     box.write("src/app.py", "needle = 1\n")
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
@@ -339,6 +341,6 @@ def test_a_folder_of_any_name_and_a_long_prompt_arrive_whole(
     conversation = model.conversation(GeminiApi(), search, DONE)
     change = at_gemini(box, conversation)
     prompt = "Write to someone@example.com. " + "é" * 200_000 + " The end."
-    perform(change, prompt=prompt)
+    call_planner(change, prompt=prompt)
     assert conversation.asked[0].body["contents"][0]["parts"][-1]["text"] == prompt
     assert "needle = 1" in results(conversation, 0)[0]["output"]

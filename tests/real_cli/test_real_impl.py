@@ -16,7 +16,6 @@ from agentd.change.folder import Change
 from agentd.documents import tasks
 from agentd.terms import TaskStatus
 from agentd.tools.table import Stage, tools_of
-from built import BAD, GOOD, TEST, TESTS, approved
 from loopback import plans
 from loopback.claude_home import KEY as CLAUDE_KEY
 from loopback.claude_home import claude_home
@@ -24,9 +23,9 @@ from loopback.codex_home import KEY as CODEX_KEY
 from loopback.coding import answer, answers, each, edit, offered, read, seat, shell, started, write
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import heard, sessions
-from program import AGENTD, Program
-from support import PATIENCE, Box
-from working import told
+from plans import BAD_CODE, GOOD_CODE, GREETING_TEST
+from program import AGENTD, PATIENCE, Program
+from scenario import UNITTEST, Scenario, journal_of
 
 FOLDER = "agentd/changes/greet"
 FAILED = "tests.test_greeting.Greeting.test_nobody"
@@ -62,8 +61,8 @@ NO_TOOL = {"claude": "No such tool available", "codex": "unsupported call", "gem
 def making(cli: str, root: Path, code: str) -> list[Turn]:
     return each(
         write(cli, root / "greeting.py", code),
-        write(cli, root / "tests/test_greeting.py", TEST),
-        shell(cli, TESTS),
+        write(cli, root / "tests/test_greeting.py", GREETING_TEST),
+        shell(cli, UNITTEST),
         shell(cli, OTHER),
         shell(cli, EVIL),
         plans.report(),  # its own approval
@@ -72,12 +71,12 @@ def making(cli: str, root: Path, code: str) -> list[Turn]:
 
 
 def mending(cli: str, root: Path) -> list[Turn]:
-    old, new = (text.splitlines()[-1] for text in (BAD, GOOD))
+    old, new = (text.splitlines()[-1] for text in (BAD_CODE, GOOD_CODE))
     path = root / "greeting.py"
     return each(
         Call("Read", {"file_path": str(path)}) if cli == "claude" else read("greeting.py"),
         edit(cli, path, old, new),
-        shell(cli, TESTS),
+        shell(cli, UNITTEST),
         answer("V1", "fixed", "Nobody is the world."),
         says="Mended.",
     )
@@ -101,11 +100,11 @@ def judging(cli: str, root: Path, **report: Any) -> list[Turn]:
 
 @pytest.mark.parametrize("who", [("claude", "codex"), ("codex", "claude"), ("gemini", "codex")], ids="-".join)
 def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_complete(
-    project: Box, model: Model, who: tuple[str, str]
+    project: Scenario, model: Model, who: tuple[str, str]
 ) -> None:
-    change = approved(project, {})
+    change = project.greeting_approved({}).change
     root = project.root
-    maker = [*making(who[0], root, BAD), *mending(who[0], root)]
+    maker = [*making(who[0], root, BAD_CODE), *mending(who[0], root)]
     judge = judging(who[1], root)
     log = seat(project, model, who, maker, [*judge, *judge])
     project.env |= CALLERS
@@ -148,7 +147,7 @@ def _check_what_the_maker_could_do(cli: str, implemented: list[Request], resolve
     for session in (implemented, resolved):
         _check_offer(session[0], cli, Stage.IMPLEMENT)
     prompt = heard(resolved[0])
-    assert f"V1 (high): Required check failed: tests\n    Where: check tests\n    What: `{TESTS}` ended" in prompt
+    assert f"V1 (high): Required check failed: tests\n    Where: check tests\n    What: `{UNITTEST}` ended" in prompt
     assert FAILED in prompt and "AssertionError: 'Hello, !' != 'Hello, world!'" in prompt
     assert "All tests pass." not in prompt and "Task 2.1" not in prompt  # a session that knows nothing of the first
 
@@ -166,13 +165,13 @@ def _check_offer(request: Request, cli: str, stage: Stage) -> None:
 def _check_what_the_judge_was_given(maker: str, first: list[Request], second: list[Request]) -> None:
     """The failed check at once, what it printed and the diff with the context file that it is sent to."""
     words, (context, diff, *_) = heard(first[0]), answers(first[-1])
-    assert f"- tests (required), `{TESTS}`: failed\n      {FAILED}\n" in words
+    assert f"- tests (required), `{UNITTEST}`: failed\n      {FAILED}\n" in words
     assert f"Read `{FOLDER}/AGENTS.md` first" in words
     assert "AssertionError: 'Hello, !' != 'Hello, world!'" in context
     for told_by in (context, diff):
         assert all(text in told_by for text in ("+def greet(", "+class Greeting(", "CREATE greeting.py (+5 -0)"))
     words, context = heard(second[0]), answers(second[-1])[0]
-    assert "round 2" in words and f"- tests (required), `{TESTS}`: passed\n" in words
+    assert "round 2" in words and f"- tests (required), `{UNITTEST}`: passed\n" in words
     assert "Reported." not in words and "I did it myself." not in words
     assert f"{maker} answered: fixed. Nobody is the world. Changed: greeting.py." in context
 
@@ -190,7 +189,7 @@ def _check_what_the_judge_could_do(cli: str, asked: list[Request]) -> None:
     _check_offer(asked[0], cli, Stage.REVIEW)
 
 
-def _check_who_was_started(box: Box, who: tuple[str, str], change: Change) -> None:
+def _check_who_was_started(box: Scenario, who: tuple[str, str], change: Change) -> None:
     """Each twice, in a session of its own, with its own key only and nothing of the caller's session."""
     for cli in who:
         environments = started(box, cli).values()
@@ -226,7 +225,7 @@ def _check_what_came_of_it(change: Change, who: tuple[str, str], result: Any) ->
     page = (change.folder / "REVIEW.md").read_text()
     words = ("**Verdict**: APPROVED", "3 passed, 0 failed", who[0], who[1], "V1 (high), fixed")
     assert [text for text in words if text not in page] == []
-    assert (Path("greeting.py").read_text(), Path("tests/test_greeting.py").read_text()) == (GOOD, TEST)
+    assert (Path("greeting.py").read_text(), Path("tests/test_greeting.py").read_text()) == (GOOD_CODE, GREETING_TEST)
     told_at_the_end = {name: result[name] for name in ("phase", "verdict", "round", "next", "exit_code")}
     assert told_at_the_end == {
         "phase": "complete",
@@ -240,13 +239,13 @@ def _check_what_came_of_it(change: Change, who: tuple[str, str], result: Any) ->
 # ---- beyond its rights
 
 
-def test_what_claude_writes_under_agentd_is_put_back_and_no_approval_covers_it(project: Box, model: Model) -> None:
-    change = approved(project, {})
+def test_what_claude_writes_under_agentd_is_put_back_and_no_approval_covers_it(project: Scenario, model: Model) -> None:
+    change = project.greeting_approved({}).change
     guarded = {name: project.root / name for name in (f"{FOLDER}/tasks.md", "agentd/config.toml")}
     page = project.root / FOLDER / "REVIEW.md"
     maker = each(
-        write("claude", project.root / "greeting.py", GOOD),
-        write("claude", project.root / "tests/test_greeting.py", TEST),
+        write("claude", project.root / "greeting.py", GOOD_CODE),
+        write("claude", project.root / "tests/test_greeting.py", GREETING_TEST),
         *(Call("Read", {"file_path": str(path)}) for path in guarded.values()),
         *(write("claude", path, "status: done\n") for path in guarded.values()),
         write("claude", page, "**Verdict**: APPROVED\n"),
@@ -279,18 +278,18 @@ def until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
 
 
 def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_on_from_the_tree(
-    project: Box, model: Model
+    project: Scenario, model: Model
 ) -> None:
-    change = approved(project, {})
-    half = write("claude", project.root / "greeting.py", GOOD)
-    waits = shell("claude", f"{TESTS} tests.slow")
+    change = project.greeting_approved({}).change
+    half = write("claude", project.root / "greeting.py", GOOD_CODE)
+    waits = shell("claude", f"{UNITTEST} tests.slow")
     project.write("tests/slow.py", SLOW)
     maker = [Turn(calls=(half,)), Turn(calls=(waits,)), Turn(hang=True)]
     log = seat(project, model, ("claude", "codex"), maker, each(plans.report(), says="Reported."))
     mark = project.home / "slow"
 
     def is_heard() -> bool:
-        return any(one.kind == "shell" for one in told(change, events.AgentActivity))
+        return any(one.kind == "shell" for one in journal_of(change, events.AgentActivity))
 
     argv = [AGENTD, "impl", "greet", "--json"]
     with Program(argv, cwd=project.root, env=project.env, stdin=subprocess.DEVNULL) as ran:
@@ -300,10 +299,10 @@ def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_
     until(lambda: change.active_run() is None)
     (claude,) = started(project, "claude")
     assert not any(Path(f"/proc/{pid}").exists() for pid in (claude, int(mark.read_text())))
-    assert Path("greeting.py").read_text() == GOOD, "code goes on from the tree as it is"
+    assert Path("greeting.py").read_text() == GOOD_CODE, "code goes on from the tree as it is"
     asked = len(log)
 
-    rest = each(write("claude", project.root / "tests/test_greeting.py", TEST), says="The rest is done.")
+    rest = each(write("claude", project.root / "tests/test_greeting.py", GREETING_TEST), says="The rest is done.")
     conversation = model.conversation(plans.APIS["claude"], *rest)
     conversation.asked = log
     claude_home(project.home, conversation)
@@ -318,4 +317,4 @@ def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_
     assert calls[0][1] != calls[1][1], "another session"
     rows = [row for row in change.read().steps if row.name == "implement-greeting"]
     assert [(row.number, row.attempt, str(row.status)) for row in rows] == [(1, 1, "failed"), (1, 2, "done")]
-    assert Path("greeting.py").read_text() == GOOD, "nobody wrote it again"
+    assert Path("greeting.py").read_text() == GOOD_CODE, "nobody wrote it again"

@@ -19,14 +19,14 @@ from agentd.change.folder import Change, document_hash
 from agentd.project import find_project
 from agentd.terms import StepStatus
 from agentd.tools.table import tools_of
-from asked import FOLDER, stage_of
 from loopback import plans
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, Step, begins, heard, seat, sessions, turns_of
-from plays import DESCRIPTION, PASS, plan
-from program import AGENTD, Program
-from support import EXAMPLE, PATIENCE, Box
-from working import PLAY, told
+from plans import EXAMPLE, SIGN_IN
+from playbooks import PASS
+from program import AGENTD, PATIENCE, Program
+from prompt_cases import FOLDER, stage_of
+from scenario import PLAY, Scenario, journal_of
 
 NO_LOOKS = "self_review_iterations = 0"
 FIRST_WORDS = {
@@ -78,7 +78,7 @@ def steps_of(change: Change) -> list[tuple[str, int, str]]:
     return [(step.name, step.attempt, str(step.status)) for step in change.read().steps if step.name != "clarify"]
 
 
-def put_others_there(box: Box) -> None:
+def put_others_there(box: Scenario) -> None:
     """What no step of this change may hear: another change, and files above the project."""
     for name in ("GEMINI.md", "AGENTS.md", "proposal.md", "STATE.yaml"):
         box.write(f"agentd/changes/other/{name}", f"{FOREIGN}\n")
@@ -91,14 +91,14 @@ def put_others_there(box: Box) -> None:
 # ---- a whole plan
 
 
-def test_three_dependent_specs_one_a_delta_are_planned_and_approved(project: Box, model: Model) -> None:
+def test_three_dependent_specs_one_a_delta_are_planned_and_approved(project: Scenario, model: Model) -> None:
     steps = plans.three_specs()
     project.write("AGENTS.md", f"{FOR_AGENTS}\n")
     project.write("GEMINI.md", f"{FOR_GEMINI}\n")
     log = seat(project, model, turns_of(*steps[:-1]), turns_of(steps[-1]))
     put_others_there(project)
     project.write(f"{FOLDER}/clarifications.md", (EXAMPLE / "clarifications.md").read_text())
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     change = the_change()
     _check_what_was_asked(steps, log)
@@ -121,7 +121,7 @@ def _check_what_was_asked(steps: list[Step], log: list[Request]) -> None:
         assert max(known.values()) == 1, step
         assert (last.count(FOR_AGENTS), FOREIGN in last, ABOVE in last) == (1, False, False), step
         assert last.count(FOR_GEMINI) == (cli == "gemini"), step
-        assert last.count(DESCRIPTION) == 1
+        assert last.count(SIGN_IN) == 1
 
 
 def _check_names(step: Step, cli: str, prompt: str) -> None:
@@ -167,7 +167,7 @@ def _check_what_was_counted(change: Change, steps: list[Step], result: Any) -> N
     assert (result["phase"], result["verdict"], result["exit_code"]) == ("challenged", "APPROVED", 0)
 
 
-def _check_the_sessions(box: Box, change: Change, log: list[Request]) -> None:
+def _check_the_sessions(box: Scenario, change: Change, log: list[Request]) -> None:
     """The planner's is the one in which the proposal was written; each call had its own."""
     state = change.read()
     kept = {json.loads(path.read_text().partition("\n")[0])["sessionId"]: path for path in _chats(box)}
@@ -180,7 +180,7 @@ def _check_the_sessions(box: Box, change: Change, log: list[Request]) -> None:
     assert log[-1].headers["session-id"] == used[-1]
 
 
-def _chats(box: Box) -> list[Path]:
+def _chats(box: Scenario) -> list[Path]:
     return sorted((box.home / ".gemini/tmp").glob("*/chats/*.jsonl"))
 
 
@@ -189,13 +189,13 @@ def _chats(box: Box) -> list[Path]:
 
 @pytest.mark.parametrize(("who", "guide"), [(("gemini", "claude"), "GEMINI.md"), (("claude", "codex"), "CLAUDE.md")])
 def test_others_in_the_seats_hear_the_projects_words_once_too(
-    project: Box, model: Model, who: tuple[str, str], guide: str
+    project: Scenario, model: Model, who: tuple[str, str], guide: str
 ) -> None:
     steps = plans.without_specs()
     project.write(guide, f"{FOR_AGENTS}\n")
     log = seat(project, model, turns_of(*steps[:-1]), turns_of(steps[-1]), who, NO_LOOKS)
     put_others_there(project)
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     change = the_change()
     found = sessions(log)
@@ -207,7 +207,7 @@ def test_others_in_the_seats_hear_the_projects_words_once_too(
     usage = [(call.agent, call.tokens_in, call.tokens_out, call.tokens_cached) for call in change.read().llm_calls]
     assert usage == [(who[step.name == "challenge"], *step.usage) for step in steps]
     assert all(call.cost for call in change.read().llm_calls)
-    assert "No specs required for this change" in [one.message for one in told(change, events.Noted)]
+    assert "No specs required for this change" in [one.message for one in journal_of(change, events.Noted)]
     page = (change.folder / "CHALLENGE.md").read_text()
     assert all(name in page for name in who)
     if "claude" in who:
@@ -219,7 +219,7 @@ def test_others_in_the_seats_hear_the_projects_words_once_too(
 # ---- sessions that are resumed
 
 
-def test_format_fix_goes_on_in_the_planners_own_session(project: Box, model: Model) -> None:
+def test_format_fix_goes_on_in_the_planners_own_session(project: Scenario, model: Model) -> None:
     wrong = plans.propose(affected_specs=[])
     wrong = Call(wrong.tool, {**wrong.arguments, "why": "TODO: say why."})
     mending = Call("edit_file", {"path": "proposal.md", "old_text": "TODO: say why.", "new_text": "Tokens leak."})
@@ -231,7 +231,7 @@ def test_format_fix_goes_on_in_the_planners_own_session(project: Box, model: Mod
     ]
     strict = '[validation.severity]\nplaceholder = "high"\n'
     log = seat(project, model, turns_of(*steps), turns_of(challenging), workflow=NO_LOOKS, more=strict)
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     fixing = next(request for request in log if "format-fix" in named(request))
     words = heard(fixing)
@@ -246,12 +246,12 @@ def test_format_fix_goes_on_in_the_planners_own_session(project: Box, model: Mod
     assert "Tokens leak." in (project.root / plans.PROPOSAL).read_text()
 
 
-def test_automated_mode_writes_all_in_one_session_and_looks_it_over_there(project: Box, model: Model) -> None:
+def test_automated_mode_writes_all_in_one_session_and_looks_it_over_there(project: Scenario, model: Model) -> None:
     proposing, breaking, challenging = plans.without_specs()
     writing = Step("plan-gen", (CONTEXT,), (*proposing.calls, *breaking.calls), says="All is written.")
     looking = Step("plan-review", says=f"I looked.\n\n{PASS}")
     log = seat(project, model, turns_of(writing, looking), turns_of(challenging), workflow="human_in_loop = false")
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     found = sessions(log)
     assert [len(one) for one in found] == [len(writing.turns) + 1, len(challenging.turns)]
@@ -278,9 +278,9 @@ def until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
         time.sleep(0.02)
 
 
-def killed_while_asked(box: Box, log: list[Request], count: int) -> None:
+def killed_while_asked(box: Scenario, log: list[Request], count: int) -> None:
     """The command, killed with -9 when the model has been asked so often in all and keeps silent."""
-    argv = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--json"]
+    argv = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--json"]
     with Program(argv, cwd=box.root, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as ran:
         until(lambda: len(log) >= count or ran.poll() is not None)
         assert ran.poll() is None, "it ended before it could be killed"
@@ -298,16 +298,16 @@ def one_spec() -> list[Step]:
     ]
 
 
-def outcome(box: Box, result: Any) -> tuple[Any, dict[str, str]]:
+def outcome(box: Scenario, result: Any) -> tuple[Any, dict[str, str]]:
     """What a plan came to, but for times, sessions and money."""
     folder = box.root / FOLDER
     texts = {path.name: path.read_text() for path in folder.rglob("*.md")}
-    told = {name: result[name] for name in ("phase", "verdict", "round", "message", "findings", "files", "next")}
-    return told, {name: re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "then", text) for name, text in texts.items()}
+    journal_of = {name: result[name] for name in ("phase", "verdict", "round", "message", "findings", "files", "next")}
+    return journal_of, {name: re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "then", text) for name, text in texts.items()}
 
 
 def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
-    project: Box, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = one_spec()
     proposing, specifying, breaking, challenging = (step.turns for step in steps)
@@ -320,7 +320,7 @@ def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
     count = len(log) + len(proposing) + 2
     killed_while_asked(project, log, count)
     killed_while_asked(project, log, count + len([*specifying, *breaking, *challenging]))
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     asked = [names for request in log if begins(request) for names in named(request)]
     twice = ("proposal-gen", "spec-gen-user-model", "challenge")
@@ -333,12 +333,12 @@ def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
     assert set(wrote) == {"false"}, "what a killed step wrote was taken back before it was done again"
     found = outcome(project, ran.json)
 
-    other = Box(tmp_path / "elsewhere" / project.root.name, project.home)
+    other = Scenario(tmp_path / "elsewhere" / project.root.name, project.home)
     other.write("README.md", "notes\n")
     monkeypatch.chdir(other.root)
     other.write("agentd/config.toml", "schema_version = 1\n")
     seat(other, model, turns_of(*steps[:-1]), turns_of(steps[-1]), workflow=NO_LOOKS)
-    straight = plan(other, "--json")
+    straight = other.run("plan", "--json")
     assert straight.code == 0, straight.out + straight.err
     assert outcome(other, straight.json) == found
 
@@ -346,32 +346,32 @@ def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
 # ---- words that are not what they seem
 
 
-def test_a_marker_that_only_the_prompt_holds_is_no_answer(project: Box, model: Model) -> None:
+def test_a_marker_that_only_the_prompt_holds_is_no_answer(project: Scenario, model: Model) -> None:
     """Gemini tells the whole prompt in its stream."""
     proposing, breaking, _ = plans.without_specs()
     writing = Step("plan-gen", (CONTEXT,), (*proposing.calls, *breaking.calls))
     planner = turns_of(writing, Step("plan-review", says="I looked, and all is well."))
     log = seat(project, model, planner, [Turn(text="Never asked.")], workflow="human_in_loop = false")
-    ran = project.agentd("proposal", "add-oauth", DESCRIPTION, "--skip-clarify", "--json")
+    ran = project.agentd("proposal", "add-oauth", SIGN_IN, "--skip-clarify", "--json")
     assert ran.code == 0, ran.out + ran.err
     assert PASS in heard(log[-1]).partition(FIRST_WORDS["plan-review"])[2]
     change = the_change()
-    warned = [(one.step, one.code) for one in told(change, events.Warned)]
+    warned = [(one.step, one.code) for one in journal_of(change, events.Warned)]
     assert warned == [("plan-review", "review-marker")]
-    ended = {one.step: one.message for one in told(change, events.StepFinished)}
+    ended = {one.step: one.message for one in journal_of(change, events.StepFinished)}
     assert ended["plan-review"] == "Review 1: PASS"
 
 
 @pytest.mark.parametrize(("words", "code"), [("", 4), ("I find it rather good.", 1)])
 def test_a_judge_without_a_report_is_reminded_once_and_never_a_pass(
-    project: Box, model: Model, words: str, code: int
+    project: Scenario, model: Model, words: str, code: int
 ) -> None:
     proposing, breaking, challenging = plans.without_specs()
     actions = [{"call": call.tool, "with": dict(call.arguments)} for call in (*proposing.calls, *breaking.calls)]
     project.write("playbook.json", json.dumps({"steps": {"plan-gen": actions}}))
     silent = [challenging.turns[0], Turn(text=words)]
     log = seat(project, model, [], [*silent, *silent], ("play", "codex"), f"human_in_loop = false\n{NO_LOOKS}", PLAY)
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == code, ran.out + ran.err
     found = sessions(log)
     assert [named(one[0]) for one in found] == [["challenge"], ["challenge"]]

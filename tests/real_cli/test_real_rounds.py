@@ -14,13 +14,12 @@ from agentd.change.folder import Change, document_hash
 from agentd.documents import blocks
 from agentd.documents.standing import standing
 from agentd.project import find_project
-from asked import FOLDER
 from loopback import plans
 from loopback.model import Call, Model, Request
 from loopback.plans import CONTEXT, JUDGES, PROPOSAL, TASKS, Step, begins, heard, turns_of
-from plays import finding, plan
-from support import Box
-from working import settle, told
+from playbooks import finding
+from prompt_cases import FOLDER
+from scenario import Scenario, journal_of
 
 NO_LOOKS = "self_review_iterations = 0"
 FIRST_WORDS = {
@@ -67,13 +66,13 @@ def answer(id_: str, word: str, note: str) -> Call:
     return Call("answer_finding", {"id": id_, "answer": word, "note": note})
 
 
-def seat(box: Box, model: Model, steps: dict[str, Step], resume: str) -> list[Request]:
+def seat(box: Scenario, model: Model, steps: dict[str, Step], resume: str) -> list[Request]:
     """Gemini CLI plans, and is resumed in that way; Codex challenges."""
     planner = turns_of(*(step for name, step in steps.items() if "challenge" not in name))
     judge = turns_of(*(step for name, step in steps.items() if "challenge" in name))
     log = plans.seat(box, model, planner, judge, workflow=NO_LOOKS)
     text = (box.root / "agentd/config.toml").read_text()
-    settle(box, text.replace("[agents.gemini]\n", f'[agents.gemini]\nresume = "{resume}"\n'))
+    box.configure(text.replace("[agents.gemini]\n", f'[agents.gemini]\nresume = "{resume}"\n'))
     return log
 
 
@@ -104,11 +103,11 @@ def ends(request: Request) -> list[str]:
 
 @pytest.mark.parametrize("resume", ["auto", "index"])
 def test_findings_are_answered_in_the_planners_session_and_settled_in_round_two(
-    project: Box, model: Model, resume: str
+    project: Scenario, model: Model, resume: str
 ) -> None:
     steps = two_rounds()
     log = seat(project, model, steps, resume)
-    ran = plan(project, "--json")
+    ran = project.run("plan", "--json")
     assert ran.code == 0, ran.out + ran.err
     change = the_change()
     asked = parts(log, steps)
@@ -179,8 +178,8 @@ def _check_the_documents(change: Change, result: Any) -> None:
         ("challenge-approved", "challenged", "agent:codex"),
     ]
     assert (state.round, state.run, state.findings) == (2, None, ())
-    told = {name: result[name] for name in ("phase", "verdict", "round", "message", "decision_needed")}
-    assert told == {
+    journal_of = {name: result[name] for name in ("phase", "verdict", "round", "message", "decision_needed")}
+    assert journal_of == {
         "phase": "challenged",
         "verdict": "APPROVED",
         "round": 2,
@@ -216,7 +215,7 @@ def _check_how_it_was_resumed(change: Change, resume: str) -> None:
     command = re.search(r"^# command: .*--resume (\S+)", Path(kept.path).read_text(), re.MULTILINE)
     assert command
     assert command[1].isdigit() if resume == "index" else command[1] == change.read().session_id
-    started = [(one.step, one.resumed) for one in told(change, events.StepStarted)]
+    started = [(one.step, one.resumed) for one in journal_of(change, events.StepStarted)]
     assert [step for step, is_resumed in started if is_resumed] == ["reproposal"]
 
 
@@ -225,17 +224,17 @@ def _check_how_it_was_resumed(change: Change, resume: str) -> None:
 
 @pytest.mark.parametrize("resume", ["auto", "index"])
 def test_a_lost_session_is_told_and_a_fresh_planner_goes_on_from_documents_and_findings(
-    project: Box, model: Model, resume: str
+    project: Scenario, model: Model, resume: str
 ) -> None:
     steps = two_rounds(CONTEXT, PROPOSAL, TASKS)
     log = seat(project, model, steps, resume)
-    judged = plan(project, "--rounds", "0", "--json")
+    judged = project.run("plan", "--rounds", "0", "--json")
     assert (judged.code, judged.json["verdict"]) == (1, "NEEDS_REVISION"), judged.out + judged.err
     old, before = the_change().read(), len(log)
     for path in (project.home / ".gemini/tmp").glob("*/chats/*"):
         path.unlink()
 
-    lost = plan(project, "--json")
+    lost = project.run("plan", "--json")
     assert lost.code == 1, lost.out + lost.err
     assert lost.json["error"]["message"] == LOST
     assert lost.json["error"]["hint"] == "agentd plan add-oauth --new-session"
@@ -243,7 +242,7 @@ def test_a_lost_session_is_told_and_a_fresh_planner_goes_on_from_documents_and_f
     now = the_change().read()
     assert (now.phase, now.round, now.session_id, now.history) == (old.phase, 1, old.session_id, old.history)
 
-    ran = plan(project, "--new-session", "--json")
+    ran = project.run("plan", "--new-session", "--json")
     assert ran.code == 0, ran.out + ran.err
     asked = parts(log, steps)
     first, last = (heard(asked["reproposal"][place]) for place in (0, -1))

@@ -13,13 +13,12 @@ import pytest
 from loopback import claude_home, clis
 from loopback.claude_api import ClaudeApi
 from loopback.model import Call, Model, Request, Turn
-from planned import NO_LOOKS, change_of, quick_plan
-from plays import DESCRIPTION, IN_PLACE, finding, stage, verdict
-from program import AGENTD
-from support import PATIENCE, Box
-from working import Action
+from plans import SIGN_IN
+from playbooks import Action, finding, plan_steps, report
+from program import AGENTD, PATIENCE
+from scenario import IN_PLACE, NO_REVIEWS, Scenario
 
-START = f'/agentd:plan add-oauth "{DESCRIPTION}"'
+START = f'/agentd:plan add-oauth "{SIGN_IN}"'
 
 
 class Reader(ClaudeApi):
@@ -49,7 +48,7 @@ def follow(seen: list[dict[str, Any]]) -> Turn:
             return start("") if known else bash("agentd config git.setup --json")
         case {"command": "config", "values": {"git.setup": {"value": value}}}:
             where = " --git branch" if value == "ask" else ""
-            return start(f" {shlex.quote(DESCRIPTION)}{where} --skip-clarify")
+            return start(f" {shlex.quote(SIGN_IN)}{where} --skip-clarify")
         case {"command": "plan", "state": "running", "change_id": resolved} | {
             "command": "wait",
             "state": "running",
@@ -73,13 +72,13 @@ def bash(command: str, **more: int) -> Turn:
 
 
 @pytest.fixture
-def session(project: Box, model: Model) -> Any:
+def session(project: Scenario, model: Model) -> Any:
     """Somebody in a session of Claude Code, in a project whose agents play these steps."""
 
     def begin(steps: dict[str, list[Action]], words: str = START, ask: bool = False) -> tuple[str, list[str]]:
         clis.need("claude")
         if not (project.root / "playbook.json").exists():
-            stage(project, steps, workflow=NO_LOOKS)
+            project.with_agents(steps, workflow=NO_REVIEWS)
             if ask:
                 config = project.root / "agentd/config.toml"
                 project.write("agentd/config.toml", config.read_text().replace(IN_PLACE, ""))
@@ -116,18 +115,18 @@ def names(commands: list[str]) -> list[str]:
     return [command.split()[1] for command in commands]
 
 
-def test_the_commands_are_run_in_order_and_the_end_is_understood(project: Box, session: Any) -> None:
-    told, ran = session(quick_plan(), ask=True)
+def test_the_commands_are_run_in_order_and_the_end_is_understood(project: Scenario, session: Any) -> None:
+    told, ran = session(plan_steps(), ask=True)
     assert names(ran) == ["list", "config", "plan", "wait"]
     assert told == "APPROVED - Ready for implementation! Implement it now?"
-    change = change_of(project)
+    change = project.change
     assert change.read().git.branch == "agentd/add-oauth" == project.git("branch", "--show-current")
-    assert change.read().description == DESCRIPTION
+    assert change.read().description == SIGN_IN
     assert all((change.folder / name).is_file() for name in ("proposal.md", "tasks.md", "CHALLENGE.md"))
 
 
-def test_where_findings_are_open_the_decision_is_the_persons(project: Box, session: Any) -> None:
-    told, ran = session(quick_plan(challenge=verdict("NEEDS_REVISION", finding())))
+def test_where_findings_are_open_the_decision_is_the_persons(project: Scenario, session: Any) -> None:
+    told, ran = session(plan_steps(challenge=report("NEEDS_REVISION", finding())))
     assert names(ran) == ["list", "config", "plan", "wait"] and "--git" not in ran[2]
     question, *options = told.splitlines()
     assert question == "The challenge found 1 high. What next?"
@@ -137,11 +136,11 @@ def test_where_findings_are_open_the_decision_is_the_persons(project: Box, sessi
         "Accept with a reason",
         "Stop here",
     ]
-    assert str(change_of(project).read().phase) == "proposed"
+    assert str(project.change.read().phase) == "proposed"
 
 
-def test_a_change_that_is_there_goes_on_without_questions(project: Box, session: Any) -> None:
-    session(quick_plan(challenge=verdict("NEEDS_REVISION", finding())))
+def test_a_change_that_is_there_goes_on_without_questions(project: Scenario, session: Any) -> None:
+    session(plan_steps(challenge=report("NEEDS_REVISION", finding())))
     told, ran = session({}, words="/agentd:plan add-oauth")
     assert names(ran) == ["list", "plan", "wait"]
-    assert DESCRIPTION not in ran[1] and told.startswith("The challenge found 1 high.")
+    assert SIGN_IN not in ran[1] and told.startswith("The challenge found 1 high.")

@@ -15,8 +15,8 @@ from loopback.codex_api import CodexApi
 from loopback.gemini_api import GeminiApi
 from loopback.gemini_api import heard as heard_by_gemini
 from loopback.model import Call, Conversation, Model, Turn
-from program import AGENTD
-from support import PATIENCE, Box
+from program import AGENTD, PATIENCE
+from scenario import Scenario
 
 DONE = Turn(text="Done.")
 ARGUMENTS = """add-search "Let people's notes be found, for $5 & more" now"""
@@ -29,7 +29,7 @@ NAMES = [workflow.name for workflow in WORKFLOWS]
 
 
 @pytest.fixture
-def here(box: Box, model: Model) -> Box:
+def here(box: Scenario, model: Model) -> Scenario:
     """A project with the commands of all three, on a machine that has them and agentd."""
     box.env["PATH"] = f"{clis.FOLDER}:{Path(AGENTD).parent}:{os.environ['PATH']}"
     for cli in CLIS:
@@ -39,7 +39,7 @@ def here(box: Box, model: Model) -> Box:
     return box
 
 
-def run(box: Box, *command: str, env: dict[str, str], words: str = "", cwd: Path | None = None) -> str:
+def run(box: Scenario, *command: str, env: dict[str, str], words: str = "", cwd: Path | None = None) -> str:
     done = subprocess.run(
         command,
         input=words,
@@ -63,7 +63,9 @@ def texts(request: Any) -> list[str]:
     return [block if isinstance(block, str) else str(block.get("text") or block.get("content")) for block in blocks]
 
 
-def claude(box: Box, conversation: Conversation, words: str, cwd: Path | None = None, **settings: Any) -> list[Any]:
+def claude(
+    box: Scenario, conversation: Conversation, words: str, cwd: Path | None = None, **settings: Any
+) -> list[Any]:
     """The events of a session that a person with these settings begins with these words."""
     claude_home.claude_home(box.home, conversation, **settings)
     patience = {"MCP_CONNECT_TIMEOUT_MS": "60000", "MCP_TIMEOUT": "60000"}
@@ -72,12 +74,12 @@ def claude(box: Box, conversation: Conversation, words: str, cwd: Path | None = 
     return [json.loads(line) for line in run(box, *start, env=env, words=words, cwd=cwd).splitlines()]
 
 
-def test_claude_code_lists_them(here: Box, model: Model) -> None:
+def test_claude_code_lists_them(here: Scenario, model: Model) -> None:
     begun = claude(here, model.conversation(ClaudeApi(), DONE), "Hello.")[0]
     assert {f"agentd:{name}" for name in NAMES} <= set(begun["slash_commands"])
 
 
-def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Box, model: Model) -> None:
+def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Scenario, model: Model) -> None:
     clis.need("claude")
     box.env["PATH"] = f"{clis.FOLDER}:{box.env['PATH']}"
     inner = box.root / "packages/the api"
@@ -89,7 +91,7 @@ def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Box, model: M
 
 @pytest.mark.parametrize("name", NAMES)
 def test_claude_codes_model_gets_the_text_with_the_arguments_and_nothing_of_the_head(
-    here: Box, model: Model, name: str
+    here: Scenario, model: Model, name: str
 ) -> None:
     conversation = model.conversation(ClaudeApi(), DONE)
     claude(here, conversation, f"/agentd:{name} {ARGUMENTS}")
@@ -99,7 +101,7 @@ def test_claude_codes_model_gets_the_text_with_the_arguments_and_nothing_of_the_
     assert "leaves it alone" not in text and "allowed-tools" not in text
 
 
-def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Box, model: Model) -> None:
+def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Scenario, model: Model) -> None:
     runs = {
         "agentd list --json": True,
         "agentd config git.setup --json": True,
@@ -122,7 +124,7 @@ def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Box
     assert not (here.root / "evil").exists()
 
 
-def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Box, model: Model) -> None:
+def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Scenario, model: Model) -> None:
     assert here.agentd("init", "--register").code == 0
     servers = json.loads((here.root / ".mcp.json").read_text())
     servers["mcpServers"]["agentd"]["alwaysLoad"] = True  # it is waited for, also on a busy machine
@@ -136,7 +138,7 @@ def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Box,
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Box, model: Model, name: str) -> None:
+def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Scenario, model: Model, name: str) -> None:
     conversation = model.conversation(GeminiApi(), DONE)
     gemini_home.gemini_home(here.home, conversation)
     env = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
@@ -146,7 +148,7 @@ def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Box, model: Mo
     assert json.dumps(f"\nArguments: {ARGUMENTS}\n")[1:-1] in words
 
 
-def test_codex_lists_them(here: Box, model: Model) -> None:
+def test_codex_lists_them(here: Scenario, model: Model) -> None:
     codex_home.codex_home(here.home, model.conversation(CodexApi(), DONE))
     asked = (
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "agentd-tests", "version": "1"}}},
@@ -175,7 +177,7 @@ def test_codex_lists_them(here: Box, model: Model) -> None:
     assert all(one["enabled"] for one in ours.values())
 
 
-def test_codexs_model_gets_the_text_of_the_one_that_is_named(here: Box, model: Model) -> None:
+def test_codexs_model_gets_the_text_of_the_one_that_is_named(here: Scenario, model: Model) -> None:
     conversation = model.conversation(CodexApi(), DONE)
     codex_home.codex_home(here.home, conversation)
     more = ("-c", "features.plugins=false", "-c", "analytics.enabled=false")

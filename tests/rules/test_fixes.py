@@ -8,7 +8,7 @@ from agentd import config
 from agentd.documents import blocks
 from agentd.rules import Plan, is_valid, validate
 from agentd.rules.fixes import mend
-from support import EXAMPLE
+from plans import EXAMPLE
 
 SETTINGS = config.load(None, environ={}).validation
 AUTH = (EXAMPLE / "specs/auth-flow.md").read_text()

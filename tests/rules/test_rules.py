@@ -12,8 +12,8 @@ from agentd.config import Validation
 from agentd.documents import spec
 from agentd.rules import Finding, Plan, counts, is_valid, validate
 from agentd.terms import Severity
-from growth import assert_grows_linearly
-from support import EXAMPLE
+from assertions import assert_grows_linearly
+from plans import EXAMPLE
 
 SEEDS = Path(__file__).parent.parent / "data" / "seeds"
 SETTINGS: Validation = config.load(None, environ={}).validation

@@ -9,8 +9,8 @@ import pytest
 
 from agentd.skills import seal
 from program import AGENTD
-from support import Box, Ran
-from terminal import on_terminal
+from scenario import Result, Scenario
+from terminal import run_on_terminal
 
 CLAUDE = {f".claude/commands/agentd/{name}.md" for name in ("plan", "impl", "archive")}
 GEMINI = {f".gemini/commands/agentd/{name}.toml" for name in ("plan", "impl", "archive")}
@@ -20,7 +20,7 @@ EDITED, FOREIGN = "kept: edited", "kept: not agentd's"
 
 
 @pytest.fixture
-def bare(box: Box) -> Box:
+def bare(box: Scenario) -> Scenario:
     """A repository on a machine with git and no agent."""
     box.write("README.md", "notes\n")
     box.commit("start")
@@ -31,20 +31,20 @@ def bare(box: Box) -> Box:
     return box
 
 
-def install(box: Box, name: str) -> None:
+def install(box: Scenario, name: str) -> None:
     program = box.home / "bin" / name
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
 
 
-def words(box: Box, *arguments: str, cwd: Path | None = None) -> dict[str, str]:
+def words(box: Scenario, *arguments: str, cwd: Path | None = None) -> dict[str, str]:
     ran = box.agentd("init", *arguments, "--json", cwd=cwd)
     assert ran.code == 0, ran
     found: dict[str, str] = ran.json["skills"]
     return found
 
 
-def there(box: Box) -> set[str]:
+def there(box: Scenario) -> set[str]:
     found = {path.relative_to(box.root).as_posix() for path in box.root.rglob("*") if path.is_file()}
     return {name for name in found if not name.startswith((".git/", "agentd/")) and name != "README.md"}
 
@@ -58,7 +58,7 @@ def older(path: Path) -> str:
     return path.read_text()
 
 
-def test_claude_code_always_gets_them(bare: Box) -> None:
+def test_claude_code_always_gets_them(bare: Scenario) -> None:
     ran = bare.agentd("init")
     assert ran.code == 0 and there(bare) == CLAUDE
     assert "Commands for your own sessions" in ran.out
@@ -70,7 +70,7 @@ def test_claude_code_always_gets_them(bare: Box) -> None:
     [("gemini", ".gemini", GEMINI), ("codex", ".codex", CODEX), ("codex", ".agents", CODEX)],
 )
 def test_another_cli_gets_them_where_it_is_installed_or_used(
-    bare: Box, program: str, folder: str, files: set[str]
+    bare: Scenario, program: str, folder: str, files: set[str]
 ) -> None:
     (bare.root / folder).mkdir()
     assert words(bare).keys() == CLAUDE | files
@@ -79,19 +79,19 @@ def test_another_cli_gets_them_where_it_is_installed_or_used(
     assert words(bare).keys() == CLAUDE | files
 
 
-def test_the_folders_that_registering_makes_count_at_once(bare: Box) -> None:
+def test_the_folders_that_registering_makes_count_at_once(bare: Scenario) -> None:
     assert words(bare, "--register").keys() == CLAUDE | GEMINI | CODEX
     ran = bare.agentd("init", "--register")
     assert "nothing changed" in ran.out and "Commands for" not in ran.out
 
 
-def test_without_the_wish_none_is_written_and_none_removed(bare: Box) -> None:
+def test_without_the_wish_none_is_written_and_none_removed(bare: Scenario) -> None:
     assert words(bare, "--no-skills") == {} and there(bare) == set()
     words(bare)
     assert words(bare, "--no-skills") == {} and there(bare) == CLAUDE
 
 
-def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Box) -> None:
+def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Scenario) -> None:
     assert set(words(bare).values()) == {"written"}
     before = (bare.root / PLAN).read_bytes()
     assert set(words(bare).values()) == {"kept"}
@@ -101,7 +101,7 @@ def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Box) ->
     assert (bare.root / PLAN).read_bytes() == before
 
 
-def test_one_of_an_older_version_is_brought_up_to_date(bare: Box) -> None:
+def test_one_of_an_older_version_is_brought_up_to_date(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     new = path.read_text()
@@ -112,7 +112,7 @@ def test_one_of_an_older_version_is_brought_up_to_date(bare: Box) -> None:
     assert f"  {PLAN}  refreshed" in ran.out
 
 
-def test_one_that_a_person_edited_is_kept_and_said_so(bare: Box) -> None:
+def test_one_that_a_person_edited_is_kept_and_said_so(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     edited = path.read_text().replace("at most 5 questions", "at most 2 questions")
@@ -125,7 +125,7 @@ def test_one_that_a_person_edited_is_kept_and_said_so(bare: Box) -> None:
     assert words(bare)[PLAN] == EDITED and path.read_text().endswith("Be polite.\n")
 
 
-def test_one_of_somebody_else_is_never_touched(bare: Box) -> None:
+def test_one_of_somebody_else_is_never_touched(bare: Scenario) -> None:
     path = bare.write(PLAN, "my own plan\n")
     assert words(bare)[PLAN] == FOREIGN
     assert path.read_text() == "my own plan\n"
@@ -133,7 +133,7 @@ def test_one_of_somebody_else_is_never_touched(bare: Box) -> None:
     assert words(bare)[PLAN] == FOREIGN
 
 
-def test_line_endings_that_git_made_are_no_edit(bare: Box) -> None:
+def test_line_endings_that_git_made_are_no_edit(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     data = path.read_bytes().replace(b"\n", b"\r\n")
@@ -141,7 +141,7 @@ def test_line_endings_that_git_made_are_no_edit(bare: Box) -> None:
     assert words(bare)[PLAN] == "kept" and path.read_bytes() == data
 
 
-def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Box) -> None:
+def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Scenario) -> None:
     inner = bare.root / "my packages" / "the api"
     inner.mkdir(parents=True)
     ran = bare.agentd("init", "--here", "--json", cwd=inner)
@@ -156,34 +156,34 @@ def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Box) -> 
     assert bare.git("status", "--porcelain") == ""
 
 
-def test_they_are_committed_together_with_agentd(bare: Box) -> None:
+def test_they_are_committed_together_with_agentd(bare: Scenario) -> None:
     bare.write("mine.txt", "not yours")
-    seen = on_terminal(bare, "init", typed="\n")
+    seen = run_on_terminal(bare, "init", typed="\n")
     assert "Commit agentd/ and the commands for your own sessions now?" in seen.screen
     names = set(bare.git("show", "--name-only", "--format=", "HEAD").splitlines())
     assert names > CLAUDE and all(name.startswith(("agentd/", ".claude/")) for name in names)
     assert bare.git("status", "--porcelain") == "?? mine.txt"
 
 
-def test_edited_and_foreign_ones_are_left_to_the_person_to_commit(bare: Box) -> None:
+def test_edited_and_foreign_ones_are_left_to_the_person_to_commit(bare: Scenario) -> None:
     bare.write(PLAN, "my own plan\n")
     assert bare.agentd("init", "--commit").code == 0
     assert bare.git("status", "--porcelain", "-uall") == f"?? {PLAN}"
 
 
-def test_only_refreshed_ones_are_offered_where_agentd_is_committed(bare: Box) -> None:
+def test_only_refreshed_ones_are_offered_where_agentd_is_committed(bare: Scenario) -> None:
     assert bare.agentd("init", "--commit").code == 0
     older(bare.root / PLAN)
     bare.commit("an older version")
     ran = bare.agentd("init", "--json")
     home = ".claude/commands/agentd"
     assert ran.json["to_commit"] == f'git add {home} && git commit -m "Set up agentd" -- {home}'
-    seen = on_terminal(bare, "init", typed="\n")
+    seen = run_on_terminal(bare, "init", typed="\n")
     assert "Commit the commands for your own sessions now?" in seen.screen
     assert bare.git("status", "--porcelain") == ""
 
 
-def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Box) -> None:
+def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Scenario) -> None:
     bare.write(".gitignore", "/.claude/\n")
     bare.commit("ignored")
     ran = bare.agentd("init", "--commit")
@@ -194,7 +194,7 @@ def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Box) -> Non
 
 
 @pytest.mark.parametrize("link", [".claude", ".claude/commands", ".claude/commands/agentd", PLAN])
-def test_nothing_is_written_through_a_link(bare: Box, tmp_path: Path, link: str) -> None:
+def test_nothing_is_written_through_a_link(bare: Scenario, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"
     path = bare.root / link
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ def test_nothing_is_written_through_a_link(bare: Box, tmp_path: Path, link: str)
     assert (bare.root / "agentd/config.toml").exists()
 
 
-def test_a_file_where_a_folder_should_be_and_the_other_way_round_are_told(bare: Box) -> None:
+def test_a_file_where_a_folder_should_be_and_the_other_way_round_are_told(bare: Scenario) -> None:
     (bare.root / PLAN).mkdir(parents=True)
     assert words(bare)[PLAN] == f"not written: {PLAN} is not a file"
     bare.write(".gemini", "a note\n")
@@ -228,7 +228,7 @@ def drop_the_right_to_overrule() -> None:
             ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
-def as_anybody(box: Box, *arguments: str) -> Ran:
+def as_anybody(box: Scenario, *arguments: str) -> Result:
     done = subprocess.run(
         [AGENTD, *arguments],
         cwd=box.root,
@@ -238,10 +238,10 @@ def as_anybody(box: Box, *arguments: str) -> Ran:
         text=True,
         preexec_fn=drop_the_right_to_overrule,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_the_rest_is_done(bare: Box) -> None:
+def test_a_folder_that_cannot_be_written_is_told_and_the_rest_is_done(bare: Scenario) -> None:
     folder = bare.root / ".claude"
     folder.mkdir(mode=0o555)
     (bare.root / ".gemini").mkdir()

@@ -12,15 +12,15 @@ from agentd.documents.records import Edit
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage
-from plays import finding
-from stages import Staged, staged
-from support import Box
+from mcp_session import Staged, staged
+from playbooks import finding
+from scenario import Scenario
 
 TITLE, PLACE = "The callback accepts any `state`", "auth-flow:R2"  # of C1 in the example
 
 
 @pytest.fixture
-def judge(project: Box) -> Iterator[Staged]:
+def judge(project: Scenario) -> Iterator[Staged]:
     with staged(project, Stage.CHALLENGE) as on:
         yield on
 

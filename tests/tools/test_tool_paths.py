@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from agentd.tools import walk
 from agentd.tools.paths import Entry, Ground
 from agentd.tools.refusal import Refused
-from support import PATIENCE, Box
+from program import PATIENCE
+from scenario import Scenario
 
 CHANGE = "agentd/changes/add-oauth"
 SECRET = "the secret of another place\n"
@@ -995,7 +996,7 @@ def test_no_name_writes_anything_but_a_document(maze: Path, path: str, data: byt
     assert others() == before
 
 
-def test_a_project_s_own_file_for_agents_is_not_hidden_by_agentd_s(project: Box) -> None:
+def test_a_project_s_own_file_for_agents_is_not_hidden_by_agentd_s(project: Scenario) -> None:
     project.write("AGENTS.md", "of the project\n")
     project.write("agentd/changes/add-oauth/AGENTS.md", "of agentd\n")
     ground = Ground(str(project.root), "agentd/changes/add-oauth", True)

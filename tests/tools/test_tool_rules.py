@@ -17,10 +17,11 @@ from agentd.tools.binding import Binding, run_folder
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused
 from agentd.tools.table import TOOLS, Stage
-from stages import Staged, example_arguments, lay_out, staged
-from support import EXAMPLE, Box
+from mcp_session import Staged, lay_out, staged
+from plans import EXAMPLE, example_calls
+from scenario import Scenario
 
-EXAMPLES = example_arguments()
+EXAMPLES = example_calls()
 
 
 class Hands:
@@ -48,25 +49,25 @@ class Hands:
 
 
 @pytest.fixture
-def plan(project: Box) -> Iterator[Hands]:
+def plan(project: Scenario) -> Iterator[Hands]:
     with staged(project, Stage.PLAN) as on:
         yield Hands(on)
 
 
 @pytest.fixture
-def challenge(project: Box) -> Iterator[Hands]:
+def challenge(project: Scenario) -> Iterator[Hands]:
     with staged(project, Stage.CHALLENGE) as on:
         yield Hands(on)
 
 
 @pytest.fixture
-def review(project: Box) -> Iterator[Hands]:
+def review(project: Scenario) -> Iterator[Hands]:
     with staged(project, Stage.REVIEW) as on:
         yield Hands(on)
 
 
 @pytest.fixture
-def unbound(project: Box) -> Hands:
+def unbound(project: Scenario) -> Hands:
     """No run is active."""
     return Hands(Staged(project, lay_out(project), Stage.UNBOUND, ""))
 
@@ -220,7 +221,7 @@ def test_a_spec_written_as_markdown_gets_the_frontmatter_it_had(plan: Hands) -> 
     assert plan.text("specs/user-model.md") == front + EXAMPLES["write_spec"]["content"]
 
 
-def test_a_run_that_is_over_writes_no_more(project: Box) -> None:
+def test_a_run_that_is_over_writes_no_more(project: Scenario) -> None:
     with staged(project, Stage.PLAN) as on:
         hands = Hands(on)
         hands.call("edit_file")
@@ -265,7 +266,7 @@ def test_only_open_findings_are_answered(plan: Hands) -> None:
     assert plan.refused("answer_finding").startswith("finding-closed: C1 is fixed")
 
 
-def test_code_counts_as_changed_by_its_tree(project: Box) -> None:
+def test_code_counts_as_changed_by_its_tree(project: Scenario) -> None:
     with staged(project, Stage.IMPLEMENT) as on:
         tree = on.run_json("run.json")["tree"]
         text = (EXAMPLE / "reviews/review-1.yaml").read_text().replace("1b3b87dbd8b8cf0d1a8202f91bdcd86e5c68aa72", tree)
@@ -458,7 +459,7 @@ def test_a_change_is_shown_as_the_contract_says(unbound: Hands) -> None:
     assert list(row) == keys
 
 
-def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, project: Box) -> None:
+def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, project: Scenario) -> None:
     told = unbound.call("create_clarifications", change_id="new-one")
     text = (project.root / "agentd/changes/new-one/clarifications.md").read_text()
     example = (EXAMPLE / "clarifications.md").read_text()
@@ -469,7 +470,7 @@ def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, proj
     assert entry.is_being_born(project.root / "agentd/changes/new-one")
 
 
-def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, project: Box) -> None:
+def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, project: Scenario) -> None:
     unbound.call("create_clarifications", change_id="new-one")
     path = project.root / "agentd/changes/new-one/clarifications.md"
     path.write_text(path.read_text() + "\nBy hand.\n")
@@ -480,7 +481,7 @@ def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, proj
     assert unbound.call("create_clarifications", change_id="new-one")["revised"] is True
 
 
-def test_clarifications_come_before_a_proposal(unbound: Hands, project: Box) -> None:
+def test_clarifications_come_before_a_proposal(unbound: Hands, project: Scenario) -> None:
     assert unbound.refused("create_clarifications").startswith("too-late: add-oauth has a proposal already")
     unbound.on.change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))
     assert unbound.refused("create_clarifications").startswith("id-taken: add-oauth is finished; use add-oauth-1")
@@ -490,7 +491,7 @@ def test_clarifications_come_before_a_proposal(unbound: Hands, project: Box) -> 
     )
 
 
-def test_while_a_run_is_active_a_persons_session_only_reads(project: Box) -> None:
+def test_while_a_run_is_active_a_persons_session_only_reads(project: Scenario) -> None:
     change = entry.create(find_project(), "new-one", "words")
     hands = Hands(Staged(project, change, Stage.UNBOUND, ""))
     with change.running("agentd plan new-one"):
@@ -514,7 +515,7 @@ def test_a_persons_session_must_name_the_change(unbound: Hands) -> None:
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_a_tool_of_another_stage_is_not_there(project: Box, stage: Stage) -> None:
+def test_a_tool_of_another_stage_is_not_there(project: Scenario, stage: Stage) -> None:
     with staged(project, stage) as on:
         hands = Hands(on)
         for tool in TOOLS:
@@ -531,7 +532,7 @@ def test_a_call_of_over_a_million_characters_is_too_large(plan: Hands) -> None:
     assert plan.refused("edit_file", new_text="x" * 1_000_001).startswith("too-large: ")
 
 
-def test_questions_need_their_recommended_option(project: Box) -> None:
+def test_questions_need_their_recommended_option(project: Scenario) -> None:
     with staged(project, Stage.CLARIFY) as on:
         hands = Hands(on)
         assert hands.call("ask_questions") == {"accepted": 1}

@@ -5,14 +5,14 @@ import re
 import pytest
 
 from agentd.cli.table import columns
-from support import Box
-from terminal import on_terminal
-from traced import begun, implemented, planned
+from scenario import Scenario
+from terminal import run_on_terminal
+from trace_example import begun, implemented, planned
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_the_table_in_a_pipe(project: Box) -> None:
+def test_the_table_in_a_pipe(project: Scenario) -> None:
     implemented(project)
     ran = project.agentd("trace", "add-oauth")
     assert ran.code == 0 and "\x1b" not in ran.out
@@ -27,7 +27,7 @@ def test_the_table_in_a_pipe(project: Box) -> None:
     assert lines[-1] == "6 requirements, each with task, changed file and test"
 
 
-def test_gaps_are_marked_and_what_else_there_is_to_tell_stands_below(project: Box) -> None:
+def test_gaps_are_marked_and_what_else_there_is_to_tell_stands_below(project: Scenario) -> None:
     project.write("tests/test_old.py", "def test_a():\n    assert a()\n    assert b()\n")
     begun(project)
     project.write("src/notes/auth/start.py", "x = 1\n")
@@ -50,7 +50,7 @@ def test_gaps_are_marked_and_what_else_there_is_to_tell_stands_below(project: Bo
     ]
 
 
-def test_before_implementation_starts_files_and_tests_are_dashes(project: Box) -> None:
+def test_before_implementation_starts_files_and_tests_are_dashes(project: Scenario) -> None:
     planned(project)
     ran = project.agentd("trace", "add-oauth")
     assert ran.code == 0 and "✗" not in ran.out
@@ -61,10 +61,10 @@ def test_before_implementation_starts_files_and_tests_are_dashes(project: Box) -
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
-def test_it_fits_the_terminal(project: Box, width: int) -> None:
+def test_it_fits_the_terminal(project: Scenario, width: int) -> None:
     implemented(project)
     project.write("docs/a-rather-long-name-of-a-file-that-nobody-has-named-in-any-task.txt", "x\n")
-    seen = on_terminal(project, "trace", "add-oauth", width=width)
+    seen = run_on_terminal(project, "trace", "add-oauth", width=width)
     assert seen.code == 0
     lines = [ANSI.sub("", line) for line in seen.lines]
     assert max(columns(line) for line in lines if " " in line.strip()) <= width, "a path alone stays whole"
@@ -78,7 +78,7 @@ def test_it_fits_the_terminal(project: Box, width: int) -> None:
         )
 
 
-def test_what_a_program_gets(project: Box) -> None:
+def test_what_a_program_gets(project: Scenario) -> None:
     implemented(project)
     data = project.agentd("trace", "add-oauth", "--json").json
     assert (data["schema_version"], data["command"], data["error"], data["exit_code"]) == (1, "trace", None, 0)
@@ -95,7 +95,7 @@ def test_what_a_program_gets(project: Box) -> None:
     assert data["unnamed"] == data["weakened"] == data["notes"] == []
 
 
-def test_markdown_is_a_table_whatever_titles_hold(project: Box) -> None:
+def test_markdown_is_a_table_whatever_titles_hold(project: Scenario) -> None:
     change = implemented(project)
     spec = change.folder / "specs/auth-flow.md"
     spec.write_text(spec.read_text().replace("R1: Start of the sign-in", "R1: Start | `now` <b>*x*"))
@@ -111,7 +111,7 @@ def test_markdown_is_a_table_whatever_titles_hold(project: Box) -> None:
     assert r"- docs/a\|b.txt" in lines
 
 
-def test_a_change_without_specs_and_wrong_words(project: Box) -> None:
+def test_a_change_without_specs_and_wrong_words(project: Scenario) -> None:
     change = planned(project)
     for path in (change.folder / "specs").glob("*.md"):
         path.unlink()
@@ -123,12 +123,12 @@ def test_a_change_without_specs_and_wrong_words(project: Box) -> None:
     assert project.agentd("trace", "nobody").code == 1
 
 
-def test_it_changes_nothing(project: Box) -> None:
+def test_it_changes_nothing(project: Scenario) -> None:
     implemented(project)
     before = project.git("status", "--porcelain"), project.git("write-tree")
     project.agentd("trace", "add-oauth")
     assert (project.git("status", "--porcelain"), project.git("write-tree")) == before
 
 
-def test_the_command_is_listed(project: Box) -> None:
+def test_the_command_is_listed(project: Scenario) -> None:
     assert "Show which task, file and test carries each requirement." in project.agentd("--help").out

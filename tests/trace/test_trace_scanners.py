@@ -9,7 +9,7 @@ from agentd.trace.coverage import tests_of as covering
 from agentd.trace.masking import mask
 from agentd.trace.scanning import scan
 from agentd.trace.weakened import weakened
-from growth import assert_grows_linearly
+from assertions import assert_grows_linearly
 
 PATHS = ("test_a.py", "a.test.ts", "a_test.rs", "a_test.go", "ATest.java", "ATests.cs", "a_spec.rb")
 LANGUAGES = ("javascript", "rust", "go", "java", "csharp")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from httpx2 import Response
+from markup import parse_markup
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
@@ -16,11 +17,9 @@ from agentd.project import find_project
 from agentd.terms import Phase
 from agentd.viewer import actions, deciding
 from agentd.viewer import site as sites
-from built import CHECK, NO, approved, honest, impl
-from felling import kept
-from judged import judged, rewrite, states
-from support import Box
-from viewed import seen
+from crash import restorable
+from playbooks import NEEDS_CHANGES, implement
+from scenario import CHECK, Scenario, replace_text
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 SPEC = "specs/user-model.md"
@@ -56,23 +55,23 @@ def thread(change: Change) -> list[tuple[str, str, list[tuple[str, str]]]]:
 # ---- decisions
 
 
-def test_a_decision_is_done_and_told_in_a_piece_of_a_page(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_is_done_and_told_in_a_piece_of_a_page(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change)
     assert (answer.status_code, "<html" in answer.text) == (200, False)
     assert f"Accepted by dev: {WHY}" in answer.text and 'data-ok="yes"' in answer.text
     assert change.read().phase is Phase.CHALLENGED and change.read().history[-1].by == ME
 
 
-def test_without_a_script_it_is_told_on_a_page(project: Box) -> None:
-    answer = decide(judged(project, *FOUND), headers={})
+def test_without_a_script_it_is_told_on_a_page(project: Scenario) -> None:
+    answer = decide(project.challenged("NEEDS_REVISION", *FOUND).change, headers={})
     assert answer.status_code == 200 and "<html" in answer.text and f"Accepted by dev: {WHY}" in answer.text
 
 
-def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
-    rewrite(change.folder / SPEC, "A user is", "A user <script>alert(1)</script> is")
+    replace_text(change.folder / SPEC, "A user is", "A user <script>alert(1)</script> is")
     answer = decide(change, shown=shown)
     assert answer.status_code == 409 and change.read().phase is Phase.PROPOSED
     assert f"What changed in {SPEC} since you read it" in answer.text
@@ -83,8 +82,8 @@ def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project:
     assert change.read().phase is Phase.CHALLENGED
 
 
-def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = {**deciding.shown(change), SPEC: f"sha256:{'0' * 64}"}
     answer = decide(change, shown=json.dumps(shown))
     assert answer.status_code == 409
@@ -92,8 +91,8 @@ def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(p
     assert "as it is now" not in answer.text
 
 
-def test_another_verdict_is_to_be_read_before_it_is_decided_upon(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_another_verdict_is_to_be_read_before_it_is_decided_upon(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change, shown=json.dumps({**deciding.shown(change), "challenges": "0"}))
     assert answer.status_code == 409 and "there is a new verdict since" in answer.text
     assert '<a href="/changes/add-oauth/rounds">read it</a>' in answer.text and "as it is now" not in answer.text
@@ -104,25 +103,25 @@ def fresh(answer: Response) -> str:
     return answer.text.split('name="shown" value="')[1].split('"')[0].replace("&#34;", '"')
 
 
-def test_a_comment_that_came_since_is_shown_instead_of_accepted(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_that_came_since_is_shown_instead_of_accepted(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     anchor = comments.anchored(change, "proposal.md", "People are users")
     comments.add(change, anchor, "Who <b>exactly</b>?", "person:ann", Weight.BLOCKER)
     answer = decide(change, shown=shown)
     assert answer.status_code == 409 and "the findings changed since this page was made" in answer.text
     assert change.read().phase is Phase.PROPOSED
-    told = seen(answer.text)
+    told = parse_markup(answer.text)
     assert [one.text.split() for one in told.all("ins")] == [
         ["K1", "(high,", "open)", "by", "person:ann", "Who", "<b>exactly</b>?"]
     ]
     assert told.all("b") == [] and told.all("del") == []
     assert decide(change, shown=fresh(answer)).status_code == 200
-    assert states(project) == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
+    assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
 
 
-def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
     for path, fields in (
         ("comments", {**SELECTED, "text": "Who?", "weight": "should"}),
@@ -143,23 +142,23 @@ def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(projec
     assert decide(change, shown=json.dumps(shown)).status_code == 409
 
 
-def test_a_comment_is_made_where_the_records_cannot_be_read(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_is_made_where_the_records_cannot_be_read(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     (change.folder / "reviews/challenge-1.yaml").write_text("- no record")
     told = post("comments", **SELECTED, text="Who?", weight="should")
     assert (told.status_code, told.json()["shown"]) == (200, {}) and len(comments.read(change)) == 1
 
 
-def test_code_that_changed_since_is_shown_line_by_line(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_that_changed_since_is_shown_line_by_line(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
+    assert project.run("impl", "--rounds", "0").code == 1
     shown = json.dumps(deciding.shown(change))
-    with kept(project):
+    with restorable(project):
         project.write("more.py", "print('<img src=x>')\n")
         fields = {"choice": "accept", "reason": WHY, "shown": shown}
         answer = client().post("/changes/greet/decide", data=fields, headers=HX)
         assert answer.status_code == 409 and "the code changed since this page was made" in answer.text
-        told = seen(answer.text)
+        told = parse_markup(answer.text)
         assert [one.text for one in told.all("span", "path")] == ["more.py"]
         assert [one.text for one in told.all("tr", "added")] == ["1print('<img src=x>')"] and told.all("img") == []
         fields["shown"] = fresh(answer)
@@ -167,9 +166,9 @@ def test_code_that_changed_since_is_shown_line_by_line(project: Box) -> None:
         assert change.read().phase is Phase.COMPLETE
 
 
-def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
+    assert project.run("impl", "--rounds", "0").code == 1
     for tree in ("0" * 40, "--output=x", "", "HEAD"):
         fields = {"choice": "accept", "reason": WHY, "shown": json.dumps({**deciding.shown(change), "the code": tree})}
         answer = client().post("/changes/greet/decide", data=fields, headers=HX)
@@ -177,9 +176,9 @@ def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Box) -> None
         assert '<a href="/changes/greet/code">read it again</a>' in answer.text
 
 
-def test_a_decision_that_failed_is_no_success(project: Box) -> None:
-    change = judged(project, *FOUND)
-    rewrite(change.folder / "proposal.md", "## Why", "## Because")
+def test_a_decision_that_failed_is_no_success(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
+    replace_text(change.folder / "proposal.md", "## Why", "## Because")
     for headers in (HX, {}):
         answer = decide(change, headers=headers)
         assert answer.status_code == 409 and "the plan cannot be accepted as it is" in answer.text
@@ -188,8 +187,8 @@ def test_a_decision_that_failed_is_no_success(project: Box) -> None:
     assert answer.status_code == 409 and "trust" in answer.text
 
 
-def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     bad = "<img src=x onerror=alert(1)>"
     for answer in (
         decide(change, bad),
@@ -212,8 +211,8 @@ def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Box) -> None
         ({"shown": "[" * 100_000}, 400, "the form has no shown"),
     ],
 )
-def test_what_cannot_be_decided_is_told_why(project: Box, fields: dict[str, str], status: int, words: str) -> None:
-    change = judged(project, *FOUND)
+def test_what_cannot_be_decided_is_told_why(project: Scenario, fields: dict[str, str], status: int, words: str) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change, **fields)
     assert (answer.status_code, words in answer.text) == (status, True), answer.text
     assert len(change.read().history) == 2
@@ -230,30 +229,30 @@ def test_what_cannot_be_decided_is_told_why(project: Box, fields: dict[str, str]
         (b"--x\r\n", "multipart/form-data; boundary=x"),
     ],
 )
-def test_what_is_no_form_is_a_bad_request(project: Box, body: bytes, kind: str) -> None:
-    change = judged(project, *FOUND)
+def test_what_is_no_form_is_a_bad_request(project: Scenario, body: bytes, kind: str) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     for path in ("decide", "comments", "comments/K1/edit", "comments/K1/weight"):
         answer = client().post(f"/changes/add-oauth/{path}", content=body, headers={"content-type": kind, **HX})
         assert answer.status_code == 400
     assert len(change.read().history) == 2 and comments.read(change) == ()
 
 
-def test_pages_do_nothing_by_being_looked_at(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_pages_do_nothing_by_being_looked_at(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     for path in ("decide", "stop", "resume", "comments", "comments/K1/resolve"):
         assert client().get(f"/changes/add-oauth/{path}").status_code == 405
     assert len(change.read().history) == 2
 
 
 @pytest.mark.parametrize(("name", "status"), [("no-such", 404), ("..%2f..", 404), ("No", 422)])
-def test_a_change_that_is_not_there_is_told(project: Box, name: str, status: int) -> None:
-    judged(project, *FOUND)
+def test_a_change_that_is_not_there_is_told(project: Scenario, name: str, status: int) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     for path in ("stop", "comments/K1/resolve"):
         assert client().post(f"/changes/{name}/{path}", headers=HX).status_code == status
 
 
-def test_stop_and_resume_are_told(project: Box) -> None:
-    judged(project, word="REJECTED")
+def test_stop_and_resume_are_told(project: Scenario) -> None:
+    project.challenged("REJECTED")
     assert "Nothing is running for add-oauth." in post("stop").text
     answer = post("resume")
     assert answer.status_code == 409 and "add-oauth has nothing to go on with" in answer.text
@@ -265,8 +264,8 @@ def test_stop_and_resume_are_told(project: Box) -> None:
 # ---- comments
 
 
-def test_a_comment_is_made_and_all_that_is_done_with_it(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_is_made_and_all_that_is_done_with_it(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     made = post("comments", **SELECTED, text="", weight="note")
     assert made.status_code == 200 and made.json()["id"] == "K1"
     row = made.json()["comment"]
@@ -284,8 +283,8 @@ def test_a_comment_is_made_and_all_that_is_done_with_it(project: Box) -> None:
     assert post("comments/K1/reopen").json()["comment"]["state"] == "open"
 
 
-def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="Who\r\nis that?", weight="should")
     assert post("comments/K1/edit", number="0", text="Who is that?", was="Who\nis that? ").status_code == 200
     lost = post("comments/K1/edit", number="0", text="Who are they?", was="Who\nis that?")
@@ -298,8 +297,8 @@ def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project:
     assert thread(change) == [("K1", "should", [(ME, "Who are they?")])]
 
 
-def test_words_are_not_edited_away(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_words_are_not_edited_away(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="", weight="should")
     assert post("comments/K1/edit", number="0", text=" ").status_code == 200, "there are none yet"
     post("comments/K1/edit", number="0", text="Who?")
@@ -310,16 +309,16 @@ def test_words_are_not_edited_away(project: Box) -> None:
     assert post("comments/K1/remove").status_code == 200 and thread(change) == []
 
 
-def test_a_draft_is_given_up(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_draft_is_given_up(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="", weight="should")
     told = post("comments/K1/remove").json()
     assert (told["id"], told["comment"], told["before"]) == ("K1", None, told["shown"])
     assert comments.read(change) == ()
 
 
-def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     for _ in range(3):
         post("comments", **SELECTED, text="Who?", weight="should")
     comments.reply(change, "K1", "All.", "person:ann")
@@ -355,8 +354,8 @@ def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(proje
         ({"text": "long " * 5000}, 422),
     ],
 )
-def test_a_comment_on_what_is_not_there_is_refused(project: Box, fields: dict[str, Any], status: int) -> None:
-    change = judged(project, *FOUND)
+def test_a_comment_on_what_is_not_there_is_refused(project: Scenario, fields: dict[str, Any], status: int) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = post("comments", **{**SELECTED, "text": "Who?", "weight": "should", **fields})
     assert answer.status_code == status, answer.text
     assert len(comments.read(change)) == (status == 200)
@@ -377,16 +376,16 @@ def test_a_comment_on_what_is_not_there_is_refused(project: Box, fields: dict[st
         ("", "/changes/add-oauth"),
     ],
 )
-def test_without_a_script_a_comment_leads_back_to_where_it_was_made(project: Box, referer: str, back: str) -> None:
-    judged(project, *FOUND)
+def test_without_a_script_a_comment_leads_back_to_where_it_was_made(project: Scenario, referer: str, back: str) -> None:
+    project.challenged("NEEDS_REVISION", *FOUND)
     answer = post("comments", {"referer": referer}, **SELECTED, text="Who?", weight="should")
     assert (answer.status_code, answer.headers["location"]) == (303, back)
     refused = post("comments/K9/resolve", {})
     assert refused.status_code == 409 and "<html" in refused.text and "has no comment K9" in refused.text
 
 
-def test_a_change_in_the_archive_is_not_commented_nor_decided_upon(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_change_in_the_archive_is_not_commented_nor_decided_upon(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     post("comments", **SELECTED, text="Who?", weight="should")
     assert project.agentd("drop", "add-oauth", "--yes").code == 0

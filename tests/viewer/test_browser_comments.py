@@ -9,10 +9,8 @@ from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import Comment
 from browser import Tab, entered, select, served, visiting
-from judged import judged, rewrite
-from planned import change_of
-from running import wait_until
-from support import Box
+from processes import wait_until
+from scenario import Scenario, replace_text
 
 SPEC = "specs/user-model.md"
 READ = f"/changes/add-oauth/read/{SPEC}"
@@ -20,16 +18,16 @@ WORDS = "The pair is unique and belongs to exactly one user"
 
 
 @pytest.fixture
-def spec(project: Box) -> Path:
-    change = judged(project, ("high", "It breaks"), ("low", "It is plain"))
+def spec(project: Scenario) -> Path:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks"), ("low", "It is plain")).change
     return change.folder / SPEC
 
 
-def kept(box: Box) -> list[Comment]:
-    return list(comments.seen(change_of(box)))
+def kept(box: Scenario) -> list[Comment]:
+    return list(comments.seen(box.change))
 
 
-def said(box: Box) -> list[str]:
+def said(box: Scenario) -> list[str]:
     return [entry.text for one in kept(box) for entry in one.thread]
 
 
@@ -60,7 +58,7 @@ def beside(page: Page, name: str, words: str) -> None:
     )
 
 
-def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Box, spec: Path) -> None:
+def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -74,17 +72,17 @@ def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Box, s
         page.reload()
         expect(note(page)).to_contain_text("Which pair? Say it.")
         beside(page, "K1", WORDS)
-        rewrite(spec, "### R1: User record", "Before all this.\n\n" * 9 + "### R1: User record")
+        replace_text(spec, "### R1: User record", "Before all this.\n\n" * 9 + "### R1: User record")
         expect(page.locator(".paper")).to_contain_text("Before all this.")
         beside(page, "K1", WORDS)
-        rewrite(spec, WORDS, "It belongs to one user")
+        replace_text(spec, WORDS, "It belongs to one user")
         expect(note(page)).to_contain_text("The text that this was about is gone")
         expect(note(page)).to_have_class("note comment orphaned")
         expect(note(page).locator("blockquote")).to_have_text(WORDS)
     assert said(project) == ["Which pair? Say it."]
 
 
-def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Box, spec: Path) -> None:
+def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -112,7 +110,7 @@ def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Box, sp
     assert said(project) == ["Which pair is it?", "That of provider and subject."]
 
 
-def test_a_second_comment_takes_its_place_beside_the_first(project: Box, spec: Path) -> None:
+def test_a_second_comment_takes_its_place_beside_the_first(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?")
@@ -132,7 +130,7 @@ def test_a_second_comment_takes_its_place_beside_the_first(project: Box, spec: P
     assert said(project) == ["Which pair is it?", "Only one?", "And now?"]
 
 
-def test_a_comment_is_not_emptied_but_removed(project: Box, spec: Path) -> None:
+def test_a_comment_is_not_emptied_but_removed(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -154,8 +152,8 @@ def test_a_comment_is_not_emptied_but_removed(project: Box, spec: Path) -> None:
         expect(note(page)).to_have_count(0)
 
 
-def test_what_was_answered_cannot_be_removed(project: Box, spec: Path) -> None:
-    change = change_of(project)
+def test_what_was_answered_cannot_be_removed(project: Scenario, spec: Path) -> None:
+    change = project.change
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Whose?", "person:other")
     comments.reply(change, "K1", "That one.", "person:other")
@@ -174,7 +172,7 @@ def plain(severity: Locator) -> None:
     expect(severity).to_have_css("border-top-width", "0px")
 
 
-def test_a_note_looks_like_the_other_weights(project: Box, spec: Path) -> None:
+def test_a_note_looks_like_the_other_weights(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?").get_by_role("button", name="Done").click()
@@ -186,7 +184,7 @@ def test_a_note_looks_like_the_other_weights(project: Box, spec: Path) -> None:
         plain(severity)
 
 
-def test_a_draft_that_is_discarded_leaves_nothing(project: Box, spec: Path) -> None:
+def test_a_draft_that_is_discarded_leaves_nothing(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Never mind.")
@@ -205,7 +203,7 @@ HEARD = """() => new Promise((done) => {
 })"""
 
 
-def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Box, spec: Path) -> None:
+def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         tab.run(HEARD)
@@ -213,7 +211,7 @@ def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Bo
         expect(draft.locator(".saved")).to_have_text("saved")
         tab.run("window.heard.then(() => new Promise((done) => setTimeout(done, 1500)))")
         expect(page.locator("#changed")).to_be_hidden()  # one's own comment is no news
-        rewrite(spec, "A user is one person.", "A user is a person.")
+        replace_text(spec, "A user is one person.", "A user is a person.")
         expect(page.locator("#changed")).to_be_visible()
         expect(draft.get_by_role("textbox")).to_have_value("Which pair?")
         expect(page.locator(".paper")).to_contain_text("A user is one person.")
@@ -223,11 +221,11 @@ def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Bo
         beside(page, "K1", WORDS)
 
 
-def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(project: Box, spec: Path) -> None:
+def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?")
-        rewrite(spec, "A user is one person.", "A user is a person.")
+        replace_text(spec, "A user is one person.", "A user is a person.")
         page.locator("#changed").get_by_role("button", name="Show it").click()
         expect(page.locator(".paper")).to_contain_text("A user is a person.")
         expect(page.locator("#changed")).to_be_hidden()
@@ -237,7 +235,7 @@ def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(projec
         page.keyboard.type(" Say it.")
         expect(note(page).locator(".answer .saved")).to_have_text("saved")
         assert said(project) == ["Which pair? Say it."]
-        rewrite(spec, "A user is a person.", "A user is somebody.")
+        replace_text(spec, "A user is a person.", "A user is somebody.")
         page.locator("#changed").get_by_role("button", name="Show it").click()
         expect(page.locator(".paper")).to_contain_text("A user is somebody.")
         expect(area).to_have_value("Which pair? Say it.")
@@ -245,8 +243,8 @@ def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(projec
         expect(note(page).locator(".said")).to_have_text("Which pair? Say it.")
 
 
-def test_the_frame_is_made_anew_without_touching_the_notes(project: Box, spec: Path) -> None:
-    change = change_of(project)
+def test_the_frame_is_made_anew_without_touching_the_notes(project: Scenario, spec: Path) -> None:
+    change = project.change
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
     with visiting(project) as tab:
         page = tab.go(READ)
@@ -261,7 +259,7 @@ def test_the_frame_is_made_anew_without_touching_the_notes(project: Box, spec: P
         beside(page, "K1", WORDS)
 
 
-def test_a_comment_of_one_browser_appears_in_the_other(project: Box, spec: Path) -> None:
+def test_a_comment_of_one_browser_appears_in_the_other(project: Scenario, spec: Path) -> None:
     with served(project) as door, entered(door) as one, entered(door) as other:
         for tab in (one, other):
             tab.go(READ)
@@ -272,8 +270,8 @@ def test_a_comment_of_one_browser_appears_in_the_other(project: Box, spec: Path)
         expect(note(one.page).get_by_role("button", name="Reopen")).to_be_visible()
 
 
-def test_without_scripts_of_others_a_comment_is_closed_by_a_plain_form(project: Box, spec: Path) -> None:
-    change: Change = change_of(project)
+def test_without_scripts_of_others_a_comment_is_closed_by_a_plain_form(project: Scenario, spec: Path) -> None:
+    change: Change = project.change
     place = comments.anchored(change, SPEC, WORDS)
     comments.add(change, place, "Which pair?", "person:dev")
     with visiting(project, java_script_enabled=False) as tab:

@@ -9,9 +9,9 @@ from agentd.change.folder import Change
 from agentd.change.state import Moved
 from agentd.terms import Phase
 from browser import Tab, visiting
-from judged import NEEDED, at_question, by_hand, decided, judged, rewrite, said, states
-from planned import change_of, proposed, ran
-from support import Box
+from playbooks import NEEDS_REVISION, edit_spec, report_in_text
+from scenario import Scenario, replace_text
+from terminal import at_question
 
 HOME = "/changes/add-oauth"
 REFUSED = "status of 409"
@@ -35,8 +35,8 @@ def last_move(change: Change) -> Moved:
 
 
 @pytest.mark.parametrize("path", [HOME, f"{HOME}/read/proposal.md", f"{HOME}/run"])
-def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project: Box, path: str) -> None:
-    change = proposed(project, NEEDED, rounds=1)
+def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project: Scenario, path: str) -> None:
+    change = project.proposed(NEEDS_REVISION, rounds=1).change
     person = at_question(project)
     with visiting(project) as tab:
         page = tab.page
@@ -48,14 +48,14 @@ def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project:
         assert person.waits() == 0
         expect(page.locator("#phase")).to_contain_text("challenged")
         expect(page.locator("#choice-accept")).to_have_count(0)
-    assert decided(project) == [("accept", "person:dev", "inbox", "Good enough for now.")]
+    assert project.decisions() == [("accept", "person:dev", "inbox", "Good enough for now.")]
     moved = last_move(change)
     assert (moved.by, moved.why, dict(moved.hashes)) == ("person:dev", "Good enough for now.", change.hashes())
-    assert set(states(project).values()) == {"accepted"}
+    assert set(project.finding_states().values()) == {"accepted"}
 
 
-def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Box) -> None:
-    proposed(project, NEEDED, {"reproposal": [by_hand()], "challenge/2": said("APPROVED")}, rounds=1)
+def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Scenario) -> None:
+    project.proposed(NEEDS_REVISION, {"reproposal": [edit_spec()], "challenge/2": report_in_text("APPROVED")}, rounds=1)
     person = at_question(project)
     with visiting(project) as tab:
         page = tab.go(HOME)
@@ -63,22 +63,22 @@ def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Box) -> 
         expect(page.locator("#told")).to_contain_text("Decided: fix")
         person.waits()
         expect(page.locator("#bar")).not_to_contain_text("waits for you")
-        assert ran(project) == ["challenge", "reproposal", "challenge"]
+        assert project.started_steps() == ["challenge", "reproposal", "challenge"]
         tab.go(f"{HOME}/rounds")
         expect(page.locator("#challenge-2")).to_contain_text("What changed since the round before")
         expect(page.locator("#challenge-2 ins")).to_have_text(["(1) "])
-    assert decided(project)[0] == ("fix", "person:dev", "inbox", None)
+    assert project.decisions()[0] == ("fix", "person:dev", "inbox", None)
 
 
-def test_a_run_that_is_told_to_stop_keeps_its_findings(project: Box) -> None:
-    proposed(project, NEEDED, rounds=1)
+def test_a_run_that_is_told_to_stop_keeps_its_findings(project: Scenario) -> None:
+    project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     with visiting(project) as tab:
         page = tab.go(HOME)
         choice(page, "stop").click()
         assert person.waits() == 1
         expect(page.locator("#choice-send-back")).to_be_visible()
-    assert set(states(project).values()) == {"open"}
+    assert set(project.finding_states().values()) == {"open"}
 
 
 # ---- what was read
@@ -90,8 +90,8 @@ def opened_all(tab: Tab, *names: str) -> Page:
     return tab.page
 
 
-def test_an_approval_is_bound_to_what_was_read(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_an_approval_is_bound_to_what_was_read(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         page = opened_all(tab, "proposal.md")
         expect(page.locator("#bar")).to_contain_text("2 of the plan's documents not opened yet")
@@ -108,25 +108,25 @@ def test_an_approval_is_bound_to_what_was_read(project: Box) -> None:
 def rewritten_before(tab: Tab, change: Change) -> None:
     """A document that was read before, while another is read."""
     opened_all(tab, "specs/user-model.md", "proposal.md")
-    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+    replace_text(change.folder / "specs/user-model.md", USER, "A user is one machine.")
 
 
 def rewritten_here(tab: Tab, change: Change) -> None:
     """The one that is read."""
     opened_all(tab, "proposal.md", "specs/user-model.md")
-    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+    replace_text(change.folder / "specs/user-model.md", USER, "A user is one machine.")
     expect(tab.page.locator(".paper")).to_contain_text("A user is one machine.")
 
 
 def rewritten_unread(tab: Tab, change: Change) -> None:
     """One that was never opened, after the page was loaded."""
     opened_all(tab, "proposal.md")
-    rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+    replace_text(change.folder / "specs/user-model.md", USER, "A user is one machine.")
 
 
 @pytest.mark.parametrize("edit", [rewritten_before, rewritten_here, rewritten_unread])
-def test_a_stale_approval_shows_what_changed_instead(project: Box, edit: Callable[[Tab, Change], None]) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_a_stale_approval_shows_what_changed_instead(project: Scenario, edit: Callable[[Tab, Change], None]) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, REFUSED) as tab:
         edit(tab, change)
         before = change.read()
@@ -144,9 +144,9 @@ def test_a_stale_approval_shows_what_changed_instead(project: Box, edit: Callabl
     assert (moved.by, dict(moved.hashes)) == ("person:dev", change.hashes())
 
 
-def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
-    rewrite(change.folder / "specs/user-model.md", "## Overview", "A word.\n\n" * 400 + "## Overview")
+def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
+    replace_text(change.folder / "specs/user-model.md", "## Overview", "A word.\n\n" * 400 + "## Overview")
     with visiting(project, REFUSED) as tab:
         rewritten_before(tab, change)
         choice(tab.page, "approve").click()
@@ -154,15 +154,15 @@ def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Box) 
         expect(tab.page.locator("#told")).to_contain_text("lines as before")
 
 
-def test_what_changes_once_more_is_shown_once_more(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_what_changes_once_more_is_shown_once_more(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, REFUSED) as tab:
         rewritten_before(tab, change)
         choice(tab.page, "approve").click()
         told = tab.page.locator("#told")
         again = told.get_by_role("button", name="Approve as it is now")
         expect(again).to_be_visible()
-        rewrite(change.folder / "specs/user-model.md", "one machine", "a machine")
+        replace_text(change.folder / "specs/user-model.md", "one machine", "a machine")
         again.click()
         expect(told.locator("ins")).to_have_text(["a"])
         assert change.read().phase is Phase.PROPOSED
@@ -170,8 +170,8 @@ def test_what_changes_once_more_is_shown_once_more(project: Box) -> None:
         expect(tab.page.locator("#phase")).to_contain_text("challenged")
 
 
-def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: Box) -> None:
-    change = judged(project, ("low", "It is plain"), word="APPROVED")
+def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: Scenario) -> None:
+    change = project.challenged("APPROVED", ("low", "It is plain")).change
     with visiting(project) as tab:
         page = tab.go(HOME)
         send = choice(page, "send-back")
@@ -186,8 +186,8 @@ def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: 
     assert (last_move(change).by, last_move(change).why) == ("person:dev", "Nobody needs it.")
 
 
-def test_notes_go_along_with_an_approval(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_notes_go_along_with_an_approval(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         choice(tab.go(HOME), "approve-with-notes", "Mind the index.").click()
         expect(tab.page.locator("#phase")).to_contain_text("challenged")
@@ -195,16 +195,16 @@ def test_notes_go_along_with_an_approval(project: Box) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}])
-def test_without_htmx_a_decision_is_a_plain_form(project: Box, options: dict[str, bool]) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_without_htmx_a_decision_is_a_plain_form(project: Scenario, options: dict[str, bool]) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, "ERR_FAILED", REFUSED, **options) as tab:
         tab.page.context.route("**/vendor/*", lambda route: route.abort())
         opened_all(tab, "specs/user-model.md", "proposal.md")
-        rewrite(change.folder / "specs/user-model.md", USER, "A user is one machine.")
+        replace_text(change.folder / "specs/user-model.md", USER, "A user is one machine.")
         choice(tab.page, "approve").click()
         expect(tab.page.locator(".told del")).to_have_text(["person"])
         tab.page.get_by_role("button", name="Approve as it is now").click()
         expect(tab.page.locator(".told.good")).to_be_visible()
         tab.page.get_by_role("link", name="Back to add-oauth").click()
         expect(tab.page.locator("#phase")).to_contain_text("challenged")
-    assert last_move(change_of(project)).by == "person:dev"
+    assert last_move(project.change).by == "person:dev"

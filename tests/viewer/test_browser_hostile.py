@@ -11,13 +11,10 @@ from test_hostile_pages import HOSTILE
 from agentd import events
 from agentd.change import comments
 from agentd.change.folder import Change
-from archived import SHORTER, laid_out
 from browser import MERMAID_STYLES, Tab, visiting
-from finished import complete
-from judged import SPEC_FILE, judged
-from planned import TASKS_TEXT, proposed
-from support import Box
-from working import say
+from plans import SHORT_TITLES, SPEC_FILE, TASKS_TEXT
+from playbooks import say
+from scenario import Scenario
 
 HOME = "/changes/add-oauth"
 MARK = "<img src=x onerror=window.hit=1><script>window.hit=1</script>\"'><svg onload=window.hit=1>"
@@ -59,8 +56,8 @@ def quiet(tab: Tab, path: str) -> None:
     assert len(tab.page.frames) == 1 and len(tab.page.context.pages) == 1, path
 
 
-def test_hostile_documents_run_and_load_nothing(project: Box) -> None:
-    change = proposed(project, [say("")])
+def test_hostile_documents_run_and_load_nothing(project: Scenario) -> None:
+    change = project.proposed([say("")]).change
     small = {name: text for name, text in HOSTILE.items() if len(text) < 20_000}
     assert len(small) > 60
     for number, text in enumerate(small.values()):
@@ -73,8 +70,8 @@ def test_hostile_documents_run_and_load_nothing(project: Box) -> None:
         quiet(tab, f"{HOME}/trace")
 
 
-def test_markup_in_findings_comments_titles_and_journals_is_text(project: Box) -> None:
-    change = judged(project, ("high", MARK))
+def test_markup_in_findings_comments_titles_and_journals_is_text(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", MARK)).change
     title = MARK.replace("\n", " ")
     (change.folder / "tasks.md").write_text(TASKS_TEXT.replace("Store users", title))
     comments.add(change, comments.anchored(change, SPEC_FILE, "The pair is unique"), MARK, "person:<b>x</b>")
@@ -95,9 +92,9 @@ def test_markup_in_findings_comments_titles_and_journals_is_text(project: Box) -
         expect(tab.page.locator("#note-K1 .said")).to_have_text(MARK)
 
 
-def test_markup_in_names_of_files_and_branches_is_text(project: Box) -> None:
-    laid_out(project, start="specs")
-    change: Change = complete(project, "short-titles", {"notes": SHORTER})
+def test_markup_in_names_of_files_and_branches_is_text(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    change: Change = project.notes_complete("short-titles", {"notes": SHORT_TITLES})
     name = "<img src=x onerror=window.hit=1>.py"
     project.write(name, MARK + "\n")
     change.update(lambda old: replace(old, git=replace(old.git, branch="<img/src=x/onerror=window.hit=1>")))
@@ -108,7 +105,7 @@ def test_markup_in_names_of_files_and_branches_is_text(project: Box) -> None:
         expect(tab.page.locator(".file .path").filter(has_text=name)).to_have_count(1)
 
 
-def test_a_page_that_is_not_there_echoes_nothing(project: Box) -> None:
+def test_a_page_that_is_not_there_echoes_nothing(project: Scenario) -> None:
     with visiting(project, "status of 404") as tab:
         tab.page.goto(f"http://{tab.door.host}/changes/%3Cscript%3Ewindow.hit=1%3C/script%3E")
         assert tab.run(QUIET) == NOTHING
@@ -117,14 +114,14 @@ def test_a_page_that_is_not_there_echoes_nothing(project: Box) -> None:
 # ---- diagrams
 
 
-def with_diagram(box: Box, *sources: str) -> str:
-    change = proposed(box, [say("")])
+def with_diagram(box: Scenario, *sources: str) -> str:
+    change = box.proposed([say("")]).change
     text = "".join(f"```mermaid\n{source}```\n\n" for source in sources)
     (change.folder / "specs/drawn.md").write_text(f"# Spec: Drawn\n\n{text}")
     return f"{HOME}/read/specs/drawn.md"
 
 
-def test_a_diagram_is_drawn_and_its_source_stays_to_be_read(project: Box) -> None:
+def test_a_diagram_is_drawn_and_its_source_stays_to_be_read(project: Scenario) -> None:
     path = with_diagram(project, GOOD, "sequenceDiagram\n  A->>B: Hello\n")
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -137,7 +134,7 @@ def test_a_diagram_is_drawn_and_its_source_stays_to_be_read(project: Box) -> Non
 
 
 @pytest.mark.parametrize("kind", BAD_DIAGRAMS)
-def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(project: Box, kind: str) -> None:
+def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(project: Scenario, kind: str) -> None:
     path = with_diagram(project, BAD_DIAGRAMS[kind], GOOD)
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -152,7 +149,7 @@ def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(pro
         assert "evil.example" not in styles
 
 
-def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Box) -> None:
+def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Scenario) -> None:
     path = with_diagram(project, BAD_DIAGRAMS["a directive"], BAD_DIAGRAMS["frontmatter"], GOOD)
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -164,7 +161,7 @@ def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Box) 
             assert found == ["strict", False], rules
 
 
-def test_without_mermaid_the_source_is_shown(project: Box) -> None:
+def test_without_mermaid_the_source_is_shown(project: Scenario) -> None:
     path = with_diagram(project, GOOD)
     with visiting(project, "ERR_FAILED") as tab:
         tab.page.context.route("**/mermaid.min.js", lambda route: route.abort())

@@ -9,12 +9,10 @@ from playwright.sync_api import expect
 from agentd.change import comments
 from agentd.change.state import Call
 from agentd.terms import Phase
-from archived import SHORTER, laid_out
 from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting
-from finished import begun
-from judged import SPEC_FILE, judged, said
-from planned import change_of, proposed
-from support import Box
+from plans import SHORT_TITLES, SPEC_FILE
+from playbooks import report_in_text
+from scenario import Scenario
 
 HOME = "/changes/add-oauth"
 PARTS = (
@@ -30,9 +28,9 @@ PARTS = (
 )
 
 
-def test_from_the_inbox_to_an_approval_without_a_mouse(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
-    begun(project, "another", {})
+def test_from_the_inbox_to_an_approval_without_a_mouse(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
+    project.notes_proposed("another", {})
     with visiting(project) as tab:
         page, press = tab.page, tab.page.keyboard.press
         expect(page.locator(".list > li")).to_have_count(2)
@@ -77,8 +75,8 @@ def test_from_the_inbox_to_an_approval_without_a_mouse(project: Box) -> None:
     assert change.read().history[-1].by == "person:dev"
 
 
-def test_a_list_that_is_made_anew_keeps_the_place(project: Box) -> None:
-    change = begun(project, "another", {})
+def test_a_list_that_is_made_anew_keeps_the_place(project: Scenario) -> None:
+    change = project.notes_proposed("another", {})
     with visiting(project) as tab:
         tab.page.keyboard.press("j")
         change.update(lambda old: replace(old, description="Something else"))
@@ -86,8 +84,8 @@ def test_a_list_that_is_made_anew_keeps_the_place(project: Box) -> None:
         expect(tab.page.locator(".list > li.chosen")).to_have_count(1)
 
 
-def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Box) -> None:
-    begun(project, "later", {})
+def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Scenario) -> None:
+    project.notes_proposed("later", {})
     with visiting(project) as tab:
         rows, chosen = tab.page.locator(".list > li"), tab.page.locator(".list > li.chosen")
         tab.page.keyboard.press("j")
@@ -100,8 +98,8 @@ def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Box
         expect(chosen.locator("b").first).to_have_text("waits-longer")
 
 
-def test_a_comment_is_one_key_away_from_every_page(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_a_comment_is_one_key_away_from_every_page(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         page, press = tab.page, tab.page.keyboard.press
         for path in ("/", HOME, f"{HOME}/tasks"):
@@ -119,8 +117,8 @@ def test_a_comment_is_one_key_away_from_every_page(project: Box) -> None:
     assert [one.document for one in comments.seen(change)] == ["proposal.md"]
 
 
-def test_a_plan_is_sent_back_without_a_mouse(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_a_plan_is_sent_back_without_a_mouse(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with visiting(project) as tab:
         page, press = tab.page, tab.page.keyboard.press
         press("j")
@@ -136,8 +134,8 @@ def test_a_plan_is_sent_back_without_a_mouse(project: Box) -> None:
     assert change.read().phase is Phase.PROPOSED
 
 
-def test_every_key_is_told_and_every_stop_of_the_tab_key_is_seen(project: Box) -> None:
-    judged(project, ("high", "It breaks"))
+def test_every_key_is_told_and_every_stop_of_the_tab_key_is_seen(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project) as tab:
         page = tab.go(f"{HOME}/read/proposal.md")
         page.keyboard.press("?")
@@ -157,8 +155,8 @@ def test_every_key_is_told_and_every_stop_of_the_tab_key_is_seen(project: Box) -
         expect(page.locator("#inbox")).to_be_visible()
 
 
-def test_the_next_finding_is_one_key_away(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_the_next_finding_is_one_key_away(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     for words in ("A user is one person.", "The pair is unique"):
         comments.add(change, comments.anchored(change, SPEC_FILE, words), f"About: {words}", "person:dev")
     with visiting(project) as tab:
@@ -172,10 +170,10 @@ def test_the_next_finding_is_one_key_away(project: Box) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(project: Box, scheme: str) -> None:
-    laid_out(project, start="")
-    change = judged(project, ("high", "It breaks " + "very-" * 60))
-    begun(project, "short-" + "titles-" * 8 + "x", {"notes": SHORTER})
+def test_on_a_phone_nothing_is_wider_than_the_screen(project: Scenario, scheme: str) -> None:
+    project.with_notes(start="")
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks " + "very-" * 60)).change
+    project.notes_proposed("short-" + "titles-" * 8 + "x", {"notes": SHORT_TITLES})
     place = comments.anchored(change, SPEC_FILE, "The pair is unique")
     comments.add(change, place, "a-very-long-word-" * 40, "person:dev")
     wide = "| a | b |\n|-|-|\n| " + "wide " * 60 + "| `" + "x" * 300 + "` |\n\n```\n" + "x" * 500 + "\n```\n"
@@ -196,8 +194,10 @@ CUT = """() => [...document.querySelectorAll('.stands p, .as-cards td > *, .char
 }).map((one) => one.textContent)"""
 
 
-def test_on_a_phone_nothing_is_cut_or_squeezed(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"), ("medium", "It is slow"), ("low", "It is plain"))
+def test_on_a_phone_nothing_is_cut_or_squeezed(project: Scenario) -> None:
+    change = project.challenged(
+        "NEEDS_REVISION", ("high", "It breaks"), ("medium", "It is slow"), ("low", "It is plain")
+    ).change
     change.update(lambda old: old.with_call(Call("x", "play", "planner", "a-model", 1, 1, 0, 1, 1234.5, "", None)))
     with visiting(project, **PHONE) as tab:
         for part, words in (("/tasks", "Store users"), ("/trace", "User record"), ("/cost", "1234.50 USD")):
@@ -207,8 +207,8 @@ def test_on_a_phone_nothing_is_cut_or_squeezed(project: Box) -> None:
             expect(tab.page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
-def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     for number in range(4):
         place = comments.anchored(change, SPEC_FILE, "The pair is unique")
         comments.add(change, place, f"Word {number}", "person:dev")
@@ -221,8 +221,8 @@ def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Box) -> Non
         expect(notes).to_have_text([f"Word {number}" for number in range(4)])
 
 
-def test_on_a_phone_notes_stand_between_the_lines_and_one_can_decide(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_on_a_phone_notes_stand_between_the_lines_and_one_can_decide(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     place = comments.anchored(change, SPEC_FILE, "The pair is unique")
     comments.add(change, place, "Which pair?", "person:dev")
     with visiting(project, **PHONE) as tab:
@@ -243,4 +243,4 @@ def test_on_a_phone_notes_stand_between_the_lines_and_one_can_decide(project: Bo
         panel.get_by_role("textbox").fill("Good enough.")
         panel.get_by_role("button").tap()
         expect(page.locator("#phase")).to_contain_text("challenged")
-    assert change_of(project).read().history[-1].why == "Good enough."
+    assert project.change.read().history[-1].why == "Good enough."

@@ -13,30 +13,27 @@ from agentd.change import entry
 from agentd.change.state import Call
 from agentd.project import find_project
 from browser import visiting
-from finished import proposal, tasks
-from judged import judged, said
-from planned import NO_LOOKS, change_of, proposed, put, quick_plan, ran, replay
-from plays import plan, stage
-from running import wait_until
-from support import Box
-from working import say, usage
+from plans import notes_tasks, proposal_text
+from playbooks import plan_steps, report_in_text, say, usage, write_document
+from processes import wait_until
+from scenario import NO_REVIEWS, Scenario
 
 HOME = "/changes/add-oauth"
-SLOW = [say("Reading the notes."), usage(0.25), put("proposal.md"), {"wait": 600.0}]
+SLOW = [say("Reading the notes."), usage(0.25), write_document("proposal.md"), {"wait": 600.0}]
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(project: Box) -> Iterator[None]:
+def nothing_left(project: Scenario) -> Iterator[None]:
     yield
     project.agentd("stop", "add-oauth")
 
 
-def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(project: Box) -> None:
-    stage(project, quick_plan(proposal_gen=SLOW), workflow=NO_LOOKS)
+def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(project: Scenario) -> None:
+    project.with_agents(plan_steps(proposal_gen=SLOW), workflow=NO_REVIEWS)
     with visiting(project) as tab:
         page = tab.page
         expect(page.locator("#inbox")).to_contain_text("No open changes")
-        assert plan(project, "--detach").code == 0
+        assert project.run("plan", "--detach").code == 0
         expect(page.locator("#inbox .chip.live")).to_have_text("drafting")
         page.locator("a.entry").click()
         expect(page.locator("#phase .live")).to_be_visible()
@@ -53,20 +50,20 @@ def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(proje
         expect(page.locator("#bar")).to_contain_text("0.25 USD")
         page.locator("#bar").get_by_role("button", name="Stop").click()
         expect(page.locator("#told")).to_contain_text("Stopped; what was done is kept.")
-        wait_until(lambda: change_of(project).active_run() is None, "it is stopped")
+        wait_until(lambda: project.change.active_run() is None, "it is stopped")
         expect(page.locator("#choice-resume")).to_be_visible()
         expect(page.locator("#phase .live")).to_have_count(0)
-        replay(project, quick_plan())
+        project.replay(plan_steps())
         page.locator("#choice-resume summary").click()
         page.locator("#choice-resume button").click()
         expect(page.locator("#told")).to_contain_text("add-oauth goes on in the background")
         expect(page.locator("#phase")).to_contain_text("challenged")
         expect(part).to_contain_text("The last run")
-    assert change_of(project).read().phase == "challenged"
+    assert project.change.read().phase == "challenged"
 
 
-def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with ExitStack() as run, visiting(project) as tab:
         run.enter_context(change.running("agentd plan add-oauth"))
         change.journal().append(events.RunStarted(workflow="plan", command="agentd plan add-oauth"))
@@ -84,10 +81,10 @@ def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(
         expect(page.locator("#part")).to_contain_text("The last run")
 
 
-def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
-    change = proposed(project, said("APPROVED"), more="[budget]\nper_change = 0.04\n")
+def test_a_budget_that_ran_out_is_raised_on_the_page(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 0.04\n").change
     change.update(lambda old: old.with_call(Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
-    assert plan(project).code == 7
+    assert project.run("plan").code == 7
     with visiting(project) as tab:
         page = tab.page
         expect(page.locator("#inbox .waits")).to_contain_text("has cost 0.04 USD of its 0.04 USD")
@@ -100,10 +97,10 @@ def test_a_budget_that_ran_out_is_raised_on_the_page(project: Box) -> None:
         expect(page.locator("#phase")).to_contain_text("challenged")
     raised = change.read().budget
     assert raised and (raised.per_change, raised.by) == (0.5, "person:dev")
-    assert ran(project) == ["challenge"]
+    assert project.started_steps() == ["challenge"]
 
 
-def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Box) -> None:
+def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     with visiting(project) as tab:
         page = tab.go("/changes/drafted/run")
@@ -111,17 +108,17 @@ def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Box) -> 
         expect(tabs).to_have_text(["Overview", "Run"])
         tabs.first.focus()
         change.update(lambda old: replace(old, description="Another plan"))
-        (change.folder / "proposal.md").write_text(proposal("drafted", ["notes"]))
+        (change.folder / "proposal.md").write_text(proposal_text("drafted", ["notes"]))
         expect(tabs).to_have_text(["Overview", "Read", "Run"])
-        (change.folder / "tasks.md").write_text(tasks("drafted"))
+        (change.folder / "tasks.md").write_text(notes_tasks("drafted"))
         expect(tabs).to_have_text(["Overview", "Read", "Tasks", "Run"])
         expect(page.locator(".tabs [aria-current]")).to_have_text("Run")
         tabs.nth(2).click()
         expect(page.locator("#part")).to_contain_text("Do it")
 
 
-def test_a_page_whose_server_went_says_so(project: Box) -> None:
-    proposed(project, said("APPROVED"))
+def test_a_page_whose_server_went_says_so(project: Scenario) -> None:
+    project.proposed(report_in_text("APPROVED"))
     with visiting(project, "ERR_", "net::", "htmx:") as tab:
         tab.go(HOME)
         tab.door.process.kill()

@@ -9,51 +9,48 @@ from playwright.sync_api import expect
 from agentd.change import entry
 from agentd.machine import Event
 from agentd.project import find_project
-from archived import ID, SHORTER, TAGS, laid_out, short_titles
 from browser import MERMAID_STYLES, Tab, Watched, engine, visiting
-from finished import begun, complete, delta, move, requirement
-from judged import SPEC_FILE, judged
-from planned import change_of
-from support import Box
+from plans import SHORT_TITLES, SHORT_TITLES_ID, SPEC_FILE, TAGS, delta_text, requirement_text
+from scenario import Scenario, move
 
 PARTS = ("", "/bar", "/rounds", "/tasks", "/trace", "/checks", "/code", "/specs", "/cost", "/run")
 
 
-def drafting(box: Box) -> str:
+def drafting(box: Scenario) -> str:
     return entry.create(find_project(), "drafted", "A plan").id
 
 
-def proposed(box: Box) -> str:
-    return begun(box, "planned", {"notes": SHORTER, "tags": TAGS}).id
+def proposed(box: Scenario) -> str:
+    return box.notes_proposed("planned", {"notes": SHORT_TITLES, "tags": TAGS}).id
 
 
-def challenged(box: Box) -> str:
-    change = begun(box, "approved", {"notes": SHORTER})
+def challenged(box: Scenario) -> str:
+    change = box.notes_proposed("approved", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
     return change.id
 
 
-def rejected(box: Box) -> str:
-    change = begun(box, "refused", {"notes": SHORTER})
+def rejected(box: Scenario) -> str:
+    change = box.notes_proposed("refused", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_REJECTED)
     return change.id
 
 
-def implementing(box: Box) -> str:
-    change = begun(box, "building", {"notes": SHORTER})
+def implementing(box: Scenario) -> str:
+    change = box.notes_proposed("building", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
     move(change, Event.IMPLEMENTATION_STARTED)
     return change.id
 
 
-def finished(box: Box) -> str:
-    return complete(box, "complete", {"notes": SHORTER}).id
+def finished(box: Scenario) -> str:
+    return box.notes_complete("complete", {"notes": SHORT_TITLES}).id
 
 
-def archived(box: Box) -> str:
-    short_titles(box)
-    assert box.agentd("archive", ID).code == 0
-    return ID
+def archived(box: Scenario) -> str:
+    box.complete_short_titles()
+    assert box.agentd("archive", SHORT_TITLES_ID).code == 0
+    return SHORT_TITLES_ID
 
 
 def documents(tab: Tab, change_id: str) -> list[str]:
@@ -63,8 +60,8 @@ def documents(tab: Tab, change_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("made", [drafting, proposed, challenged, rejected, implementing, finished, archived])
-def test_every_page_of_a_change_is_there(project: Box, made: Callable[[Box], str]) -> None:
-    laid_out(project, start="specs")
+def test_every_page_of_a_change_is_there(project: Scenario, made: Callable[[Scenario], str]) -> None:
+    project.with_notes(start="specs")
     change_id = made(project)
     with visiting(project, MERMAID_STYLES) as tab:
         expect(tab.page.locator("#inbox")).to_contain_text(change_id)
@@ -79,8 +76,8 @@ def test_every_page_of_a_change_is_there(project: Box, made: Callable[[Box], str
             expect(tab.go(path).locator(".tabs a[aria-current]")).to_have_count(1)
 
 
-def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Box) -> None:
-    laid_out(project, start="specs")
+def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Scenario) -> None:
+    project.with_notes(start="specs")
     archived(project)
     with visiting(project) as tab:
         page = tab.page
@@ -88,13 +85,13 @@ def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Box) 
         page.locator("a.entry").click()
         expect(page.locator("#phase")).to_contain_text("archived")
         assert page.locator("#bar form").count() == 0
-        tab.go(f"/changes/{ID}/read/specs/notes.md")
+        tab.go(f"/changes/{SHORT_TITLES_ID}/read/specs/notes.md")
         expect(page.locator(".paper")).to_contain_text("A title is at most 40 characters.")
         assert page.locator("#composer").count() == 0
 
 
-def test_documents_lead_to_one_another_and_to_their_lines(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_documents_lead_to_one_another_and_to_their_lines(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with (change.folder / "proposal.md").open("a") as file:
         file.write(f"\n## See\n\nThe [users]({SPEC_FILE}#r2-provider-identities) and [tasks](tasks.md).\n")
     with visiting(project) as tab:
@@ -112,8 +109,8 @@ def test_documents_lead_to_one_another_and_to_their_lines(project: Box) -> None:
         expect(page.locator(".paper .target")).to_contain_text("User record")
 
 
-def test_where_there_is_no_room_beside_the_text_its_contents_are_folded(project: Box) -> None:
-    judged(project, ("high", "It breaks"))
+def test_where_there_is_no_room_beside_the_text_its_contents_are_folded(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project, viewport={"width": 1000, "height": 700}) as tab:
         page = tab.go(f"/changes/add-oauth/read/{SPEC_FILE}")
         expect(page.locator(".contents")).to_be_hidden()
@@ -127,8 +124,8 @@ def test_where_there_is_no_room_beside_the_text_its_contents_are_folded(project:
         expect(page.locator(".contents")).to_be_visible()
 
 
-def test_every_block_has_a_link_to_its_line(project: Box) -> None:
-    judged(project, ("high", "It breaks"))
+def test_every_block_has_a_link_to_its_line(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project) as tab:
         page = tab.go(f"/changes/add-oauth/read/{SPEC_FILE}")
         link = page.locator("a.line")
@@ -145,8 +142,8 @@ def test_every_block_has_a_link_to_its_line(project: Box) -> None:
         expect(page.locator(".paper .target")).to_contain_text("A user is one person.")
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     (change.folder / "tasks.md").write_bytes(b"# Tasks\n\n\xff\xfe broken \x00\n")
     (change.folder / SPEC_FILE).write_text("---\nid: [\n---\n\n# Spec\n\nStill here.\n")
     with visiting(project) as tab:
@@ -161,10 +158,10 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Box) -> None
         expect(tab.go(f"/changes/add-oauth/read/{SPEC_FILE}").locator(".paper")).to_contain_text("Still here.")
 
 
-def test_a_conflict_shows_the_three_sides(project: Box) -> None:
-    laid_out(project, start="specs")
-    one = complete(
-        project, "longer", {"notes": delta("notes", requirement("R2", "Notes have a title", "At most 120."))}
+def test_a_conflict_shows_the_three_sides(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    one = project.notes_complete(
+        "longer", {"notes": delta_text("notes", requirement_text("R2", "Notes have a title", "At most 120."))}
     )
     specs = project.root / "agentd/specs/notes.md"
     specs.write_text(specs.read_text().replace("at most 80", "at most 60"))
@@ -178,9 +175,9 @@ def test_a_conflict_shows_the_three_sides(project: Box) -> None:
 # ---- one file
 
 
-def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "planned", {"notes": SHORTER})
+def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("planned", {"notes": SHORT_TITLES})
     with visiting(project) as tab:
         page = tab.go("/changes/planned/specs")
         page.get_by_role("link", name="Read the whole spec as it would be").click()
@@ -194,8 +191,8 @@ def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: 
         page.wait_for_url("**/changes/planned/read/**")
 
 
-def test_an_export_is_read_alone_without_script_or_request(project: Box, tmp_path: Path) -> None:
-    change = judged(project, ("high", "It <script>window.hit=1</script> breaks"))
+def test_an_export_is_read_alone_without_script_or_request(project: Scenario, tmp_path: Path) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It <script>window.hit=1</script> breaks")).change
     with (change.folder / "proposal.md").open("a") as file:
         file.write("\n## More\n\n<script>window.hit=1</script> ![x](https://evil.example/x.png)\n")
     target = tmp_path / "change.html"
@@ -222,12 +219,12 @@ def test_an_export_is_read_alone_without_script_or_request(project: Box, tmp_pat
     assert watched.requests == [target.as_uri()]
 
 
-def test_the_page_gives_the_same_file(project: Box, tmp_path: Path) -> None:
-    judged(project, ("high", "It breaks"))
+def test_the_page_gives_the_same_file(project: Scenario, tmp_path: Path) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project) as tab:
         page = tab.go("/changes/add-oauth")
         with page.expect_download() as got:
             page.get_by_role("link", name="One HTML file").click()
         got.value.save_as(tmp_path / "change.html")
         assert got.value.suggested_filename == "add-oauth.html"
-    assert change_of(project).id in (tmp_path / "change.html").read_text()
+    assert project.change.id in (tmp_path / "change.html").read_text()

@@ -14,19 +14,16 @@ from agentd.change.folder import Change
 from agentd.documents.comments import Weight
 from agentd.project import find_project
 from browser import MERMAID_STYLES, PHONE, Tab, entered, is_as_wide_as_its_window, served
-from built import BAD, CHECK, approved, honest, impl, standing_in
-from built import judged as reviewed
-from finished import NOTES, begun, delta, requirement
-from judged import answer, previous
-from knocking import Door
-from planned import NO_LOOKS, change_of, edit
-from plays import finding, plan, stage, verdict, whole_plan
-from support import Box
+from plans import BAD_CODE, NOTES, delta_text, requirement_text
+from playbooks import answer, edit_document, example_plan_steps, finding, implement, previous, report
+from playbooks import report as reviewed
+from raw_http import Server
+from scenario import CHECK, NO_REVIEWS, Scenario
 
 AUTH, USERS = "specs/auth-flow.md", "specs/user-model.md"
 HOME = "/changes/add-oauth"
-LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
-SEARCH = delta("notes", requirement("R2", "Notes have a title", "A title is found by any of its words."))
+LONGER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 120 characters."))
+SEARCH = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is found by any of its words."))
 BUDGET = "[budget]\nper_change = 0.5\n"
 STOLEN: dict[str, Any] = {
     "title": "A stolen callback address signs the thief in",
@@ -56,14 +53,14 @@ COLD = finding(
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("pictures")
-    with standing_in(Box(root / "notes-service", root / "home")) as box:
+    with Scenario(root / "notes-service", root / "home").with_project().entered() as box:
         sign_in(box)
         greeting(box)
         box.write("agentd/specs/notes.md", NOTES)
-        described(begun(box, "longer-titles", {"notes": LONGER}), "Allow titles of 120 characters")
-        described(begun(box, "search-by-word", {"notes": SEARCH}), "Find notes by the words of their titles")
+        described(box.notes_proposed("longer-titles", {"notes": LONGER}), "Allow titles of 120 characters")
+        described(box.notes_proposed("search-by-word", {"notes": SEARCH}), "Find notes by the words of their titles")
         entry.create(find_project(), "share-a-note", "Let people share a note by a link that ends after a week")
         with served(box) as door:
             yield door
@@ -73,25 +70,23 @@ def described(change: Change, words: str) -> None:
     change.update(lambda old: replace(old, description=words))
 
 
-def sign_in(box: Box) -> None:
+def sign_in(box: Scenario) -> None:
     """A plan in its second round, with words of its judge and of a person beside it."""
-    steps = whole_plan()
+    steps = example_plan_steps()
     first, second = (finding("high", **STOLEN), finding("medium", **TAKEN)), finding("low", **ENDS)
-    steps["challenge"] = verdict(
-        "NEEDS_REVISION", *first, summary="Sound, but for what a thief can do with a callback."
-    )
+    steps["challenge"] = report("NEEDS_REVISION", *first, summary="Sound, but for what a thief can do with a callback.")
     mended = "accepts a callback only from the browser that began, with a `state` that it issued to the same browser"
     steps["reproposal"] = [
-        edit(AUTH, "accepts a callback only with a `state` that it issued to the same browser", mended),
+        edit_document(AUTH, "accepts a callback only with a `state` that it issued to the same browser", mended),
         answer("C1", "fixed", "R2 says so now."),
         answer("C2", "disputed", "R1 has it: an address is unique."),
     ]
     judged = previous("Two at once are still not told apart.", C1="fixed", C2="open")
     words = "The callback is safe now. Two sign-ins at once are still open."
-    steps["challenge/2"] = verdict("NEEDS_REVISION", second, previous=judged, summary=words)
-    stage(box, steps, BUDGET, NO_LOOKS)
-    assert plan(box, "--yes", "--rounds", "1").code == 1
-    change = change_of(box)
+    steps["challenge/2"] = report("NEEDS_REVISION", second, previous=judged, summary=words)
+    box.with_agents(steps, BUDGET, NO_REVIEWS)
+    assert box.run("plan", "--yes", "--rounds", "1").code == 1
+    change = box.change
     place = comments.anchored(change, AUTH, "keeps both for 10 minutes")
     comments.add(change, place, "Ten minutes is short when the provider asks for a second factor.", "person:dev")
     comments.reply(change, "K1", "Fifteen, then. The others allow that too.", "person:ada")
@@ -99,10 +94,12 @@ def sign_in(box: Box) -> None:
     comments.add(change, place, "Good.", "person:ada", Weight.NOTE)
 
 
-def greeting(box: Box) -> None:
+def greeting(box: Scenario) -> None:
     """Code that was reviewed, and is not right yet."""
-    approved(box, {"implement-greeting": honest(BAD), "review": reviewed("NEEDS_CHANGES", COLD)}, BUDGET + CHECK)
-    assert impl(box, "--rounds", "0").code == 1
+    box.greeting_approved(
+        {"implement-greeting": implement(BAD_CODE), "review": reviewed("NEEDS_CHANGES", COLD)}, BUDGET + CHECK
+    )
+    assert box.run("impl", "--rounds", "0").code == 1
 
 
 FOLDER = os.environ.get("AGENTD_PICTURES") and Path(os.environ["AGENTD_PICTURES"]).absolute()  # from where we start
@@ -125,7 +122,7 @@ def read(tab: Tab) -> Page:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_of_the_documentation_are_there(shown: Door, scheme: str) -> None:
+def test_the_pages_of_the_documentation_are_there(shown: Server, scheme: str) -> None:
     size = {"width": 1360, "height": 860}
     with entered(shown, MERMAID_STYLES, viewport=size, color_scheme=scheme) as tab:
         suffix = "" if scheme == "light" else "-dark"
@@ -152,7 +149,7 @@ def test_the_pages_of_the_documentation_are_there(shown: Door, scheme: str) -> N
         picture(tab.page, f"run{suffix}")
 
 
-def test_the_pages_of_a_phone_are_there(shown: Door) -> None:
+def test_the_pages_of_a_phone_are_there(shown: Server) -> None:
     with entered(shown, MERMAID_STYLES, **PHONE) as tab:
         for path, name in (("/", "phone-inbox"), (HOME, "phone-overview"), (f"{HOME}/rounds", "phone-rounds")):
             tab.go(path)

@@ -8,9 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 from agentd.change import comments
 from agentd.documents.comments import Weight
 from browser import Tab, entered, select, served, visiting
-from judged import judged, rewrite
-from planned import change_of
-from support import Box
+from scenario import Scenario, replace_text
 
 SPEC = "specs/user-model.md"
 HOME = "/changes/add-oauth"
@@ -20,17 +18,17 @@ ABORTED = r"ERR_FAILED|Failed to load|ERR_CONNECTION|status of 40[349]"
 
 
 @pytest.fixture
-def spec(project: Box) -> Path:
-    return judged(project, ("high", "It breaks")).folder / SPEC
+def spec(project: Scenario) -> Path:
+    return project.challenged("NEEDS_REVISION", ("high", "It breaks")).change.folder / SPEC
 
 
-def said(box: Box) -> list[str]:
-    return [entry.text for one in comments.seen(change_of(box)) for entry in one.thread]
+def said(box: Scenario) -> list[str]:
+    return [entry.text for one in comments.seen(box.change) for entry in one.thread]
 
 
-def commented(box: Box, text: str) -> str:
+def commented(box: Scenario, text: str) -> str:
     """By another face than the browser."""
-    change = change_of(box)
+    change = box.change
     return comments.add(change, comments.anchored(change, SPEC, WORDS), text, "person:dev", Weight.SHOULD).id
 
 
@@ -52,7 +50,7 @@ def rewording(page: Page) -> Locator:
     return page.locator("#note-K1.draft [data-number]")
 
 
-def test_a_reply_is_there_after_the_page_was_left(project: Box, spec: Path) -> None:
+def test_a_reply_is_there_after_the_page_was_left(project: Scenario, spec: Path) -> None:
     commented(project, "Which pair?")
     with visiting(project) as tab:
         page = tab.go(READ)
@@ -66,7 +64,7 @@ def test_a_reply_is_there_after_the_page_was_left(project: Box, spec: Path) -> N
     assert said(project) == ["Which pair?", "The two of them."]
 
 
-def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Box, spec: Path) -> None:
+def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Scenario, spec: Path) -> None:
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
         draft = compose(tab, "Which pair?")
@@ -87,7 +85,7 @@ def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Box, spec:
 
 
 @pytest.mark.parametrize("begin", [answering, rewording])
-def test_other_words_that_cannot_be_saved_stay_too(project: Box, spec: Path, begin: object) -> None:
+def test_other_words_that_cannot_be_saved_stay_too(project: Scenario, spec: Path, begin: object) -> None:
     commented(project, "Which pair?")
     assert callable(begin)
     with visiting(project, ABORTED) as tab:
@@ -109,7 +107,7 @@ def test_other_words_that_cannot_be_saved_stay_too(project: Box, spec: Path, beg
     assert said(project)[-1] == "The two of them."
 
 
-def test_a_restart_takes_nothing_from_an_open_page(project: Box, spec: Path) -> None:
+def test_a_restart_takes_nothing_from_an_open_page(project: Scenario, spec: Path) -> None:
     with served(project) as first, entered(first, ABORTED) as tab:
         page = tab.go(READ)
         draft = compose(tab, "Which pair?")
@@ -131,7 +129,7 @@ def test_a_restart_takes_nothing_from_an_open_page(project: Box, spec: Path) -> 
     assert said(project) == ["Which pair? Say it."]
 
 
-def test_a_document_that_goes_away_for_a_moment_stays_to_be_read(project: Box, spec: Path) -> None:
+def test_a_document_that_goes_away_for_a_moment_stays_to_be_read(project: Scenario, spec: Path) -> None:
     text = spec.read_text()
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
@@ -142,7 +140,7 @@ def test_a_document_that_goes_away_for_a_moment_stays_to_be_read(project: Box, s
         expect(page.locator(".paper")).to_contain_text("It is back")
 
 
-def test_many_pages_can_be_open_at_once(project: Box, spec: Path) -> None:
+def test_many_pages_can_be_open_at_once(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         for _ in range(9):
             page = tab.page.context.new_page()
@@ -150,12 +148,12 @@ def test_many_pages_can_be_open_at_once(project: Box, spec: Path) -> None:
             expect(page.locator(".paper")).to_contain_text(WORDS)
 
 
-def test_what_another_tab_wrote_is_not_replaced_unseen(project: Box, spec: Path) -> None:
+def test_what_another_tab_wrote_is_not_replaced_unseen(project: Scenario, spec: Path) -> None:
     commented(project, "Which pair?")
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
         form = rewording(page)
-        comments.edit(change_of(project), "K1", 0, "Which pair, and why?", "person:dev")
+        comments.edit(project.change, "K1", 0, "Which pair, and why?", "person:dev")
         form.locator("textarea").fill("Which two?")
         expect(form.locator(".saved")).not_to_have_text("saved")
         expect(form.locator(".saved")).not_to_have_text("…")
@@ -165,24 +163,24 @@ def test_what_another_tab_wrote_is_not_replaced_unseen(project: Box, spec: Path)
     assert said(project) == ["Which two, and why?"]
 
 
-def test_a_reason_stays_when_the_page_is_brought_up_to_date(project: Box, spec: Path) -> None:
+def test_a_reason_stays_when_the_page_is_brought_up_to_date(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         page.keyboard.press("r")
         page.locator("#choice-send-back textarea").fill("It has no end.")
         page.keyboard.press("Escape")
-        rewrite(spec, WORDS, "It belongs to one user")
+        replace_text(spec, WORDS, "It belongs to one user")
         expect(page.locator(".paper")).to_contain_text("It belongs to one user")
         page.locator("body").press("r")
         expect(page.locator("#choice-send-back textarea")).to_have_value("It has no end.")
 
 
-def test_the_place_in_the_text_stays_when_the_page_is_brought_up_to_date(project: Box, spec: Path) -> None:
+def test_the_place_in_the_text_stays_when_the_page_is_brought_up_to_date(project: Scenario, spec: Path) -> None:
     commented(project, "A word.\n" * 40)
-    rewrite(spec, WORDS, WORDS + "\n\n" + "More of it.\n\n" * 60)
+    replace_text(spec, WORDS, WORDS + "\n\n" + "More of it.\n\n" * 60)
     with visiting(project) as tab:
         page = tab.go(READ)
         tab.run("scrollTo({top: 600, behavior: 'instant'})")
-        comments.reply(change_of(project), "K1", "Another word.\n" * 40, "person:dev")
+        comments.reply(project.change, "K1", "Another word.\n" * 40, "person:dev")
         expect(page.locator("#note-K1")).to_contain_text("Another word.")
         assert abs(tab.run("scrollY") - 600) < 3

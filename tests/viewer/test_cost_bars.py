@@ -4,23 +4,23 @@ import math
 from itertools import pairwise
 
 import pytest
+from markup import Markup, parse_markup
 
 from agentd.change.folder import read_state
 from agentd.rendering import chart
 from agentd.rendering.chart import Row
-from support import EXAMPLE
-from viewed import Seen, seen
+from plans import EXAMPLE
 
 
-def drawn(*rows: Row, budget: float | None = None) -> Seen:
-    return seen(chart.bars(rows, budget))
+def drawn(*rows: Row, budget: float | None = None) -> Markup:
+    return parse_markup(chart.bars(rows, budget))
 
 
-def lengths(found: Seen, kind: str = "bar") -> list[float]:
+def lengths(found: Markup, kind: str = "bar") -> list[float]:
     return [float(one["width"]) for one in found.all("rect", kind)]
 
 
-def figures(found: Seen) -> list[str]:
+def figures(found: Markup) -> list[str]:
     return [one.text for one in found.all("text", "figure")]
 
 

@@ -13,12 +13,11 @@ from agentd.machine import Event
 from agentd.terms import Phase
 from agentd.viewer import deciding
 from agentd.viewer.deciding import Told
-from built import BAD, CHECK, NO, YES, approved, honest, impl, move
-from judged import at_question, by_hand, decided, edits, judged, rewrite, said, states
-from planned import proposed, ran
-from running import wait_until
-from support import Box
-from working import say
+from plans import BAD_CODE
+from playbooks import APPROVED, NEEDS_CHANGES, edit_spec, implement, report_in_text, say
+from processes import wait_until
+from scenario import CHECK, Scenario, move, record_edits, replace_text
+from terminal import at_question
 
 FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 ME, WHY = "person:dev", "Good enough."
@@ -44,22 +43,22 @@ def note(change: Change, weight: Weight, quote: str = "People are users", text: 
 # ---- what can be decided about a plan
 
 
-def test_a_plan_with_nothing_open_is_approved_with_or_without_words(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_plan_with_nothing_open_is_approved_with_or_without_words(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     assert ids(change) == ["approve", "approve-with-notes", "send-back", "reject"]
     assert primary(change) == ["approve"]
     assert [one.id for one in deciding.choices(change) if not one.needs_reason] == ["approve"]
     assert {one.workflow for one in deciding.choices(change)} == {"plan"}
 
 
-def test_findings_that_are_open_must_be_accepted_with_a_reason(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_findings_that_are_open_must_be_accepted_with_a_reason(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert ids(change) == ["accept", "send-back", "reject"] and primary(change) == ["send-back"]
     assert all(one.needs_reason for one in deciding.choices(change))
 
 
-def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Box) -> None:
-    assert ids(proposed(project, [])) == ["approve", "approve-with-notes", "reject"]
+def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Scenario) -> None:
+    assert ids(project.proposed([]).change) == ["approve", "approve-with-notes", "reject"]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +69,8 @@ def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Box) -> None
         (Weight.BLOCKER, ["accept", "send-back", "reject"]),
     ],
 )
-def test_a_comment_counts_before_it_is_a_finding(project: Box, weight: Weight, wanted: list[str]) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_comment_counts_before_it_is_a_finding(project: Scenario, weight: Weight, wanted: list[str]) -> None:
+    change = project.challenged("APPROVED").change
     note(change, weight, text="")
     assert "approve" in ids(change), "one that is just begun says nothing yet"
     comments.edit(change, "K1", 0, "Who?", "person:ann")
@@ -80,25 +79,25 @@ def test_a_comment_counts_before_it_is_a_finding(project: Box, weight: Weight, w
     assert "approve" in ids(change)
 
 
-def test_what_is_approved_is_not_approved_again_until_it_changes(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_what_is_approved_is_not_approved_again_until_it_changes(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     assert decide(change, "approve", "").ok
     assert change.read().history[-1].why == "approved as read"
     assert ids(change) == ["approve-with-notes", "send-back", "reject"]
-    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     assert "approve" in ids(change)
 
 
 @pytest.mark.parametrize("word", ["REJECTED"])
-def test_where_the_table_allows_nothing_nothing_is_offered(project: Box, word: str) -> None:
-    change = judged(project, *FOUND, word=word)
+def test_where_the_table_allows_nothing_nothing_is_offered(project: Scenario, word: str) -> None:
+    change = project.challenged(word, *FOUND).change
     assert ids(change) == []
     with pytest.raises(AnswerIsNo, match="accept cannot be decided about add-oauth now"):
         decide(change, "accept")
 
 
-def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     (folder,) = (project.root / "agentd/archive").iterdir()
     assert deciding.choices(Change(change.project, change.id, change.tree, folder)) == ()
@@ -107,12 +106,12 @@ def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Box) -> N
 # ---- what can be decided about code
 
 
-def test_code_is_decided_upon_after_its_review(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(), "review": NO})
+def test_code_is_decided_upon_after_its_review(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert ids(change) == ["approve", "approve-with-notes", "reject"], "of the plan"
     move(change, Event.IMPLEMENTATION_STARTED)
     assert ids(change) == ["plan-wrong"]
-    assert impl(project, "--rounds", "0").code == 1
+    assert project.run("impl", "--rounds", "0").code == 1
     assert ids(change) == ["accept", "plan-wrong"]
     assert {one.workflow for one in deciding.choices(change)} == {"impl"}
     told = decide(change, "accept")
@@ -121,9 +120,9 @@ def test_code_is_decided_upon_after_its_review(project: Box) -> None:
     assert decide(change, "send-back").ok and change.read().phase is Phase.IMPLEMENTING
 
 
-def test_code_is_never_accepted_over_a_failed_check(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(BAD), "review": YES}, CHECK)
-    assert impl(project, "--rounds", "0").code == 1
+def test_code_is_never_accepted_over_a_failed_check(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED}, CHECK).change
+    assert project.run("impl", "--rounds", "0").code == 1
     assert ids(change) == ["plan-wrong"]
     assert decide(change, "plan-wrong", "It cannot be greeted so.").ok
     assert change.read().phase is Phase.PROPOSED
@@ -132,36 +131,40 @@ def test_code_is_never_accepted_over_a_failed_check(project: Box) -> None:
 # ---- a decision, by the command itself
 
 
-def test_a_decision_is_done_by_the_command_and_told_in_its_words(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_decision_is_done_by_the_command_and_told_in_its_words(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "accept") == Told(True, f"Accepted by dev: {WHY}", "agentd impl add-oauth")
     last = change.read().history[-1]
     assert (last.by, last.why, last.hashes) == (ME, WHY, change.hashes())
-    assert set(states(project).values()) == {"accepted"}
+    assert set(project.finding_states().values()) == {"accepted"}
 
 
-def test_a_plan_that_is_sent_back_without_a_run_is_moved_and_the_way_on_is_told(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_plan_that_is_sent_back_without_a_run_is_moved_and_the_way_on_is_told(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "send-back", "Name it.\r\nSoon.") == Told(
         True, "Sent back by dev: Name it.\nSoon.", "agentd plan add-oauth --rounds 1"
     )
-    assert change.read().phase is Phase.PROPOSED and ran(project) == [] and states(project)["P1"] == "open"
+    assert (
+        change.read().phase is Phase.PROPOSED
+        and project.started_steps() == []
+        and project.finding_states()["P1"] == "open"
+    )
 
 
-def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
-    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     (change.folder / "specs/more.md").write_text("# More\n")
     told = deciding.decide(change, "accept", WHY, shown, ME)
     assert not told.ok and set(told.changed) == {SPEC, "specs/more.md"} and SPEC in told.message
-    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+    assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
 
 def test_what_changes_after_the_look_of_the_page_is_refused_by_the_command(
-    project: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change = judged(project, *FOUND)
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     late = tmp_path / "late"  # somebody writes while the command is started
     late.write_text(f"#!/bin/sh\necho More. >> '{change.folder / SPEC}'\nexec '{sys.executable}' \"$@\"\n")
     late.chmod(0o755)
@@ -169,40 +172,40 @@ def test_what_changes_after_the_look_of_the_page_is_refused_by_the_command(
     monkeypatch.setattr(sys, "executable", str(late))
     told = deciding.decide(change, "accept", WHY, shown, ME)
     assert not told.ok and told.changed == (SPEC,)
-    assert change.read().phase is Phase.PROPOSED and edits(change.records()[0]) == []
+    assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
 
 @pytest.mark.parametrize("shown", [{}, {"proposal.md": "sha256:1"}, {"../STATE.yaml": "x"}])
-def test_nothing_is_decided_about_what_nobody_was_shown(project: Box, shown: dict[str, str]) -> None:
-    change = judged(project, *FOUND)
+def test_nothing_is_decided_about_what_nobody_was_shown(project: Scenario, shown: dict[str, str]) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert deciding.decide(change, "accept", WHY, shown, ME).changed
     assert change.read().phase is Phase.PROPOSED
 
 
 @pytest.mark.parametrize("choice", ["", "view", "fix", "approve", "accept --trust", "drop", "--accept"])
-def test_only_what_is_offered_can_be_decided(project: Box, choice: str) -> None:
-    change = judged(project, *FOUND)
+def test_only_what_is_offered_can_be_decided(project: Scenario, choice: str) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     with pytest.raises(AnswerIsNo, match="cannot be decided"):
         decide(change, choice)
     assert len(change.read().history) == 2
 
 
 @pytest.mark.parametrize("reason", ["", " \n ", "a\0b", "long " * 5000])
-def test_a_reason_is_some_plain_words(project: Box, reason: str) -> None:
-    change = judged(project, *FOUND)
+def test_a_reason_is_some_plain_words(project: Scenario, reason: str) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     with pytest.raises(UsageError, match="reason"):
         decide(change, "accept", reason)
 
 
-def test_a_reason_is_words_and_never_an_option(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_reason_is_words_and_never_an_option(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "accept", "--trust").ok
     assert change.read().history[-1].why == "--trust"
 
 
-def test_a_no_of_the_command_is_told_with_its_hint(project: Box) -> None:
-    change = judged(project, *FOUND)
-    rewrite(change.folder / "proposal.md", "## Why", "## Because")
+def test_a_no_of_the_command_is_told_with_its_hint(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
+    replace_text(change.folder / "proposal.md", "## Why", "## Because")
     told = decide(change, "accept")
     assert not told.ok and told.message.startswith("the plan cannot be accepted as it is: proposal.md:")
     assert told.hint == "agentd validate add-oauth lists what is wrong" and told.changed == ()
@@ -211,42 +214,46 @@ def test_a_no_of_the_command_is_told_with_its_hint(project: Box) -> None:
 # ---- a decision, through a run that waits
 
 
-def test_a_waiting_run_is_given_the_answer_and_goes_on(project: Box) -> None:
-    fixed = [by_hand(), say("So.")]
-    change = judged(project, *FOUND[1:], reproposal=fixed, challenge_2=said("APPROVED"))
+def test_a_waiting_run_is_given_the_answer_and_goes_on(project: Scenario) -> None:
+    fixed = [edit_spec(), say("So.")]
+    change = project.challenged(
+        "NEEDS_REVISION", *FOUND[1:], reproposal=fixed, challenge_2=report_in_text("APPROVED")
+    ).change
     person = at_question(project)
     assert ids(change) == ["fix", "accept", "stop", "reject", "send-back"] and primary(change) == ["fix"]
     assert [one.id for one in deciding.choices(change) if one.needs_reason] == ["accept", "reject", "send-back"]
     assert decide(change, "fix", "").ok
     assert person.waits() == 0
-    assert ran(project) == ["reproposal", "challenge"] and decided(project) == [("fix", ME, "inbox", None)]
+    assert project.started_steps() == ["reproposal", "challenge"] and project.decisions() == [
+        ("fix", ME, "inbox", None)
+    ]
 
 
-def test_an_acceptance_ends_the_waiting_run(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_an_acceptance_ends_the_waiting_run(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     told = deciding.decide(change, "accept", WHY, deciding.shown(change), "person:ann")
     assert told.ok, told
     assert person.waits() == 0
-    assert decided(project) == [("accept", "person:ann", "inbox", WHY)]
+    assert project.decisions() == [("accept", "person:ann", "inbox", WHY)]
     assert change.read().history[-1].by == "person:ann"
 
 
-def test_a_stale_answer_is_not_given_to_the_waiting_run(project: Box) -> None:
-    change = judged(project, *FOUND)
+def test_a_stale_answer_is_not_given_to_the_waiting_run(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
     person = at_question(project)
-    rewrite(change.folder / SPEC, "A user is", "A user, so I say, is")
+    replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     assert deciding.decide(change, "accept", WHY, shown, ME).changed == (SPEC,)
-    assert decided(project) == [] and change.active_run()
+    assert project.decisions() == [] and change.active_run()
     assert decide(change, "stop", "").ok
     assert person.waits() == 1
 
 
-def test_a_run_that_is_at_work_is_not_asked(project: Box) -> None:
-    change = proposed(project, [{"wait": 600}])
+def test_a_run_that_is_at_work_is_not_asked(project: Scenario) -> None:
+    change = project.proposed([{"wait": 600}]).change
     assert deciding.resume(change).ok
-    wait_until(lambda: ran(project) == ["challenge"], "it is at work")
+    wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
     assert deciding.choices(change) == ()
     with pytest.raises(AnswerIsNo):
         decide(change, "approve")
@@ -256,12 +263,12 @@ def test_a_run_that_is_at_work_is_not_asked(project: Box) -> None:
 # ---- stop and resume
 
 
-def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: Box) -> None:
-    change = proposed(project, [{"wait": 600}])
+def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: Scenario) -> None:
+    change = project.proposed([{"wait": 600}]).change
     assert deciding.stop(change) == Told(True, "Nothing is running for add-oauth.")
     told = deciding.resume(change)
     assert (told.ok, told.message) == (True, "add-oauth goes on in the background.")
-    wait_until(lambda: ran(project) == ["challenge"], "it is at work")
+    wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
     busy = deciding.resume(change)
     assert not busy.ok and "is being worked on by" in busy.message
     stopped = deciding.stop(change)
@@ -269,8 +276,8 @@ def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: B
     assert change.active_run() is None and change.read().phase is Phase.PROPOSED
 
 
-def test_a_resume_can_raise_the_budget(project: Box) -> None:
-    change = proposed(project, said("APPROVED"), more="[budget]\nper_change = 1\n")
+def test_a_resume_can_raise_the_budget(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 1\n").change
     less = deciding.resume(change, 0.5)
     wait_until(lambda: change.active_run() is None, "it has ended")
     assert change.read().budget is None and (not less.ok or less.message)
@@ -281,14 +288,14 @@ def test_a_resume_can_raise_the_budget(project: Box) -> None:
     assert raised and (raised.per_change, raised.by) == (3.25, ME)
 
 
-def test_what_stands_against_a_resume_is_told(project: Box) -> None:
-    change = proposed(project, said("APPROVED"))
+def test_what_stands_against_a_resume_is_told(project: Scenario) -> None:
+    change = project.proposed(report_in_text("APPROVED")).change
     project.write("agentd/config.toml", (project.root / "agentd/config.toml").read_text() + CHECK)
     told = deciding.resume(change)
     assert not told.ok and "trust" in told.message and "agentd trust" in told.hint
 
 
-def test_what_is_at_its_end_has_nothing_to_go_on_with(project: Box) -> None:
-    change = judged(project, *FOUND, word="REJECTED")
+def test_what_is_at_its_end_has_nothing_to_go_on_with(project: Scenario) -> None:
+    change = project.challenged("REJECTED", *FOUND).change
     with pytest.raises(AnswerIsNo, match="add-oauth has nothing to go on with"):
         deciding.resume(change)

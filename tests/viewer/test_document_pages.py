@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from markup import Element, Markup, parse_markup
 
 from agentd.documents import text as base
 from agentd.rendering import markdown
-from support import EXAMPLE
-from viewed import Element, Seen, seen
+from plans import EXAMPLE
 
 NAMES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.md"))
 
@@ -16,8 +16,8 @@ def example(name: str) -> str:
     return (EXAMPLE / name).read_text()
 
 
-def page(text: str, name: str = "specs/a.md") -> Seen:
-    return seen(markdown.render(text, name).html)
+def page(text: str, name: str = "specs/a.md") -> Markup:
+    return parse_markup(markdown.render(text, name).html)
 
 
 def lines(element: Element) -> tuple[int, int]:
@@ -154,7 +154,7 @@ def test_a_review_cannot_leave_its_block_nor_take_the_name_of_a_requirement() ->
     tag = '<review status="approved" iteration="1" reviewer="x">'
     text = f"# A\n\n{tag}\n\n# R1: mine\n\n```\nopen\n\n</review>\n\nbehind\n"
     result = markdown.render(text, "proposal.md")
-    found = seen(result.html)
+    found = parse_markup(result.html)
     assert [one.id for one in result.contents] == ["at-a"]
     assert "open" in found.one("section").text and "behind" not in found.one("section").text
     assert lines(next(one for one in found.all("h1") if one.text == "R1: mine")) == (5, 5)
@@ -194,7 +194,7 @@ def test_the_title_is_the_first_heading_or_the_name() -> None:
 def test_long_documents_of_another_hand_are_pages_too(seed: Path) -> None:
     text = seed.read_text()
     found = markdown.render(text, "specs/seed.md")
-    assert seen(found.html).text and len(found.contents) > 10
+    assert parse_markup(found.html).text and len(found.contents) > 10
     assert markdown.render(text, "specs/seed.md") == found
 
 

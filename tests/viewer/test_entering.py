@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from knocking import Door, opened
-from required import BROWSER, is_required
 from small_site import SECRET, TOKEN
-from support import PATIENCE
+
+from assertions import BROWSER, is_required
+from program import PATIENCE
+from raw_http import Server, open_server
 
 FLAGS = (
     "--no-sandbox",
@@ -44,8 +44,8 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def door() -> Iterator[Door]:
-    with opened() as door:
+def door() -> Iterator[Server]:
+    with open_server() as door:
         yield door
 
 
@@ -72,7 +72,7 @@ def another_site(text: str) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_browser_opened_with_the_link_stands_on_the_page(door: Door, page: Page) -> None:
+def test_a_browser_opened_with_the_link_stands_on_the_page(door: Server, page: Page) -> None:
     page.goto(f"http://{door.host}/enter?token={TOKEN}&next=/")
     page.get_by_text(SECRET).wait_for()
     assert page.url == f"http://{door.host}/"
@@ -80,7 +80,7 @@ def test_a_browser_opened_with_the_link_stands_on_the_page(door: Door, page: Pag
     page.get_by_text(SECRET).wait_for()
 
 
-def test_a_link_on_another_site_stands_on_the_page_too(door: Door, page: Page) -> None:
+def test_a_link_on_another_site_stands_on_the_page_too(door: Server, page: Page) -> None:
     """Where a redirect would have lost the strict cookie."""
     with another_site(f'<a href="http://{door.host}/enter?token={TOKEN}&amp;next=/">open</a>') as site:
         page.goto(site)
@@ -88,7 +88,7 @@ def test_a_link_on_another_site_stands_on_the_page_too(door: Door, page: Page) -
         page.get_by_text(SECRET).wait_for()
 
 
-def test_a_page_of_another_site_gets_nothing_from_who_is_in(door: Door, page: Page) -> None:
+def test_a_page_of_another_site_gets_nothing_from_who_is_in(door: Server, page: Page) -> None:
     page.goto(f"http://{door.host}/enter?token={TOKEN}&next=/")
     page.get_by_text(SECRET).wait_for()
     with another_site(f'<a href="http://{door.host}/">in</a><iframe src="http://{door.host}/"></iframe>') as site:
@@ -107,7 +107,7 @@ def test_a_page_of_another_site_gets_nothing_from_who_is_in(door: Door, page: Pa
         page.get_by_text("This page is closed").or_(page.get_by_text("Another page asked")).wait_for()
 
 
-def test_the_link_cannot_be_made_to_lead_out(door: Door, page: Page) -> None:
+def test_the_link_cannot_be_made_to_lead_out(door: Server, page: Page) -> None:
     for place in ("//evil.invalid/", "/\\evil.invalid/", "/%09/evil.invalid/"):
         page.goto(f"http://{door.host}/enter?token={TOKEN}&next={place}")
         assert page.url.startswith(f"http://{door.host}/")

@@ -18,11 +18,10 @@ from agentd.project import find_project
 from agentd.viewer import app, frame
 from agentd.viewer import site as sites
 from agentd.viewer.frame import Frame
-from built import BAD, CHECK, YES, approved, honest, impl
-from judged import NEEDED, at_question, judged
-from planned import change_of, proposed
-from support import Box
-from terminal import INTERRUPT
+from plans import BAD_CODE
+from playbooks import APPROVED, NEEDS_REVISION, implement
+from scenario import CHECK, Scenario
+from terminal import INTERRUPT, at_question
 
 SPEC = "specs/user-model.md"
 NO_APPROVAL = "Nothing can be approved until it can be read."
@@ -51,8 +50,10 @@ def bar(page: Response) -> str:
 
 
 @pytest.mark.parametrize("part", ["", "/bar", f"/read/{SPEC}", "/tasks"])
-def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_approval(project: Box, part: str) -> None:
-    change = judged(project, word="APPROVED")
+def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_approval(
+    project: Scenario, part: str
+) -> None:
+    change = project.challenged("APPROVED").change
     assert "choice-approve" in bar(get(part))
     (change.folder / NAME).write_text(BROKEN)
     told = bar(get(part))
@@ -60,16 +61,16 @@ def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_appr
     assert NO_APPROVAL in told and "choice-approve" not in told and str(project.root) not in told
 
 
-def test_a_state_that_cannot_be_read_is_told_in_the_bar(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_state_that_cannot_be_read_is_told_in_the_bar(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     (change.folder / "STATE.yaml").write_text("phase: [\n")
     told = bar(get())
     assert "agentd/changes/add-oauth/STATE.yaml: " in told and "git log -p" in told and NO_APPROVAL in told
 
 
 @pytest.mark.parametrize("name", ["comments.yaml", "STATE.yaml", "reviews/challenge-1.yaml"])
-def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Box, name: str) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Scenario, name: str) -> None:
+    change = project.challenged("APPROVED").change
     with change.running("agentd plan add-oauth"):
         (change.folder / name).write_text(BROKEN)
         told = bar(get())
@@ -77,10 +78,10 @@ def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Box, 
     assert name in told and NO_APPROVAL in told
 
 
-def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Box) -> None:
-    proposed(project, NEEDED, rounds=1)
+def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Scenario) -> None:
+    project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
-    change = change_of(project)
+    change = project.change
     assert "accept" in ids(change)
     (change.folder / NAME).write_text(BROKEN)
     assert "accept" not in ids(change)
@@ -89,15 +90,15 @@ def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Box
     person.waits()
 
 
-def test_what_cannot_be_read_stands_over_the_text(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_what_cannot_be_read_stands_over_the_text(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     (change.folder / NAME).write_text(BROKEN)
     text = get(f"/read/{SPEC}").text.partition('id="text"')[2].partition("</article>")[0]
     assert "comments.yaml line 1" in text
 
 
-def test_a_configuration_that_cannot_be_read_hides_neither_text_nor_trace(project: Box) -> None:
-    judged(project, word="APPROVED")
+def test_a_configuration_that_cannot_be_read_hides_neither_text_nor_trace(project: Scenario) -> None:
+    project.challenged("APPROVED")
     project.write("agentd/config.toml", "schema_version = [")
     for part, words in ((f"/read/{SPEC}", "A user is"), ("/trace", "user-model:R1"), ("/export", "A user is")):
         page = get(part)
@@ -130,8 +131,8 @@ def written_at_every_look(path: Path) -> Iterator[None]:
         is_off = True
 
 
-def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_meanwhile(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_meanwhile(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     with written_at_every_look(change.folder / SPEC):
         page = unescape(get(f"/read/{SPEC}").text)
     version = page.partition("version ")[2].partition(".")[0]
@@ -140,23 +141,23 @@ def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_m
     assert page.count(f'data-hash="{shown[SPEC]}"') == 2, "the page's own, and the one in the list"
 
 
-def test_only_a_document_that_is_decided_upon_is_put_in_as_read(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_only_a_document_that_is_decided_upon_is_put_in_as_read(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     whole = around(change)
     assert json.loads(frame.as_read(whole, SPEC, "sha256:1").shown)[SPEC] == "sha256:1"
     assert frame.as_read(whole, "CHALLENGE.md", "sha256:1") == whole
 
 
-def test_where_nothing_can_be_decided_the_code_is_not_looked_at(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_where_nothing_can_be_decided_the_code_is_not_looked_at(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     with change.running("agentd plan add-oauth"):
         assert around(change).shown == "{}"
     assert SPEC in around(change).shown
 
 
-def test_code_over_a_failed_check_says_why_it_cannot_be_accepted(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(BAD), "review": YES}, CHECK)
-    impl(project, "--rounds", "0")
+def test_code_over_a_failed_check_says_why_it_cannot_be_accepted(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED}, CHECK).change
+    project.run("impl", "--rounds", "0")
     found = around(change)
     assert "accept" not in [one.id for one in found.choices]
     assert found.blocked == "Accepting is not possible: the required check tests fails"

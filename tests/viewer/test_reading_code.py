@@ -11,13 +11,10 @@ from agentd.project import find_project
 from agentd.rendering.hunks import Kind
 from agentd.viewer import checked, coded, rounds, traced
 from agentd.viewer.coded import FileDiff
-from archived import laid_out, short_titles
-from built import BAD, GOOD, TEST, answer, approved, edit, home, honest, impl, judged, standing_in
-from finished import complete
-from plays import finding
-from support import Box
-from traced import begun, implemented
-from working import say, usage
+from plans import BAD_CODE, GOOD_CODE, GREETING_TEST
+from playbooks import answer, edit, finding, implement, report, say, usage
+from scenario import Scenario
+from trace_example import begun, implemented
 
 QUOTED = {"file": "greeting.py", "line": 1, "quote": "return f"}
 FLAW = finding("medium", "It is cold", requirement="greeting:R1", evidence=QUOTED)
@@ -35,12 +32,12 @@ def shown(one: FileDiff) -> list[tuple[str, int | None, int | None, str]]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Change]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scenario, Change]]:
     root = tmp_path_factory.mktemp("read")
-    with standing_in(Box(root / "notes-service", root / "home")) as box:
+    with Scenario(root / "notes-service", root / "home").with_project().entered() as box:
         steps = {
-            "implement-greeting": honest(BAD),
-            "review": judged("NEEDS_CHANGES", FLAW),
+            "implement-greeting": implement(BAD_CODE),
+            "review": report("NEEDS_CHANGES", FLAW),
             "resolve": [
                 edit("greeting.py", "{name}", "{name or 'world'}"),
                 answer("V2", "fixed", "Warmer."),
@@ -48,23 +45,23 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Chang
                 usage(0.02),
                 say("Mended."),
             ],
-            "review/2": judged("APPROVED", previous=[{"id": "V2", "state": "fixed", "note": "Warm."}]),
+            "review/2": report("APPROVED", previous=[{"id": "V2", "state": "fixed", "note": "Warm."}]),
         }
-        approved(box, steps)
-        ran = impl(box)
+        box.greeting_approved(steps)
+        ran = box.run("impl")
         assert ran.code == 0, ran.out + ran.err
-        yield box, Change(find_project(), "greet", str(box.root), home(box))
+        yield box, Change(find_project(), "greet", str(box.root), box.folder)
 
 
-def test_the_diff_is_from_the_first_edit_to_now_with_numbered_lines(built: tuple[Box, Change]) -> None:
+def test_the_diff_is_from_the_first_edit_to_now_with_numbered_lines(built: tuple[Scenario, Change]) -> None:
     files = by_path(coded.code(built[1]).files)
     assert list(files) == ["greeting.py", "tests/test_greeting.py"], "agentd's own files are no code"
     one = files["greeting.py"]
     assert (one.status, one.added, one.removed, one.is_binary, one.is_big) == ("CREATE", 5, 0, False, False)
-    assert shown(one) == [("added", None, number, line) for number, line in enumerate(GOOD.splitlines(), 1)]
+    assert shown(one) == [("added", None, number, line) for number, line in enumerate(GOOD_CODE.splitlines(), 1)]
 
 
-def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Box, Change]) -> None:
+def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Scenario, Change]) -> None:
     notes = coded.notes(built[1])
     assert list(notes) == ["greeting.py"]
     (note,) = notes["greeting.py"]
@@ -72,7 +69,7 @@ def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Box, Change]) ->
     assert [(one.what, one.text) for one in note.said[1:]] == [("fixed", "Warmer."), ("fixed", "Warm.")]
 
 
-def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Box, Change]) -> None:
+def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Scenario, Change]) -> None:
     second, first = (one for one in rounds.rounds(built[1]) if one.kind == "review")
     assert first.older_tree == built[1].read().base.tree and second.older_tree == first.tree != second.tree
     (one,) = rounds.code_difference(built[1], second.older_tree, second.tree)
@@ -84,13 +81,13 @@ def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Box, Chan
 
 
 @pytest.mark.parametrize("tree", ["", "HEAD", "HEAD^{tree}", "--output=x", "0" * 40])
-def test_only_trees_by_their_whole_name_are_compared(built: tuple[Box, Change], tree: str) -> None:
+def test_only_trees_by_their_whole_name_are_compared(built: tuple[Scenario, Change], tree: str) -> None:
     base = built[1].read().base.tree or ""
     with pytest.raises(AnswerIsNo):
         rounds.code_difference(built[1], base, tree)
 
 
-def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: tuple[Box, Change]) -> None:
+def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: tuple[Scenario, Change]) -> None:
     found = checked.checks(built[1])
     (row,) = found.rows
     assert (row.name, row.status, row.before, row.is_required, row.blocks) == ("tests", "passed", "passed", True, False)
@@ -98,7 +95,7 @@ def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: 
     assert "OK" in row.output and row.tree and row.at and not found.is_baseline and not found.problem
 
 
-def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Box, Change]) -> None:
+def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Scenario, Change]) -> None:
     found = traced.trace(built[1])
     assert found.is_implemented and found.gaps == 0 and not found.problem
     assert [(row.requirement, row.document, row.files) for row in found.rows] == [
@@ -107,9 +104,9 @@ def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Box, Change]) -> N
     ]
 
 
-def test_a_check_that_blocks_says_why(project: Box) -> None:
-    change = approved(project, {"implement-greeting": honest(BAD)})
-    impl(project, "--rounds", "0")
+def test_a_check_that_blocks_says_why(project: Scenario) -> None:
+    change = project.greeting_approved({"implement-greeting": implement(BAD_CODE)}).change
+    project.run("impl", "--rounds", "0")
     (row,) = checked.checks(change).rows
     assert row.blocks and row.status == "failed" and "did not fail before the first edit" in row.why
     assert row.new_failures == row.failed_tests != () and "AssertionError" in row.output
@@ -118,7 +115,7 @@ def test_a_check_that_blocks_says_why(project: Box) -> None:
 # ---- gaps
 
 
-def test_gaps_are_marked_by_what_is_missing(project: Box) -> None:
+def test_gaps_are_marked_by_what_is_missing(project: Scenario) -> None:
     change = begun(project)
     assert {row.gaps for row in traced.trace(change).rows} == {("file", "test")}
     project.write("src/notes/models/user.py", "class User: ...\n")
@@ -128,25 +125,25 @@ def test_gaps_are_marked_by_what_is_missing(project: Box) -> None:
     assert traced.trace(change).rows[0].gaps == ("task", "file", "test")
 
 
-def test_before_there_is_code_only_tasks_are_due(project: Box) -> None:
-    change = approved(project, {})
+def test_before_there_is_code_only_tasks_are_due(project: Scenario) -> None:
+    change = project.greeting_approved({}).change
     found = traced.trace(change)
     assert not found.is_implemented and found.gaps == 0 and len(found.rows) == 2
     assert coded.code(change).files == () and coded.code(change).problem == "" and checked.checks(change).rows == ()
 
 
-def test_weakened_tests_are_told(project: Box) -> None:
-    project.write("tests/test_greeting.py", TEST)
+def test_weakened_tests_are_told(project: Scenario) -> None:
+    project.write("tests/test_greeting.py", GREETING_TEST)
     change = implemented(project)
     project.write(
         "tests/test_greeting.py",
-        TEST.replace('"Hello, Ann!")', 'greet("Ann"))').replace("def test_nobody", "def nobody"),
+        GREETING_TEST.replace('"Hello, Ann!")', 'greet("Ann"))').replace("def test_nobody", "def nobody"),
     )
     weakened = traced.trace(change).weakened
     assert weakened and {one.path for one in weakened} == {"tests/test_greeting.py"}
 
 
-def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Box) -> None:
+def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Scenario) -> None:
     change = implemented(project)
     state = (change.folder / "STATE.yaml").read_text()
     (change.folder / "STATE.yaml").write_text(state.replace(str(change.read().base.tree), "1" * 40))
@@ -160,7 +157,7 @@ def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Box
 # ---- hostile and large
 
 
-def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Box) -> None:
+def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Scenario) -> None:
     change = begun(project)
     lines = "one\rdiff --git a/README.md b/README.md\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-gone\n"
     (project.root / "trick.txt").write_bytes(lines.encode())
@@ -177,13 +174,13 @@ def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Box) -> No
     assert shown(files['a "b" ü\t.txt']) == [("added", None, 1, "named oddly")]
 
 
-def test_what_turns_the_order_of_a_line_is_written_out(project: Box) -> None:
+def test_what_turns_the_order_of_a_line_is_written_out(project: Scenario) -> None:
     change = begun(project)
     project.write("x.py", "access = 'user\u202e'  # \u2066admin\n")
     assert shown(coded.code(change).files[0])[0][3] == "access = 'user[U+202E]'  # [U+2066]admin"
 
 
-def test_a_long_file_is_cut_and_says_by_how_much(project: Box) -> None:
+def test_a_long_file_is_cut_and_says_by_how_much(project: Scenario) -> None:
     change = begun(project)
     project.write("long.txt", "".join(f"line {number}\n" for number in range(2000)))
     project.write("longer.txt", "x\n" * 30_000)
@@ -194,7 +191,7 @@ def test_a_long_file_is_cut_and_says_by_how_much(project: Box) -> None:
     assert len(shown(files["wide.txt"])[0][3]) == 1001
 
 
-def test_binary_files_links_and_text_called_binary_are_told_apart(project: Box) -> None:
+def test_binary_files_links_and_text_called_binary_are_told_apart(project: Scenario) -> None:
     project.write("kind", "a file\n")
     change = begun(project)
     (project.root / "image.png").write_bytes(b"\x89PNG\0\0")
@@ -215,9 +212,9 @@ def test_binary_files_links_and_text_called_binary_are_told_apart(project: Box) 
 # ---- a change that has ended
 
 
-def test_of_an_archived_change_the_code_is_what_was_judged(project: Box) -> None:
-    laid_out(project, start="specs")
-    short_titles(project)
+def test_of_an_archived_change_the_code_is_what_was_judged(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.complete_short_titles()
     project.write("short-titles.py", "DONE = 'later'\n")
     assert project.agentd("archive", "short-titles").code == 0
     folder = next((project.root / "agentd/archive").glob("*-short-titles"))
@@ -227,9 +224,9 @@ def test_of_an_archived_change_the_code_is_what_was_judged(project: Box) -> None
     assert traced.trace(ended).is_implemented
 
 
-def test_looking_touches_neither_index_nor_files(project: Box) -> None:
-    laid_out(project, start="specs")
-    change = complete(project, "short-titles", {})
+def test_looking_touches_neither_index_nor_files(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    change = project.notes_complete("short-titles", {})
     project.write("staged.py", "x\n")
     project.git("add", "staged.py")
     before = project.git("status", "--porcelain"), git.snapshot(change.tree)

@@ -4,6 +4,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from markup import Markup, parse_markup
 from starlette.testclient import TestClient
 
 from agentd.change import texts
@@ -11,11 +12,8 @@ from agentd.change.folder import Change, documents
 from agentd.project import find_project
 from agentd.viewer import app, reading
 from agentd.viewer import site as sites
-from archived import SHORTER, TAGS, laid_out
-from finished import begun, delta, on_branch, requirement, scenario
-from judged import judged
-from support import Box
-from viewed import Seen, seen
+from plans import SHORT_TITLES, TAGS, delta_text, requirement_text, scenario_text
+from scenario import Scenario
 
 SECRET = "what lies elsewhere on this machine"
 USERS = "specs/user-model.md"
@@ -29,15 +27,15 @@ def get(path: str, status: int = 200) -> str:
     return unescape(page.text)
 
 
-def part(path: str, inside: str) -> Seen:
+def part(path: str, inside: str) -> Markup:
     """One element's worth of a page, by the start of its tag and its end."""
     text = get(path)
     start, _, end = inside.partition("…")
-    return seen(start + text.partition(start)[2].partition(end)[0] + end)
+    return parse_markup(start + text.partition(start)[2].partition(end)[0] + end)
 
 
 @pytest.fixture
-def outside(project: Box) -> Path:
+def outside(project: Scenario) -> Path:
     path = project.root.parent / "elsewhere"
     path.mkdir()
     (path / "secret.md").write_text(f"# {SECRET}\n")
@@ -62,9 +60,9 @@ def every_page(change: Change) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_that_is_a_link_is_neither_shown_nor_exported_and_told(
-    project: Box, outside: Path, name: str
+    project: Scenario, outside: Path, name: str
 ) -> None:
-    change = judged(project, word="APPROVED")
+    change = project.challenged("APPROVED").change
     (change.folder / name).unlink(missing_ok=True)
     (change.folder / name).symlink_to(outside / "secret.md")
     assert name not in documents(change.folder) and name not in change.hashes()
@@ -78,8 +76,8 @@ def test_a_document_that_is_a_link_is_neither_shown_nor_exported_and_told(
     assert "choice-reject" in bar and "choice-approve" not in bar and "choice-accept" not in bar
 
 
-def test_specs_behind_a_linked_folder_are_none(project: Box, outside: Path) -> None:
-    change = judged(project, word="APPROVED")
+def test_specs_behind_a_linked_folder_are_none(project: Scenario, outside: Path) -> None:
+    change = project.challenged("APPROVED").change
     (change.folder / "specs").rename(change.folder / "aside")
     (change.folder / "specs").symlink_to(outside)
     assert documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
@@ -87,8 +85,8 @@ def test_specs_behind_a_linked_folder_are_none(project: Box, outside: Path) -> N
     assert reading.problems(change) == ("specs/secret.md is a link, and is not read: put the text itself there",)
 
 
-def test_the_tasks_of_a_link_are_not_drawn(project: Box, outside: Path) -> None:
-    change = judged(project, word="APPROVED")
+def test_the_tasks_of_a_link_are_not_drawn(project: Scenario, outside: Path) -> None:
+    change = project.challenged("APPROVED").change
     tasks = change.folder / "tasks.md"
     (outside / "tasks.md").write_bytes(tasks.read_bytes())
     assert "<svg" in get(f"/changes/{change.id}/tasks") and "<svg" in get(f"/changes/{change.id}/export")
@@ -101,8 +99,8 @@ def test_the_tasks_of_a_link_are_not_drawn(project: Box, outside: Path) -> None:
 # ---- what is not shown in full
 
 
-def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     path = change.folder / USERS
     path.write_text("# Spec\n\n```\n" + "x" * 4_000_000)
     read = reading.read(change, USERS, reading.pattern(change)[0])
@@ -111,9 +109,9 @@ def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Box) -> None:
     assert read.hash == change.hashes()[USERS] and texts.text(change, read.hash) == path.read_text()
 
 
-def test_a_change_that_is_not_checked_out_says_what_to_type(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "away", {}, on_branch(project, "away"))
+def test_a_change_that_is_not_checked_out_says_what_to_type(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("away", {}, project.on_branch("away"))
     project.commit("planned")
     get("/")
     assert "Not checked out" not in get("/")
@@ -124,15 +122,18 @@ def test_a_change_that_is_not_checked_out_says_what_to_type(project: Box) -> Non
 # ---- lists
 
 
-def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Box) -> None:
-    laid_out(project, start="specs")
-    more = delta(
+def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    more = delta_text(
         "notes",
-        requirement("R2", "Titles are short", "A title is at most 40 characters.") + requirement("R3", "Late", "Late."),
-        scenario("One", "R3", "it is so") + scenario("Two", "R3", "it is so") + scenario("Kept", "R1", "it is here"),
+        requirement_text("R2", "Titles are short", "A title is at most 40 characters.")
+        + requirement_text("R3", "Late", "Late."),
+        scenario_text("One", "R3", "it is so")
+        + scenario_text("Two", "R3", "it is so")
+        + scenario_text("Kept", "R1", "it is here"),
         aside="## Renamed\n\n- R2: Notes have a title -> R2: Titles are short\n\n",
     )
-    begun(project, "titles", {"notes": more, "tags": TAGS})
+    project.notes_proposed("titles", {"notes": more, "tags": TAGS})
     rows = [" ".join(one.text.split()) for one in part("/changes/titles/specs", "<main…</main>").all("li")]
     assert rows[:3] == [
         "R2 Titles are short, renamed and changed",
@@ -142,22 +143,22 @@ def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Box
     assert rows[3].startswith("R1 ") and ", new" in rows[3]
 
 
-def test_a_spec_with_one_sentence_changed_says_so(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "short-titles", {"notes": SHORTER})
+def test_a_spec_with_one_sentence_changed_says_so(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     assert '<b>R2</b> Notes have a title<span class="soft">, changed</span>' in get("/changes/short-titles/specs")
 
 
-def test_each_cell_of_a_task_names_its_column(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "titles", {"tags": TAGS})
+def test_each_cell_of_a_task_names_its_column(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("titles", {"tags": TAGS})
     table = part("/changes/titles/tasks", '<table class="table as-cards"…</table>')
     heads = [one.text for one in table.all("th")]
     assert [one["data-label"] for one in table.all("td")] == heads == ["Task", "File", "For", "Needs", "State"]
 
 
-def test_what_is_said_by_and_by_is_read_aloud(project: Box) -> None:
-    change = judged(project, word="APPROVED")
+def test_what_is_said_by_and_by_is_read_aloud(project: Scenario) -> None:
+    change = project.challenged("APPROVED").change
     page = get(f"/changes/{change.id}/read/{USERS}")
     assert '<div id="changed" class="changed-bar" role="status" hidden>' in page
     assert page.count('class="saved" role="status"') == page.count('class="saved"') == 2

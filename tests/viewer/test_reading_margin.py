@@ -11,16 +11,16 @@ from agentd.documents.comments import Weight
 from agentd.project import find_project
 from agentd.viewer import margin, rounds
 from agentd.viewer.margin import Note
-from judged import judged, said
-from planned import PROPOSAL_TEXT
-from support import EXAMPLE, Box
+from plans import EXAMPLE, PROPOSAL_TEXT
+from playbooks import report_in_text
+from scenario import Scenario
 
 AUTH, USER, TASKS = "specs/auth-flow.md", "specs/user-model.md", "tasks.md"
 DEV = "person:dev"
 
 
 @pytest.fixture
-def example(project: Box) -> Change:
+def example(project: Scenario) -> Change:
     """The example as it lies in a project; nothing of its judge's reading is kept here."""
     folder = project.root / "agentd/changes/add-oauth"
     shutil.copytree(EXAMPLE, folder)
@@ -120,8 +120,8 @@ def test_a_comment_stands_at_its_text_and_is_orphaned_when_that_is_gone(example:
     assert note.is_orphaned and (note.line, note.quote) == (0, quote)
 
 
-def test_a_comment_that_became_a_finding_is_told_once(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"), challenge_2=said("APPROVED"))
+def test_a_comment_that_became_a_finding_is_told_once(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks"), challenge_2=report_in_text("APPROVED")).change
     comments.add(change, comments.anchored(change, "proposal.md", "People are users."), "All of them?", DEV)
     assert project.agentd("plan", change.id, "--rechallenge").code == 1, "C1 is still open"
     found = margin.notes(change, "proposal.md", PROPOSAL_TEXT)

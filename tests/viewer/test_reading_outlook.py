@@ -14,23 +14,22 @@ from agentd.project import find_project
 from agentd.rendering import chart
 from agentd.terms import StepStatus
 from agentd.viewer import outlooks, spent, waiting
-from archived import SHORTER, TAGS, laid_out, short_titles
-from finished import NOTES, begun, complete, delta, requirement
-from support import Box
+from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
+from scenario import Scenario
 
-LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+LONGER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 120 characters."))
 
 
 @pytest.fixture
-def notes(project: Box) -> Box:
-    return laid_out(project, start="specs")
+def notes(project: Scenario) -> Scenario:
+    return project.with_notes(start="specs")
 
 
 # ---- specs
 
 
-def test_each_spec_is_told_as_it_would_be(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+def test_each_spec_is_told_as_it_would_be(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
     found = outlooks.outlook(change)
     one, two = found.specs
     assert (one.id, one.is_new, one.before, one.version) == ("notes", False, NOTES, 2)
@@ -41,15 +40,15 @@ def test_each_spec_is_told_as_it_would_be(notes: Box) -> None:
     assert not (notes.root / "agentd/specs/tags.md").exists(), "nothing is written"
 
 
-def test_a_change_that_is_not_complete_is_shown_with_why_it_would_be_refused(notes: Box) -> None:
-    found = outlooks.outlook(begun(notes, "short-titles", {"notes": SHORTER}))
+def test_a_change_that_is_not_complete_is_shown_with_why_it_would_be_refused(notes: Scenario) -> None:
+    found = outlooks.outlook(notes.notes_proposed("short-titles", {"notes": SHORT_TITLES}))
     assert found.refused == "short-titles is proposed; only a complete change is archived"
     assert found.hint == "agentd plan short-titles"
     assert found.specs[0].after and "at most 40" in found.specs[0].after
 
 
-def test_a_conflict_has_its_three_texts(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER})
+def test_a_conflict_has_its_three_texts(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES})
     notes.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
     found = outlooks.outlook(change)
     (conflict,) = found.specs[0].conflicts
@@ -58,8 +57,8 @@ def test_a_conflict_has_its_three_texts(notes: Box) -> None:
     assert found.specs[0].after is None and "was changed by others" in found.refused and "rebase" in found.hint
 
 
-def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Box) -> None:
-    change = complete(notes, "short-titles", {"notes": SHORTER, "tags": TAGS})
+def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Scenario) -> None:
+    change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
     (change.folder / "specs/notes.md").write_bytes(b"\xff\xfe")
     found = outlooks.outlook(change)
     broken, whole = found.specs
@@ -67,23 +66,23 @@ def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Box) -> None
     assert whole.after and not whole.problem
 
 
-def test_open_changes_that_touch_the_same_are_told(notes: Box) -> None:
-    change = begun(notes, "short-titles", {"notes": SHORTER})
-    begun(notes, "long-titles", {"notes": LONGER})
+def test_open_changes_that_touch_the_same_are_told(notes: Scenario) -> None:
+    change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
+    notes.notes_proposed("long-titles", {"notes": LONGER})
     (rival,) = outlooks.outlook(change).overlaps
     assert (rival.id, rival.phase, rival.requirements) == ("long-titles", "proposed", ("notes:R2",))
 
 
-def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Box) -> None:
-    short_titles(notes)
+def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Scenario) -> None:
+    notes.complete_short_titles()
     assert notes.agentd("archive", "short-titles").code == 0
     folder = next((notes.root / "agentd/archive").glob("*-short-titles"))
     found = outlooks.outlook(Change(find_project(), "short-titles", str(notes.root), folder))
     assert (found.specs, found.refused, found.problem) == ((), "", "")
 
 
-def test_a_broken_state_or_configuration_is_a_problem(notes: Box) -> None:
-    change = begun(notes, "short-titles", {"notes": SHORTER})
+def test_a_broken_state_or_configuration_is_a_problem(notes: Scenario) -> None:
+    change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     config = (notes.root / "agentd/config.toml").read_text()
     notes.write("agentd/config.toml", "schema_version = [")
     assert outlooks.outlook(change).problem and spent.costs(change).problem
@@ -104,8 +103,8 @@ def ended(step: str, round_: int, at: str) -> Step:
 
 
 @pytest.fixture
-def paid(notes: Box) -> Change:
-    change = begun(notes, "short-titles", {"notes": SHORTER})
+def paid(notes: Scenario) -> Change:
+    change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     calls = (
         call("proposal-gen", "10:00", 0.5),
         call("challenge", "10:10", 1.0, "m2"),

@@ -15,24 +15,20 @@ from agentd.change.folder import Change
 from agentd.change.journal import Journal
 from agentd.project import find_project
 from agentd.viewer import running
-from archived import laid_out
-from finished import complete
-from judged import NEEDED, at_question, judged
-from planned import NO_LOOKS, change_of, proposed, put, quick_plan
-from plays import DESCRIPTION, plan, stage
-from program import AGENTD, Program
-from running import wait_until
-from support import PATIENCE, Box
-from terminal import INTERRUPT
-from working import say, usage
+from plans import SIGN_IN
+from playbooks import NEEDS_REVISION, plan_steps, say, usage, write_document
+from processes import wait_until
+from program import AGENTD, PATIENCE, Program
+from scenario import NO_REVIEWS, Scenario
+from terminal import INTERRUPT, at_question
 
 STEP: dict[str, Any] = {"step": "tasks-gen", "round": 1, "number": 1, "attempt": 1}
 
 
 @contextmanager
-def planning(box: Box) -> Iterator[subprocess.Popen[bytes]]:
+def planning(box: Scenario) -> Iterator[subprocess.Popen[bytes]]:
     """Until somebody stops it."""
-    command = [AGENTD, "plan", "add-oauth", DESCRIPTION, "--skip-clarify", "--yes"]
+    command = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--yes"]
     quiet = subprocess.DEVNULL
     with Program(command, cwd=box.root, env=box.env, stdin=quiet, stdout=quiet, stderr=quiet) as program:
         try:
@@ -60,19 +56,19 @@ def began(change: Change, command: str = "agentd plan add-oauth", workflow: str 
 
 
 @pytest.fixture
-def drafted(project: Box) -> Change:
+def drafted(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
 # ---- a real run
 
 
-def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: Box) -> None:
-    hanging = [say("Thinking."), put("tasks.md"), usage(0.5), {"wait": 600}]
-    stage(project, quick_plan(tasks_gen=hanging), workflow=NO_LOOKS)
+def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: Scenario) -> None:
+    hanging = [say("Thinking."), write_document("tasks.md"), usage(0.5), {"wait": 600}]
+    project.with_agents(plan_steps(tasks_gen=hanging), workflow=NO_REVIEWS)
     start = time.monotonic()
     with planning(project) as program:
-        change = change_of(project)
+        change = project.change
 
         def seen() -> running.Running | None:
             return running.now(change) if (change.folder / "STATE.yaml").is_file() else None
@@ -104,21 +100,21 @@ def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: B
     assert running.story(change, 2) == story[-2:]
 
 
-def test_the_open_question_is_told(project: Box) -> None:
-    proposed(project, NEEDED, rounds=1)
+def test_the_open_question_is_told(project: Scenario) -> None:
+    project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
-    found = running.now(change_of(project))
+    found = running.now(project.change)
     assert found and found.asked and found.question == "The challenge found 1 high and 1 medium. What next?"
     assert found.asked.at and found.step == "" and found.round == 0
     person.press(INTERRUPT)
     person.waits()
-    assert running.now(change_of(project)) is None
+    assert running.now(project.change) is None
 
 
-def test_a_run_that_ended_says_how(project: Box) -> None:
-    judged(project, ("high", "It breaks"))
-    assert plan(project, "--rounds", "0").code == 1
-    ended = running.last(change_of(project))
+def test_a_run_that_ended_says_how(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
+    assert project.run("plan", "--rounds", "0").code == 1
+    ended = running.last(project.change)
     assert ended and (ended.exit_code, ended.hint) == (1, "")
     assert ended.message == "NEEDS_REVISION - Found 1 HIGH severity issues" and ended.command.startswith("agentd plan")
 
@@ -132,9 +128,9 @@ def test_of_a_run_that_was_killed_the_end_is_not_known(drafted: Change) -> None:
     assert ended.command == "agentd plan add-oauth"
 
 
-def test_an_archive_at_work_is_not_told_by_the_run_before_it(project: Box) -> None:
-    laid_out(project, start="specs")
-    change = complete(project, "short-titles", {})
+def test_an_archive_at_work_is_not_told_by_the_run_before_it(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    change = project.notes_complete("short-titles", {})
     began(change, "agentd impl short-titles", "impl")
     started(change, "review")
     change.journal().append(events.RunFinished(workflow="impl", exit_code=0, message=""))
@@ -199,7 +195,7 @@ def test_an_agent_cannot_write_a_run_into_the_journal_by_its_words(drafted: Chan
     assert found and found.step == "tasks-gen" and found.command == "agentd plan add-oauth"
 
 
-def test_a_broken_configuration_is_a_problem_and_the_rest_is_shown(drafted: Change, project: Box) -> None:
+def test_a_broken_configuration_is_a_problem_and_the_rest_is_shown(drafted: Change, project: Scenario) -> None:
     began(drafted)
     started(drafted)
     project.write("agentd/config.toml", "schema_version = [")

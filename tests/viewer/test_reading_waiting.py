@@ -17,17 +17,13 @@ from agentd.machine import Event
 from agentd.project import find_project
 from agentd.viewer import waiting
 from agentd.viewer.waiting import Row
-from archived import SHORTER, laid_out, short_titles
-from finished import begun, complete, delta, move, on_branch, requirement
-from judged import NEEDED, at_question, judged
-from planned import NO_LOOKS, proposed, quick_plan
-from plays import plan, stage
-from questioned import PROVIDERS, TOKEN, asks, proposing
-from support import Box
-from terminal import ENTER, INTERRUPT
-from working import say, usage
+from plans import SHORT_TITLES, delta_text, requirement_text
+from playbooks import NEEDS_REVISION, plan_steps, say, usage
+from questions import PROVIDERS, TOKEN, asks, proposing
+from scenario import NO_REVIEWS, Scenario, move
+from terminal import ENTER, INTERRUPT, at_question
 
-LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+LONGER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 120 characters."))
 
 
 def rows() -> dict[str, Row]:
@@ -48,16 +44,16 @@ def since(change: Change, at: str) -> None:
 # ---- by phase
 
 
-def test_each_phase_says_what_it_waits_for(project: Box) -> None:
-    laid_out(project, start="specs")
+def test_each_phase_says_what_it_waits_for(project: Scenario) -> None:
+    project.with_notes(start="specs")
     entry.create(find_project(), "drafted", "A plan")
-    begun(project, "planned", {})
-    move(begun(project, "approved", {}), Event.CHALLENGE_APPROVED)
-    move(begun(project, "rejected", {}), Event.CHALLENGE_REJECTED)
-    building = begun(project, "building", {})
+    project.notes_proposed("planned", {})
+    move(project.notes_proposed("approved", {}), Event.CHALLENGE_APPROVED)
+    move(project.notes_proposed("rejected", {}), Event.CHALLENGE_REJECTED)
+    building = project.notes_proposed("building", {})
     move(building, Event.CHALLENGE_APPROVED)
     move(building, Event.IMPLEMENTATION_STARTED)
-    complete(project, "complete", {})
+    project.notes_complete("complete", {})
     found = rows()
     assert {id_: (row.kind, row.waits) for id_, row in found.items()} == {
         "drafted": ("unfinished", "the plan is not complete yet"),
@@ -71,9 +67,9 @@ def test_each_phase_says_what_it_waits_for(project: Box) -> None:
     assert all(row.since == row.updated_at != "" for row in found.values())
 
 
-def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Box) -> None:
-    laid_out(project, start="specs")
-    change = begun(project, "short-titles", {"notes": SHORTER})
+def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
     path = change.folder / "specs/notes.md"
     ready, edited = "ready to implement", "edited since it was approved: challenge it again, or accept it"
@@ -92,9 +88,9 @@ def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Box)
     assert waits("short-titles")[0] == "unfinished", "there the code is what is judged"
 
 
-def test_what_was_compared_once_is_compared_again_only_when_it_was_written(project: Box) -> None:
-    laid_out(project, start="specs")
-    change = begun(project, "short-titles", {"notes": SHORTER})
+def test_what_was_compared_once_is_compared_again_only_when_it_was_written(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
     path = change.folder / "specs/notes.md"
     time.sleep(0.1)  # what is younger than a tick is compared each time
@@ -110,17 +106,17 @@ def test_what_was_compared_once_is_compared_again_only_when_it_was_written(proje
     assert waits("short-titles")[0] == "edited"
 
 
-def test_a_verdict_waits_with_its_findings(project: Box) -> None:
-    judged(project, ("high", "It breaks"), ("low", "It is plain"))
+def test_a_verdict_waits_with_its_findings(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"), ("low", "It is plain"))
     row = rows()["add-oauth"]
     assert (row.kind, row.waits) == ("verdict", "the challenge found 1 high, 1 low")
     assert (row.verdict, row.round, row.open) == ("NEEDS_REVISION", 1, (("high", 1), ("low", 1)))
     assert (row.next, row.is_running, row.is_here) == ("agentd plan add-oauth", False, True)
 
 
-def test_the_limit_in_force_stands_beside_the_cost(project: Box) -> None:
-    stage(project, quick_plan(), "[budget]\nper_change = 4\n", NO_LOOKS)
-    assert plan(project).code == 0
+def test_the_limit_in_force_stands_beside_the_cost(project: Scenario) -> None:
+    project.with_agents(plan_steps(), "[budget]\nper_change = 4\n", NO_REVIEWS)
+    assert project.run("plan").code == 0
     row = rows()["add-oauth"]
     assert row.cost == pytest.approx(0.08) and row.budget == 4.0
     (other,) = waiting.rows(find_project(), ("budget.per_change=0",))
@@ -132,8 +128,8 @@ def test_the_limit_in_force_stands_beside_the_cost(project: Box) -> None:
 # ---- what comes before the phase
 
 
-def test_a_question_of_a_run_waits_and_is_over_with_it(project: Box) -> None:
-    proposed(project, NEEDED, rounds=1)
+def test_a_question_of_a_run_waits_and_is_over_with_it(project: Scenario) -> None:
+    project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     row = rows()["add-oauth"]
     assert (row.kind, row.waits) == ("question", "The challenge found 1 high and 1 medium. What next?")
@@ -143,16 +139,16 @@ def test_a_question_of_a_run_waits_and_is_over_with_it(project: Box) -> None:
     assert waits()[0] == "failed"
 
 
-def test_a_question_that_a_killed_run_left_is_not_believed(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_a_question_that_a_killed_run_left_is_not_believed(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     left = Path(change.project.in_room("inbox", change.id, "asked.json"))
     left.parent.mkdir(parents=True, exist_ok=True)
     left.write_text('{"id": "x", "question": "What next?", "options": [], "at": "2026-01-19T10:30:00Z"}')
     assert waits() == ("verdict", "the challenge found 1 high")
 
 
-def test_questions_of_the_planner_wait_until_they_are_answered(project: Box) -> None:
-    stage(project, quick_plan(clarify=asks(PROVIDERS, TOKEN)))
+def test_questions_of_the_planner_wait_until_they_are_answered(project: Scenario) -> None:
+    project.with_agents(plan_steps(clarify=asks(PROVIDERS, TOKEN)))
     person = proposing(project)
     person.sees(PROVIDERS["question"])
     person.sees("❯")
@@ -169,9 +165,11 @@ def test_questions_of_the_planner_wait_until_they_are_answered(project: Box) -> 
     assert waits() == ("clarify", "a question of the planner waits for an answer")
 
 
-def test_a_run_that_failed_says_how_until_something_happens(project: Box) -> None:
-    stage(project, quick_plan(proposal_gen=[usage(9.0), say("Nothing.")]), "[budget]\nper_change = 2\n", NO_LOOKS)
-    ran = plan(project)
+def test_a_run_that_failed_says_how_until_something_happens(project: Scenario) -> None:
+    project.with_agents(
+        plan_steps(proposal_gen=[usage(9.0), say("Nothing.")]), "[budget]\nper_change = 2\n", NO_REVIEWS
+    )
+    ran = project.run("plan")
     assert ran.code == 7
     kind, words = waits()
     assert kind == "budget" and words == "add-oauth has cost 9.00 USD of its 2.00 USD"
@@ -181,7 +179,7 @@ def test_a_run_that_failed_says_how_until_something_happens(project: Box) -> Non
     assert waits() == ("unfinished", "a run was cut off; the same command goes on")
 
 
-def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Box) -> None:
+def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     (change.folder / "STATE.yaml").write_text("phase: [")
     row = rows()["drafted"]
@@ -189,9 +187,9 @@ def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Box) ->
     assert row.since and row.next == ""
 
 
-def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "away", {}, on_branch(project, "away"))
+def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("away", {}, project.on_branch("away"))
     project.commit("planned")
     rows()
     project.git("switch", "-q", "main")
@@ -202,23 +200,23 @@ def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Box) -> None
 # ---- order and neighbours
 
 
-def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Box) -> None:
-    laid_out(project, start="specs")
-    away = begun(project, "away", {}, on_branch(project, "away"))
+def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    away = project.notes_proposed("away", {}, project.on_branch("away"))
     since(away, "2020-01-01T00:00:00Z")
     project.commit("planned")
     rows()
     project.git("switch", "-q", "main")
-    since(begun(project, "newer", {}), "2026-01-02T00:00:00Z")
-    since(begun(project, "older", {}), "2026-01-01T00:00:00Z")
-    busy = begun(project, "busy", {})
+    since(project.notes_proposed("newer", {}), "2026-01-02T00:00:00Z")
+    since(project.notes_proposed("older", {}), "2026-01-01T00:00:00Z")
+    busy = project.notes_proposed("busy", {})
     busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
     with busy.running("agentd plan busy"):
         assert [row.id for row in waiting.rows(find_project())] == ["older", "newer", "busy", "away"]
     assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
 
 
-def test_a_change_at_work_says_at_which_step(project: Box) -> None:
+def test_a_change_at_work_says_at_which_step(project: Scenario) -> None:
     busy = entry.create(find_project(), "busy", "A plan")
     busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
     with busy.running("agentd plan busy"):
@@ -231,8 +229,8 @@ def test_a_change_at_work_says_at_which_step(project: Box) -> None:
     assert rows()["busy"].at_work == ""
 
 
-def test_comments_are_counted_until_they_are_findings_or_settled(project: Box) -> None:
-    change = judged(project, ("high", "It breaks"))
+def test_comments_are_counted_until_they_are_findings_or_settled(project: Scenario) -> None:
+    change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     anchor = comments.anchored(change, "proposal.md", "## Why")
     first, second = (comments.add(change, anchor, "Why?", "person:dev").id for _ in range(2))
     comments.add(change, anchor, "", "person:dev")
@@ -245,32 +243,32 @@ def test_comments_are_counted_until_they_are_findings_or_settled(project: Box) -
     assert rows()["add-oauth"].comments == 0, "whoever opens it is told"
 
 
-def test_changes_that_touch_the_same_name_each_other(project: Box) -> None:
-    laid_out(project, start="specs")
-    begun(project, "short-titles", {"notes": SHORTER})
-    begun(project, "long-titles", {"notes": LONGER})
+def test_changes_that_touch_the_same_name_each_other(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
+    project.notes_proposed("long-titles", {"notes": LONGER})
     assert {id_: row.overlaps for id_, row in rows().items()} == {
         "short-titles": ("long-titles in notes:R2",),
         "long-titles": ("short-titles in notes:R2",),
     }
 
 
-def test_what_has_ended_is_listed_apart(project: Box) -> None:
-    laid_out(project, start="specs")
-    short_titles(project)
+def test_what_has_ended_is_listed_apart(project: Scenario) -> None:
+    project.with_notes(start="specs")
+    project.complete_short_titles()
     assert project.agentd("archive", "short-titles").code == 0
     assert waiting.rows(find_project()) == []
     (one,) = waiting.archived(find_project())
     assert (one.id, one.phase, one.at[:2]) == ("short-titles", "archived", "20")
 
 
-def test_one_change_is_told_as_its_row_tells_it(project: Box) -> None:
-    judged(project, ("high", "It breaks"))
+def test_one_change_is_told_as_its_row_tells_it(project: Scenario) -> None:
+    project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     found, row = waiting.of_change(find_project(), "add-oauth"), rows()["add-oauth"]
     assert found and (found.kind, found.words, found.since) == (row.kind, row.waits, row.since)
 
 
-def test_what_the_index_knows_is_not_read_again(project: Box) -> None:
+def test_what_the_index_knows_is_not_read_again(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     path = change.folder / "STATE.yaml"
     time.sleep(0.1)  # a file younger than a tick is not kept in the index

@@ -4,20 +4,20 @@ import re
 from dataclasses import replace
 
 import pytest
+from markup import Markup, parse_markup
 
 from agentd.documents import tasks
 from agentd.documents.task import Task
 from agentd.rendering import graph
 from agentd.terms import Layer, TaskStatus
-from support import EXAMPLE
-from viewed import Seen, seen
+from plans import EXAMPLE
 
 TASKS = tasks.parse((EXAMPLE / "tasks.md").read_text()).tasks
 GEOMETRY = {"x", "y", "width", "height", "rx", "d", "points", "fill", "viewbox"}
 
 
-def drawn(*some: Task) -> Seen:
-    return seen(graph.svg(graph.layers(some)))
+def drawn(*some: Task) -> Markup:
+    return parse_markup(graph.svg(graph.layers(some)))
 
 
 def task(id_: str, *needs: str, layer: Layer | None = Layer.DATA) -> Task:
@@ -77,7 +77,7 @@ def test_a_circle_is_drawn_as_one() -> None:
     found = graph.layers([task("1.9", "1.1"), task("1.1", "1.2"), task("1.2", "1.1"), task("1.3", "1.3"), task("1.4")])
     circles = [pair for pair, edge in zip(arrows(found), found.edges, strict=True) if edge.is_circle]
     assert sorted(circles) == [("1.1", "1.2"), ("1.2", "1.1"), ("1.3", "1.3")]
-    assert len(seen(graph.svg(found)).all("g", "circle")) == 3
+    assert len(parse_markup(graph.svg(found)).all("g", "circle")) == 3
 
 
 def test_all_of_a_long_circle_is_drawn_as_one() -> None:

@@ -16,32 +16,32 @@ from agentd.change import entry
 from agentd.cli.view_command import why_not
 from agentd.project import find_project
 from agentd.viewer.serving import Address
-from knocking import Door, opened
+from assertions import BROWSER, CLIS, missing
 from loopback import clis
+from processes import wait_until
 from program import AGENTD
-from required import BROWSER, CLIS, missing
-from running import wait_until
-from support import Box
-from terminal import INTERRUPT, before_terminal
+from raw_http import Server, open_server
+from scenario import Scenario
+from terminal import INTERRUPT, start_on_terminal
 
 LINK = re.compile(r"http://127\.0\.0\.1:\d+/enter\?token=[\w-]{43,}(&next=/changes/add-oauth)?")
 SOON = 20.0  # seconds for a no; without one it would serve for ever
 
 
 @pytest.fixture
-def born(project: Box) -> Box:
+def born(project: Scenario) -> Scenario:
     folder = entry.create(find_project(), "add-oauth", "Let people sign in").folder
     (folder / "proposal.md").write_text("# Change: add-oauth\n")
     return project
 
 
 @contextmanager
-def viewing(box: Box, *arguments: str) -> Iterator[Door]:
-    with opened((AGENTD, "view", *arguments), box.root, box.env) as door:
+def viewing(box: Scenario, *arguments: str) -> Iterator[Server]:
+    with open_server((AGENTD, "view", *arguments), box.root, box.env) as door:
         yield door
 
 
-def test_the_link_opens_what_waits_or_the_change(born: Box) -> None:
+def test_the_link_opens_what_waits_or_the_change(born: Scenario) -> None:
     for arguments in ((), ("add-oauth",)):
         with viewing(born, "--no-open", *arguments) as door:
             assert LINK.fullmatch(door.link) and door.link.endswith("&next=/changes/add-oauth") is bool(arguments)
@@ -56,7 +56,7 @@ def test_the_link_opens_what_waits_or_the_change(born: Box) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_it_says_how_to_end_it_and_ends_quietly(born: Box, number: signal.Signals, code: int) -> None:
+def test_it_says_how_to_end_it_and_ends_quietly(born: Scenario, number: signal.Signals, code: int) -> None:
     with viewing(born, "--no-open") as door:
         key = door.enter()
         assert door.ask("/", key).status == 200
@@ -64,7 +64,7 @@ def test_it_says_how_to_end_it_and_ends_quietly(born: Box, number: signal.Signal
     assert (ended, err) == (code, "Open this link in a browser; Ctrl-C ends it.\n")
 
 
-def test_it_listens_on_the_loopback_address_only(born: Box) -> None:
+def test_it_listens_on_the_loopback_address_only(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         listening = [
             row.split()[1]
@@ -75,7 +75,7 @@ def test_it_listens_on_the_loopback_address_only(born: Box) -> None:
     assert listening == [f"0100007F:{door.port:04X}"]
 
 
-def test_two_of_a_project_stand_side_by_side(born: Box) -> None:
+def test_two_of_a_project_stand_side_by_side(born: Scenario) -> None:
     with viewing(born, "--no-open") as one, viewing(born, "--no-open") as two:
         keys = one.enter(), two.enter()
         both = f"Cookie: {'; '.join(key.removeprefix('Cookie: ') for key in keys)}"
@@ -87,7 +87,7 @@ def test_two_of_a_project_stand_side_by_side(born: Box) -> None:
     assert f"port {one.port} is taken" in taken.err and "without --port" in taken.err
 
 
-def test_the_real_pages_keep_strangers_and_forged_forms_out(born: Box) -> None:
+def test_the_real_pages_keep_strangers_and_forged_forms_out(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         key, ours = door.enter(), f"Origin: http://{door.host}"
         csrf = re.search(rb'data-csrf="([\w-]+)"', door.ask("/", key).body)
@@ -104,7 +104,7 @@ def test_the_real_pages_keep_strangers_and_forged_forms_out(born: Box) -> None:
         assert door.stop(signal.SIGTERM)[0] == 143
 
 
-def test_it_ends_at_once_with_a_page_that_listens(born: Box) -> None:
+def test_it_ends_at_once_with_a_page_that_listens(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         key = door.enter()
         with socket.create_connection(("127.0.0.1", door.port)) as line:
@@ -131,7 +131,9 @@ def test_it_ends_at_once_with_a_page_that_listens(born: Box) -> None:
         (("--force",), 2, "--export"),
     ],
 )
-def test_what_cannot_be_is_said_with_what_can(born: Box, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_what_cannot_be_is_said_with_what_can(
+    born: Scenario, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     ran = born.agentd("view", *arguments, *(["--no-open"] if "--plain" not in arguments and code != 2 else []))
     assert (ran.code, ran.out) == (code, "") and words in ran.err
 
@@ -139,13 +141,13 @@ def test_what_cannot_be_is_said_with_what_can(born: Box, arguments: tuple[str, .
 # ---- without a terminal, and with one
 
 
-def test_without_a_terminal_it_prints_the_last_word_or_says_how_to_serve(born: Box) -> None:
+def test_without_a_terminal_it_prints_the_last_word_or_says_how_to_serve(born: Scenario) -> None:
     assert born.agentd("view", "add-oauth").out == "# Change: add-oauth\n"
     ran = born.agentd("view")
     assert (ran.code, ran.out) == (2, "") and "agentd view --no-open" in ran.err
 
 
-def test_on_a_terminal_a_browser_is_opened_with_a_link_that_works_once(born: Box, tmp_path: Path) -> None:
+def test_on_a_terminal_a_browser_is_opened_with_a_link_that_works_once(born: Scenario, tmp_path: Path) -> None:
     """What a program is started with can be seen by everybody on a machine."""
     browser = tmp_path / "browser"
     browser.write_text(
@@ -153,11 +155,11 @@ def test_on_a_terminal_a_browser_is_opened_with_a_link_that_works_once(born: Box
     )
     browser.chmod(0o755)
     argv = [sys.executable, "-c", f"import os; os.chdir({str(born.root)!r}); os.execv({AGENTD!r}, ['agentd', 'view'])"]
-    person = before_terminal(argv, {**born.env, "BROWSER": str(browser)}, width=200)
+    person = start_on_terminal(argv, {**born.env, "BROWSER": str(browser)}, width=200)
     person.sees("Ctrl-C ends it.")
     printed = LINK.search(person.display.text)
     assert printed
-    door = Door(None, printed[0])  # type: ignore[arg-type]
+    door = Server(None, printed[0])  # type: ignore[arg-type]
     door.enter()
     wait_until((tmp_path / "link").exists, "the browser")
     link = (tmp_path / "link").read_text().strip()
@@ -190,7 +192,7 @@ def test_where_no_browser_can_be_opened_it_says_so(env: dict[str, str], platform
 # ---- the token file, and other addresses
 
 
-def test_a_token_file_is_made_for_its_owner_and_used_again(born: Box, tmp_path: Path) -> None:
+def test_a_token_file_is_made_for_its_owner_and_used_again(born: Scenario, tmp_path: Path) -> None:
     file = tmp_path / "token"
     links = []
     for _ in range(2):
@@ -201,7 +203,7 @@ def test_a_token_file_is_made_for_its_owner_and_used_again(born: Box, tmp_path: 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_a_token_of_ones_own_is_taken(born: Box, tmp_path: Path) -> None:
+def test_a_token_of_ones_own_is_taken(born: Scenario, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a+b/c==" + "x" * 30 + "\n")
     file.chmod(0o600)
@@ -224,7 +226,7 @@ def test_a_token_of_ones_own_is_taken(born: Box, tmp_path: Path) -> None:
         ("ä" * 40, 0o600, "holds no token"),
     ],
 )
-def test_a_token_that_is_no_secret_is_refused(born: Box, tmp_path: Path, text: str, mode: int, words: str) -> None:
+def test_a_token_that_is_no_secret_is_refused(born: Scenario, tmp_path: Path, text: str, mode: int, words: str) -> None:
     file = tmp_path / "token"
     file.write_text(text)
     file.chmod(mode)
@@ -233,7 +235,7 @@ def test_a_token_that_is_no_secret_is_refused(born: Box, tmp_path: Path, text: s
     assert file.read_text() == text and "xxxx" not in ran.err
 
 
-def test_a_token_file_that_is_none_is_refused(born: Box, tmp_path: Path) -> None:
+def test_a_token_file_that_is_none_is_refused(born: Scenario, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("pipe", "", "missing/token"):
         ran = born.agentd("view", "--no-open", "--token-file", str(tmp_path / name), timeout=SOON)
@@ -252,7 +254,7 @@ def own_address() -> str:
             return clis.BESIDE
 
 
-def test_another_address_warns_and_answers_to_its_own_name_only(born: Box, tmp_path: Path) -> None:
+def test_another_address_warns_and_answers_to_its_own_name_only(born: Scenario, tmp_path: Path) -> None:
     number = own_address()
     with viewing(born, "--no-open", "--host", number, "--token-file", str(tmp_path / "token")) as door:
         assert door.link.startswith(f"http://{number}:")
@@ -281,7 +283,7 @@ def test_the_names_are_those_that_a_browser_sends(host: str, number: str, port: 
 # ---- one file
 
 
-def test_an_export_overwrites_only_what_it_may(born: Box, tmp_path: Path) -> None:
+def test_an_export_overwrites_only_what_it_may(born: Scenario, tmp_path: Path) -> None:
     target = tmp_path / "change.html"
     ran = born.agentd("view", "add-oauth", "--export", str(target))
     assert (ran.code, ran.out) == (0, "") and str(target) in ran.err
@@ -295,7 +297,7 @@ def test_an_export_overwrites_only_what_it_may(born: Box, tmp_path: Path) -> Non
     assert "add-oauth" in target.read_text()
 
 
-def test_help_names_every_option(born: Box) -> None:
+def test_help_names_every_option(born: Scenario) -> None:
     said = born.agentd("view", "--help").out
     for option in ("--port", "--no-open", "--host", "--token-file", "--export", "--force", "--plain"):
         assert option in said

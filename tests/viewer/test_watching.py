@@ -7,7 +7,8 @@ from pathlib import Path
 from agentd.change import entry
 from agentd.project import find_project
 from agentd.viewer.live import Watch
-from support import PATIENCE, Box
+from program import PATIENCE
+from scenario import Scenario
 
 DEAF, HEARING = "event: deaf\ndata: {}\n\n", "event: hearing\ndata: {}\n\n"
 
@@ -36,7 +37,7 @@ async def is_told(watch: Watch, folder: Path) -> bool:
     return True
 
 
-def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Box) -> None:
+def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
@@ -57,7 +58,7 @@ def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Box) -> Non
     asyncio.run(play())
 
 
-def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Box) -> None:
+def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
@@ -78,7 +79,7 @@ def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Bo
     asyncio.run(play())
 
 
-def test_a_page_of_one_change_hears_nothing_of_another(project: Box) -> None:
+def test_a_page_of_one_change_hears_nothing_of_another(project: Scenario) -> None:
     one, other = (entry.create(find_project(), name, "A plan") for name in ("drafted", "another"))
 
     async def play() -> list[str]:

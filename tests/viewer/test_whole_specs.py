@@ -9,18 +9,17 @@ from agentd.project import find_project
 from agentd.viewer import app
 from agentd.viewer import export as exports
 from agentd.viewer import site as sites
-from archived import SHORTER, TAGS, laid_out
-from finished import NOTES, begun, complete, delta, requirement
-from support import Box
+from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
+from scenario import Scenario
 
-LONGER = delta("notes", requirement("R2", "Notes have a title", "A title is at most 120 characters."))
+LONGER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 120 characters."))
 MARK = "<ins>"
 
 
 @pytest.fixture
-def change(project: Box) -> Change:
-    laid_out(project, start="specs")
-    return complete(project, "short-titles", {"notes": SHORTER, "tags": TAGS})
+def change(project: Scenario) -> Change:
+    project.with_notes(start="specs")
+    return project.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
 
 
 def get(path: str) -> Response:
@@ -37,7 +36,7 @@ def test_a_merged_spec_is_read_from_its_beginning_to_its_end(change: Change) -> 
     assert ' id="r2">' in page.text
 
 
-def test_a_spec_that_the_change_leaves_alone_can_be_read_beside_it(change: Change, project: Box) -> None:
+def test_a_spec_that_the_change_leaves_alone_can_be_read_beside_it(change: Change, project: Scenario) -> None:
     project.write("agentd/specs/people.md", NOTES.replace("notes", "people"))
     page = get("/specs/people.md")
     assert page.status_code == 200 and "leaves as it is" in page.text and "at most 80" in page.text
@@ -48,21 +47,23 @@ def test_there_is_no_other(change: Change, name: str) -> None:
     assert get(f"/specs/{name}").status_code == 404
 
 
-def test_a_link_in_the_place_of_a_spec_is_not_followed(change: Change, project: Box) -> None:
+def test_a_link_in_the_place_of_a_spec_is_not_followed(change: Change, project: Scenario) -> None:
     secret = project.write("secret.txt", "do not tell\n")
     (project.root / "agentd/specs/linked.md").symlink_to(secret)
     assert get("/specs/linked.md").status_code == 404
 
 
-def test_a_conflict_is_named_in_place_of_a_text_that_nobody_wrote(change: Change, project: Box) -> None:
+def test_a_conflict_is_named_in_place_of_a_text_that_nobody_wrote(change: Change, project: Scenario) -> None:
     project.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
     page = get("/specs/notes.md")
     assert page.status_code == 200 and "1 conflict must be solved first" in page.text
     assert "at most 40" not in page.text and "at most 60" not in page.text
 
 
-def test_an_export_has_the_merged_specs_their_conflicts_and_who_else_touches_them(change: Change, project: Box) -> None:
-    begun(project, "long-titles", {"notes": LONGER})
+def test_an_export_has_the_merged_specs_their_conflicts_and_who_else_touches_them(
+    change: Change, project: Scenario
+) -> None:
+    project.notes_proposed("long-titles", {"notes": LONGER})
     whole = exports.export(change)
     merged = whole.partition('id="specs"')[2]
     assert "long-titles" in merged and "notes:R2" in merged

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markup import parse_markup
 
 from agentd.rendering import words
 from agentd.rendering.words import Kind, Piece
-from support import EXAMPLE
-from viewed import seen
+from plans import EXAMPLE
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", "\n\n", ".", "ä", "\r\n"]), max_size=40).map(
     "".join
@@ -86,12 +86,12 @@ def test_a_paragraph_written_anew_is_not_cut_into_crumbs() -> None:
 def test_a_paragraph_wrapped_anew_shows_only_its_spacing() -> None:
     old, new = "one two three\nfour five\n", "one two\nthree four\nfive\n"
     assert {kind for kind, _ in changes(old, new)} == {"spacing"}
-    found = seen(words.html(words.diff(old, new)))
+    found = parse_markup(words.html(words.diff(old, new)))
     assert found.tags == {"span"} and found.text == new
 
 
 def test_added_and_removed_words_are_marked_and_escaped() -> None:
-    found = seen(words.html(words.diff("a <b> c\n", "a <script> c\u202e\n")))
+    found = parse_markup(words.html(words.diff("a <b> c\n", "a <script> c\u202e\n")))
     assert found.tags == {"ins", "del", "span"} and found.text == "a <bscript> cU+202E\n"
     assert found.one("span", "unseen").text == "U+202E"
 

@@ -4,7 +4,7 @@ import pytest
 
 from agentd import events
 from agentd.change import happenings
-from support import EXAMPLE
+from plans import EXAMPLE
 
 LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()
 

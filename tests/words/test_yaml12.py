@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentd import yaml12
 from agentd.yaml12 import BadYaml
-from support import EXAMPLE
+from plans import EXAMPLE
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 KEYS = st.text(min_size=1)

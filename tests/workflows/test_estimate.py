@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from agent_calls import planner_request, play
 from agentd import clock, config
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, ledger, spend
@@ -16,8 +17,8 @@ from agentd.config import Agent, Config
 from agentd.project import Project, find_project
 from agentd.terms import STEPS
 from agentd.workflows.estimate import Estimate, expected
-from support import Box
-from working import at_work, planning, play, propose, usage
+from playbooks import propose, usage
+from scenario import Scenario, open_run
 
 GPT = "gpt-5.2-codex"  # 1.75 USD per 1M tokens in, 0.175 from the cache, 14 out
 PLAN = [
@@ -30,7 +31,7 @@ _ids = iter(range(10**6))
 
 
 @pytest.fixture
-def here(project: Box) -> Project:
+def here(project: Scenario) -> Project:
     return find_project()
 
 
@@ -152,7 +153,7 @@ def test_calls_without_a_price_hide_none_that_has_one(here: Project) -> None:
     assert estimate(here, model=None) == Estimate(30_000, 1_000, 0.4, 3)
 
 
-def test_a_call_that_was_cut_off_says_nothing(project: Box) -> None:
+def test_a_call_that_was_cut_off_says_nothing(project: Scenario) -> None:
     change = play(project)
     for _ in range(3):
         with change.running("agentd plan") as held:
@@ -164,18 +165,18 @@ def test_a_call_that_was_cut_off_says_nothing(project: Box) -> None:
     assert estimate(change.project).measured == 0
 
 
-def test_calls_that_were_made_are_what_it_rests_on_and_nothing_is_written(project: Box) -> None:
+def test_calls_that_were_made_are_what_it_rests_on_and_nothing_is_written(project: Scenario) -> None:
     change = play(project, proposal_gen=[propose(), usage(0.25, tokens=4321)])
-    with at_work(change) as run:
+    with open_run(change) as run:
         for number in (1, 2, 3):
-            attempts.perform(run, planning(run, number=number))
+            attempts.perform(run, planner_request(run, number=number))
     before = dict(_all_files(project))
     found = estimate(change.project, "proposal-gen", "play", None)
     assert found == Estimate(4321, 10, 0.25, 3)
     assert dict(_all_files(project)) == before
 
 
-def _all_files(box: Box) -> Iterator[tuple[str, tuple[int, int]]]:
+def _all_files(box: Scenario) -> Iterator[tuple[str, tuple[int, int]]]:
     for folder, _, names in os.walk(box.root):
         for name in names:
             path = os.path.join(folder, name)

@@ -12,7 +12,8 @@ from agentd.project import find_project
 from agentd.terms import StepStatus, Workflow
 from agentd.workflows.under_way import begun, one_round_less
 from agentd.workflows.verdict import closed_nothing
-from support import EXAMPLE, Box
+from plans import EXAMPLE
+from scenario import Scenario
 
 FIRST = records.parse((EXAMPLE / "reviews" / "challenge-1.yaml").read_text(), "challenge-1")
 NEW = replace(FIRST.findings[0], id="C9")
@@ -27,7 +28,7 @@ def under_way(old: State, *steps: Step, before: int = 0, rounds_left: int = 0) -
 
 
 @pytest.fixture
-def stuck(project: Box) -> Change:
+def stuck(project: Scenario) -> Change:
     """A plan that was answered and challenged again, with every finding as open as before."""
     change = entry.create(find_project(), FIRST.change_id, "Let people sign in")
     write(change, FIRST)

@@ -1,0 +1,67 @@
+"""A few pages behind the viewer's guard and server, started as a program: `small_site.py`. Prints its address."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from agentd.viewer import serving
+from agentd.viewer.security import Guarded
+
+TOKEN, TICKET, CSRF = "t0ken" * 8, "t1cket" * 8, "csrf" * 10
+SECRET = "what only its reader may see"
+
+
+def page(request: Request) -> Response:
+    return PlainTextResponse(SECRET, headers={"Server": "small", "Cache-Control": "public"})
+
+
+async def form(request: Request) -> Response:
+    return Response(await request.body())
+
+
+async def events(request: Request) -> Response:
+    async def told() -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: x\n\n"
+            await asyncio.sleep(0.05)
+
+    return StreamingResponse(told(), media_type="text/event-stream")
+
+
+def slow(request: Request) -> Response:
+    print("at work", flush=True)
+    time.sleep(600)  # longer than any test waits
+    return PlainTextResponse("")
+
+
+def broken(request: Request) -> Response:
+    raise ValueError("\x1b[2J is what a document said")
+
+
+def main() -> int:
+    routes = [
+        Route("/", page),
+        Route("/form", form, methods=["POST"]),
+        Route("/events", events),
+        Route("/slow", slow),
+        Route("/broken", broken),
+        Mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "data" / "example")),
+    ]
+    address = serving.find(sys.argv[1] if len(sys.argv) > 1 else serving.HOST, 0)
+    return serving.serve(
+        lambda at: Guarded(Starlette(routes=routes), TOKEN, at.names, CSRF, TICKET),
+        address,
+        lambda at: print(at.url, flush=True),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
