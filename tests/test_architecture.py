@@ -60,13 +60,13 @@ def _is_typing(node: ast.AST) -> bool:
 NAMES = {name(path) for path in MODULES}
 
 
-def test_every_room_stands_in_the_import_line_and_every_word_of_it_is_a_room() -> None:
+def test_import_order_lists_every_package_exactly_once() -> None:
     rooms = {room(path) for path in MODULES} - {"__init__"}
     assert rooms == {word for group in line_of_rooms() for word in group}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_imports_point_left(path: Path) -> None:
+def test_imports_follow_the_package_order(path: Path) -> None:
     order = {word: number for number, word in enumerate(w for group in line_of_rooms() for w in group)}
     here = room(path)
     for target in imports(path):
@@ -78,7 +78,7 @@ def test_imports_point_left(path: Path) -> None:
         assert not (here in FACES and there in FACES) or is_started, f"{name(path)} knows another face: {target}"
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def test_modules_have_no_import_cycles() -> None:
     arrows = {name(path): set(imports(path)) & NAMES for path in MODULES}
     done: set[str] = set()
 
@@ -95,7 +95,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_only_faces_print(path: Path) -> None:
+def test_only_interface_packages_print(path: Path) -> None:
     calls = [
         node.lineno
         for node in ast.walk(ast.parse(path.read_text()))
@@ -114,5 +114,5 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
+def test_every_module_has_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))

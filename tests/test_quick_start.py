@@ -40,7 +40,7 @@ def warm(project: Scenario) -> Scenario:
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("status",), ("list", "--json"), ("--help",), ("--version",)])
-def test_a_warm_listing_imports_little(warm: Scenario, arguments: tuple[str, ...]) -> None:
+def test_warm_listing_imports_no_heavy_modules(warm: Scenario, arguments: tuple[str, ...]) -> None:
     found = imported(warm, *arguments)
     assert "click" in found
     assert not found & (HEAVY | NEEDLESS)
@@ -61,5 +61,5 @@ def test_a_warm_listing_imports_little(warm: Scenario, arguments: tuple[str, ...
         ("init",),
     ],
 )
-def test_no_early_command_imports_anything_heavy(warm: Scenario, arguments: tuple[str, ...]) -> None:
+def test_early_commands_import_nothing_heavy(warm: Scenario, arguments: tuple[str, ...]) -> None:
     assert not imported(warm, *arguments) & HEAVY

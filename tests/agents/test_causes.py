@@ -79,7 +79,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("words", FAILURES)
-def test_a_programs_last_words_tell_the_cause(words: str) -> None:
+def test_failure_message_is_classified_by_cause(words: str) -> None:
     assert of_words(words) is FAILURES[words]
 
 
@@ -105,7 +105,7 @@ PROSE = (
 
 
 @pytest.mark.parametrize("words", PROSE)
-def test_other_words_tell_no_cause(words: str) -> None:
+def test_unrelated_output_is_not_classified_as_a_failure_cause(words: str) -> None:
     assert of_words(words) is None
 
 
@@ -127,7 +127,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("words", WAITS)
-def test_the_stated_wait_is_read(words: str) -> None:
+def test_stated_retry_wait_is_parsed(words: str) -> None:
     assert stated_wait(words) == pytest.approx(WAITS[words])
 
 
@@ -143,11 +143,11 @@ def test_the_stated_wait_is_read(words: str) -> None:
         "wait 20",
     ],
 )
-def test_no_wait_is_read_where_none_is_stated(words: str) -> None:
+def test_no_retry_wait_is_returned_when_none_is_stated(words: str) -> None:
     assert stated_wait(words) is None
 
 
-def test_a_status_tells_the_cause() -> None:
+def test_http_status_maps_to_failure_cause() -> None:
     assert [of_status(code) for code in (200, 400, 401, 403, 404, 429, 500, 529)] == [
         None,
         None,
@@ -161,11 +161,11 @@ def test_a_status_tells_the_cause() -> None:
 
 
 @pytest.mark.parametrize("cause", Cause)
-def test_every_cause_has_something_to_do_about_it(cause: Cause) -> None:
+def test_every_failure_cause_has_a_hint(cause: Cause) -> None:
     assert hint(cause, "gemini", "planner", "add-oauth")
 
 
-def test_only_what_may_pass_by_itself_is_tried_again() -> None:
+def test_only_transient_causes_are_retryable() -> None:
     assert {cause for cause in Cause if cause.can_pass} == {
         Cause.RATE_LIMITED,
         Cause.SERVER_ERROR,
@@ -174,6 +174,6 @@ def test_only_what_may_pass_by_itself_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("unit", ["exceeded ", "model ", "error ", "wait 1 ", "retry after 1 ", "invalid session "])
-def test_long_last_words_take_time_in_proportion(unit: str) -> None:
+def test_classifying_long_output_takes_linear_time(unit: str) -> None:
     assert_grows_linearly(of_words, "", unit)
     assert_grows_linearly(stated_wait, "", unit)

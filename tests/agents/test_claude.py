@@ -36,7 +36,7 @@ def option(argv: tuple[str, ...], name: str) -> list[str]:
     return list(argv[start:end])
 
 
-def test_a_reader_is_asked_headless_with_reading_tools_and_its_stages(tmp_path: Path) -> None:
+def test_read_only_agent_runs_headless_with_read_tools_and_stage_tools(tmp_path: Path) -> None:
     command = CLAUDE.command(
         agent(kind="claude", command="claude", args=("--max-turns", "9")),
         brief(tmp_path, access="read", model="sonnet", session=SESSION, tools=("create_proposal", "read_file")),
@@ -55,7 +55,7 @@ def test_a_reader_is_asked_headless_with_reading_tools_and_its_stages(tmp_path: 
     assert not {"HOME", "CLAUDE_CONFIG_DIR", "ANTHROPIC_API_KEY"} & command.env.keys()
 
 
-def test_the_server_is_told_in_a_file_of_the_call_and_is_waited_for(tmp_path: Path) -> None:
+def test_mcp_server_is_configured_in_a_per_call_file_and_always_loaded(tmp_path: Path) -> None:
     command = CLAUDE.command(agent(kind="claude"), brief(tmp_path))
     ((path, text),) = command.files.items()
     assert option(command.argv, "--mcp-config") == [str(path)]
@@ -64,7 +64,7 @@ def test_the_server_is_told_in_a_file_of_the_call_and_is_waited_for(tmp_path: Pa
     assert json.loads(text) == {"mcpServers": {"agentd": entry}}
 
 
-def test_a_maker_of_code_may_edit_and_run_its_commands(tmp_path: Path) -> None:
+def test_implementer_may_edit_and_run_allowed_commands(tmp_path: Path) -> None:
     commands = ("python -m pytest -q", "git diff", "git push", "make (a)")
     command = CLAUDE.command(agent(kind="claude"), brief(tmp_path, access="write", tools=(), commands=commands))
     assert option(command.argv, "--tools") == ["Read,Grep,Glob,Edit,Write,Bash"]
@@ -80,17 +80,17 @@ def test_a_maker_of_code_may_edit_and_run_its_commands(tmp_path: Path) -> None:
     assert "`git push`" in option(command.argv, "--system-prompt")[0]
 
 
-def test_a_session_is_resumed_by_its_id_and_a_model_may_be_its_own(tmp_path: Path) -> None:
+def test_session_is_resumed_by_id_and_model_is_optional(tmp_path: Path) -> None:
     argv = CLAUDE.command(agent(kind="claude"), brief(tmp_path, resume=SESSION)).argv
     assert argv[-2:] == ("--resume", SESSION)
     assert "--session-id" not in argv and "--model" not in argv
 
 
-def test_a_prompt_calls_the_tools_as_claude_does() -> None:
+def test_tool_names_use_the_claude_mcp_prefix() -> None:
     assert CLAUDE.tool_name("create_proposal") == "mcp__agentd__create_proposal"
 
 
-def test_a_run_that_went_well() -> None:
+def test_successful_stream_yields_session_text_and_usage() -> None:
     events = [event for line in lines("planning") for event in CLAUDE.read(line)]
     assert [event.id for event in events if isinstance(event, SessionIs)] == [SESSION]
     assert [event.text for event in events if isinstance(event, Said)] == ["Writing.\n", "Done.\n"]
@@ -102,7 +102,7 @@ def test_a_run_that_went_well() -> None:
     assert (ended.usage.tokens_out, ended.usage.model) == (80, "claude-sonnet-4-5")
 
 
-def test_tokens_are_right_before_the_end_too() -> None:
+def test_token_usage_is_complete_before_the_final_event() -> None:
     """For the budget, and for a call that is ended."""
     *before, last = lines("planning")
     assert '"type":"result"' in last
@@ -116,7 +116,7 @@ def result(**parts: Any) -> str:
     return json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "Done.", **parts})
 
 
-def test_cached_tokens_are_counted_once_and_every_model_counts() -> None:
+def test_cached_tokens_are_counted_once_and_usage_sums_all_models() -> None:
     main = {"inputTokens": 2, "cacheCreationInputTokens": 6745, "cacheReadInputTokens": 14269, "outputTokens": 72}
     aside = {"inputTokens": 40, "outputTokens": 4, "costUSD": 0.001}
     one = heard(result(modelUsage={"claude-opus-4-5": {**main, "costUSD": 0.04}}, total_cost_usd=0.04))
@@ -126,7 +126,7 @@ def test_cached_tokens_are_counted_once_and_every_model_counts() -> None:
     assert two.usage == Usage(tokens_in=21056, tokens_out=76, tokens_cached=14269, cost=0.041, model="claude-opus-4-5")
 
 
-def test_without_a_list_of_models_what_was_told_before_stands_and_no_cost_is_not_free() -> None:
+def test_usage_is_kept_without_model_breakdown_and_invalid_cost_is_unknown() -> None:
     *before, _ = lines("planning")
     assert heard(*before, result()).usage.tokens_in == 42516
     assert heard(result(modelUsage={}, total_cost_usd="much")).usage.cost is None
@@ -149,7 +149,9 @@ def test_without_a_list_of_models_what_was_told_before_stands_and_no_cost_is_not
         ("resumed", None, "", None),
     ],
 )
-def test_how_it_ended(name: str, cause: Cause | None, words: str, wait: float | None) -> None:
+def test_recorded_failure_has_expected_cause_message_and_wait(
+    name: str, cause: Cause | None, words: str, wait: float | None
+) -> None:
     ended = heard(*lines(name)).ended
     assert ended
     assert (ended.cause, ended.wait_secs) == (cause, wait)
@@ -157,7 +159,7 @@ def test_how_it_ended(name: str, cause: Cause | None, words: str, wait: float | 
     assert len(ended.message) <= 300
 
 
-def test_a_rate_limit_that_its_own_try_got_over_is_no_end() -> None:
+def test_rate_limit_recovered_by_claudes_own_retry_is_not_a_failure() -> None:
     retry = next(line for line in lines("429") if "api_retry" in line)
     first, *rest = lines("planning")
     on_hold, went_on = heard(first, retry).ended, heard(first, retry, *rest[:-1])
@@ -178,17 +180,17 @@ def test_a_rate_limit_that_its_own_try_got_over_is_no_end() -> None:
         ("odd", "something new", Cause.CRASHED),
     ],
 )
-def test_other_failures_of_the_model(status: object, words: str, cause: Cause) -> None:
+def test_result_error_maps_to_expected_cause(status: object, words: str, cause: Cause) -> None:
     ended = heard(result(is_error=True, api_error_status=status, result=words)).ended
     assert ended and (ended.cause, ended.message) == (cause, words)
 
 
-def test_its_own_limits_are_failures() -> None:
+def test_reaching_claudes_turn_limit_is_a_failure() -> None:
     ended = heard(result(subtype="error_max_turns", errors=["Reached maximum number of turns (9)"], result=None)).ended
     assert ended and (ended.cause, ended.message) == (Cause.CRASHED, "Reached maximum number of turns (9)")
 
 
-def test_what_was_refused_is_told_and_its_own_words_for_a_failure_are_not_the_models() -> None:
+def test_refused_tool_calls_are_reported_and_error_text_is_not_agent_output() -> None:
     failed = [event for line in lines("refused-tools") for event in CLAUDE.read(line) if isinstance(event, Did)]
     texts = [event.text for event in failed if event.ok is False]
     assert len(texts) == 4
@@ -198,20 +200,20 @@ def test_what_was_refused_is_told_and_its_own_words_for_a_failure_are_not_the_mo
     assert heard(*lines("cut")).text == "Half an ans\n"
 
 
-def test_a_command_of_its_shell_is_told_as_one() -> None:
+def test_shell_command_is_reported_as_shell_action() -> None:
     did = [event for line in lines("implementing") for event in CLAUDE.read(line)]
     assert Did("shell", "python3 -m notes --all") in did
     assert Did("tool", "Write new.py") in did
 
 
-def test_a_helpers_words_are_not_the_agents_own_but_its_tokens_count() -> None:
+def test_subagent_text_is_ignored_but_its_tokens_count() -> None:
     message = {"id": "m", "model": "x", "usage": {"input_tokens": 5}, "content": [{"type": "text", "text": "psst"}]}
     events = list(CLAUDE.read(json.dumps({"type": "assistant", "parent_tool_use_id": "t", "message": message})))
     assert events == [Used(Usage(tokens_in=5, model="x"), "m")]
 
 
 @pytest.mark.parametrize("words", ["", "No conversation found with session ID: x", "Error: Session ID x is in use."])
-def test_what_it_says_before_its_first_event(words: str) -> None:
+def test_stderr_before_the_first_event_maps_to_failure_cause(words: str) -> None:
     ended = CLAUDE.failure(1, f"a warning\n{words}\n\n")
     assert (ended and ended.cause) == (Cause.SESSION_LOST if "conversation" in words else None)
 
@@ -231,7 +233,7 @@ def variants(value: Any) -> Iterator[Any]:
             yield from ([*value[:at], odd, *value[at + 1 :]] for odd in variants(inner))
 
 
-def test_no_stream_of_another_version_breaks_it() -> None:
+def test_unexpected_stream_content_does_not_crash_the_reader() -> None:
     kinds: dict[str, Any] = {}
     for path in sorted(STREAMS.glob("*.jsonl")):
         for line in path.read_text().splitlines():

@@ -53,19 +53,19 @@ START = ["codex", "exec", "--json", "--skip-git-repo-check", "-s"]
     ],
     ids=["reader", "maker", "model", "resumed"],
 )
-def test_the_command_line(tmp_path: Path, parts: dict[str, Any], words: list[str]) -> None:
+def test_command_line_matches_access_and_session(tmp_path: Path, parts: dict[str, Any], words: list[str]) -> None:
     command = ADAPTER.command(CODEX, brief(tmp_path, prompt="Plan it.", **parts))
     assert plain(command.argv) == [*START, *words]
     assert (command.stdin, command.cwd, dict(command.env)) == ("Plan it.", tmp_path, {})
 
 
-def test_the_arguments_of_the_configuration_stand_before_the_session(tmp_path: Path) -> None:
+def test_configured_args_come_before_the_resume_argument(tmp_path: Path) -> None:
     mine = agent(name="codex", kind="codex", command="codex", args=("--add-dir", "/data"))
     argv = ADAPTER.command(mine, brief(tmp_path, resume=SESSION)).argv
     assert argv[-5:] == ("--add-dir", "/data", "resume", SESSION, "-")
 
 
-def test_the_server_is_there_with_the_tools_of_the_stage_and_waited_for(tmp_path: Path) -> None:
+def test_mcp_server_is_required_and_limited_to_the_stage_tools(tmp_path: Path) -> None:
     server = ("/opt/py thon", "-c", 'print("ü\\n")')
     told = settings(ADAPTER.command(CODEX, brief(tmp_path, server=server, tools=("create_spec", "read_file"))).argv)
     ours = {key.removeprefix("mcp_servers.agentd."): value for key, value in told.items() if "mcp_servers" in key}
@@ -76,7 +76,7 @@ def test_the_server_is_there_with_the_tools_of_the_stage_and_waited_for(tmp_path
     assert ours["tools.create_spec.approval_mode"] == ours["tools.read_file.approval_mode"] == "approve"
 
 
-def test_nobody_is_asked_and_nothing_is_retried_for_ever(tmp_path: Path) -> None:
+def test_approval_policy_is_never_and_retries_are_bounded(tmp_path: Path) -> None:
     told = settings(ADAPTER.command(CODEX, brief(tmp_path, reasoning="xhigh")).argv)
     assert told["approval_policy"] == "never"
     assert told["features.unbounded_connection_retries"] is False
@@ -84,14 +84,14 @@ def test_nobody_is_asked_and_nothing_is_retried_for_ever(tmp_path: Path) -> None
     assert "model_reasoning_effort" not in settings(ADAPTER.command(CODEX, brief(tmp_path)).argv)
 
 
-def test_the_persons_own_configuration_stays_in_force(tmp_path: Path) -> None:
+def test_user_configuration_is_not_overridden(tmp_path: Path) -> None:
     command = ADAPTER.command(CODEX, brief(tmp_path))
     assert not {"--ignore-user-config", "--ignore-rules"} & set(command.argv)
     assert not any(key.startswith(("model_provider", "projects", "profile")) for key in settings(command.argv))
 
 
 @pytest.mark.parametrize(("access", "word"), [("read", "only read"), ("write", "apply_patch")])
-def test_everybody_gets_short_instructions_in_place_of_those_of_codex(tmp_path: Path, access: str, word: str) -> None:
+def test_short_instructions_replace_the_built_in_codex_instructions(tmp_path: Path, access: str, word: str) -> None:
     command = ADAPTER.command(CODEX, brief(tmp_path, access=access))
     path = brief(tmp_path).folder / INSTRUCTIONS
     assert list(command.files) == [path] and len(command.files[path]) < 800 and word in command.files[path]
@@ -101,7 +101,7 @@ def test_everybody_gets_short_instructions_in_place_of_those_of_codex(tmp_path: 
 
 
 @pytest.mark.parametrize("session", ["", "yesterday", "--last", f"{SESSION}x"])
-def test_what_is_no_session_id_is_never_resumed(tmp_path: Path, session: str) -> None:
+def test_invalid_session_id_is_never_resumed(tmp_path: Path, session: str) -> None:
     if not session:
         assert "resume" not in ADAPTER.command(CODEX, brief(tmp_path, resume=session)).argv
         return
@@ -109,7 +109,7 @@ def test_what_is_no_session_id_is_never_resumed(tmp_path: Path, session: str) ->
         ADAPTER.command(CODEX, brief(tmp_path, resume=session))
 
 
-def test_a_step_that_went_well() -> None:
+def test_successful_stream_yields_expected_events() -> None:
     assert replay("propose") == [
         SessionIs(SESSION),
         Said("I begin.\n"),
@@ -120,23 +120,23 @@ def test_a_step_that_went_well() -> None:
     ]
 
 
-def test_cached_tokens_are_within_the_input() -> None:
+def test_cached_tokens_are_included_in_input_tokens() -> None:
     usage = '{"input_tokens":3448,"cached_input_tokens":1664,"output_tokens":8,"reasoning_output_tokens":2}'
     (ended,) = ADAPTER.read(f'{{"type":"turn.completed","usage":{usage}}}')
     assert ended == Ended(usage=Usage(tokens_in=3448, tokens_cached=1664, tokens_out=8, of_session=True))
 
 
-def test_a_resumed_session_reports_the_tokens_of_all_its_turns() -> None:
+def test_resumed_session_reports_tokens_of_all_turns() -> None:
     usage = Usage(tokens_in=3 * 3448, tokens_cached=3 * 1664, tokens_out=3 * 8, of_session=True)
     assert replay("resumed")[-1] == Ended(usage=usage)
 
 
-def test_refusals_of_the_server_are_seen() -> None:
+def test_refused_tool_calls_are_reported_as_failed() -> None:
     oks = [event.ok for event in replay("refusals") if isinstance(event, Did)]
     assert oks == [None, False, None, True]
 
 
-def test_shell_commands_and_edits_are_seen() -> None:
+def test_shell_commands_and_edits_are_reported() -> None:
     shell = "/bin/bash -lc 'echo x > made.txt; ls made.txt'"
     assert [event for event in replay("implement") if isinstance(event, Did)] == [
         Did("shell", shell, None),
@@ -148,16 +148,16 @@ def test_shell_commands_and_edits_are_seen() -> None:
     ]
 
 
-def test_a_retry_is_no_end() -> None:
+def test_reconnect_is_not_a_failure() -> None:
     (ended,) = [event for event in replay("reconnected") if isinstance(event, Ended)]
     assert ended.cause is None
 
 
-def test_an_empty_answer_ends_well_and_says_nothing() -> None:
+def test_empty_answer_ends_normally_without_text() -> None:
     assert [type(event) for event in replay("empty")] == [SessionIs, Ended]
 
 
-def test_a_run_that_hangs_has_no_end() -> None:
+def test_hanging_stream_has_no_end_event() -> None:
     assert replay("hang") == [SessionIs(SESSION)]
 
 
@@ -186,7 +186,7 @@ def test_a_run_that_hangs_has_no_end() -> None:
         ("no-key", Cause.NOT_LOGGED_IN, "Missing environment variable: `NOTES_MODEL_KEY`."),
     ],
 )
-def test_how_a_turn_failed(name: str, cause: Cause, message: str) -> None:
+def test_recorded_failed_turn_has_expected_cause_and_message(name: str, cause: Cause, message: str) -> None:
     *_, last = replay(name)
     assert last == Ended(cause=cause, message=message)
 
@@ -208,7 +208,7 @@ def test_how_a_turn_failed(name: str, cause: Cause, message: str) -> None:
         ("Codex ran out of room in the model's context window.", Cause.CRASHED, None),
     ],
 )
-def test_what_codex_says_of_a_failed_turn(words: str, cause: Cause, wait: float | None) -> None:
+def test_turn_failed_message_is_classified(words: str, cause: Cause, wait: float | None) -> None:
     (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": words}}))
     assert isinstance(ended, Ended)
     assert (ended.cause, ended.wait_secs) == (cause, wait)
@@ -248,15 +248,15 @@ MCP = "required MCP servers failed to initialize: "
     ],
     ids=["session", "server", "two servers", "another server", "configuration"],
 )
-def test_why_no_turn_began(errors: str, cause: Cause, message: str) -> None:
+def test_stderr_explains_why_no_turn_started(errors: str, cause: Cause, message: str) -> None:
     assert ADAPTER.failure(1, errors) == Ended(cause=cause, message=message)
 
 
-def test_other_words_on_stderr_are_no_reason() -> None:
+def test_unrelated_stderr_is_not_a_failure_cause() -> None:
     assert ADAPTER.failure(1, "WARNING: proceeding\nNo prompt provided via stdin.\n") is None
 
 
-def test_a_long_message_is_cut() -> None:
+def test_long_error_message_is_truncated() -> None:
     (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": "x" * 10_000}}))
     assert isinstance(ended, Ended) and len(ended.message) == 300
 
@@ -284,7 +284,7 @@ def test_a_long_message_is_cut() -> None:
     ],
     ids=lambda line: line[:40],
 )
-def test_what_a_newer_version_may_say_is_passed_over(line: str) -> None:
+def test_unknown_stream_lines_are_ignored(line: str) -> None:
     assert list(ADAPTER.read(line)) == []
 
 
@@ -305,13 +305,13 @@ def test_what_a_newer_version_may_say_is_passed_over(line: str) -> None:
         ),
     ],
 )
-def test_half_an_event_is_still_that_event(line: str, event: Heard) -> None:
+def test_incomplete_event_is_still_recognized(line: str, event: Heard) -> None:
     assert list(ADAPTER.read(line)) == [event]
 
 
-def test_a_prompt_names_the_tools_as_every_model_of_codex_finds_them() -> None:
+def test_tool_names_use_the_codex_mcp_prefix() -> None:
     assert ADAPTER.tool_name("create_proposal") == "mcp__agentd__create_proposal"
 
 
-def test_sessions_are_captured_and_cost_is_not_stated() -> None:
+def test_codex_captures_sessions_and_states_no_cost() -> None:
     assert (ADAPTER.sessions, ADAPTER.final_event, ADAPTER.states_cost) == ("captured", True, False)

@@ -6,7 +6,7 @@ from briefs import agent
 from agentd.agents.environment import allowed
 
 
-def test_what_every_program_needs_is_passed_on() -> None:
+def test_basic_variables_are_passed_to_the_agent() -> None:
     ours = {
         "PATH": "/usr/bin",
         "HOME": "/home/dev",
@@ -23,7 +23,7 @@ def test_what_every_program_needs_is_passed_on() -> None:
     assert allowed(agent(), ours) == ours
 
 
-def test_the_way_through_a_proxy_is_passed_on_in_both_cases() -> None:
+def test_proxy_and_certificate_variables_are_passed_in_both_cases() -> None:
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
     ours = dict.fromkeys((*names, *map(str.lower, names)), "http://127.0.0.1:3128")
     ours |= dict.fromkeys(("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"), "/etc/ca.pem")
@@ -33,11 +33,11 @@ def test_the_way_through_a_proxy_is_passed_on_in_both_cases() -> None:
 @pytest.mark.parametrize(
     "name", ["AWS_SECRET_ACCESS_KEY", "PYTHONPATH", "LD_PRELOAD", "GIT_DIR", "NODE_OPTIONS", "ANTHROPIC_API_KEY", "LC"]
 )
-def test_nothing_else_is(name: str) -> None:
+def test_other_variables_are_not_passed_to_the_agent(name: str) -> None:
     assert allowed(agent(), {name: "x"}) == {}
 
 
-def test_what_the_configuration_names_is_passed_on() -> None:
+def test_configured_variables_are_passed_to_the_agent() -> None:
     ours = {"MY_AGENT_KEY": "k-1", "CLAUDE_CODE_OAUTH_TOKEN": "t-1", "GEMINI_CLI_HOME": "/g", "OTHER_KEY": "o"}
     named = agent(env=("MY_AGENT_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_CLI_HOME", "NOT_SET"))
     assert allowed(named, ours) == {name: ours[name] for name in list(ours)[:3]}
@@ -58,7 +58,7 @@ def test_what_the_configuration_names_is_passed_on() -> None:
         "CODEX_THREAD_ID",
     ],
 )
-def test_a_calling_clis_session_is_not_passed_on_even_if_it_is_named(name: str) -> None:
+def test_session_variables_of_the_calling_cli_are_never_passed(name: str) -> None:
     assert allowed(agent(env=(name,)), {name: "1"}) == {}
 
 
@@ -66,10 +66,10 @@ def test_a_calling_clis_session_is_not_passed_on_even_if_it_is_named(name: str) 
     "name",
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_MAX_RETRIES", "CLAUDE_CONFIG_DIR", "GEMINI_SANDBOX", "CODEX_HOME"],
 )
-def test_a_setting_of_a_cli_is_no_session(name: str) -> None:
+def test_cli_settings_variables_can_be_passed(name: str) -> None:
     assert allowed(agent(env=(name,)), {name: "1"}) == {name: "1"}
 
 
-def test_the_repository_cannot_put_its_own_programs_on_the_path() -> None:
+def test_relative_path_entries_are_removed_from_path() -> None:
     path = "bin:/usr/local/bin::.:./node_modules/.bin:/usr/bin:"
     assert allowed(agent(), {"PATH": path}) == {"PATH": "/usr/local/bin:/usr/bin"}

@@ -51,7 +51,9 @@ USUAL = ("--output-format", "stream-json", "--approval-mode", "default", "--poli
         ({"args": ("--debug",)}, {"session": SESSION}, ("--session-id", SESSION, "--debug")),
     ],
 )
-def test_the_command_line(configured: dict[str, Any], parts: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_command_line_matches_configuration_and_brief(
+    configured: dict[str, Any], parts: dict[str, Any], words: tuple[str, ...]
+) -> None:
     made = command(configured, **parts)
     assert made.argv == ("gemini", *USUAL, *words)
     assert (made.stdin, made.cwd) == ("Write the proposal.\n", Path("/home/dev/station"))
@@ -65,14 +67,14 @@ def rules(made: Command) -> list[dict[str, Any]]:
     return list(tomllib.loads(made.files[Path("/home/dev/station/policy.toml")])["rule"])
 
 
-def test_nothing_is_written_but_in_folders_of_its_own_and_no_home_is_moved() -> None:
+def test_files_are_written_only_to_agentds_folders_and_home_is_unchanged() -> None:
     made = command()
     folders = (Path("/home/dev/station"), TREE / "call-7")
     assert all(any(path.is_relative_to(folder) for folder in folders) for path in made.files)
     assert not {"HOME", "GEMINI_CLI_HOME"} & set(made.env)
 
 
-def test_the_server_runs_in_the_project_and_the_clis_own_retries_are_off() -> None:
+def test_mcp_server_runs_in_the_project_and_cli_retries_are_disabled() -> None:
     made = command(server=("python", "-m", "agentd", "mcp"), tools=("create_proposal", "read_file"))
     server = settings(made)["mcpServers"]["agentd"]
     assert (server["command"], server["args"]) == ("python", ["-m", "agentd", "mcp"])
@@ -82,7 +84,7 @@ def test_the_server_runs_in_the_project_and_the_clis_own_retries_are_off() -> No
     assert made.needs_server
 
 
-def test_a_reader_gets_the_stages_tools_and_the_search_and_no_more() -> None:
+def test_read_only_agent_gets_only_stage_tools_and_search() -> None:
     made = command(tools=("append_review", "read_file"))
     assert settings(made)["tools"]["core"] == ["glob", "grep_search"]
     first, second, third = rules(made)
@@ -93,7 +95,7 @@ def test_a_reader_gets_the_stages_tools_and_the_search_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("tree", [TREE, Path('/home/dev/a.b (ours), "quoted" + $HOME é')], ids=["usual", "odd"])
-def test_a_maker_of_code_writes_in_the_project_only(tree: Path) -> None:
+def test_implementer_may_write_only_inside_the_project(tree: Path) -> None:
     asked = brief(tree, access="write", station=Path("/home/dev/station"), commands=("git diff", "python -m pytest -q"))
     made = ADAPTER.command(agent(kind="gemini", command="gemini"), asked)
     *_, inside, climbing, shell = rules(made)
@@ -111,7 +113,7 @@ def test_a_maker_of_code_writes_in_the_project_only(tree: Path) -> None:
     assert matches(climbing, f"{tree}/../outside") and not matches(climbing, f"{tree}/src/..x")
 
 
-def test_error_reports_with_the_prompt_in_them_do_not_stay_behind() -> None:
+def test_error_reports_are_written_to_the_call_folder() -> None:
     assert command().env["TMPDIR"] == str(TREE / "call-7")
     assert "TMPDIR" not in command(commands=("make test",)).env  # where a project's tests need the usual place
 
@@ -129,21 +131,21 @@ def test_error_reports_with_the_prompt_in_them_do_not_stay_behind() -> None:
         ("F90A6313-1a2d-4971-9f38-593dde2209ef", 8),
     ],
 )
-def test_a_session_is_found_by_the_id_at_the_end_of_its_line(session: str, place: int | None) -> None:
+def test_session_is_found_by_the_id_at_the_end_of_its_line(session: str, place: int | None) -> None:
     assert ADAPTER.place_of(session, LISTED) == place
 
 
-def test_no_sessions_are_a_list_too() -> None:
+def test_empty_session_list_is_valid() -> None:
     assert ADAPTER.place_of(SESSION, "No previous sessions found for this project.") is None
 
 
 @pytest.mark.parametrize("text", ["", "Error: no key", "1. words", LISTED.replace("(8)", "(9)")])
-def test_what_is_no_whole_list_is_not_taken_for_one(text: str) -> None:
+def test_incomplete_session_list_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a list"):
         ADAPTER.place_of(SESSION, text)
 
 
-def test_listing_starts_no_server() -> None:
+def test_listing_sessions_starts_no_server() -> None:
     asked = brief(TREE, station=Path("/home/dev/station"))
     made = ADAPTER.listing(agent(command="gemini", args=("--debug",)), asked)
     assert made.argv == ("gemini", "--list-sessions", "--debug")
@@ -154,7 +156,7 @@ def test_listing_starts_no_server() -> None:
 # ---- what it tells
 
 
-def test_a_run_with_the_server() -> None:
+def test_recorded_stream_with_mcp_tools_yields_expected_events() -> None:
     assert replayed("mcp") == [
         SessionIs(SESSION),
         Said("Reading. "),
@@ -176,12 +178,12 @@ def test_a_run_with_the_server() -> None:
     ]
 
 
-def test_a_resumed_run_keeps_its_id() -> None:
+def test_resumed_stream_keeps_its_session_id() -> None:
     assert replayed("resume")[0] == SessionIs(SESSION)
     assert replayed("resume")[-1] == Ended()
 
 
-def test_a_command_is_told_as_one() -> None:
+def test_shell_command_is_reported_as_shell_action() -> None:
     assert [event for event in replayed("shell") if isinstance(event, Did) and event.kind == "shell"] == [
         Did("shell", "echo hi; exit 3"),
         Did("shell", "run_shell_command", True),
@@ -208,7 +210,7 @@ def test_a_command_is_told_as_one() -> None:
         ),
     ],
 )
-def test_a_failure_is_told_by_its_cause_in_the_programs_words(name: str, cause: Cause, message: str) -> None:
+def test_recorded_failure_has_expected_cause_and_message(name: str, cause: Cause, message: str) -> None:
     assert ended(name) == Ended(cause=cause, message=message, wait_secs=7.0 if name == "429" else None)
 
 
@@ -216,7 +218,7 @@ def result(**stats: Any) -> str:
     return json.dumps({"type": "result", "status": "success", "stats": stats})
 
 
-def test_each_model_is_a_part_and_thoughts_are_paid_for() -> None:
+def test_usage_is_split_by_model_and_includes_thinking_tokens() -> None:
     flash = {"total_tokens": 150, "input_tokens": 100, "output_tokens": 10, "cached": 60}
     lite = {"total_tokens": 11, "input_tokens": 10, "output_tokens": 1}
     assert list(ADAPTER.read(result(models={"flash": flash, "lite": lite}))) == [
@@ -226,7 +228,7 @@ def test_each_model_is_a_part_and_thoughts_are_paid_for() -> None:
     ]
 
 
-def test_an_error_in_layers_of_json_is_unwrapped() -> None:
+def test_nested_json_error_is_unwrapped() -> None:
     inner = json.dumps({"error": {"code": 429, "message": "Quota. Please retry in 34.07s.", "status": "X"}})
     outer = json.dumps({"error": {"message": inner, "code": 429, "status": "Too Many Requests"}})
     line = json.dumps({"type": "result", "status": "error", "error": {"message": f"[API Error: {outer}]\nWait."}})
@@ -255,7 +257,7 @@ def test_an_error_in_layers_of_json_is_unwrapped() -> None:
         '{"type": "result", "status": "error", "error": {"message": null}, "stats": {"models": {"a": 1}}}',
     ],
 )
-def test_what_is_unknown_or_misshapen_tells_nothing(line: str) -> None:
+def test_unknown_or_malformed_lines_are_ignored(line: str) -> None:
     assert list(ADAPTER.read(line)) == []
 
 
@@ -269,7 +271,7 @@ def test_what_is_unknown_or_misshapen_tells_nothing(line: str) -> None:
         '{"type": "result", "status": "success", "stats": {"models": {"a": {"input_tokens": "7", "cached": -1}}}}',
     ],
 )
-def test_parts_of_another_shape_do_no_harm(line: str) -> None:
+def test_events_with_unexpected_parameters_are_still_read(line: str) -> None:
     assert list(ADAPTER.read(line))
 
 
@@ -297,15 +299,15 @@ NO_FOLDER = "An unexpected critical error occurred:Error: Directory does not exi
         (1, NO_FOLDER, Cause.CRASHED, "An unexpected critical error occurred:Error: Directory does not exist: /x"),
     ],
 )
-def test_an_end_before_the_first_event(code: int, errors: str, cause: Cause, words: str) -> None:
+def test_stderr_before_the_first_event_maps_to_failure_cause(code: int, errors: str, cause: Cause, words: str) -> None:
     told = ADAPTER.failure(code, "Warning: 256-color support not detected.\n" + errors)
     assert told and told.cause is cause and told.message.startswith(words)
 
 
 @pytest.mark.parametrize("errors", ["", "Warning: 256-color support not detected.\n"])
-def test_an_end_without_a_word_is_left_to_others(errors: str) -> None:
+def test_exit_without_an_error_message_has_no_cause(errors: str) -> None:
     assert ADAPTER.failure(1, errors) is None
 
 
-def test_the_model_calls_the_servers_tools_by_this_name() -> None:
+def test_tool_names_use_the_gemini_mcp_prefix() -> None:
     assert ADAPTER.tool_name("create_proposal") == "mcp_agentd_create_proposal"

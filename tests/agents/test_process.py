@@ -58,7 +58,7 @@ def bounds(wall: float = PATIENCE, idle: float = PATIENCE, output: int = 1 << 40
 # --- what is heard ---------------------------------------------------------------------------------------------------
 
 
-def test_lines_of_both_streams_are_heard_and_the_exit_code_is_told(stage: Stage) -> None:
+def test_stdout_and_stderr_lines_and_the_exit_code_are_captured(stage: Stage) -> None:
     code = "echo one; echo two; echo; printf 'three\\r\\n'; printf 'no end'; echo wrong >&2; exit 3"
     outcome = stage.run(["sh", "-c", code])
     assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, 3, True)
@@ -66,16 +66,16 @@ def test_lines_of_both_streams_are_heard_and_the_exit_code_is_told(stage: Stage)
     assert [line for stream, line, _ in stage.heard if stream == "err"] == [b"wrong"]
 
 
-def test_a_signal_that_ended_the_agent_is_told_as_a_negative_code(stage: Stage) -> None:
+def test_agent_killed_by_a_signal_has_a_negative_exit_code(stage: Stage) -> None:
     assert stage.run(["sh", "-c", "kill -SEGV $$"]).exit_code == -signal.SIGSEGV
 
 
-def test_bytes_that_are_no_text_are_passed_as_they_are(stage: Stage) -> None:
+def test_invalid_utf8_is_passed_unchanged(stage: Stage) -> None:
     stage.run(python(r"import os; os.write(1, b'\xff\xfe\x00\x80\n\xc3')"))
     assert stage.lines == [b"\xff\xfe\x00\x80", b"\xc3"]
 
 
-def test_a_long_line_is_passed_as_its_head_and_the_number_of_bytes_left_out(stage: Stage) -> None:
+def test_long_line_is_truncated_and_the_omitted_bytes_are_counted(stage: Stage) -> None:
     stage.run(["sh", "-c", "echo 1234567890; echo 12345678901; echo 1; printf 123456789012"], bounds=bounds(line=10))
     assert stage.heard == [
         ("out", b"1234567890", 0),
@@ -86,7 +86,7 @@ def test_a_long_line_is_passed_as_its_head_and_the_number_of_bytes_left_out(stag
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60)), st.integers(1, 12))
-def test_how_the_bytes_are_cut_into_reads_makes_no_difference(data: bytes, cuts: list[int], limit: int) -> None:
+def test_line_splitting_does_not_depend_on_read_boundaries(data: bytes, cuts: list[int], limit: int) -> None:
     heard: list[tuple[str, bytes, int]] = []
     lines = Lines("out", limit, lambda *line: heard.append(line))
     edges = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
@@ -104,7 +104,7 @@ def test_how_the_bytes_are_cut_into_reads_makes_no_difference(data: bytes, cuts:
 PROMPT = b"0123456789abcde\n" * (10 * 65536)  # 10 MB
 
 
-def test_a_prompt_of_ten_megabytes_arrives_whole_while_the_agent_talks(stage: Stage) -> None:
+def test_ten_megabyte_prompt_is_delivered_while_the_agent_writes(stage: Stage) -> None:
     code = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line)"
     got: list[bytes] = []
     stage.run(python(code), stdin=PROMPT, hear=lambda stream, line, missing: got.append(line))
@@ -116,36 +116,36 @@ def test_a_prompt_of_ten_megabytes_arrives_whole_while_the_agent_talks(stage: St
     ["echo done", "exec <&-; echo done", "head -c 10 >/dev/null; echo done"],
     ids=["never", "closes", "a little"],
 )
-def test_an_agent_need_not_read_its_prompt(stage: Stage, code: str) -> None:
+def test_agent_does_not_have_to_read_its_prompt(stage: Stage, code: str) -> None:
     assert stage.run(["sh", "-c", code], stdin=PROMPT).exit_code == 0
     assert stage.lines == [b"done"]
 
 
-def test_an_agent_that_lives_on_without_reading_is_bound_by_its_clock(stage: Stage) -> None:
+def test_wall_clock_limit_applies_to_an_agent_that_never_reads_its_prompt(stage: Stage) -> None:
     assert stage.run(["sleep", "600"], stdin=PROMPT, bounds=bounds(wall=0.3)).ending is Ending.WALL
 
 
-def test_an_empty_prompt_is_the_end_of_input(stage: Stage) -> None:
+def test_empty_prompt_closes_stdin(stage: Stage) -> None:
     assert stage.run(["cat"]).exit_code == 0
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_wall_clock_ends_an_agent_that_talks_all_the_time(patient: Stage, clock: Clock) -> None:
+def test_wall_clock_limit_ends_an_agent_that_keeps_writing(patient: Stage, clock: Clock) -> None:
     code = "while :; do echo on; sleep 0.02; done"
     outcome = patient.run(["sh", "-c", code], bounds=bounds(wall=0.5), hear=clock.started_by(patient))
     assert (outcome.ending, outcome.exit_code) == (Ending.WALL, -signal.SIGTERM)
     assert outcome.duration_ms >= 500
 
 
-def test_the_idle_clock_ends_an_agent_that_says_nothing(stage: Stage, clock: Clock) -> None:
+def test_idle_limit_ends_a_silent_agent(stage: Stage, clock: Clock) -> None:
     code = "echo on; exec sleep 600"
     outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=0.5), hear=clock.started_by(stage))
     assert (outcome.ending, stage.lines) == (Ending.IDLE, [b"on"])
 
 
-def test_bytes_without_the_end_of_a_line_are_a_sign_of_life_on_either_stream(
+def test_partial_lines_on_either_stream_reset_the_idle_clock(
     stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second passes from one to the next, of an agent that is idle after two."""
@@ -164,7 +164,7 @@ def test_bytes_without_the_end_of_a_line_are_a_sign_of_life_on_either_stream(
     assert next(seen) >= 10
 
 
-def test_slow_ears_do_not_make_an_agent_idle(stage: Stage, clock: Clock) -> None:
+def test_slow_listener_does_not_make_an_agent_idle(stage: Stage, clock: Clock) -> None:
     def hear(stream: str, line: bytes, missing: int) -> None:
         clock.forward(3)
         (stage.folder / "heard").touch()
@@ -173,7 +173,7 @@ def test_slow_ears_do_not_make_an_agent_idle(stage: Stage, clock: Clock) -> None
     assert outcome.ending is Ending.EXITED
 
 
-def test_more_output_than_allowed_ends_the_agent_and_the_rest_is_not_heard(stage: Stage) -> None:
+def test_exceeding_the_output_limit_ends_the_agent(stage: Stage) -> None:
     code = "import os\nwhile True: os.write(1, b'x' * 99 + b'\\n'); os.write(2, b'y' * 99 + b'\\n')"
     outcome = stage.run(python(code), bounds=bounds(output=1_000_000))
     assert outcome.ending is Ending.OUTPUT
@@ -181,7 +181,7 @@ def test_more_output_than_allowed_ends_the_agent_and_the_rest_is_not_heard(stage
     assert {stream for stream, _, _ in stage.heard} == {"out", "err"}
 
 
-def test_output_up_to_the_bound_is_allowed(stage: Stage) -> None:
+def test_output_up_to_the_limit_is_allowed(stage: Stage) -> None:
     assert stage.run(["printf", "12345"], bounds=bounds(output=5)).ending is Ending.EXITED
     assert stage.run(["printf", "123456"], bounds=bounds(output=5)).ending is Ending.OUTPUT
     assert stage.lines == [b"12345", b"12345"]
@@ -190,54 +190,52 @@ def test_output_up_to_the_bound_is_allowed(stage: Stage) -> None:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_may_use_its_grace_and_helpers_to_end_well(patient: Stage) -> None:
+def test_agent_can_shut_down_gracefully_within_the_grace_period(patient: Stage) -> None:
     code = "trap 'sleep 0.3 && echo bye; exit 7' TERM; echo up; kill -TERM $PPID; while :; do sleep 0.05; done"
     assert patient.run(["sh", "-c", code]).exit_code == 7
     assert patient.lines == [b"up", b"bye"]
 
 
-def test_what_an_agent_leaves_behind_while_it_ends_is_asked_too(patient: Stage) -> None:
+def test_processes_started_during_shutdown_also_get_sigterm(patient: Stage) -> None:
     late = f"(trap 'echo asked; exit' TERM; echo > set; while :; do sleep 0.02; done) & {until_there('set')}; exit 7"
     code = f"leave() {{ {late}; }}; trap leave TERM; kill -TERM $PPID; while :; do sleep 0.05; done"
     assert patient.run(["sh", "-c", code]).exit_code == 7
     assert patient.lines == [b"asked"]
 
 
-def test_an_agent_that_ignores_the_request_to_end_is_killed(stage: Stage) -> None:
+def test_agent_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     outcome = stage.run(python(IGNORE_TERM + ASK_FOR_MY_END + "time.sleep(600)"))
     assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGKILL)
 
 
-def test_a_stopped_agent_is_ended_too(patient: Stage) -> None:
+def test_suspended_agent_is_ended(patient: Stage) -> None:
     outcome = patient.run(["sh", "-c", "kill -STOP $$"], bounds=bounds(idle=0.5))
     assert outcome.exit_code == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("end", ["os._exit(5)", ASK_FOR_MY_END + "time.sleep(600)"], ids=["exits", "lives on"])
-def test_a_daemon_that_ignores_the_request_and_holds_the_output_open_goes_with_its_agent(
-    stage: Stage, end: str
-) -> None:
+def test_daemon_that_ignores_sigterm_and_holds_stdout_open_is_killed(stage: Stage, end: str) -> None:
     outcome = stage.run(python(IGNORE_TERM + DAEMON + end))
     assert stage.lines == [b"daemon up"]
     assert (outcome.exit_code, outcome.is_gone) == (5 if "exit" in end else -signal.SIGKILL, True)
 
 
-def test_a_daemon_that_ends_when_asked_gets_no_harder_word(patient: Stage) -> None:
+def test_daemon_that_exits_on_sigterm_is_not_killed(patient: Stage) -> None:
     daemon = "(trap 'sleep 0.2; echo asked; exit' TERM; echo set; echo > set; while :; do sleep 0.05; done) & "
     patient.run(["sh", "-c", f"{daemon} {until_there('set')}; kill -TERM $PPID; sleep 600"])
     assert patient.lines == [b"set", b"asked"]
 
 
-def test_an_agent_that_closes_its_streams_and_lives_on_is_waited_for(stage: Stage) -> None:
+def test_agent_that_closes_its_streams_is_waited_for(stage: Stage) -> None:
     outcome = stage.run(["sh", "-c", "echo on; exec >&- 2>&-; sleep 0.5; exit 5"])
     assert (outcome.ending, outcome.exit_code, stage.lines) == (Ending.EXITED, 5, [b"on"])
 
 
-def test_an_agent_that_closes_its_streams_and_never_ends_is_idle(stage: Stage) -> None:
+def test_agent_that_closes_its_streams_and_never_exits_is_idle(stage: Stage) -> None:
     assert stage.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], bounds=bounds(idle=0.4)).ending is Ending.IDLE
 
 
-def test_what_was_said_last_is_heard_even_if_all_are_gone_by_then(patient: Stage) -> None:
+def test_final_output_is_captured_after_all_processes_exited(patient: Stage) -> None:
     """`two` and the agent's exit are there at once; while `two` is heard, `last` and the end of all are told."""
     watcher = 0
 
@@ -263,7 +261,7 @@ def has_ended(pid: int) -> bool:
     return any(row.pid == pid and row.is_zombie for row in reaper.processes())
 
 
-def test_an_agent_that_keeps_forking_children_with_sessions_of_their_own_is_ended_with_all_of_them(
+def test_agent_that_keeps_forking_new_sessions_is_ended_with_all_children(
     stage: Stage,
 ) -> None:
     code = f"""
@@ -284,7 +282,7 @@ class Enough(Exception):
     pass
 
 
-def test_an_error_of_the_listener_ends_everything_before_it_goes_on(stage: Stage) -> None:
+def test_listener_error_ends_all_processes_before_it_propagates(stage: Stage) -> None:
     def hear(stream: str, line: bytes, missing: int) -> None:
         stage.heard.append((stream, line, missing))
         raise Enough
@@ -294,7 +292,7 @@ def test_an_error_of_the_listener_ends_everything_before_it_goes_on(stage: Stage
     assert len(stage.heard) == 1
 
 
-def test_an_error_at_the_very_last_line_goes_on_as_well(stage: Stage) -> None:
+def test_listener_error_on_the_last_line_propagates(stage: Stage) -> None:
     def hear(stream: str, line: bytes, missing: int) -> None:
         raise Enough
 
@@ -302,7 +300,7 @@ def test_an_error_at_the_very_last_line_goes_on_as_well(stage: Stage) -> None:
         stage.run(["printf", "no end"], hear=hear)
 
 
-def test_nothing_stays_open_after_a_run(stage: Stage) -> None:
+def test_no_file_descriptor_stays_open_after_a_run(stage: Stage) -> None:
     stage.run(["true"])
     before = sorted(os.listdir("/proc/self/fd"))
     for argv in (["true"], ["sh", "-c", "echo on; sleep 600"], ["/nowhere/agent"]):
@@ -314,7 +312,7 @@ def test_nothing_stays_open_after_a_run(stage: Stage) -> None:
 # --- the mark --------------------------------------------------------------------------------------------------------
 
 
-def test_the_mark_is_made_when_everything_is_gone(patient: Stage) -> None:
+def test_end_marker_is_touched_after_all_processes_exited(patient: Stage) -> None:
     mark, last = patient.folder / "ended", patient.folder / "last"
     mark.write_text("from an earlier run")
     os.utime(mark, (0, 0))
@@ -324,19 +322,19 @@ def test_the_mark_is_made_when_everything_is_gone(patient: Stage) -> None:
     assert mark.stat().st_mtime_ns >= last.stat().st_mtime_ns
 
 
-def test_without_an_earlier_one_the_mark_is_an_empty_file(stage: Stage) -> None:
+def test_new_end_marker_is_an_empty_file(stage: Stage) -> None:
     stage.run(["true"], mark=stage.folder / "ended")
     assert (stage.folder / "ended").read_bytes() == b""
 
 
-def test_a_mark_that_cannot_be_made_does_not_matter(stage: Stage) -> None:
+def test_failing_to_write_the_end_marker_is_ignored(stage: Stage) -> None:
     assert stage.run(["true"], mark=stage.folder / "no" / "such" / "ended").exit_code == 0
 
 
 # --- what the agent gets ---------------------------------------------------------------------------------------------
 
 
-def test_the_agent_gets_no_descriptor_but_its_three_streams(stage: Stage) -> None:
+def test_agent_inherits_only_its_three_standard_streams(stage: Stage) -> None:
     lock = os.open(stage.folder / "lock", os.O_RDWR | os.O_CREAT)
     kept = os.dup(lock)
     os.set_inheritable(kept, True)
@@ -348,7 +346,7 @@ def test_the_agent_gets_no_descriptor_but_its_three_streams(stage: Stage) -> Non
     assert stage.lines == [b"['0', '1', '2', '3']"]  # 3 is the folder that it lists
 
 
-def test_the_agent_gets_the_environment_and_folder_it_is_given_and_a_session_without_a_terminal(stage: Stage) -> None:
+def test_agent_gets_given_environment_and_folder_without_a_terminal(stage: Stage) -> None:
     code = """
 import os
 print(sorted(os.environ))
@@ -362,7 +360,7 @@ except OSError as error: print(error.errno)
     assert stage.lines == [b"['AGENTD_CALL', 'LC_CTYPE', 'PATH', 'STAGE']", folder, b"True", b"%d" % errno.ENXIO]
 
 
-def test_no_signal_is_ignored_or_blocked_for_the_agent_whatever_the_caller_does(stage: Stage) -> None:
+def test_agent_starts_with_default_signal_handling(stage: Stage) -> None:
     ignored = (signal.SIGUSR1, signal.SIGCHLD, signal.SIGHUP)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2, signal.SIGCHLD, signal.SIGTERM])
@@ -376,7 +374,7 @@ def test_no_signal_is_ignored_or_blocked_for_the_agent_whatever_the_caller_does(
     assert [int(line.split()[1], 16) & ours_to_set for line in stage.lines] == [0, 0]
 
 
-def test_what_the_agent_is_given_is_in_no_other_command_line_or_environment(stage: Stage) -> None:
+def test_agent_arguments_and_environment_are_not_visible_in_the_reaper(stage: Stage) -> None:
     stage.run(["sh", "-c", "cat /proc/$PPID/cmdline /proc/$PPID/environ | tr '\\0' '\\n'", "--key=SECRET"])
     assert b"reaper.py" in b"".join(stage.lines)
     assert not [line for line in stage.lines if b"SECRET" in line or stage.name.encode() in line]
@@ -385,7 +383,7 @@ def test_what_the_agent_is_given_is_in_no_other_command_line_or_environment(stag
 # --- programs that cannot be started ---------------------------------------------------------------------------------
 
 
-def test_a_program_that_cannot_be_started_says_why(stage: Stage) -> None:
+def test_start_failure_explains_why(stage: Stage) -> None:
     for name, text, mode in [
         ("plain", "echo hi\n", 0o644),
         ("garbage", "\x01\x02 nothing\n", 0o755),
@@ -408,21 +406,21 @@ def test_a_program_that_cannot_be_started_says_why(stage: Stage) -> None:
     assert stage.heard == []
 
 
-def test_a_folder_that_is_not_there_is_named(stage: Stage) -> None:
+def test_missing_working_folder_is_named_in_the_error(stage: Stage) -> None:
     stage.folder /= "gone"
     with pytest.raises(CannotStart, match=r"cannot be started in .*/gone: No such file") as caught:
         stage.run(["true"])
     assert not caught.value.is_missing
 
 
-def test_a_name_with_a_slash_is_seen_from_the_agents_folder(stage: Stage) -> None:
+def test_program_path_with_a_slash_is_relative_to_the_agents_folder(stage: Stage) -> None:
     place_program(stage.folder / "bin" / "agent")
     assert stage.run(["bin/agent"]).exit_code == 0
     assert process.find_program("bin/agent", "", stage.folder) == str(stage.folder / "bin" / "agent")
     assert process.find_program("bin/other", os.environ["PATH"], stage.folder) is None
 
 
-def test_a_relative_folder_in_path_is_not_searched(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_entries_are_not_searched(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(stage.folder)
     for folder in ("planted", "own"):
         place_program(stage.folder / folder / "agent")
@@ -443,18 +441,18 @@ def place_program(path: Path) -> None:
 # --- the reaper ------------------------------------------------------------------------------------------------------
 
 
-def test_a_killed_reaper_takes_the_agent_along_and_its_group_is_ended(stage: Stage) -> None:
+def test_killing_the_reaper_ends_the_agent_and_its_group(stage: Stage) -> None:
     code = "import os, signal, time\nif os.fork() == 0: time.sleep(600)\nos.kill(os.getppid(), signal.SIGKILL)\n"
     outcome = stage.run(python(code + "time.sleep(600)"))
     assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
 
 
-def test_a_reaper_that_is_asked_to_end_ends_the_agent(stage: Stage) -> None:
+def test_sigterm_to_the_reaper_ends_the_agent(stage: Stage) -> None:
     outcome = stage.run(["sh", "-c", "kill -TERM $PPID; sleep 600"])
     assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGTERM)
 
 
-def test_without_proc_the_processes_are_those_of_ps(stage: Stage) -> None:
+def test_ps_fallback_lists_the_same_processes_as_proc(stage: Stage) -> None:
     rows: list[reaper.Process] = []
 
     def hear(stream: str, line: bytes, missing: int) -> None:
@@ -474,6 +472,6 @@ def test_without_proc_the_processes_are_those_of_ps(stage: Stage) -> None:
     ]
 
 
-def test_the_python_that_runs_the_reaper_is_ours(stage: Stage) -> None:
+def test_reaper_runs_with_our_python_in_isolated_mode(stage: Stage) -> None:
     stage.run(["sh", "-c", "tr '\\0' '\\n' < /proc/$PPID/cmdline"], bounds=ROOMY)
     assert stage.lines[:4] == [os.fsencode(sys.executable), b"-I", b"-S", os.fsencode(reaper.__file__)]

@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_ctrl_c_ends_everything_before_it_goes_on(stage: Stage) -> None:
+def test_ctrl_c_ends_all_processes_before_it_propagates(stage: Stage) -> None:
     with stage.apart(python(WITH_DAEMON)) as run:
         assert [run.next(), run.next()] == [{"line": "daemon up"}, {"line": "up"}]
         os.kill(run.process.pid, signal.SIGINT)
@@ -33,7 +33,7 @@ def test_ctrl_c_ends_everything_before_it_goes_on(stage: Stage) -> None:
         assert set(stage.left()) <= {run.process.pid}
 
 
-def test_a_second_ctrl_c_cuts_the_grace_short_and_still_leaves_nothing(stage: Stage) -> None:
+def test_second_ctrl_c_skips_the_grace_period_and_leaves_no_process(stage: Stage) -> None:
     asked = stage.folder / "asked"
     code = f"trap 'echo > {asked}' TERM; echo up; while :; do sleep 0.05; done"
     with stage.apart(["sh", "-c", code], grace=300.0) as run:
@@ -46,7 +46,7 @@ def test_a_second_ctrl_c_cuts_the_grace_short_and_still_leaves_nothing(stage: St
 
 
 @pytest.mark.parametrize("agent", [STUBBORN, WITH_DAEMON], ids=["ignores TERM", "with a daemon"])
-def test_nothing_is_left_soon_after_agentd_was_killed(stage: Stage, agent: str) -> None:
+def test_no_process_is_left_shortly_after_agentd_is_killed(stage: Stage, agent: str) -> None:
     mark = stage.folder / "ended"
     with stage.apart(python(agent), mark=str(mark)) as run:
         while "up" not in run.next()["line"].split()[0]:
@@ -58,7 +58,7 @@ def test_nothing_is_left_soon_after_agentd_was_killed(stage: Stage, agent: str) 
     assert reaper.GRACE < 2, "two seconds are promised"
 
 
-def test_an_agent_dies_with_its_reaper_even_if_agentd_sees_nothing_of_it(stage: Stage) -> None:
+def test_agent_dies_with_its_reaper_while_agentd_is_suspended(stage: Stage) -> None:
     with stage.apart(python(STUBBORN)) as run:
         agent, watcher = map(int, run.next()["line"].split()[1:])
         os.kill(run.process.pid, signal.SIGSTOP)
@@ -68,7 +68,7 @@ def test_an_agent_dies_with_its_reaper_even_if_agentd_sees_nothing_of_it(stage: 
         assert run.next()["exit_code"] == -signal.SIGKILL
 
 
-def test_killed_before_the_agent_was_started_nothing_starts(stage: Stage) -> None:
+def test_no_agent_is_left_when_agentd_is_killed_during_start(stage: Stage) -> None:
     with stage.apart(python(STUBBORN)) as run:
         start = time.monotonic()
         run.next()
@@ -86,7 +86,7 @@ def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
-def test_the_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Scenario, change: Change) -> None:
+def test_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Scenario, change: Change) -> None:
     stage = Stage(project.root)
     with stage.apart(python(WITH_DAEMON), change=change.id, grace=PATIENCE) as run:
         assert [run.next(), run.next()] == [{"line": "daemon up"}, {"line": "up"}]
@@ -108,14 +108,14 @@ def is_free_and_nothing_left(change: Change, stage: Stage) -> bool:
         return False
 
 
-def test_the_run_lock_is_free_at_once_after_a_run_that_ended(project: Scenario, change: Change) -> None:
+def test_run_lock_is_free_after_a_run_ended(project: Scenario, change: Change) -> None:
     stage = Stage(project.root)
     with change.running("agentd impl") as held:
         stage.run(["true"], lock=held.handle)
     assert change.active_run() is None
 
 
-def test_a_line_of_a_gigabyte_is_heard_in_bounded_memory(stage: Stage, exhaustive: Exhaustive) -> None:
+def test_gigabyte_line_is_read_in_bounded_memory(stage: Stage, exhaustive: Exhaustive) -> None:
     megabytes = exhaustive.size(1024, 256)
     code = f"import os\nchunk = memoryview(b'x' * (1 << 20))\nfor _ in range({megabytes}):\n    rest = chunk\n"
     code += "    while rest: rest = rest[os.write(1, rest):]"
@@ -126,7 +126,7 @@ def test_a_line_of_a_gigabyte_is_heard_in_bounded_memory(stage: Stage, exhaustiv
     assert told["peak_mb"] < 200
 
 
-def test_ten_million_lines_are_heard_in_bounded_memory(stage: Stage, exhaustive: Exhaustive) -> None:
+def test_ten_million_lines_are_read_in_bounded_memory(stage: Stage, exhaustive: Exhaustive) -> None:
     lines = exhaustive.size(10_000_000, 1_000_000)
     code = "import sys\nlines = b'a line of text\\n' * 10_000\n"
     code += f"for _ in range({lines // 10_000}): sys.stdout.buffer.write(lines)"

@@ -76,7 +76,7 @@ def bounds(wall: float = PATIENCE, idle: float = PATIENCE) -> Bounds:
 
 
 @pytest.mark.parametrize("end", ["", "; break"], ids=["for ever", "once"])
-def test_the_wall_clock_holds_when_lines_come_faster_than_they_are_heard(stage: Stage, clock: Clock, end: str) -> None:
+def test_wall_clock_limit_holds_when_output_is_faster_than_the_listener(stage: Stage, clock: Clock, end: str) -> None:
     """To hear all of it would take minutes."""
 
     def hear(stream: str, line: bytes, missing: int) -> None:
@@ -98,7 +98,7 @@ def test_the_wall_clock_holds_when_lines_come_faster_than_they_are_heard(stage: 
     ],
     ids=["in time", "too late"],
 )
-def test_last_words_of_an_agent_that_exited_before_its_wall_clock_are_heard_as_long_as_we_clear_up(
+def test_final_output_is_read_during_cleanup_after_the_agent_exited(
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
     clock: Clock,
@@ -120,7 +120,7 @@ def test_last_words_of_an_agent_that_exited_before_its_wall_clock_are_heard_as_l
     assert (outcome.ending, stage.lines) == (ending, heard)
 
 
-def test_half_a_line_is_heard_though_the_clock_has_ended_the_agent(stage: Stage, clock: Clock) -> None:
+def test_partial_line_is_captured_when_the_wall_clock_ends_the_agent(stage: Stage, clock: Clock) -> None:
     code = "printf 'half a line'; echo said >&2; exec sleep 600"
     outcome = stage.run(["sh", "-c", code], bounds=bounds(wall=0.5), hear=clock.started_by(stage))
     assert (outcome.ending, stage.lines) == (Ending.WALL, [b"half a line"])
@@ -129,18 +129,18 @@ def test_half_a_line_is_heard_though_the_clock_has_ended_the_agent(stage: Stage,
 # --- the reaper killed -----------------------------------------------------------------------------------------------
 
 
-def test_an_agent_that_kills_its_reaper_leaves_no_daemon(stage: Stage) -> None:
+def test_agent_that_kills_its_reaper_leaves_no_daemon(stage: Stage) -> None:
     outcome = stage.run(python(IGNORE_TERM + DAEMON + KILL_THE_REAPER))
     assert stage.lines == [b"daemon up"]
     assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
 
 
-def test_what_a_daemon_has_started_without_our_variable_is_ended_with_it(stage: Stage) -> None:
+def test_daemon_child_without_our_variable_is_ended_too(stage: Stage) -> None:
     stage.run(python(IGNORE_TERM + DAEMON_WITH_A_CLEAN_CHILD + KILL_THE_REAPER))
     assert stage.lines == [b"clean"]
 
 
-def test_a_killed_reaper_costs_nobody_else_s_processes_their_life(stage: Stage, tmp_path: Path) -> None:
+def test_killed_reaper_does_not_affect_unrelated_processes(stage: Stage, tmp_path: Path) -> None:
     other = Stage(tmp_path)
     outcomes: list[Outcome] = []
     code = "echo up; while [ ! -e go ]; do sleep 0.05; done; exit 3"
@@ -161,7 +161,7 @@ def test_a_killed_reaper_costs_nobody_else_s_processes_their_life(stage: Stage, 
 # --- the reaper stopped ----------------------------------------------------------------------------------------------
 
 
-def test_a_stopped_reaper_is_woken_to_do_its_work(stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspended_reaper_is_resumed(stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     give_much_grace(monkeypatch, stage.folder)
     mark = stage.folder / "ended"
     code = "kill -STOP $PPID; echo stopped; sleep 600"
@@ -170,7 +170,7 @@ def test_a_stopped_reaper_is_woken_to_do_its_work(stage: Stage, clock: Clock, mo
     assert mark.exists()
 
 
-def test_a_reaper_that_is_kept_stopped_holds_the_lock_no_longer_than_the_run(
+def test_reaper_kept_suspended_does_not_hold_the_lock_after_the_run(
     stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_PATIENCE", 1.0)
@@ -187,7 +187,7 @@ def test_a_reaper_that_is_kept_stopped_holds_the_lock_no_longer_than_the_run(
         fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_ctrl_c_ends_an_agent_that_keeps_its_reaper_stopped(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_an_agent_that_keeps_its_reaper_suspended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_PATIENCE", 1.0)
 
     def hear(stream: str, line: bytes, missing: int) -> None:

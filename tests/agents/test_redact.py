@@ -55,7 +55,7 @@ def ways_to_write(secret: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("way", ways_to_write(KEY))
-def test_a_passed_key_is_taken_out_however_it_is_written(way: str) -> None:
+def test_passed_key_is_redacted_in_every_encoding(way: str) -> None:
     written = ways_to_write(KEY)[way]
     cleaned = Redactor({"MY_API_KEY": KEY}).clean(f"before <{written}> after")
     assert cleaned.startswith("before <") and cleaned.endswith("> after")
@@ -79,37 +79,37 @@ def test_a_passed_key_is_taken_out_however_it_is_written(way: str) -> None:
         "AUTH_TOKENS_2",
     ],
 )
-def test_a_secret_is_known_by_the_name_of_its_variable(name: str) -> None:
+def test_secret_is_recognized_by_its_variable_name(name: str) -> None:
     assert Redactor({name: "hunter2-hunter2"}).clean("it is hunter2-hunter2.") == "it is [redacted]."
 
 
 @pytest.mark.parametrize("name", ["HOME", "PATH", "PWD", "TERM", "KEYBOARD", "GOOGLE_CLOUD_PROJECT", "LC_MONETARY"])
-def test_other_variables_are_no_secrets(name: str) -> None:
+def test_ordinary_variables_are_not_redacted(name: str) -> None:
     assert Redactor({name: "/home/developer"}).clean("cd /home/developer") == "cd /home/developer"
 
 
-def test_a_short_value_is_a_word_like_any_other() -> None:
+def test_short_value_is_not_redacted() -> None:
     assert Redactor({"MY_TOKEN": "letters"}).clean("seven letters") == "seven letters"
 
 
-def test_a_secret_within_a_longer_secret_leaves_nothing_of_either() -> None:
+def test_overlapping_secrets_are_redacted_completely() -> None:
     redactor = Redactor({"A_KEY": "abcdefgh", "B_KEY": "abcdefgh-ijklmnop"})
     assert redactor.clean("abcdefgh-ijklmnop abcdefgh") == "[redacted] [redacted]"
 
 
-def test_every_line_of_a_key_of_many_lines_is_a_secret() -> None:
+def test_every_line_of_a_multiline_key_is_redacted() -> None:
     redactor = Redactor({"DEPLOY_KEY": "first-line-of-it\nsecond-line-of-it\n"})
     assert redactor.clean("| second-line-of-it |") == "| [redacted] |"
 
 
-def test_the_password_of_a_proxy_is_a_secret_on_its_own() -> None:
+def test_proxy_credentials_are_redacted() -> None:
     redactor = Redactor({"https_proxy": "http://dev:s3cret%40place@proxy.example:3128"})
     assert redactor.clean("407 for dev:s3cret%40place") == "407 for [redacted]"
     assert redactor.clean("password s3cret@place") == "password [redacted]"
     assert redactor.clean("proxy.example:3128") == "proxy.example:3128"
 
 
-def test_a_proxy_is_read_without_its_scheme_too() -> None:
+def test_proxy_without_scheme_is_parsed() -> None:
     redactor = Redactor({"ALL_PROXY": "dev:p4ssw0rd-long@proxy.example:3128"})
     assert redactor.clean("dev:p4ssw0rd-long@proxy.example, p4ssw0rd-long") == "[redacted]@proxy.example, [redacted]"
 
@@ -131,7 +131,7 @@ def test_a_proxy_is_read_without_its_scheme_too() -> None:
         "k%3D{}",
     ],
 )
-def test_well_known_forms_are_taken_out(kind: str, frame: str) -> None:
+def test_well_known_secret_formats_are_redacted(kind: str, frame: str) -> None:
     secret = KNOWN[kind]
     for text in (frame.format(secret), json.dumps(frame.format(secret)), json.dumps(json.dumps(frame.format(secret)))):
         cleaned = NOTHING_PASSED.clean(text)
@@ -153,13 +153,13 @@ def test_well_known_forms_are_taken_out(kind: str, frame: str) -> None:
         (f"curl -H 'x-goog-api-key: {BODY}'", "curl -H 'x-goog-api-key: [redacted]'"),
     ],
 )
-def test_credentials_are_taken_out_of_addresses_and_headers(text: str, cleaned: str) -> None:
+def test_credentials_in_urls_and_headers_are_redacted(text: str, cleaned: str) -> None:
     assert NOTHING_PASSED.clean(text) == cleaned
 
 
 @pytest.mark.parametrize("write", [str, json.dumps, lambda text: json.dumps(json.dumps(text))])
 @pytest.mark.parametrize("kind", ["RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", ""])
-def test_a_private_key_is_taken_out_as_lines_and_on_one_line(write: object, kind: str) -> None:
+def test_private_key_is_redacted_across_lines_and_on_one_line(write: object, kind: str) -> None:
     assert callable(write)
     text = write(f"here\n{PEM.replace('RSA ', kind)}\nand on: it works.")
     cleaned = NOTHING_PASSED.clean(text)
@@ -167,11 +167,11 @@ def test_a_private_key_is_taken_out_as_lines_and_on_one_line(write: object, kind
     assert "here" in cleaned and "it works." in cleaned
 
 
-def test_a_private_key_with_its_end_cut_off_is_taken_out() -> None:
+def test_truncated_private_key_is_redacted() -> None:
     assert BODY[:12] not in NOTHING_PASSED.clean(json.dumps(f"here {PEM[:300]}"))
 
 
-def test_a_private_key_that_comes_line_by_line_is_taken_out() -> None:
+def test_private_key_is_redacted_line_by_line() -> None:
     lines = LineRedactor(NOTHING_PASSED)
     headed = PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n", 1)
     cleaned = [lines.clean(line) for line in f"before it\n{headed}\nafter it".split("\n")]
@@ -179,7 +179,7 @@ def test_a_private_key_that_comes_line_by_line_is_taken_out() -> None:
     assert set(cleaned[1:-1]) == {"[redacted]"}
 
 
-def test_a_private_key_that_never_ends_hides_only_what_looks_like_one() -> None:
+def test_unterminated_private_key_redacts_only_key_like_text() -> None:
     lines = LineRedactor(NOTHING_PASSED)
     assert lines.clean('if text.startswith("-----BEGIN PRIVATE KEY-----"):') == 'if text.startswith("[redacted]"):'
     assert lines.clean('    raise Refused("no")') == '    raise Refused("no")'
@@ -206,14 +206,14 @@ ORDINARY = (
 
 
 @pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     redactor = Redactor({"MY_API_KEY": KEY, "HOME": "/home/dev", "HTTP_PROXY": "http://127.0.0.1:3128"})
     assert redactor.clean(text) == text
     assert redactor.clean(json.dumps(text)) == json.dumps(text)
 
 
 @pytest.mark.parametrize("text", [*KNOWN.values(), PEM, "https://a:b@c", f"Bearer {BODY}"])
-def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     once = NOTHING_PASSED.clean(text)
     assert NOTHING_PASSED.clean(once) == once
 
@@ -249,7 +249,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_time_grows_with_the_text_and_not_faster(unit: str) -> None:
+def test_redaction_takes_linear_time(unit: str) -> None:
     redactor = Redactor({"MY_API_KEY": "abcdefgh" * 4})
     assert_grows_linearly(redactor.clean, "", unit, count=2000)
     assert_grows_linearly(LineRedactor(redactor).clean, "", unit, count=2000)

@@ -80,7 +80,7 @@ def one_step(*actions: str, step: str = "proposal-gen") -> str:
 # ---- a run
 
 
-def test_it_speaks_works_and_ends_well(box: Scenario) -> None:
+def test_playbook_actions_are_performed_and_reported(box: Scenario) -> None:
     box.write("src/a.py", "one\ntwo\n")
     box.write("src/old.py")
     played = play(
@@ -113,26 +113,26 @@ def test_it_speaks_works_and_ends_well(box: Scenario) -> None:
     assert not (box.root / "src/old.py").exists()
 
 
-def test_it_answers_to_the_session_it_is_given_and_to_the_one_it_resumes(box: Scenario) -> None:
+def test_given_or_resumed_session_id_is_reported(box: Scenario) -> None:
     quiet = one_step("say: hello")
     assert play(box, quiet, session="s-1").events[0] == SessionIs("s-1")
     assert play(box, quiet, session="s-1", resume="r-1").events[0] == SessionIs("r-1")
     assert play(box, quiet).only(SessionIs) == []
 
 
-def test_a_repositorys_own_agentd_folder_is_never_imported(box: Scenario) -> None:
+def test_repositorys_own_agentd_package_is_never_imported(box: Scenario) -> None:
     for module in ("agentd/__init__.py", "agentd/agents/player.py", "json.py", "yaml.py"):
         box.write(module, "raise SystemExit('imported the repository')\n")
     played = play(box, one_step("say: hello"))
     assert (played.code, played.ended, played.err) == (0, WELL, "")
 
 
-def test_a_long_prompt_is_read_to_its_end(box: Scenario) -> None:
+def test_long_prompt_is_read_completely(box: Scenario) -> None:
     prompt = "x" * 3_000_000 + " the end é"
     assert play(box, one_step("expect: the end é"), prompt=prompt).ended == WELL
 
 
-def test_a_prompt_without_what_is_expected_fails_the_run(box: Scenario) -> None:
+def test_missing_expected_prompt_text_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("expect: C1", "say: not reached"), prompt="no findings")
     assert played.events == [Ended(cause=Cause.CRASHED, message="the prompt does not have the expected text: C1")]
     assert played.code == 1
@@ -148,19 +148,19 @@ def test_a_prompt_without_what_is_expected_fails_the_run(box: Scenario) -> None:
         ("{write: a.py/b, text: x}", "write a.py/b: [Errno 17] File exists: 'a.py'"),
     ],
 )
-def test_work_that_does_not_fit_the_files_fails_the_run(box: Scenario, action: str, message: str) -> None:
+def test_action_that_does_not_match_the_files_fails_the_run(box: Scenario, action: str, message: str) -> None:
     box.write("a.py", "x x\n")
     played = play(box, one_step(action))
     assert (played.code, played.ended) == (1, Ended(cause=Cause.CRASHED, message=message))
 
 
-def test_a_playbook_without_the_step_fails_the_run(box: Scenario) -> None:
+def test_playbook_without_the_step_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("say: hello"), step="challenge", round=3)
     assert played.ended and played.ended.cause is Cause.CRASHED
     assert played.ended.message == "the playbook has nothing for challenge, round 3, attempt 1 (demo.yaml)"
 
 
-def test_a_playbook_that_is_not_there_fails_the_run(box: Scenario) -> None:
+def test_missing_playbook_fails_the_run(box: Scenario) -> None:
     command = ADAPTER.command(agent(playbook="no.yaml"), brief(box.root))
     done = subprocess.run(command.argv, env=box.env, input=b"", capture_output=True, check=False, timeout=PATIENCE)
     (ended,) = (event for line in done.stdout.decode().splitlines() for event in ADAPTER.read(line))
@@ -176,7 +176,7 @@ def calls(*rows: tuple[str, dict[str, Any], bool]) -> str:
     return one_step(*map(json.dumps, actions))
 
 
-def test_tools_are_called_on_the_real_server_started_once(project: Scenario) -> None:
+def test_tools_are_called_on_the_real_mcp_server(project: Scenario) -> None:
     arguments = example_calls()["create_spec"]
     with staged(project, Stage.PLAN) as on:
         played = play(
@@ -237,7 +237,7 @@ def double(box: Scenario) -> tuple[str, ...]:
     return (sys.executable, str(box.write("server.py", DOUBLE)))
 
 
-def test_one_server_serves_a_run_and_has_ended_before_it(box: Scenario) -> None:
+def test_one_server_is_used_per_run_and_ends_before_the_run(box: Scenario) -> None:
     """It is ended by closing its stdin, and takes its time."""
     playbook = calls(("a", {}, False), ("be-slow", {}, False), ("refuse", {}, True))
     with playing(box, playbook, server=double(box)) as process:
@@ -246,7 +246,7 @@ def test_one_server_serves_a_run_and_has_ended_before_it(box: Scenario) -> None:
     assert (box.root / "started-0").exists() and not (box.root / "started-1").exists()
 
 
-def test_no_server_is_started_where_nothing_is_called(box: Scenario) -> None:
+def test_no_server_is_started_without_tool_calls(box: Scenario) -> None:
     assert play(box, one_step("say: hello"), server=double(box)).ended == WELL
     assert not (box.root / "started-0").exists()
 
@@ -261,7 +261,7 @@ def test_no_server_is_started_where_nothing_is_called(box: Scenario) -> None:
         ("babble", False, "the MCP server wrote what is no JSON: b'what is no JSON\\n'"),
     ],
 )
-def test_a_call_that_goes_otherwise_than_written_fails_the_run(
+def test_tool_call_with_an_unexpected_outcome_fails_the_run(
     box: Scenario, tool: str, refused: bool, message: str
 ) -> None:
     played = play(box, calls((tool, {}, refused), ("never", {}, False)), server=double(box))
@@ -270,18 +270,18 @@ def test_a_call_that_goes_otherwise_than_written_fails_the_run(
     assert Did("tool", "never") not in played.events
 
 
-def test_an_unknown_tool_can_be_what_is_expected(box: Scenario) -> None:
+def test_refusal_of_an_unknown_tool_can_be_expected(box: Scenario) -> None:
     assert play(box, calls(("unknown", {}, True)), server=double(box)).ended == WELL
 
 
-def test_a_server_that_does_not_start_fails_the_run(box: Scenario) -> None:
+def test_server_that_does_not_start_fails_the_run(box: Scenario) -> None:
     played = play(box, calls(("a", {}, False)), server=("/no/such/program",))
     assert played.ended and played.ended.message.startswith("the MCP server does not start: ")
     ended = play(box, calls(("a", {}, False)), server=(sys.executable, "-c", "raise SystemExit(4)"))
     assert ended.ended == Ended(cause=Cause.CRASHED, message="the MCP server ended with exit code 4")
 
 
-def test_a_killed_player_takes_its_server_along(box: Scenario) -> None:
+def test_killing_the_player_ends_its_server(box: Scenario) -> None:
     server = double(box)
     with playing(box, calls(("a", {}, False)) + "    - fault: hang\n", server=server) as process:
         assert process.stdout
@@ -307,13 +307,13 @@ def test_a_killed_player_takes_its_server_along(box: Scenario) -> None:
         Cause.SESSION_LOST,
     ],
 )
-def test_a_fault_with_a_cause_is_told_in_the_final_event(box: Scenario, cause: Cause) -> None:
+def test_fault_with_a_cause_is_reported_in_the_final_event(box: Scenario, cause: Cause) -> None:
     played = play(box, one_step("say: hello", f"fault: {cause}"))
     assert (played.code, played.events[0]) == (1, Said("hello"))
     assert played.ended and played.ended.cause is cause and played.ended.message
 
 
-def test_a_rate_limit_says_how_long_to_wait(box: Scenario) -> None:
+def test_rate_limit_states_how_long_to_wait(box: Scenario) -> None:
     played = play(box, one_step("{wait: 30, message: slow down, fault: rate-limited}"))
     assert played.ended == Ended(cause=Cause.RATE_LIMITED, message="slow down", wait_secs=30)
 
@@ -328,13 +328,13 @@ def test_a_rate_limit_says_how_long_to_wait(box: Scenario) -> None:
         ("fault: silent-end", 0, ""),
     ],
 )
-def test_a_sudden_fault_has_no_final_event(box: Scenario, action: str, code: int, err: str) -> None:
+def test_sudden_fault_has_no_final_event(box: Scenario, action: str, code: int, err: str) -> None:
     played = play(box, one_step("say: hello", action))
     assert played == Played(code, [Said("hello")], err)
     assert ADAPTER.failure(code, err) is None
 
 
-def test_a_run_that_hangs_does_so_until_it_is_ended(box: Scenario) -> None:
+def test_hanging_run_hangs_until_it_is_ended(box: Scenario) -> None:
     with playing(box, one_step("say: hello", "fault: hang")) as process:
         assert process.stdout and process.stdout.readline() == b'{"type": "text", "text": "hello"}\n'
         with pytest.raises(subprocess.TimeoutExpired):
@@ -368,16 +368,16 @@ def test_a_run_that_hangs_does_so_until_it_is_ended(box: Scenario) -> None:
     ],
     ids=lambda line: line[:20],
 )
-def test_other_lines_are_passed_over(line: str) -> None:
+def test_unknown_lines_are_ignored(line: str) -> None:
     assert list(ADAPTER.read(line)) == []
 
 
-def test_figures_that_are_none_do_not_count() -> None:
+def test_invalid_usage_figures_are_ignored() -> None:
     line = '{"type": "usage", "part": "1", "in": -1, "out": NaN, "cached": true, "cost": Infinity, "model": 7}'
     assert list(ADAPTER.read(line)) == [Used(Usage(), "1")]
 
 
-def test_an_ending_for_a_cause_we_do_not_know_is_a_failure() -> None:
+def test_unknown_end_cause_is_a_crash() -> None:
     assert list(ADAPTER.read('{"type": "end", "cause": "moon phase", "message": "m"}')) == [
         Ended(cause=Cause.CRASHED, message="m")
     ]
@@ -431,11 +431,11 @@ steps:
     ],
     ids=str,
 )
-def test_the_most_specific_entry_plays(turn: Turn, words: str) -> None:
+def test_most_specific_playbook_entry_is_used(turn: Turn, words: str) -> None:
     assert parse(ORDER, "demo.yaml").find(turn) == (Say(words),)
 
 
-def test_a_second_of_its_kind_is_named_where_nothing_fits() -> None:
+def test_missing_entry_error_names_the_step_number() -> None:
     with pytest.raises(BadPlaybook, match="nothing for review, number 2, round 1, attempt 1"):
         parse(ORDER, "demo.yaml").find(Turn("review", 1, 2, 1))
 
@@ -514,13 +514,13 @@ def test_a_second_of_its_kind_is_named_where_nothing_fits() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
+def test_playbook_error_names_its_location(text: str, message: str) -> None:
     with pytest.raises(BadPlaybook) as caught:
         parse(text, "demo.yaml")
     assert caught.value.message.startswith(message)
 
 
-def test_a_mistake_fails_the_run_in_these_words(box: Scenario) -> None:
+def test_playbook_error_fails_the_run_with_its_message(box: Scenario) -> None:
     played = play(box, "steps:\n  challenge/x: []\n")
     assert (played.code, played.events) == (
         1,
@@ -528,13 +528,13 @@ def test_a_mistake_fails_the_run_in_these_words(box: Scenario) -> None:
     )
 
 
-def test_a_pattern_of_many_stars_takes_no_time() -> None:
+def test_wildcard_pattern_matching_takes_linear_time() -> None:
     name = "*a" * 12 + "*b"
     playbook = parse(f"steps: {{'{name}': []}}", "demo.yaml")
     assert_grows_linearly(lambda step: playbook.find(Turn(step, 1, 1, 1)), "", "a", count=100)
 
 
-def test_the_player_imports_little(box: Scenario) -> None:
+def test_player_imports_no_heavy_modules(box: Scenario) -> None:
     code = (
         "import sys, agentd.agents.player\n"
         "heavy = {'agentd.config', 'agentd.tools', 'mcp', 'tomlkit', 'click', 'argparse', 'difflib', 'asyncio'}\n"

@@ -33,7 +33,7 @@ def written(path: Path, *lines: bytes, stream: str = "out") -> list[str]:
     return path.read_text().splitlines()
 
 
-def test_it_tells_a_call_from_head_to_end(tmp_path: Path) -> None:
+def test_transcript_records_a_call_from_start_to_end(tmp_path: Path) -> None:
     path = tmp_path / "t.log"
     call = brief(tmp_path, prompt=f"Plan it.\n\nout| with {SECRET}\n", model="m-1", session="s-1", round=2, attempt=3)
     with Transcript(path, REDACTOR) as transcript:
@@ -59,7 +59,7 @@ def test_it_tells_a_call_from_head_to_end(tmp_path: Path) -> None:
     ]
 
 
-def test_it_says_what_is_resumed_and_what_is_not_known(tmp_path: Path) -> None:
+def test_transcript_shows_resumed_session_and_missing_values(tmp_path: Path) -> None:
     with Transcript(tmp_path / "t.log", REDACTOR) as transcript:
         transcript.start("codex", brief(tmp_path, resume="r-1", session="s-1"), ["codex"])
         transcript.end("killed", None, 1)
@@ -68,7 +68,7 @@ def test_it_says_what_is_resumed_and_what_is_not_known(tmp_path: Path) -> None:
     assert text.endswith("# ended: killed, no exit code, 1.0 s\n")
 
 
-def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_transcript_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         path = tmp_path / "room" / "transcripts" / "add-oauth" / "t.log"
@@ -79,7 +79,7 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     assert [mode(folder) for folder in list(path.parents)[:3]] == [0o700] * 3
 
 
-def test_a_line_is_in_the_file_as_soon_as_it_came(tmp_path: Path) -> None:
+def test_each_line_is_written_immediately(tmp_path: Path) -> None:
     path = tmp_path / "t.log"
     with Transcript(path, REDACTOR) as transcript:
         for number in range(3):
@@ -87,16 +87,16 @@ def test_a_line_is_in_the_file_as_soon_as_it_came(tmp_path: Path) -> None:
             assert path.read_text().endswith(f"out| line {number}\n")
 
 
-def test_bytes_that_are_no_text_do_not_stop_it(tmp_path: Path) -> None:
+def test_invalid_utf8_is_replaced(tmp_path: Path) -> None:
     lines = written(tmp_path / "t.log", b"\xff\xfe caf\xc3\xa9 \xed\xa0\x80")
     assert lines == ["out| �� café ���"]
 
 
-def test_an_agent_cannot_write_another_kind_of_line(tmp_path: Path) -> None:
+def test_agent_output_cannot_imitate_other_line_types(tmp_path: Path) -> None:
     assert written(tmp_path / "t.log", b"one", b"# ended: done", b"") == ["out| one", "out| # ended: done", "out| "]
 
 
-def test_what_nobody_kept_of_a_line_is_counted(tmp_path: Path) -> None:
+def test_omitted_bytes_of_a_line_are_counted(tmp_path: Path) -> None:
     with Transcript(tmp_path / "t.log", REDACTOR) as transcript:
         transcript.line("out", b"x" * 2 * LINE, left_out=1_000_000)
     text = (tmp_path / "t.log").read_text()
@@ -104,13 +104,13 @@ def test_what_nobody_kept_of_a_line_is_counted(tmp_path: Path) -> None:
     assert f"[{LINE + 1_000_000} bytes left out]" in text
 
 
-def test_what_stood_there_stays(tmp_path: Path) -> None:
+def test_existing_transcript_is_appended_to(tmp_path: Path) -> None:
     written(tmp_path / "t.log", b"one")
     assert written(tmp_path / "t.log", b"two") == ["out| one", "out| two"]
 
 
 @pytest.mark.parametrize("stream", ["out", "err"])
-def test_a_private_key_over_many_lines_is_taken_out(tmp_path: Path, stream: str) -> None:
+def test_multiline_private_key_is_redacted(tmp_path: Path, stream: str) -> None:
     key = [b"-----BEGIN PRIVATE KEY-----", b"MIIEvQIBADANBgkqhkiG9w0BAQEF", b"-----END PRIVATE KEY-----", b"on we go."]
     lines = written(tmp_path / "t.log", *key, stream=stream)
     assert lines == [*[f"{stream}| [redacted]"] * 3, f"{stream}| on we go."]
@@ -119,23 +119,23 @@ def test_a_private_key_over_many_lines_is_taken_out(tmp_path: Path, stream: str)
 # ---- long lines
 
 
-def test_a_line_of_64_kb_is_kept_whole(tmp_path: Path) -> None:
+def test_line_of_64_kb_is_kept_whole(tmp_path: Path) -> None:
     assert written(tmp_path / "t.log", b"x" * LINE) == [f"out| {'x' * LINE}"]
 
 
-def test_a_longer_line_is_cut_and_says_how_much_is_left_out(tmp_path: Path) -> None:
+def test_longer_line_is_truncated_and_the_omitted_bytes_are_counted(tmp_path: Path) -> None:
     assert written(tmp_path / "t.log", b"x" * (LINE + 5)) == [f"out| {'x' * LINE} [5 bytes left out]"]
     (line,) = written(tmp_path / "u.log", b"x" * 5_000_000)
     assert line == f"out| {'x' * LINE} [{5_000_000 - LINE} bytes left out]"
 
 
-def test_a_character_is_not_cut_in_two(tmp_path: Path) -> None:
+def test_multibyte_character_is_not_split(tmp_path: Path) -> None:
     (line,) = written(tmp_path / "t.log", b"x" + "é".encode() * LINE)
     assert line == f"out| x{'é' * (LINE // 2 - 1)} [{LINE + 2} bytes left out]"
 
 
 @pytest.mark.parametrize("length", [LINE + 10, LINE + 16 * 1024, 200_000])
-def test_half_a_secret_never_remains_wherever_the_line_is_cut(tmp_path: Path, length: int) -> None:
+def test_no_partial_secret_remains_wherever_the_line_is_cut(tmp_path: Path, length: int) -> None:
     secret = SECRET.encode()
     for start in range(LINE - len(secret) - 2, LINE + 3):
         path = tmp_path / f"{start}.log"
@@ -144,7 +144,7 @@ def test_half_a_secret_never_remains_wherever_the_line_is_cut(tmp_path: Path, le
         assert "corr" not in text and "stap" not in text
 
 
-def test_half_a_secret_never_remains_when_what_stands_before_shrinks(tmp_path: Path) -> None:
+def test_no_partial_secret_remains_when_redaction_shortens_the_line(tmp_path: Path) -> None:
     """Secrets before it are taken out, so that the end of what was looked at moves to the front."""
     secret = SECRET.encode() + b" "
     for shift in range(0, len(secret), 3):
@@ -152,14 +152,14 @@ def test_half_a_secret_never_remains_when_what_stands_before_shrinks(tmp_path: P
         assert "corr" not in text.replace("[redacted]", "") and "horse" not in text
 
 
-def test_half_a_secret_never_remains_when_hardly_anything_else_does(tmp_path: Path) -> None:
+def test_no_partial_secret_remains_when_the_line_is_only_secrets(tmp_path: Path) -> None:
     secret = "correct-horse-" * 860
     with Transcript(tmp_path / "t.log", Redactor({"MY_API_KEY": secret})) as transcript:
         transcript.line("out", secret.encode() * 100)
     assert "correct" not in (tmp_path / "t.log").read_text()
 
 
-def test_a_line_that_is_short_once_its_secrets_are_out_is_not_called_cut(tmp_path: Path) -> None:
+def test_line_that_is_short_after_redaction_is_not_marked_truncated(tmp_path: Path) -> None:
     secret = SECRET.encode() + b" "
     count = LINE // len(secret) + 1
     assert written(tmp_path / "t.log", secret * count) == [f"out| {'[redacted] ' * count}".rstrip("\n")]
@@ -168,7 +168,7 @@ def test_a_line_that_is_short_once_its_secrets_are_out_is_not_called_cut(tmp_pat
 # ---- bounds and trouble
 
 
-def test_a_full_transcript_says_so_once_and_still_tells_the_end(tmp_path: Path) -> None:
+def test_full_transcript_says_so_once_and_still_records_the_end(tmp_path: Path) -> None:
     path = tmp_path / "t.log"
     with Transcript(path, REDACTOR, limit=100) as transcript:
         for _ in range(50):
@@ -198,7 +198,7 @@ sys.stdout.write(transcript.problem or "no problem")
 
 
 @pytest.mark.parametrize(("lines", "length"), [(100, 90), (1, 2000)])
-def test_a_disk_that_takes_no_more_is_remembered_and_ends_nothing(tmp_path: Path, lines: int, length: int) -> None:
+def test_full_disk_is_recorded_as_a_problem_and_does_not_fail(tmp_path: Path, lines: int, length: int) -> None:
     path = tmp_path / "t.log"
     argv = [sys.executable, "-c", FULL_DISK, str(path), str(lines), str(length)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
@@ -207,7 +207,7 @@ def test_a_disk_that_takes_no_more_is_remembered_and_ends_nothing(tmp_path: Path
     assert path.stat().st_size == 1000
 
 
-def test_a_folder_that_cannot_be_made_is_remembered_and_ends_nothing(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_is_recorded_as_a_problem(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with Transcript(tmp_path / "file" / "t.log", REDACTOR) as transcript:
         transcript.start("gemini", brief(tmp_path), ["gemini"])
@@ -216,7 +216,7 @@ def test_a_folder_that_cannot_be_made_is_remembered_and_ends_nothing(tmp_path: P
     assert transcript.problem == f"cannot write {tmp_path}/file/t.log: Not a directory"
 
 
-def test_it_follows_no_link_to_elsewhere(tmp_path: Path) -> None:
+def test_symlink_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("mine")
     (tmp_path / "t.log").symlink_to(tmp_path / "elsewhere")
     with Transcript(tmp_path / "t.log", REDACTOR) as transcript:
@@ -224,7 +224,7 @@ def test_it_follows_no_link_to_elsewhere(tmp_path: Path) -> None:
     assert transcript.problem and (tmp_path / "elsewhere").read_text() == "mine"
 
 
-def test_two_threads_do_not_tear_each_others_lines(tmp_path: Path) -> None:
+def test_concurrent_threads_write_whole_lines(tmp_path: Path) -> None:
     with Transcript(tmp_path / "t.log", REDACTOR) as transcript:
 
         def write(name: str) -> None:
@@ -240,7 +240,7 @@ def test_two_threads_do_not_tear_each_others_lines(tmp_path: Path) -> None:
     assert sorted(lines) == [f"err| {'err' * 20}"] * 500 + [f"out| {'out' * 20}"] * 500
 
 
-def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+def test_no_file_descriptor_stays_open(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
     try:
@@ -253,7 +253,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
 # ---- finding them
 
 
-def test_they_are_found_in_order_of_time(project: Scenario) -> None:
+def test_transcripts_are_listed_in_chronological_order(project: Scenario) -> None:
     here = find_project()
     calls = [
         ("20260119T103000Z-5f1c", "proposal-gen", 1, 1, 1),
@@ -273,10 +273,10 @@ def test_they_are_found_in_order_of_time(project: Scenario) -> None:
     assert path == project.root / ".git/agentd/transcripts/add-oauth/20260119T103000Z-0000/challenge-r2-n1-a1.log"
 
 
-def test_a_change_without_calls_has_none(project: Scenario) -> None:
+def test_change_without_calls_has_no_transcripts(project: Scenario) -> None:
     assert transcripts_of(find_project(), "add-oauth") == []
 
 
-def test_listing_them_loads_no_configuration(box: Scenario) -> None:
+def test_listing_transcripts_does_not_import_config(box: Scenario) -> None:
     code = "import sys, agentd.agents.transcript; sys.exit('agentd.config' in sys.modules)"
     assert box.python(code).code == 0

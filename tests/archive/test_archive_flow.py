@@ -33,7 +33,7 @@ def archived(box: Scenario, change_id: str) -> Path:
     return found
 
 
-def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Scenario) -> None:
+def test_archive_merges_specs_and_moves_the_change_folder(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORTER, "tags": TAGS})
     (change.folder / "GEMINI.md").write_text("context")
     end = notes.agentd("archive", "short-titles", "--json")
@@ -62,7 +62,7 @@ def test_its_specs_become_the_projects_and_its_folder_is_put_away(notes: Scenari
     assert "archived" in notes.agentd("list", "--all").out
 
 
-def test_what_a_person_reads_says_what_was_merged_and_what_to_type(notes: Scenario) -> None:
+def test_archive_output_shows_merged_specs_and_next_commands(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     end = notes.agentd("archive", "short-titles")
     assert end.code == 0 and "short-titles is archived in agentd/archive/" in end.out
@@ -70,7 +70,7 @@ def test_what_a_person_reads_says_what_was_merged_and_what_to_type(notes: Scenar
     assert "Undo    agentd archive short-titles --undo" in end.out
 
 
-def test_taking_it_back_restores_every_byte(notes: Scenario) -> None:
+def test_undo_restores_every_byte(notes: Scenario) -> None:
     notes.write("agentd/specs/CHANGELOG.md", "# Ours\r\n\r\n## 2020-01-01: old\r\n\r\n- it was\r\n")
     change = notes.notes_complete("short-titles", {"notes": SHORTER, "tags": TAGS})
     (change.folder / "AGENTS.md").write_text("context")
@@ -88,7 +88,7 @@ def test_taking_it_back_restores_every_byte(notes: Scenario) -> None:
     assert notes.agentd("archive", "short-titles").code == 0, "and it can be archived again"
 
 
-def test_nothing_is_taken_back_that_somebody_built_on(notes: Scenario) -> None:
+def test_undo_is_refused_after_later_edits(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     assert notes.agentd("archive", "short-titles").code == 0
     text = main_spec(notes)
@@ -99,7 +99,7 @@ def test_nothing_is_taken_back_that_somebody_built_on(notes: Scenario) -> None:
     assert notes.agentd("archive", "short-titles", "--undo").code == 0
 
 
-def test_what_was_archived_elsewhere_is_taken_back_by_git(notes: Scenario) -> None:
+def test_undo_without_local_state_suggests_git_revert(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     assert notes.agentd("archive", "short-titles").code == 0
     notes.execute("rm", "-rf", ".git/agentd")
@@ -121,7 +121,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Scenario) -> None:
     assert notes.agentd("archive", "short-titles", "--dry-run", "--undo").code == 2
 
 
-def test_a_change_without_specs_invents_none(notes: Scenario) -> None:
+def test_change_without_specs_creates_no_spec(notes: Scenario) -> None:
     notes.notes_complete("typo", {})
     assert notes.agentd("archive", "typo").code == 0
     assert sorted(path.name for path in (notes.root / "agentd/specs").iterdir()) == ["CHANGELOG.md", "notes.md"]
@@ -137,7 +137,7 @@ def test_only_a_complete_change_is_archived(notes: Scenario) -> None:
     assert notes.agentd("archive", "nobody", "--json").json["error"]["code"] == "change-not-found"
 
 
-def test_a_second_one_of_that_day_and_name_gets_a_number(notes: Scenario) -> None:
+def test_second_archive_with_the_same_name_and_date_gets_a_suffix(notes: Scenario) -> None:
     notes.notes_complete("typo", {})
     assert notes.agentd("archive", "typo", "--json").code == 0
     folder = archived(notes, "typo")
@@ -148,7 +148,7 @@ def test_a_second_one_of_that_day_and_name_gets_a_number(notes: Scenario) -> Non
     assert end.code == 0 and end.json["folder"].endswith("-typo-1"), end.out
 
 
-def test_specs_that_changed_since_the_code_was_judged_are_not_merged(notes: Scenario) -> None:
+def test_spec_edited_after_the_review_is_not_archived(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORTER})
     page = change.folder / "specs/notes.md"
     page.write_text(page.read_text().replace("at most 40", "at most 20"))
@@ -157,26 +157,26 @@ def test_specs_that_changed_since_the_code_was_judged_are_not_merged(notes: Scen
     assert refused.json["error"]["hint"].startswith("agentd impl short-titles --review")
 
 
-def test_code_that_changed_since_the_review_is_told(notes: Scenario) -> None:
+def test_code_edited_after_the_review_is_warned_about(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     notes.write("short-titles.py", "DONE = False\n")
     end = notes.agentd("archive", "short-titles")
     assert end.code == 0 and "short-titles.py changed since the review" in end.err
 
 
-def test_the_old_name_of_the_command_is_read(notes: Scenario) -> None:
+def test_merge_change_alias_archives(notes: Scenario) -> None:
     notes.notes_complete("typo", {})
     assert notes.agentd("merge-change", "typo").code == 0
 
 
-def test_a_spec_that_is_gone_since_the_code_was_judged_is_not_passed_over(notes: Scenario) -> None:
+def test_spec_deleted_after_the_review_stops_the_archive(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORTER})
     (change.folder / "specs/notes.md").unlink()
     refused = notes.agentd("archive", "short-titles", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (1, "change-not-complete"), refused.out
 
 
-def test_line_ends_that_git_changes_do_not_matter(notes: Scenario) -> None:
+def test_line_endings_changed_by_git_do_not_matter(notes: Scenario) -> None:
     notes.write(".gitattributes", "* text=auto\n")
     change = notes.notes_complete("short-titles", {"notes": SHORTER})
     page = change.folder / "specs/notes.md"
@@ -185,7 +185,7 @@ def test_line_ends_that_git_changes_do_not_matter(notes: Scenario) -> None:
     assert notes.agentd("archive", "short-titles").code == 0
 
 
-def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: Scenario, tmp_path: Path) -> None:
+def test_clone_without_local_target_branch_uses_the_remote_branch(notes: Scenario, tmp_path: Path) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER}, notes.on_branch("short-titles"))
     notes.commit("work")
     notes.git("switch", "-q", "main")
@@ -206,7 +206,7 @@ def test_in_a_clone_that_never_had_the_target_its_fetched_branch_counts(notes: S
     assert notes.agentd("archive", "short-titles", cwd=clone).code == 0
 
 
-def test_sections_that_no_merge_carries_are_told(notes: Scenario) -> None:
+def test_sections_that_cannot_be_merged_are_warned_about(notes: Scenario) -> None:
     more = SHORTER.replace("## Acceptance Criteria", "## Data Model\n\nRows.\n\n## Acceptance Criteria")
     notes.notes_complete("short-titles", {"notes": more})
     end = notes.agentd("archive", "short-titles", "--json")
@@ -214,7 +214,7 @@ def test_sections_that_no_merge_carries_are_told(notes: Scenario) -> None:
     assert "Data Model" not in main_spec(notes)
 
 
-def test_a_requirement_that_others_renamed_is_not_removed_in_silence(notes: Scenario) -> None:
+def test_removal_of_a_requirement_renamed_elsewhere_is_warned_about(notes: Scenario) -> None:
     gone = delta_text("notes", aside="## Removed\n\n- R2: Notes have a title\n  - **Reason**: Nobody reads it.\n\n")
     notes.notes_complete("no-titles", {"notes": gone})
     renamed = delta_text("notes", aside="## Renamed\n\n- R2: Notes have a title → R7: Titles\n\n")
@@ -224,7 +224,7 @@ def test_a_requirement_that_others_renamed_is_not_removed_in_silence(notes: Scen
     assert end.code == 0 and end.json["warnings"][0].startswith("notes:R2 is removed here and not in the main specs")
 
 
-def test_undoing_says_what_stands_in_the_way(notes: Scenario) -> None:
+def test_undo_refusal_says_what_to_do_first(notes: Scenario) -> None:
     notes.notes_complete("short-titles", {"notes": SHORTER})
     kept = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
     assert notes.agentd("archive", "short-titles").code == 0

@@ -149,7 +149,7 @@ def is_tidy(ground: Ground, is_archived: bool) -> bool:
 
 @MOMENTS
 @WORKS
-def test_killed_at_any_write_the_next_command_leaves_the_old_tree_or_the_new_one(
+def test_archive_killed_at_any_write_leaves_the_old_or_the_new_tree(
     ground: Ground, strike: Strike, is_undo: bool, exhaustive: Exhaustive
 ) -> None:
     old = ground.tree()
@@ -195,7 +195,7 @@ def goes_on(ground: Ground, is_undo: bool, is_new: bool, ends: list[dict[str, tu
 
 @pytest.mark.parametrize(("command", "moment"), [("list", "before"), ("status", "after"), ("archive", "before")])
 @WORKS
-def test_the_real_command_killed_and_the_real_next_one(
+def test_real_archive_command_killed_is_recovered_by_the_next_command(
     ground: Ground, is_undo: bool, command: str, moment: str
 ) -> None:
     box, old = ground.box, ground.tree()
@@ -214,7 +214,7 @@ def test_the_real_command_killed_and_the_real_next_one(
     assert reached == ({True} if command == "archive" else {False, True})
 
 
-def test_a_work_tree_removed_with_half_an_archive_in_it_stops_nobody(notes: Scenario) -> None:
+def test_removing_a_worktree_with_a_partial_archive_does_not_block_commands(notes: Scenario) -> None:
     change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES}, notes.in_worktree(SHORT_TITLES_ID))
     lived, _ = run_in_fork(lambda tell: work(False), Path(change.tree, "agentd/archive"), 1)  # before the folder moves
     under_way = notes.root / ".git/agentd/archiving"
@@ -227,7 +227,7 @@ def test_a_work_tree_removed_with_half_an_archive_in_it_stops_nobody(notes: Scen
 
 
 @pytest.mark.parametrize("is_undo", [False, True], ids=["archive", "undo"])
-def test_ctrl_c_leaves_nothing_half_done_behind_the_next_command(ground: Ground, is_undo: bool) -> None:
+def test_ctrl_c_during_archive_is_recovered_by_the_next_command(ground: Ground, is_undo: bool) -> None:
     old = ground.tree()
     numbers = writes(ground, is_undo)
     work(is_undo)
@@ -247,7 +247,7 @@ def test_ctrl_c_leaves_nothing_half_done_behind_the_next_command(ground: Ground,
 
 
 @WORKS
-def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(ground: Ground, is_undo: bool) -> None:
+def test_full_disk_is_reported_and_the_archive_is_completed_later(ground: Ground, is_undo: bool) -> None:
     old = ground.tree()
     numbers = writes(ground, is_undo)
     work(is_undo)
@@ -276,7 +276,7 @@ def test_a_full_disk_is_told_and_what_was_begun_is_completed_once_there_is_room(
 # ---- two at once
 
 
-def test_two_archives_at_the_same_moment_are_both_merged(notes: Scenario) -> None:
+def test_two_concurrent_archives_are_both_merged(notes: Scenario) -> None:
     longer = delta_text("notes", requirement_text("R1", "Notes are kept", "A note is kept for ever."))
     for _ in range(4):
         notes.notes_complete("one", {"notes": SHORT_TITLES})
@@ -291,7 +291,7 @@ def test_two_archives_at_the_same_moment_are_both_merged(notes: Scenario) -> Non
         notes.git("checkout", "--", "agentd")
 
 
-def test_of_two_archives_that_change_the_same_one_is_refused(notes: Scenario) -> None:
+def test_one_of_two_concurrent_conflicting_archives_is_refused(notes: Scenario) -> None:
     other = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 20 characters."))
     for _ in range(3):
         notes.notes_complete("one", {"notes": SHORT_TITLES})
@@ -306,7 +306,7 @@ def test_of_two_archives_that_change_the_same_one_is_refused(notes: Scenario) ->
         notes.git("checkout", "--", "agentd")
 
 
-def test_of_two_archives_of_one_change_one_does_it(notes: Scenario) -> None:
+def test_one_of_two_concurrent_archives_of_the_same_change_succeeds(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     with notes.start_at_once(("archive", SHORT_TITLES_ID), ("archive", SHORT_TITLES_ID)) as both:
         ends = [(one.communicate()[1], one.returncode) for one in both]
@@ -316,7 +316,7 @@ def test_of_two_archives_of_one_change_one_does_it(notes: Scenario) -> None:
     assert len(list((notes.root / "agentd/archive").iterdir())) == 1
 
 
-def test_a_list_while_an_archive_is_under_way_waits_for_it(notes: Scenario) -> None:
+def test_list_waits_for_an_archive_in_progress(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
     lock = str(notes.root / ".git/agentd/locks/@specs.write")
     argv = [*notes.program, "list", "--all", "--json"]

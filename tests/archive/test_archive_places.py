@@ -69,13 +69,13 @@ def follow(box: Scenario, error: dict[str, str], cwd: Path | None = None) -> Non
 # ---- in place
 
 
-def test_in_place_it_is_committed_where_it_is(notes: Scenario) -> None:
+def test_in_place_change_is_committed_on_the_current_branch(notes: Scenario) -> None:
     notes.complete_short_titles()
     notes.paste(archive(notes))
     is_over(notes, notes.root)
 
 
-def test_no_copy_of_the_folder_in_another_tree_looks_open_and_its_name_is_taken(notes: Scenario) -> None:
+def test_copy_in_another_worktree_is_not_listed_as_open_after_archive(notes: Scenario) -> None:
     notes.complete_short_titles()
     third = third_tree(notes)
     assert (third / f"agentd/changes/{SHORT_TITLES_ID}/STATE.yaml").is_file()
@@ -87,7 +87,7 @@ def test_no_copy_of_the_folder_in_another_tree_looks_open_and_its_name_is_taken(
         assert planned.json["change_id"] == f"{SHORT_TITLES_ID}-1", planned.out
 
 
-def test_on_a_branch_of_ones_own_it_must_have_what_the_target_has(notes: Scenario) -> None:
+def test_archive_on_a_personal_branch_requires_the_target_tip(notes: Scenario) -> None:
     notes.complete_short_titles()
     notes.git("switch", "-q", "-c", "mine")
     move_on(notes)
@@ -101,7 +101,7 @@ def test_on_a_branch_of_ones_own_it_must_have_what_the_target_has(notes: Scenari
     assert archive(notes).startswith("git add --all")
 
 
-def test_a_detached_head_is_told_and_must_have_what_the_target_has(notes: Scenario) -> None:
+def test_detached_head_is_warned_about_and_requires_the_target_tip(notes: Scenario) -> None:
     notes.complete_short_titles()
     move_on(notes)
     notes.git("switch", "-q", "--detach", "HEAD~1")
@@ -114,14 +114,14 @@ def test_a_detached_head_is_told_and_must_have_what_the_target_has(notes: Scenar
     assert (ran.code, ran.json["warnings"]) == (0, [])
 
 
-def test_before_the_first_commit_there_is_nothing_to_be_behind(make: Make) -> None:
+def test_archive_works_before_the_first_commit(make: Make) -> None:
     box = make(start="")
     box.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     box.paste(archive(box))
     is_over(box, box.root)
 
 
-def test_a_merge_that_is_not_settled_stops_it(notes: Scenario) -> None:
+def test_unresolved_merge_stops_the_archive(notes: Scenario) -> None:
     notes.complete_short_titles()
     notes.git("switch", "-q", "-c", "side", "HEAD~1")
     notes.write("README.md", "side\n")
@@ -137,14 +137,14 @@ def test_a_merge_that_is_not_settled_stops_it(notes: Scenario) -> None:
 # ---- branch
 
 
-def test_on_its_branch_it_is_committed_merged_and_the_branch_goes(notes: Scenario) -> None:
+def test_branch_change_is_committed_merged_and_its_branch_deleted(notes: Scenario) -> None:
     notes.git("branch", "-m", "it's;main")
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.paste(archive(notes))
     is_over(notes, notes.root, target="it's;main")
 
 
-def test_a_branch_that_lacks_a_commit_of_its_target_is_refused_until_it_has_it(notes: Scenario) -> None:
+def test_branch_behind_its_target_is_refused_until_it_is_merged(notes: Scenario) -> None:
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
     move_on(notes)
@@ -159,7 +159,7 @@ def test_a_branch_that_lacks_a_commit_of_its_target_is_refused_until_it_has_it(n
     is_over(notes, notes.root)
 
 
-def test_a_branch_that_is_not_checked_out_is_named_with_the_way_there(notes: Scenario) -> None:
+def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(notes: Scenario) -> None:
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
     ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
@@ -169,7 +169,7 @@ def test_a_branch_that_is_not_checked_out_is_named_with_the_way_there(notes: Sce
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "deleted"])
-def test_merged_into_the_target_it_is_archived_there(notes: Scenario, is_kept: bool) -> None:
+def test_merged_change_is_archived_on_the_target(notes: Scenario, is_kept: bool) -> None:
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     notes.git("switch", "-q", "main")
     move_on(notes)
@@ -182,7 +182,7 @@ def test_merged_into_the_target_it_is_archived_there(notes: Scenario, is_kept: b
     is_over(notes, notes.root)
 
 
-def test_the_target_may_be_checked_out_in_another_tree(notes: Scenario) -> None:
+def test_target_may_be_checked_out_in_another_worktree(notes: Scenario) -> None:
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     holder = notes.root.with_name("holder")
     notes.git("worktree", "add", "-q", str(holder), "main")
@@ -190,7 +190,7 @@ def test_the_target_may_be_checked_out_in_another_tree(notes: Scenario) -> None:
     is_over(notes, holder, notes.root)
 
 
-def test_between_its_commit_and_the_merge_the_target_knows_nothing_of_it(notes: Scenario) -> None:
+def test_archive_committed_on_the_branch_is_not_visible_on_the_target_yet(notes: Scenario) -> None:
     notes.complete_short_titles(notes.on_branch(SHORT_TITLES_ID))
     ran = notes.agentd("archive", SHORT_TITLES_ID, "--json")
     notes.paste("\n".join(ran.json["commands"]["commit"]))
@@ -204,7 +204,7 @@ def test_between_its_commit_and_the_merge_the_target_knows_nothing_of_it(notes: 
 
 
 @STANDS
-def test_a_work_tree_is_archived_merged_and_removed_from_anywhere(notes: Scenario, stand: str) -> None:
+def test_worktree_change_is_archived_merged_and_removed_from_anywhere(notes: Scenario, stand: str) -> None:
     own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     third = third_tree(notes)
     move_on(notes)
@@ -218,7 +218,7 @@ def test_a_work_tree_is_archived_merged_and_removed_from_anywhere(notes: Scenari
 
 
 @pytest.mark.parametrize("left", ["tree-and-branch", "branch", "nothing"])
-def test_after_a_merge_in_the_main_tree_it_is_archived_with_what_is_left(notes: Scenario, left: str) -> None:
+def test_worktree_change_merged_into_the_target_is_archived_from_the_main_tree(notes: Scenario, left: str) -> None:
     own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     move_on(notes)
     notes.git("merge", "-q", "--no-edit", BRANCH)
@@ -232,7 +232,7 @@ def test_after_a_merge_in_the_main_tree_it_is_archived_with_what_is_left(notes: 
     is_over(notes, notes.root)
 
 
-def test_a_project_in_a_sub_folder_is_archived_there(make: Make) -> None:
+def test_project_in_a_subfolder_is_archived(make: Make) -> None:
     box = make(prefix="the app/")
     own = box.complete_short_titles(box.in_worktree(SHORT_TITLES_ID))
     here = box.root / "the app"
@@ -242,7 +242,7 @@ def test_a_project_in_a_sub_folder_is_archived_there(make: Make) -> None:
     is_over(box, box.root, prefix="the app/")
 
 
-def test_where_it_lies_is_said_as_seen_from_here(notes: Scenario) -> None:
+def test_archive_path_is_shown_relative_to_the_current_folder(notes: Scenario) -> None:
     own = notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     told = notes.agentd("archive", SHORT_TITLES_ID)
     path = Path(told.out.partition(" is archived in ")[2].partition("\n")[0])
@@ -252,7 +252,7 @@ def test_where_it_lies_is_said_as_seen_from_here(notes: Scenario) -> None:
     assert notes.agentd("archive", SHORT_TITLES_ID, "--undo", cwd=own).code == 1
 
 
-def test_once_its_work_tree_is_gone_only_git_takes_it_back(notes: Scenario) -> None:
+def test_undo_after_the_worktree_is_removed_points_to_git(notes: Scenario) -> None:
     notes.complete_short_titles(notes.in_worktree(SHORT_TITLES_ID))
     notes.paste(archive(notes))
     third = third_tree(notes)
@@ -267,7 +267,7 @@ def test_once_its_work_tree_is_gone_only_git_takes_it_back(notes: Scenario) -> N
 # ---- beyond this machine
 
 
-def test_a_target_behind_its_upstream_is_told(notes: Scenario) -> None:
+def test_target_behind_its_upstream_is_warned_about(notes: Scenario) -> None:
     shared, other = notes.root.with_name("shared.git"), notes.root.with_name("other")
     notes.git("clone", "-q", "--bare", str(notes.root), str(shared))
     notes.git("remote", "add", "origin", str(shared))
@@ -291,7 +291,7 @@ def test_a_target_behind_its_upstream_is_told(notes: Scenario) -> None:
     assert notes.git("ls-remote", "--heads", "origin", BRANCH)
 
 
-def test_a_spec_that_is_a_link_is_not_archived(notes: Scenario) -> None:
+def test_spec_that_is_a_symlink_is_not_archived(notes: Scenario) -> None:
     folder = notes.complete_short_titles() / "agentd/changes" / SHORT_TITLES_ID
     spec = next(folder.glob("specs/*.md"))
     spec.rename(notes.root / "elsewhere.md")

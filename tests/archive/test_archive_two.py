@@ -60,7 +60,7 @@ def conflict(ran: Result) -> tuple[str, str, str | None, str | None, str | None]
 # ---- where they meet
 
 
-def test_the_same_text_changed_twice_stops_the_second_with_all_three_shown(notes: Scenario) -> None:
+def test_requirement_changed_by_two_changes_stops_the_second_archive(notes: Scenario) -> None:
     ran = both(notes, {"notes": SHORT_TITLES}, {"notes": TINY})
     yours = BASE.replace("80 characters.", "20 characters.\n\n- as in\n    - a list")
     assert conflict(ran) == ("notes:R2", "changed on both sides", BASE, THEIRS, yours)
@@ -82,7 +82,7 @@ def indented(text: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in text.split("\n"))
 
 
-def test_several_that_meet_are_all_named(notes: Scenario) -> None:
+def test_all_conflicting_requirements_are_named(notes: Scenario) -> None:
     all_of_it = [requirement_text(f"R{number}", f"No {number}", "Ours.") for number in (3, 4, 5, 6)]
     other = [text.replace("Ours", "Theirs") for text in all_of_it]
     ran = both(
@@ -102,26 +102,26 @@ def test_several_that_meet_are_all_named(notes: Scenario) -> None:
     ],
     ids=["changed-removed", "removed-changed"],
 )
-def test_what_one_removes_and_the_other_changes_stops_it(
+def test_requirement_removed_by_one_change_and_edited_by_another_conflicts(
     notes: Scenario, first: str, second: str, why: str, theirs: str | None, yours: str | None
 ) -> None:
     assert conflict(both(notes, {"notes": first}, {"notes": second})) == ("notes:R2", why, BASE, theirs, yours)
 
 
-def test_two_that_add_one_id_stop_the_second(notes: Scenario) -> None:
+def test_same_requirement_id_added_by_two_changes_conflicts(notes: Scenario) -> None:
     tags, stars = ("### R3: Tags\n\nThere are tags.", "### R3: Stars\n\nThere are stars.")
     ran = both(notes, {"notes": delta_text("notes", f"{tags}\n\n")}, {"notes": delta_text("notes", f"{stars}\n\n")})
     assert conflict(ran) == ("notes:R3", "added on both sides, in other words", None, tags, stars)
 
 
-def test_two_that_make_one_spec_stop_the_second_where_they_differ(notes: Scenario) -> None:
+def test_same_spec_created_with_different_text_conflicts(notes: Scenario) -> None:
     ran = both(notes, {"tags": TAGS}, {"tags": TAGS.replace("has tags", "has labels")})
     name, why, base, theirs, yours = conflict(ran)
     assert (name, why, base) == ("tags:R1", "added on both sides, in other words", None)
     assert "has tags" in str(theirs) and "has labels" in str(yours)
 
 
-def test_a_spec_that_others_deleted_takes_nothing(notes: Scenario) -> None:
+def test_change_to_a_deleted_spec_conflicts(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (notes.root / "agentd/specs/notes.md").unlink()
     name, why, base, theirs, yours = conflict(archived(notes, SHORT_TITLES_ID))
@@ -132,7 +132,7 @@ def test_a_spec_that_others_deleted_takes_nothing(notes: Scenario) -> None:
 # ---- where they do not
 
 
-def test_different_requirements_are_both_there(notes: Scenario) -> None:
+def test_changes_to_different_requirements_are_both_merged(notes: Scenario) -> None:
     notes.write("agentd/specs/CHANGELOG.md", "# Ours\n\nBy hand.\n\n## 2020-01-01: old\n\n- it was\n")
     assert both(notes, {"notes": SHORT_TITLES}, {"notes": KEPT}).code == 0
     stamp = re.sub(r"version: 3\narchived: [\d-]+\nchange: second", "version: 1", main_spec(notes))
@@ -142,7 +142,7 @@ def test_different_requirements_are_both_there(notes: Scenario) -> None:
     assert "- `notes`: version 3: R1 changed" in log and "- `notes`: version 2: R2 changed" in log
 
 
-def test_what_was_archived_first_is_taken_back_last(notes: Scenario) -> None:
+def test_archives_are_undone_in_reverse_order(notes: Scenario) -> None:
     notes.notes_complete("first", {"notes": SHORT_TITLES})
     notes.notes_complete("second", {"notes": KEPT})
     before = tree_files(notes.root)
@@ -157,7 +157,7 @@ def test_what_was_archived_first_is_taken_back_last(notes: Scenario) -> None:
     assert tree_files(notes.root) == before
 
 
-def test_taken_back_by_hand_and_archived_again_it_is_the_last_time_that_is_taken_back(notes: Scenario) -> None:
+def test_undo_after_reverting_and_archiving_again_undoes_the_last_archive(notes: Scenario) -> None:
     change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     notes.commit("the change")
     for _ in range(2):
@@ -170,7 +170,7 @@ def test_taken_back_by_hand_and_archived_again_it_is_the_last_time_that_is_taken
     assert change.read().phase == "complete" and main_spec(notes) == NOTES
 
 
-def test_different_scenarios_of_one_requirement_are_both_there(notes: Scenario) -> None:
+def test_different_scenarios_of_one_requirement_are_both_merged(notes: Scenario) -> None:
     one = delta_text("notes", "", scenario_text("Too long", "R2", "the note is cut"))
     other = delta_text("notes", "", scenario_text("Empty", "R2", "the note is refused"))
     ran = both(notes, {"notes": one}, {"notes": other})
@@ -181,7 +181,7 @@ def test_different_scenarios_of_one_requirement_are_both_there(notes: Scenario) 
 
 
 @pytest.mark.parametrize(("name", "text"), [("notes", SHORT_TITLES), ("tags", TAGS), ("notes", GONE)])
-def test_the_same_words_on_both_sides_are_fine(notes: Scenario, name: str, text: str) -> None:
+def test_identical_changes_on_both_sides_do_not_conflict(notes: Scenario, name: str, text: str) -> None:
     notes.notes_complete("first", {name: text})
     notes.notes_complete("second", {name: text})
     assert notes.agentd("archive", "first").code == 0
@@ -194,14 +194,14 @@ def test_the_same_words_on_both_sides_are_fine(notes: Scenario, name: str, text:
     assert main_spec(notes, "CHANGELOG").count(f"- `{name}`: as it is already\n") == 1
 
 
-def test_a_spec_edited_by_hand_elsewhere_keeps_that_edit(notes: Scenario) -> None:
+def test_manual_edit_of_the_main_spec_is_kept(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     notes.write("agentd/specs/notes.md", NOTES.replace("What holds for notes.", "What holds, by hand.\n\n* odd  "))
     assert archived(notes, SHORT_TITLES_ID).code == 0
     assert "What holds, by hand.\n\n* odd  \n\n## Requirements" in main_spec(notes) and "40" in main_spec(notes)
 
 
-def test_line_endings_stay_as_they_are(notes: Scenario) -> None:
+def test_line_endings_are_preserved(notes: Scenario) -> None:
     (notes.root / "agentd/specs/notes.md").write_bytes(NOTES.replace("\n", "\r\n").encode())
     assert both(notes, {"notes": SHORT_TITLES}, {"notes": KEPT}).code == 0
     text = main_spec(notes)
@@ -226,7 +226,7 @@ def approve_again(change: Change) -> None:
     approve_code(change)
 
 
-def test_a_base_text_that_was_edited_cannot_be_trusted(notes: Scenario) -> None:
+def test_edited_base_text_is_a_state_error(notes: Scenario) -> None:
     change = notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (change.folder / "base/notes.md").write_text(NOTES.replace("80", "70"))
     ran = archived(notes, SHORT_TITLES_ID)
@@ -234,12 +234,12 @@ def test_a_base_text_that_was_edited_cannot_be_trusted(notes: Scenario) -> None:
     assert ran.json["error"]["hint"] == f"git log -p -- agentd/changes/{SHORT_TITLES_ID}/base/notes.md"
 
 
-def test_without_a_base_text_the_version_says_what_it_was(notes: Scenario) -> None:
+def test_missing_base_text_falls_back_to_the_base_version(notes: Scenario) -> None:
     by_hand(notes, SHORT_TITLES)
     assert archived(notes, SHORT_TITLES_ID).code == 0 and "at most 40" in main_spec(notes)
 
 
-def test_without_a_base_text_another_version_stops_it(notes: Scenario) -> None:
+def test_missing_base_text_with_a_different_version_conflicts(notes: Scenario) -> None:
     by_hand(notes, SHORT_TITLES.replace("base_version: 1", "base_version: 7"))
     name, why, base, theirs, yours = conflict(archived(notes, SHORT_TITLES_ID))
     assert (name, why, base, theirs, yours) == ("notes:R2", "added on both sides, in other words", None, BASE, THEIRS)
@@ -258,7 +258,7 @@ def test_without_a_base_text_another_version_stops_it(notes: Scenario) -> None:
     ],
     ids=["not-text", "frontmatter", "twice", "changelog"],
 )
-def test_what_cannot_be_read_is_named_with_the_way_on(notes: Scenario, file: str, data: bytes, words: str) -> None:
+def test_unreadable_file_is_named_with_a_hint(notes: Scenario, file: str, data: bytes, words: str) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     (notes.root / file).write_bytes(data)
     error = archived(notes, SHORT_TITLES_ID).json["error"]
@@ -266,13 +266,13 @@ def test_what_cannot_be_read_is_named_with_the_way_on(notes: Scenario, file: str
     assert error["hint"] == "mend it, then run the command again"
 
 
-def test_a_spec_of_the_change_that_cannot_be_merged_is_named(notes: Scenario) -> None:
+def test_unmergeable_spec_of_the_change_is_named(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": delta_text("notes", aside="## Removed\n\n- the second one\n\n")})
     error = archived(notes, SHORT_TITLES_ID).json["error"]
     assert error["code"] == "format-invalid" and error["message"].startswith("specs/notes.md:"), error
 
 
-def test_nothing_is_written_through_a_link(notes: Scenario) -> None:
+def test_archive_does_not_write_through_a_symlink(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     page = notes.root / "agentd/specs/notes.md"
     page.rename(notes.root / "elsewhere.md")
@@ -284,7 +284,7 @@ def test_nothing_is_written_through_a_link(notes: Scenario) -> None:
 # ---- how it reads
 
 
-def test_a_program_finds_the_same_keys_in_every_result(notes: Scenario) -> None:
+def test_json_result_always_has_the_same_keys(notes: Scenario) -> None:
     notes.notes_complete("first", {"notes": SHORT_TITLES, "tags": TAGS})
     notes.notes_complete("second", {"notes": TINY})
     results = [
@@ -307,7 +307,7 @@ def without(row: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in names}
 
 
-def test_what_became_of_a_spec_stands_below_it_where_a_line_is_too_short(notes: Scenario) -> None:
+def test_spec_outcome_moves_to_its_own_line_on_a_narrow_terminal(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
     lines = [line.rstrip() for line in run_on_terminal(notes, "archive", SHORT_TITLES_ID, width=28).lines]
     place = lines.index("  notes")
@@ -315,7 +315,7 @@ def test_what_became_of_a_spec_stands_below_it_where_a_line_is_too_short(notes: 
 
 
 @pytest.mark.parametrize("width", [80, 50])
-def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Scenario, width: int) -> None:
+def test_terminal_output_is_complete_at_any_width(notes: Scenario, width: int) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES, "tags": TAGS})
     shown = run_on_terminal(notes, "archive", SHORT_TITLES_ID, width=width)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.screen)
@@ -336,7 +336,7 @@ def test_on_a_terminal_nothing_is_lost_at_any_width(notes: Scenario, width: int)
     ]
 
 
-def test_without_colour_where_nobody_wants_it(notes: Scenario) -> None:
+def test_no_color_disables_colors(notes: Scenario) -> None:
     notes.notes_complete("first", {"notes": SHORT_TITLES})
     notes.notes_complete("second", {"notes": TINY})
     notes.env["NO_COLOR"] = "1"
@@ -346,7 +346,7 @@ def test_without_colour_where_nobody_wants_it(notes: Scenario) -> None:
     assert "    - as in\n        - a list" in refused.screen
 
 
-def test_what_a_spec_has_in_it_does_not_reach_the_terminal_as_a_command(notes: Scenario) -> None:
+def test_control_characters_in_specs_do_not_reach_the_terminal(notes: Scenario) -> None:
     bad = spec_text("tags", requirement_text("R1", "Tags", "A note has \x1b]0;tags\x07 and \u202emore."), "")
     ran = both(notes, {"tags": TAGS}, {"tags": bad})
     assert "\x1b]0;" in ran.json["conflicts"][0]["yours"]
@@ -354,7 +354,7 @@ def test_what_a_spec_has_in_it_does_not_reach_the_terminal_as_a_command(notes: S
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", told.out + told.err)
 
 
-def test_its_path_is_that_of_the_project_from_any_folder(notes: Scenario) -> None:
+def test_archive_path_is_relative_to_the_current_folder(notes: Scenario) -> None:
     notes.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES})
     below = Path(notes.root, "src")
     below.mkdir()

@@ -13,7 +13,7 @@ from scenario import Scenario, journal_of
 TAGGED = delta_text("notes", scenarios=scenario_text("Tagged", "R1", "it is found"))
 
 
-def test_what_it_depends_on_is_archived_first(project: Scenario) -> None:
+def test_dependency_must_be_archived_first(project: Scenario) -> None:
     project.write("agentd/specs/notes.md", NOTES)
     change = project.notes_complete("tagged", {"notes": TAGGED})
     project.notes_complete("typo", {})
@@ -25,7 +25,7 @@ def test_what_it_depends_on_is_archived_first(project: Scenario) -> None:
     assert project.agentd("archive", "tagged").code == 0
 
 
-def test_one_that_was_dropped_is_never_waited_for_in_silence(project: Scenario) -> None:
+def test_dropped_dependency_stops_the_archive_with_a_hint(project: Scenario) -> None:
     change = project.notes_complete("tagged", {})
     project.notes_proposed("typo", {})
     change.update(lambda old: replace(old, depends_on=("typo", "nobody")))
@@ -35,7 +35,7 @@ def test_one_that_was_dropped_is_never_waited_for_in_silence(project: Scenario) 
     assert refused.json["error"]["hint"] == "take it out of depends_on in agentd/changes/tagged/STATE.yaml"
 
 
-def test_what_is_archived_in_another_work_tree_only_is_waited_for(project: Scenario) -> None:
+def test_dependency_archived_only_in_another_worktree_is_not_enough(project: Scenario) -> None:
     place = project.in_worktree("typo")
     project.notes_complete("typo", {}, place)
     change = project.notes_complete("tagged", {})
@@ -46,7 +46,7 @@ def test_what_is_archived_in_another_work_tree_only_is_waited_for(project: Scena
     assert refused.json["error"]["message"] == words
 
 
-def test_a_plan_says_what_it_waits_for(project: Scenario) -> None:
+def test_plan_reports_open_dependencies(project: Scenario) -> None:
     prepare_project(project)
     project.notes_proposed("typo", {})
     ran = project.agentd("plan", "add-oauth", "Sign in", "--skip-clarify", "--depends-on", "typo", "--rounds", "0")
@@ -58,7 +58,7 @@ def test_a_plan_says_what_it_waits_for(project: Scenario) -> None:
     assert "typo (proposed)" in shown.out
 
 
-def test_nothing_is_begun_that_would_wait_for_ever(project: Scenario) -> None:
+def test_unknown_or_circular_dependency_is_refused(project: Scenario) -> None:
     prepare_project(project)
     nobody = project.agentd("plan", "new", "It", "--depends-on", "nobody", "--json")
     assert (nobody.code, nobody.json["error"]["code"]) == (1, "change-not-found")

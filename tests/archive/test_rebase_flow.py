@@ -33,7 +33,7 @@ def page(change: Change) -> str:
     return (change.folder / "specs/notes.md").read_text()
 
 
-def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Scenario) -> None:
+def test_rebase_without_overlap_keeps_the_approval(notes: Scenario) -> None:
     change = notes.notes_proposed("short", {"notes": SHORT})
     move(change, Event.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
@@ -46,7 +46,7 @@ def test_what_others_left_alone_is_carried_over_and_stays_approved(notes: Scenar
     assert again.code == 0 and "short stands on the specs of today." in again.out
 
 
-def test_an_approval_of_what_others_touched_too_is_stale(notes: Scenario) -> None:
+def test_rebase_over_an_overlapping_requirement_makes_the_approval_stale(notes: Scenario) -> None:
     """Another scenario of the same requirement: no conflict, but somebody should look."""
     change = notes.notes_proposed("empty", {"notes": EMPTY})
     move(change, Event.CHALLENGE_APPROVED)
@@ -58,7 +58,7 @@ def test_an_approval_of_what_others_touched_too_is_stale(notes: Scenario) -> Non
     assert refused.code == 1 and "--rechallenge" in refused.json["error"]["hint"]
 
 
-def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it(notes: Scenario) -> None:
+def test_complete_change_is_archived_after_a_rebase_without_overlap(notes: Scenario) -> None:
     notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short", "--json").json["next"] == "agentd archive short"
@@ -68,7 +68,7 @@ def test_a_complete_change_is_archived_after_a_rebase_that_touched_nothing_of_it
     assert "at most 40" in text and "for ever" in text and "version: 3" in text
 
 
-def test_the_same_requirement_changed_twice_leaves_marks_and_nobody_archives_over_them(notes: Scenario) -> None:
+def test_rebase_conflict_leaves_markers_that_block_the_archive(notes: Scenario) -> None:
     change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, LONG)
     stopped = notes.agentd("archive", "short", "--json")
@@ -107,7 +107,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(notes: Scenario) -> None:
     assert shown.code == 1 and "+<<<<<<< yours" in shown.out and tree_files(notes.root) == before
 
 
-def test_a_text_for_people(notes: Scenario) -> None:
+def test_rebase_output_lists_conflicts_and_next_command(notes: Scenario) -> None:
     notes.notes_proposed("short", {"notes": SHORT})
     archive_another(notes, LONG)
     shown = notes.agentd("rebase", "short")
@@ -116,7 +116,7 @@ def test_a_text_for_people(notes: Scenario) -> None:
 
 
 @pytest.mark.parametrize("when", ["drafting", "archived"])
-def test_where_there_is_nothing_to_rebase_that_is_said(when: str, notes: Scenario) -> None:
+def test_rebase_is_refused_when_there_is_nothing_to_rebase(when: str, notes: Scenario) -> None:
     if when == "archived":
         archive_another(notes, SHORT)
         refused = notes.agentd("rebase", "other", "--json")
@@ -127,7 +127,7 @@ def test_where_there_is_nothing_to_rebase_that_is_said(when: str, notes: Scenari
     assert notes.agentd("rebase", "short", "--json").json["error"]["code"] == "wrong-phase"
 
 
-def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Scenario) -> None:
+def test_stale_branch_must_be_merged_before_a_rebase(notes: Scenario) -> None:
     notes.notes_proposed("short", {"notes": SHORT}, notes.on_branch("short"))
     notes.commit("plan")
     notes.git("switch", "-q", "main")
@@ -144,7 +144,7 @@ def test_a_stale_branch_is_rebased_only_after_its_merge(notes: Scenario) -> None
 # ---- approvals after a rebase
 
 
-def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Scenario) -> None:
+def test_approval_after_a_rebase_counts(notes: Scenario) -> None:
     change = notes.notes_proposed("short", {"notes": SHORT})
     move(change, Event.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
@@ -154,7 +154,7 @@ def test_a_new_approval_counts_after_a_rebase_that_touched_nothing(notes: Scenar
     assert notes.agentd("status", "short", "--json").json["next"] == "agentd impl short"
 
 
-def test_there_and_back_again(notes: Scenario) -> None:
+def test_change_can_be_rebased_again_after_the_other_archive_was_undone(notes: Scenario) -> None:
     """A rebase onto an archive that is taken back, and a rebase onto what is there then."""
     notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
@@ -164,7 +164,7 @@ def test_there_and_back_again(notes: Scenario) -> None:
     assert notes.agentd("archive", "short").code == 0
 
 
-def test_code_judged_after_a_rebase_is_archived(notes: Scenario) -> None:
+def test_code_reviewed_after_a_rebase_is_archived(notes: Scenario) -> None:
     change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
@@ -172,7 +172,7 @@ def test_code_judged_after_a_rebase_is_archived(notes: Scenario) -> None:
     assert notes.agentd("archive", "short").code == 0
 
 
-def test_what_others_wrote_by_hand_into_the_same_requirement_must_be_judged(notes: Scenario) -> None:
+def test_manual_edit_of_the_same_requirement_makes_the_approval_stale(notes: Scenario) -> None:
     """The change's own spec keeps its bytes, and the approval is stale all the same."""
     change = notes.notes_complete("short", {"notes": SHORT})
     by_hand = NOTES + "\n" + scenario_text("Emoji", "R2", "they count as one")
@@ -185,7 +185,7 @@ def test_what_others_wrote_by_hand_into_the_same_requirement_must_be_judged(note
     assert "they count as one" in (notes.root / "agentd/specs/notes.md").read_text()
 
 
-def test_marks_stop_a_review_and_an_acceptance(notes: Scenario) -> None:
+def test_conflict_markers_block_review_and_acceptance(notes: Scenario) -> None:
     change = notes.notes_complete("short", {"notes": SHORT})
     archive_another(notes, LONG)
     assert notes.agentd("rebase", "short").code == 1

@@ -37,7 +37,7 @@ def statuses(change: Change) -> list[tuple[int, str]]:
     return [(step.attempt, str(step.status)) for step in change.read().steps]
 
 
-def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project: Scenario) -> None:
+def test_planner_call_through_mcp_is_recorded(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("Reading."), propose(), usage(0.5), say("Done.")])
     with open_run(change) as run:
         work = planner_request(run)
@@ -72,9 +72,7 @@ def test_a_planner_writes_through_the_server_and_all_of_it_is_on_record(project:
     assert len(runs) == 1 and None not in runs
 
 
-def test_the_transcript_has_the_prompt_and_every_line_and_no_secret(
-    project: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_transcript_has_prompt_and_output_without_secrets(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     change = play(project, proposal_gen=[say("the key is hunter2-hunter2"), propose()])
     project.configure(project.root.joinpath("agentd/config.toml").read_text().replace("[agents.play]", KEY))
     monkeypatch.setenv("PLAY_API_KEY", "hunter2-hunter2")
@@ -92,7 +90,7 @@ def test_the_transcript_has_the_prompt_and_every_line_and_no_secret(
 KEY = '[agents.play]\nenv = ["PLAY_API_KEY"]'
 
 
-def test_an_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
+def test_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
     reminded = [{"expect": "There is no proposal yet"}, write_document("proposal.md")]
     change = play(project, proposal_gen_r1_a1=[say("All done!")], proposal_gen_r1_a2=reminded)
     done = call_planner(change)
@@ -102,7 +100,7 @@ def test_an_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
     assert (failed.code, failed.final) == ("did-nothing", False)
 
 
-def test_an_agent_that_does_nothing_twice_is_an_error_that_says_so(project: Scenario) -> None:
+def test_agent_that_does_nothing_twice_fails(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("All done!")])
     with pytest.raises(AgentFailed, match="proposal-gen: play: it ended well, but what was asked for is not") as caught:
         call_planner(change)
@@ -111,14 +109,14 @@ def test_an_agent_that_does_nothing_twice_is_an_error_that_says_so(project: Scen
     assert change.read().run is None
 
 
-def test_a_step_that_may_change_nothing_is_not_reminded(project: Scenario) -> None:
+def test_step_that_may_change_nothing_is_not_reminded(project: Scenario) -> None:
     change = play(project, proposal_review=[say("<review>PASS</review>")])
     done = call_planner(change, step="proposal-review", effect=None)
     assert (done.attempt, done.text) == (1, "<review>PASS</review>")
 
 
 @pytest.mark.parametrize("cause", ["rate-limited", "server-error", "network-down"])
-def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Scenario, cause: str) -> None:
+def test_transient_failure_is_retried_in_a_new_session(project: Scenario, cause: str) -> None:
     fault = [{"fault": cause}]
     change = play(
         project, proposal_gen=[write_document("proposal.md")], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault
@@ -131,7 +129,7 @@ def test_what_may_pass_is_tried_again_each_time_in_a_new_session(project: Scenar
     assert [one.code for one in journal_of(change, events.Failed)] == [cause, cause]
 
 
-def test_the_retries_end(project: Scenario) -> None:
+def test_retries_are_limited(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed) as caught:
         call_planner(change)
@@ -140,14 +138,14 @@ def test_the_retries_end(project: Scenario) -> None:
     assert [number for number, _ in statuses(change)] == [1, 2, 3]
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_it_asks(project: Scenario) -> None:
+def test_rate_limit_wait_is_respected(project: Scenario) -> None:
     limited: list[Any] = [{"fault": "rate-limited", "wait": 0.3}]
     change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[write_document("proposal.md")])
     call_planner(change)
     assert [one.retry_in_secs for one in journal_of(change, events.Failed)] == [0.3]
 
 
-def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Scenario) -> None:
+def test_rate_limit_of_hours_is_reported_instead_of_waited_for(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"fault": "rate-limited", "wait": 18000}])
     with pytest.raises(AgentFailed) as caught:
         call_planner(change)
@@ -168,7 +166,7 @@ def test_a_rate_limit_of_hours_is_told_not_waited_for(project: Scenario) -> None
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_pass_fails_at_once_and_says_what_to_do(
+def test_permanent_failure_fails_at_once_with_a_hint(
     project: Scenario, fault: dict[str, Any], code: str, hint: str
 ) -> None:
     change = play(project, proposal_gen=[fault])
@@ -181,14 +179,14 @@ def test_what_cannot_pass_fails_at_once_and_says_what_to_do(
     assert (failed.code, failed.final, failed.retry_in_secs) == (code, True, None)
 
 
-def test_a_lost_session_is_an_answer_of_its_own(project: Scenario) -> None:
+def test_lost_session_raises_session_lost(project: Scenario) -> None:
     change = play(project, reproposal=[{"fault": "session-lost"}])
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
         call_planner(change, step="reproposal", resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471", effect=None)
 
 
 @pytest.mark.parametrize(("limit", "code"), [("wall_secs", "wall-clock"), ("idle_secs", "idle")])
-def test_a_hanging_agent_is_ended_by_its_clock(project: Scenario, limit: str, code: str) -> None:
+def test_hanging_agent_is_ended_by_its_time_limit(project: Scenario, limit: str, code: str) -> None:
     change = play(project, f"[limits.{limit}]\nplanner = 1\n", proposal_gen=[{"fault": "hang"}])
     with pytest.raises(AgentFailed) as caught:
         call_planner(change)
@@ -203,7 +201,7 @@ def test_too_much_output_ends_the_call(project: Scenario) -> None:
     assert caught.value.code == "too-much-output"
 
 
-def test_an_agent_that_is_not_installed_costs_no_call(project: Scenario) -> None:
+def test_missing_agent_makes_no_call(project: Scenario) -> None:
     change = play(project)
     text = '[agents.play]\nkind = "command"\ncommand = "no-such-agent"\n'
     project.configure("schema_version = 1\n[roles]\nplanner = 'play'\n" + text)
@@ -212,7 +210,7 @@ def test_an_agent_that_is_not_installed_costs_no_call(project: Scenario) -> None
     assert statuses(change) == []
 
 
-def test_nothing_runs_untrusted(project: Scenario) -> None:
+def test_untrusted_agent_is_not_run(project: Scenario) -> None:
     change = play(project, proposal_gen=[write_document("proposal.md")])
     project.write("playbook.json", json.dumps({"steps": {"proposal-gen": [{"write": "owned", "text": ""}]}}))
     with pytest.raises(NotTrusted):
@@ -220,7 +218,7 @@ def test_nothing_runs_untrusted(project: Scenario) -> None:
     assert not (project.root / "owned").exists()
 
 
-def test_no_resume_sets_the_cap_on_calls_back(project: Scenario) -> None:
+def test_resuming_does_not_reset_the_call_limit(project: Scenario) -> None:
     change = play(project, "[limits]\ncalls_per_step = 4\n", proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed):
         call_planner(change)
@@ -233,7 +231,7 @@ def test_no_resume_sets_the_cap_on_calls_back(project: Scenario) -> None:
     assert len(statuses(change)) == 4
 
 
-def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> None:
+def test_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> None:
     script = [usage(0.6), usage(0.6), {"wait": 600}, write_document("proposal.md")]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget, match=r"add-oauth has cost 1\.20 USD of its 1\.00 USD") as caught:
@@ -247,7 +245,7 @@ def test_the_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> 
     assert len(statuses(change)) == 1
 
 
-def test_the_day_is_over_for_every_change(project: Scenario) -> None:
+def test_daily_budget_applies_to_every_change(project: Scenario) -> None:
     change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), write_document("proposal.md")])
     call_planner(change)
     other = entry.create(change.project, "other", "words")
@@ -255,7 +253,7 @@ def test_the_day_is_over_for_every_change(project: Scenario) -> None:
         call_planner(other)
 
 
-def test_an_unknown_price_is_a_warning_once_or_an_end(project: Scenario) -> None:
+def test_unknown_price_warns_once_or_stops_by_configuration(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(), write_document("proposal.md")])
     with open_run(change) as run:
         attempts.perform(run, planner_request(run))
@@ -269,14 +267,14 @@ def test_an_unknown_price_is_a_warning_once_or_an_end(project: Scenario) -> None
     assert len(statuses(change)) == 2
 
 
-def test_a_judge_reports_through_the_server(project: Scenario) -> None:
+def test_judge_reports_through_mcp(project: Scenario) -> None:
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
     with open_run(change) as run:
         attempts.perform(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
 
 
-def test_a_report_of_a_judge_that_died_counts_for_nothing(project: Scenario) -> None:
+def test_report_of_a_judge_that_died_is_discarded(project: Scenario) -> None:
     report = {"call": "append_review", "with": APPROVED}
     change = play(
         project, challenge_r1_a1=[report, {"fault": "server-error"}], challenge_r1_a2=[say("hm")], challenge=[say("hm")]
@@ -287,7 +285,7 @@ def test_a_report_of_a_judge_that_died_counts_for_nothing(project: Scenario) -> 
     assert not os.path.exists(change.project.in_room("runs", "report.json"))
 
 
-def test_a_judge_that_wrote_has_failed(project: Scenario) -> None:
+def test_judge_that_wrote_files_has_failed(project: Scenario) -> None:
     report = {"call": "append_review", "with": APPROVED}
     change = play(project, challenge=[{"write": "src/notes.py", "text": "x = 1\n"}, report])
     with open_run(change) as run, pytest.raises(AgentFailed, match=r"src/notes\.py changed") as caught:
@@ -295,7 +293,7 @@ def test_a_judge_that_wrote_has_failed(project: Scenario) -> None:
     assert caught.value.code == "changed-files"
 
 
-def test_what_an_agent_may_not_write_is_put_back_and_named(project: Scenario) -> None:
+def test_protected_files_changed_by_an_agent_are_restored_and_reported(project: Scenario) -> None:
     before = (project.root / "agentd/config.toml").read_text
     script = [
         propose(),
@@ -319,7 +317,7 @@ def test_what_an_agent_may_not_write_is_put_back_and_named(project: Scenario) ->
     assert project.agentd("list", "--json").json["changes"][0]["open"]["high"] == 3
 
 
-def test_a_session_is_saved_as_soon_as_it_is_known(project: Scenario) -> None:
+def test_session_id_is_saved_as_soon_as_it_is_known(project: Scenario) -> None:
     change = play(project, proposal_gen=[propose(), {"fault": "crash"}])
 
     with open_run(change) as run:
@@ -349,7 +347,7 @@ def test_any_program_can_be_the_planner(project: Scenario) -> None:
     assert done.session is None
 
 
-def test_a_program_reaches_the_server_by_the_file_it_is_given(project: Scenario) -> None:
+def test_command_agent_reaches_the_server_through_the_config_file(project: Scenario) -> None:
     script = """
 import json, subprocess, sys
 server = json.load(open(sys.argv[1]))["mcpServers"]["agentd"]
@@ -370,7 +368,9 @@ print([tool["name"] for tool in answers[1]["result"]["tools"]])
     assert "create_proposal" in done.text
 
 
-def test_a_program_sees_of_the_environment_what_it_needs(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_agent_gets_only_allowed_environment_variables(
+    project: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not yours")
     done = call_planner(command_agent(project, "import os; print(sorted(os.environ))"), effect=None)
@@ -387,7 +387,7 @@ def test_a_program_sees_of_the_environment_what_it_needs(project: Scenario, monk
         ("segmentation fault", "crashed"),
     ],
 )
-def test_why_a_program_failed_is_read_from_its_last_words(project: Scenario, words: str, code: str) -> None:
+def test_failure_cause_of_a_command_agent_is_read_from_stderr(project: Scenario, words: str, code: str) -> None:
     change = command_agent(project, f"import sys; print({words!r}, file=sys.stderr); sys.exit(3)")
     with pytest.raises(AgentFailed) as caught:
         call_planner(change, effect=None)
@@ -395,7 +395,7 @@ def test_why_a_program_failed_is_read_from_its_last_words(project: Scenario, wor
     assert words in caught.value.message
 
 
-def test_an_agent_that_leaves_the_branch_stops_everything(project: Scenario) -> None:
+def test_agent_that_switches_the_branch_stops_the_run(project: Scenario) -> None:
     change = command_agent(project, "import subprocess; subprocess.run(['git', 'switch', '-qc', 'elsewhere'])")
     with pytest.raises(StateError, match="elsewhere") as caught:
         call_planner(change, effect=None)
@@ -407,7 +407,7 @@ def test_an_agent_that_leaves_the_branch_stops_everything(project: Scenario) -> 
     assert not os.listdir(change.project.in_room("runs"))
 
 
-def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project: Scenario) -> None:
+def test_budget_and_call_limits_hold_for_random_streams_and_resumes(project: Scenario) -> None:
     """With one seed that is told, so that a failure can be seen again."""
     seed = random.randrange(10**6)
     chance = random.Random(seed)
@@ -433,7 +433,7 @@ def test_money_and_calls_hold_over_any_stream_and_any_number_of_resumes(project:
             assert len(state.steps) <= cap, f"seed {seed}"
 
 
-def test_a_price_that_is_not_known_hides_none_that_is(project: Scenario) -> None:
+def test_unknown_price_does_not_hide_known_costs(project: Scenario) -> None:
     script = [usage(), usage(0.7), usage(0.7), {"wait": 600}]
     change = play(project, "[budget]\nper_change = 1.0\n", proposal_gen=script)
     with pytest.raises(OverBudget):
@@ -441,9 +441,7 @@ def test_a_price_that_is_not_known_hides_none_that_is(project: Scenario) -> None
     assert change.read().total_cost == pytest.approx(1.4)
 
 
-def test_what_a_program_says_about_its_failure_is_redacted_and_short(
-    project: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failure_message_is_redacted_and_truncated(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-ant-" + "a1B2" * 12
     change = play(project, proposal_gen=[{"fault": "key-refused", "message": f"bad key {key} " + "x" * 5000}])
     with pytest.raises(AgentFailed) as caught:
@@ -453,7 +451,7 @@ def test_what_a_program_says_about_its_failure_is_redacted_and_short(
     assert not any(key in entry.line() for entry in change.journal().since(0)[0])
 
 
-def test_a_journal_that_cannot_be_written_ends_no_run(project: Scenario) -> None:
+def test_unwritable_journal_does_not_end_the_run(project: Scenario) -> None:
     change = play(project, proposal_gen=[write_document("proposal.md")])
     os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
     seen: list[events.Entry] = []
@@ -463,14 +461,14 @@ def test_a_journal_that_cannot_be_written_ends_no_run(project: Scenario) -> None
     assert (change.folder / "proposal.md").is_file()
 
 
-def test_a_folder_where_a_report_should_be_stops_nobody(project: Scenario) -> None:
+def test_folder_in_place_of_the_report_does_not_fail_the_call(project: Scenario) -> None:
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
     with open_run(change) as run:
         (run.folder / "report.json" / "deep").mkdir(parents=True)
         attempts.perform(run, challenger_request(run))
 
 
-def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Scenario) -> None:
+def test_many_guard_violations_are_reported_as_twenty_findings(project: Scenario) -> None:
     script = "import os\nfor n in range(60): open(f'agentd/new-{n}', 'w').close()"
     change = command_agent(project, script)
     call_planner(change, effect=None)
@@ -479,12 +477,12 @@ def test_hundreds_of_trespasses_are_told_as_twenty_findings(project: Scenario) -
     assert found[-1].title == "41 more guarded files were changed"
 
 
-def test_half_a_character_in_a_prompt_harms_nobody(project: Scenario) -> None:
+def test_lone_surrogate_in_a_prompt_is_tolerated(project: Scenario) -> None:
     change = play(project, proposal_gen=[write_document("proposal.md")])
     assert call_planner(change, prompt="Write \ud800 the proposal.").attempt == 1
 
 
-def test_an_agent_that_removes_agentds_own_files_gains_nothing_by_it(project: Scenario) -> None:
+def test_agent_that_deletes_local_state_is_still_detected(project: Scenario) -> None:
     script = """
 import shutil
 open(".git/hooks/pre-commit", "w").write("#!/bin/sh")

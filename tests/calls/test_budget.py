@@ -30,30 +30,30 @@ def refused(budget: Budget, spent: Spent, in_flight: float | None = None, max_co
     return caught.value
 
 
-def test_before_a_call_a_limit_that_is_reached_stops() -> None:
+def test_reached_limit_stops_the_next_call() -> None:
     assert over(limits(), Spent(9.999999, 0)) is None
     assert over(limits(), Spent(10.0, 0)) == Over("per_change", 10.0, 10.0)
     assert over(limits(0, 5), Spent(100, 4.99)) is None
     assert over(limits(0, 5), Spent(0, 5.0)) == Over("per_day", 5.0, 5.0)
 
 
-def test_during_a_call_a_limit_may_be_reached_but_not_passed() -> None:
+def test_limit_may_be_reached_but_not_exceeded_during_a_call() -> None:
     assert over(limits(), Spent(9.0, 0), 1.0) is None
     assert over(limits(), Spent(9.0, 0), 1.000001) == Over("per_change", 10.000001, 10.0)
     assert over(limits(0, 5), Spent(0, 4.5), 0.51) == Over("per_day", 5.01, 5.0)
     assert over(limits(), Spent(10.0, 0), 0.0) is None, "a call that costs nothing passes nothing"
 
 
-def test_fractions_of_a_cent_do_not_pass_a_limit_by_themselves() -> None:
+def test_floating_point_rounding_does_not_exceed_a_limit() -> None:
     assert over(limits(0.3), Spent(0.1, 0), 0.2) is None  # 0.30000000000000004 in binary
 
 
-def test_no_limit_is_no_limit() -> None:
+def test_zero_means_no_limit() -> None:
     assert over(limits(0, 0), Spent(1e6, 1e6)) is None
     assert over(limits(0, 0), Spent(1e6, 1e6), 1e6) is None
 
 
-def test_the_error_has_the_figures_and_how_to_raise_the_limit() -> None:
+def test_error_shows_the_amounts_and_how_to_raise_the_limit() -> None:
     error = refused(limits(), Spent(9.0, 0), 1.02)
     assert error.message == "add-oauth has cost 10.02 USD of its 10.00 USD"
     assert error.hint == (
@@ -62,7 +62,7 @@ def test_the_error_has_the_figures_and_how_to_raise_the_limit() -> None:
     )
 
 
-def test_the_days_limit_says_that_it_is_the_days() -> None:
+def test_daily_limit_error_names_the_day() -> None:
     error = refused(limits(10, 5), Spent(1, 21))
     assert error.message == "today's calls have cost 21.00 USD of the day's 5.00 USD"
     assert "--set budget.per_day=40 …" in error.hint and "wait for the next day (UTC)" in error.hint
@@ -77,7 +77,7 @@ def test_the_days_limit_says_that_it_is_the_days() -> None:
         (0.000002, 0.000001, "0.000002 USD of its 0.000001 USD"),
     ],
 )
-def test_figures_are_fine_enough_to_show_the_difference(spent: float, limit: float, words: str) -> None:
+def test_amounts_have_enough_digits_to_show_the_difference(spent: float, limit: float, words: str) -> None:
     assert words in refused(limits(limit), Spent(spent, 0)).message
 
 
@@ -85,7 +85,7 @@ USD = st.integers(1, 10**9).map(lambda millionths: millionths / 10**6)
 
 
 @given(USD, USD, st.none() | USD)
-def test_the_limit_that_is_proposed_is_enough(limit: float, spent: float, in_flight: float | None) -> None:
+def test_suggested_limit_is_sufficient(limit: float, spent: float, in_flight: float | None) -> None:
     if over(limits(limit), Spent(spent, 0), in_flight) is None:
         return
     error = refused(limits(limit), Spent(spent, 0), in_flight)
@@ -94,7 +94,7 @@ def test_the_limit_that_is_proposed_is_enough(limit: float, spent: float, in_fli
     assert over(limits(proposed), Spent(round(spent + (in_flight or 0), 6), 0)) is None
 
 
-def test_an_unknown_price_is_a_warning_where_a_limit_is_set() -> None:
+def test_unknown_price_is_a_warning_when_a_limit_is_set() -> None:
     words = check_price(limits(), "codex", "gpt-99", known=False)
     assert words == "the price of gpt-99 is not known, so the budget cannot count what codex spends"
     assert check_price(limits(), "codex", "gpt-5", known=True) is None
@@ -103,7 +103,7 @@ def test_an_unknown_price_is_a_warning_where_a_limit_is_set() -> None:
     assert check_price(limits(0, 0, stop=True), "codex", "gpt-99", known=False) is None
 
 
-def test_an_unknown_price_stops_where_the_config_says_so() -> None:
+def test_unknown_price_stops_when_configured() -> None:
     with pytest.raises(OverBudget, match="the price of gpt-99 is not known") as caught:
         check_price(limits(stop=True), "codex", "gpt-99", known=False)
     assert 'add [prices."gpt-99"] with input and output' in caught.value.hint
@@ -112,7 +112,7 @@ def test_an_unknown_price_stops_where_the_config_says_so() -> None:
     assert "[[agents.codex.models]]" in caught.value.hint and '[prices."<model>"]' in caught.value.hint
 
 
-def test_what_a_run_may_cost_is_a_limit_like_the_others() -> None:
+def test_max_cost_limits_a_run() -> None:
     assert over(limits(), Spent(5.0, 5.0, 0.49), max_cost=0.5) is None
     assert over(limits(), Spent(5.0, 5.0, 0.5), max_cost=0.5) == Over("per_run", 0.5, 0.5)
     assert over(limits(), Spent(5.0, 5.0, 0.2), 0.3, max_cost=0.5) is None
@@ -120,17 +120,17 @@ def test_what_a_run_may_cost_is_a_limit_like_the_others() -> None:
     assert over(limits(), Spent(5.0, 5.0, 9.0)) is None
 
 
-def test_a_run_that_has_cost_too_much_says_how_to_go_on() -> None:
+def test_run_over_max_cost_says_how_to_continue() -> None:
     error = refused(limits(), Spent(1.0, 1.0, 0.5), 0.02, max_cost=0.5)
     assert error.message == "this run has cost 0.52 USD of the 0.50 USD it may (--max-cost)"
     assert error.hint == "run again with a higher --max-cost, such as 1: it goes on where it stopped"
 
 
-def test_a_limit_that_stays_is_told_before_the_runs_own() -> None:
+def test_change_budget_is_reported_before_max_cost() -> None:
     assert "of its 10.00 USD" in refused(limits(), Spent(10.0, 0, 1.0), max_cost=0.5).message
 
 
-def test_a_price_must_be_known_for_the_runs_limit_too() -> None:
+def test_max_cost_requires_a_known_price() -> None:
     assert check_price(limits(0, 0), "codex", "gpt-99", known=False, max_cost=0.5)
     with pytest.raises(OverBudget):
         check_price(limits(0, 0, stop=True), "codex", "gpt-99", known=False, max_cost=0.5)
@@ -148,7 +148,7 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
             attempts.perform(run, planner_request(run, number=number))
 
 
-def test_a_run_stops_before_the_call_it_has_no_money_for(project: Scenario) -> None:
+def test_run_stops_before_a_call_that_max_cost_does_not_cover(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.50 USD of the 0\.50 USD it may \(--max-cost\)"):
         perform(change, max_cost=0.5, times=3)
@@ -156,7 +156,7 @@ def test_a_run_stops_before_the_call_it_has_no_money_for(project: Scenario) -> N
     assert journal_of(change, events.RunFinished)[-1].exit_code == 7
 
 
-def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Scenario) -> None:
+def test_call_that_exceeds_max_cost_is_ended(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(0.3), usage(0.3), {"wait": 600}, write_document("proposal.md")])
     with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
         perform(change, max_cost=0.5)
@@ -164,7 +164,7 @@ def test_a_run_ends_the_call_in_which_it_has_cost_too_much(project: Scenario) ->
     assert journal_of(change, events.Failed)[-1].code == "budget"
 
 
-def test_every_run_counts_from_its_own_start(project: Scenario) -> None:
+def test_max_cost_counts_each_run_separately(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     perform(change, max_cost=0.5)
     perform(change, max_cost=0.5)
@@ -172,7 +172,7 @@ def test_every_run_counts_from_its_own_start(project: Scenario) -> None:
     assert change.read().total_cost == pytest.approx(0.75)
 
 
-def test_what_a_killed_run_had_spent_is_not_this_runs(project: Scenario) -> None:
+def test_cost_of_a_killed_run_does_not_count_toward_max_cost(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(0.25), write_document("proposal.md")])
     with change.running("agentd plan") as held:
         call = OpenCall.begin(

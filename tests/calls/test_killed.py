@@ -66,7 +66,7 @@ def has_spent(change: Change, cost: float) -> bool:
     return any(f'"cost": {cost}' in slip.read_text() for slip in slips)
 
 
-def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Scenario) -> None:
+def test_kill_9_leaves_no_agent_and_the_next_run_waits_for_the_lock(project: Scenario) -> None:
     change = stubborn(project)
     with driven(project) as first:
         wait_until((project.root / "agent.pid").exists, "the agent is at work")
@@ -86,7 +86,7 @@ def test_kill_9_leaves_no_agent_and_the_next_run_waits_its_turn(project: Scenari
     assert [str(step.status) for step in change.read().steps] == ["failed", "running"]
 
 
-def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Scenario) -> None:
+def test_cost_of_a_killed_run_is_counted_by_the_next_run(project: Scenario) -> None:
     change = play(
         project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[write_document("proposal.md")]
     )
@@ -102,7 +102,7 @@ def test_what_a_killed_run_had_spent_is_counted_by_the_next(project: Scenario) -
     assert [call.cost for call in change.read().llm_calls] == [0.25, None, None]
 
 
-def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(project: Scenario) -> None:
+def test_protected_files_changed_by_a_killed_runs_agent_are_restored(project: Scenario) -> None:
     hostile: list[Action] = [
         {"write": "agentd/config.toml", "text": "[budget]\nper_change = 0.0\n"},
         {"write": "agentd/specs/auth.md", "text": "Nothing is required.\n"},
@@ -126,7 +126,7 @@ def test_what_the_agent_of_a_killed_run_touched_is_put_back_before_it_counts(pro
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_once_stops_cleanly(project: Scenario, number: signal.Signals) -> None:
+def test_one_signal_stops_a_run_cleanly(project: Scenario, number: signal.Signals) -> None:
     change = play(
         project, proposal_gen_r1_a1=[usage(0.25), {"wait": 600}], proposal_gen=[write_document("proposal.md")]
     )
@@ -145,7 +145,7 @@ def test_ctrl_c_once_stops_cleanly(project: Scenario, number: signal.Signals) ->
     assert call_planner(change).attempt == 2
 
 
-def test_agentd_stop_ends_the_run_of_a_change(project: Scenario) -> None:
+def test_stop_command_ends_the_run_of_a_change(project: Scenario) -> None:
     change = play(project, proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
     assert project.agentd("stop", "add-oauth").out == "Nothing is running for add-oauth.\n"
     with driven(project) as first:
@@ -159,7 +159,7 @@ def test_agentd_stop_ends_the_run_of_a_change(project: Scenario) -> None:
     assert project.agentd("stop", "nothing").code == 1
 
 
-def test_stop_waits_for_what_a_killed_run_left(project: Scenario) -> None:
+def test_stop_waits_for_the_agent_of_a_killed_run(project: Scenario) -> None:
     stubborn(project)
     with driven(project) as first:
         wait_until((project.root / "agent.pid").exists, "the agent is at work")
@@ -172,7 +172,7 @@ def test_stop_waits_for_what_a_killed_run_left(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("word", ["", '{"pid": "4711", "command": "agentd plan", "since": "now", "token": "abc"}'])
-def test_stop_sends_and_advises_nothing_when_the_lock_does_not_say_whose_it_is(project: Scenario, word: str) -> None:
+def test_stop_signals_nothing_when_the_lock_names_no_process(project: Scenario, word: str) -> None:
     change = play(project)
     with change.running("agentd plan add-oauth"):
         Path(change.project.in_room("locks", "add-oauth.run")).write_text(word)

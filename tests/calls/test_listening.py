@@ -30,25 +30,25 @@ def usage(tokens: int, cost: float | None = None) -> Usage:
     return Usage(tokens_in=tokens, tokens_out=1, tokens_cached=tokens // 2, cost=cost)
 
 
-def test_parts_add_up_and_a_part_told_again_replaces_itself() -> None:
+def test_usage_parts_are_summed_and_a_repeated_part_replaces_itself() -> None:
     ears = Ears(Used(usage(100), "m1"), Used(usage(10), "m2"), Used(usage(120), "m1"))
     assert ears.listener.usage == Usage(tokens_in=130, tokens_out=2, tokens_cached=65)
     assert [one.tokens_in for one in ears.used] == [100, 110, 130]
 
 
-def test_the_final_figure_replaces_all_parts() -> None:
+def test_final_usage_replaces_all_parts() -> None:
     ears = Ears(Used(usage(100, 0.5), "m1"), Used(usage(10), "m2"), Ended(usage=usage(21016, 0.75)))
     assert ears.listener.usage == Usage(tokens_in=21016, tokens_out=1, tokens_cached=10508, cost=0.75)
     assert ears.used[-1].cost == 0.75
 
 
 @pytest.mark.parametrize(("costs", "total"), [((0.5, 0.25), 0.75), ((0.5, None), None), ((), None)])
-def test_a_cost_is_known_only_if_every_parts_is(costs: tuple[float | None, ...], total: float | None) -> None:
+def test_total_cost_is_known_only_if_every_part_is_known(costs: tuple[float | None, ...], total: float | None) -> None:
     ears = Ears(*(Used(usage(1, cost), str(number)) for number, cost in enumerate(costs)))
     assert ears.listener.usage.cost == total
 
 
-def test_sessions_and_the_end_are_told() -> None:
+def test_session_ids_and_the_end_event_are_reported() -> None:
     ended = Ended(cause=Cause.RATE_LIMITED, message="429", wait_secs=7)
     ears = Ears(SessionIs("one"), SessionIs("two"), ended)
     assert ears.sessions == ["one", "two"]
@@ -56,13 +56,13 @@ def test_sessions_and_the_end_are_told() -> None:
     assert ears.listener.understood
 
 
-def test_words_are_told_before_what_was_done_after_them() -> None:
+def test_text_is_reported_before_the_following_action() -> None:
     ears = Ears(Said("first "), Said("second "), Said("third"), Did("tool", "read_file", True))
     assert ears.did == [("text", "first", None), ("text", "second third", None), ("tool", "read_file", True)]
     assert ears.listener.text == "first second third"
 
 
-def test_of_a_long_text_the_first_and_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beginning_and_end_of_a_long_text_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "WORDS", 20)
     ears = Ears(*(Said(f"{number:03} ") for number in range(100)))
     text = ears.listener.text
@@ -72,24 +72,24 @@ def test_of_a_long_text_the_first_and_the_last_are_kept(monkeypatch: pytest.Monk
     assert len(text) < 100
 
 
-def test_a_chatty_agent_does_not_fill_the_journal() -> None:
+def test_number_of_reported_activities_is_limited() -> None:
     ears = Ears(*[Did("tool", "x" * 1000, True)] * (listening.ACTIVITIES + 10))
     assert len(ears.did) == listening.ACTIVITIES
     assert len(ears.did[0][1]) <= 200
 
 
-def test_half_a_character_becomes_a_whole_one() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     ears = Ears(Said("a\ud800"), Did("tool", "b\udfff", True))
     assert ears.listener.text == "a?"
     assert [text for _, text, _ in ears.did] == ["a?", "b?"]
 
 
-def test_a_session_is_told_once_and_only_if_it_is_one() -> None:
+def test_session_id_is_reported_once_and_only_if_valid() -> None:
     ears = Ears(SessionIs("one"), SessionIs("one"), SessionIs("two\nlines"), SessionIs("x" * 300), SessionIs(""))
     assert ears.sessions == ["one"]
 
 
-def test_thousands_of_parts_cost_what_they_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collapsing_thousands_of_usage_parts_keeps_tokens_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_PARTS", 10)
     cheap = [Used(Usage(tokens_in=1, model="cheap"), f"c{number}") for number in range(50)]
     dear = [Used(Usage(tokens_in=2, model="dear", cost=0.5), f"d{number}") for number in range(50)]
@@ -100,7 +100,7 @@ def test_thousands_of_parts_cost_what_they_cost(monkeypatch: pytest.MonkeyPatch)
     assert sum(cost for model, cost in known if model == "dear") == 25
 
 
-def test_a_flood_of_usage_is_looked_at_seldom_and_told_whole_in_the_end() -> None:
+def test_frequent_usage_updates_are_throttled_and_the_last_is_reported() -> None:
     ears = Ears(*(Used(usage(1), str(number % 5)) for number in range(2000)), Used(usage(100), "last"))
     assert len(ears.used) < 200
     ears.listener.finish()

@@ -16,7 +16,7 @@ from scenario import Scenario
 OWN = {"gemini-3-flash-preview": Price(input=0.10, output=0.40, cached=0.025)}
 
 
-def test_the_example_costs_what_its_prices_say() -> None:
+def test_example_costs_match_its_prices() -> None:
     calls = [c for c in state.parse((EXAMPLE / "STATE.yaml").read_text()).llm_calls if c.model in OWN]
     assert len(calls) == 9
     for call in calls:
@@ -25,20 +25,20 @@ def test_the_example_costs_what_its_prices_say() -> None:
         assert cost_of(usage, call.model, OWN) == call.cost
 
 
-def test_the_agents_own_figure_goes_before_every_price() -> None:
+def test_cost_stated_by_the_agent_takes_precedence() -> None:
     usage = Usage(tokens_in=1_000_000, cost=0.1234567)
     assert cost_of(usage, "gemini-3-flash-preview", OWN) == 0.123457
     assert cost_of(usage, None, {}) == 0.123457
     assert cost_of(Usage(cost=0), "nobody-knows-1", {}) == 0.0
 
 
-def test_a_price_of_the_config_goes_before_the_table() -> None:
+def test_configured_price_takes_precedence_over_the_table() -> None:
     usage = Usage(tokens_in=1_000_000)
     assert cost_of(usage, "gpt-5.2-codex", {}) == 1.75
     assert cost_of(usage, "gpt-5.2-codex", {"gpt-5.2-codex": Price(input=9, output=9)}) == 9.0
 
 
-def test_the_table_means_the_same_by_cached_input_as_we_do() -> None:
+def test_price_table_treats_cached_input_as_we_do() -> None:
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
 
@@ -47,48 +47,48 @@ def test_the_table_means_the_same_by_cached_input_as_we_do() -> None:
     assert ours == round(float(theirs.total_price), 6) == 0.061307
 
 
-def test_many_small_requests_are_not_charged_as_one_long_one() -> None:
+def test_many_small_requests_are_not_priced_as_one_long_request() -> None:
     """The vendor doubles the price of a single request beyond 200,000 tokens; a call is the sum of many."""
     small = cost_of(Usage(tokens_in=100_000), "gemini-3-pro-preview", {})
     assert small == 0.2
     assert cost_of(Usage(tokens_in=1_000_000), "gemini-3-pro-preview", {}) == 2.0
 
 
-def test_the_model_that_was_used_goes_before_the_one_asked_for() -> None:
+def test_price_of_the_used_model_takes_precedence_over_the_requested_one() -> None:
     prices = {"asked": Price(input=1, output=1), "used": Price(input=2, output=2)}
     assert cost_of(Usage(tokens_in=1_000_000, model="used"), "asked", prices) == 2.0
     assert cost_of(Usage(tokens_in=1_000_000, model="used-0613"), "asked", prices) == 1.0
     assert cost_of(Usage(tokens_in=1_000_000, model="used"), None, prices) == 2.0
 
 
-def test_without_a_word_on_the_cache_cached_input_costs_the_full_price() -> None:
+def test_cached_input_costs_the_full_price_without_a_cached_price() -> None:
     usage = Usage(tokens_in=1_000_000, tokens_cached=600_000)
     assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0)}) == 1.0
     assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0, cached=0.0)}) == 0.4
 
 
 @pytest.mark.parametrize("model", [None, "", "nobody-knows-1", "gpt-99", "sonnet", "whisper-1", "gemma-3"])
-def test_what_nobody_knows_is_unknown_and_not_free(model: str | None) -> None:
+def test_unknown_model_has_unknown_cost(model: str | None) -> None:
     assert cost_of(Usage(tokens_in=5, tokens_out=5), model, {}) is None
     assert cost_of(Usage(), model, {}) is None
     assert not is_known(model, {})
 
 
-def test_no_usage_of_a_known_model_costs_nothing() -> None:
+def test_no_usage_of_a_known_model_costs_zero() -> None:
     assert cost_of(Usage(), "gpt-5.2-codex", {}) == 0.0
     assert is_known("gpt-5.2-codex", {})
     assert is_known("mine", {"mine": Price(input=0, output=0)})
     assert cost_of(Usage(tokens_in=7), "mine", {"mine": Price(input=0, output=0)}) == 0.0
 
 
-def test_halves_are_not_lost_to_binary_fractions() -> None:
+def test_cost_is_computed_without_binary_rounding_errors() -> None:
     prices = {"m": Price(input=0.1, output=0.3)}
     assert cost_of(Usage(tokens_in=3_000_000, tokens_out=1_000_000), "m", prices) == 0.6
     assert cost_of(Usage(tokens_in=15, tokens_out=0), "m", {"m": Price(input=0.1, output=1)}) == 0.000002
 
 
 @pytest.mark.parametrize("cost", [-0.01, math.nan, math.inf, -math.inf, 1e300])
-def test_an_impossible_figure_is_no_figure(cost: float) -> None:
+def test_impossible_stated_cost_is_ignored(cost: float) -> None:
     assert cost_of(Usage(tokens_in=1_000_000, cost=cost), "m", {"m": Price(input=1, output=1)}) == 1.0
     assert cost_of(Usage(cost=cost), "nobody-knows-1", {}) is None
 
@@ -97,7 +97,7 @@ ANY = st.integers(min_value=-(10**30), max_value=10**30)
 
 
 @given(ANY, ANY, ANY, st.none() | st.floats(), st.floats(min_value=0, max_value=1e15))
-def test_no_report_makes_a_negative_or_endless_cost(
+def test_cost_is_never_negative_or_infinite(
     tokens_in: int, tokens_out: int, cached: int, cost: float | None, price: float
 ) -> None:
     usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, cost=cost)

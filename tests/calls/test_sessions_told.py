@@ -46,7 +46,7 @@ def counted(change: Change) -> list[tuple[int | None, int | None, int | None]]:
     return [(call.tokens_in, call.tokens_cached, call.tokens_out) for call in change.read().llm_calls]
 
 
-def test_of_a_sessions_sum_each_call_counts_its_own_part(project: Scenario) -> None:
+def test_call_counts_only_its_part_of_the_session_total(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     speak(project, STARTED, {"type": "turn.failed", "error": {"message": "no"}})
@@ -57,7 +57,7 @@ def test_of_a_sessions_sum_each_call_counts_its_own_part(project: Scenario) -> N
     assert counted(change) == [(3448, 1664, 8), (None, None, None), (6896, 3328, 16)]  # and what the failed turn used
 
 
-def test_a_sum_below_what_was_counted_is_no_sum(project: Scenario) -> None:
+def test_session_total_below_the_counted_sum_counts_in_full(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     speak(project, STARTED, used(1000, 0, 80))
@@ -65,14 +65,14 @@ def test_a_sum_below_what_was_counted_is_no_sum(project: Scenario) -> None:
     assert counted(change) == [(3448, 1664, 8), (1000, 0, 80)]
 
 
-def test_a_new_session_counts_in_full(project: Scenario) -> None:
+def test_new_session_counts_in_full(project: Scenario) -> None:
     change = begin(project, STARTED, used(3448, 1664, 8))
     perform(change)
     perform(change, number=2)
     assert counted(change) == [(3448, 1664, 8)] * 2
 
 
-def test_a_session_without_a_name_is_an_answer_of_its_own(project: Scenario) -> None:
+def test_missing_session_id_raises_session_lost(project: Scenario) -> None:
     change = begin(project, used(1, 0, 1))
     with pytest.raises(SessionLost, match="Failed to capture session ID"):
         perform(change, on_session=lambda session: None)

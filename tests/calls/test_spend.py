@@ -87,7 +87,7 @@ def done(state: State, session: str) -> State:
     return state.with_step(Step("challenge", 2, len(state.steps) + 1, 1, StepStatus.DONE, {"of": session}, clock.now()))
 
 
-def test_a_call_that_ended_stands_in_the_state_and_in_the_ledger(change: Change) -> None:
+def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
     call = call_once(change, 0.25)
     assert call and change.read().llm_calls == (call,)
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.duration_ms) == (100, 10, 5, 1234)
@@ -99,7 +99,7 @@ def test_a_call_that_ended_stands_in_the_state_and_in_the_ledger(change: Change)
     assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
 
 
-def test_how_the_step_ended_is_written_with_its_call(change: Change) -> None:
+def test_step_result_is_written_together_with_its_call(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
         call.saw(Usage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
@@ -110,7 +110,7 @@ def test_how_the_step_ended_is_written_with_its_call(change: Change) -> None:
     assert (state.llm_calls[0].session, state.llm_calls[0].model) == ("captured", "gpt-5.2-mini")
 
 
-def test_a_call_without_usage_is_counted_as_unknown(change: Change) -> None:
+def test_call_without_usage_has_unknown_cost(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token).finish(1, None, lambda old: done(old, "s"))
     state = change.read()
@@ -121,14 +121,14 @@ def test_a_call_without_usage_is_counted_as_unknown(change: Change) -> None:
     assert ledger.read(change.project, today()) == {} and slips(change) == []
 
 
-def test_an_unknown_cost_is_kept_as_unknown_and_adds_nothing(change: Change) -> None:
+def test_unknown_cost_adds_nothing_to_the_total(change: Change) -> None:
     call = call_once(change, None)
     assert call and call.cost is None and call.tokens_in == 100
     call_once(change, 0.5)
     assert spent(change) == Spent(0.5, 0.5)
 
 
-def test_a_cost_once_known_is_not_forgotten_for_an_unknown_one(change: Change) -> None:
+def test_known_cost_is_not_overwritten_by_an_unknown_one(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
         call.saw(Usage(tokens_in=1), 0.5)
@@ -139,7 +139,7 @@ def test_a_cost_once_known_is_not_forgotten_for_an_unknown_one(change: Change) -
     assert last and last.cost == 0.4
 
 
-def test_a_call_under_way_counts_at_once_and_can_be_left_out(change: Change) -> None:
+def test_call_in_progress_counts_and_can_be_excluded(change: Change) -> None:
     other = entry.create(find_project(), "other", "words")
     call_once(other, 1.0)
     with change.running("agentd plan") as held:
@@ -151,7 +151,7 @@ def test_a_call_under_way_counts_at_once_and_can_be_left_out(change: Change) -> 
         assert spent(change, but=call.id) == Spent(0.0, 1.0)
 
 
-def test_a_call_that_was_cut_off_is_settled_by_the_next_run(change: Change) -> None:
+def test_interrupted_call_is_settled_by_the_next_run(change: Change) -> None:
     leave_open(change, 0.5)
     assert spent(change) == Spent(0.5, 0.5)
     (call,) = settled(change)
@@ -161,7 +161,7 @@ def test_a_call_that_was_cut_off_is_settled_by_the_next_run(change: Change) -> N
     assert spent(change) == Spent(0.5, 0.5)
 
 
-def test_a_cut_call_that_had_told_nothing_is_of_unknown_cost(change: Change) -> None:
+def test_interrupted_call_without_usage_has_unknown_cost(change: Change) -> None:
     with change.running("agentd plan") as held:
         begin(change, held.token)
     (call,) = settled(change)
@@ -169,14 +169,14 @@ def test_a_cut_call_that_had_told_nothing_is_of_unknown_cost(change: Change) -> 
     assert change.read().llm_calls == (call,) and ledger.read(change.project, today()) == {}
 
 
-def test_a_call_that_could_not_be_started_leaves_nothing(change: Change) -> None:
+def test_call_that_could_not_start_leaves_no_record(change: Change) -> None:
     with change.running("agentd plan") as held:
         begin(change, held.token).withdraw()
     assert settled(change) == () and slips(change) == []
     assert change.read().llm_calls == ()
 
 
-def test_a_call_belongs_to_the_day_on_which_it_began(change: Change) -> None:
+def test_call_counts_on_the_day_it_began(change: Change) -> None:
     path = leave_open(change, 0.5)
     eve = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%d")
     rewrite(path, began=f"{eve}T23:59:59Z")
@@ -186,13 +186,13 @@ def test_a_call_belongs_to_the_day_on_which_it_began(change: Change) -> None:
     assert spent_on(change.project, eve) == 0.5
 
 
-def test_the_day_counts_changes_that_were_dropped(change: Change) -> None:
+def test_daily_total_includes_dropped_changes(change: Change) -> None:
     call_once(change, 0.5)
     entry.drop(change, "person:dev", "no need")
     assert spent(entry.create(find_project(), "next", "words")) == Spent(0.0, 0.5)
 
 
-def test_an_equal_call_from_before_is_another_call(change: Change) -> None:
+def test_identical_earlier_call_is_counted_separately(change: Change) -> None:
     """Two calls alike to the second, of an agent without sessions: the second was cut before STATE.yaml had it."""
     first = call_once(change, 0.5, session=None)
     assert first
@@ -207,7 +207,7 @@ def test_an_equal_call_from_before_is_another_call(change: Change) -> None:
     "content",
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"id": "x"}', b"[" * 100_000, b'{"call": {"cost": NaN}}', None],
 )
-def test_what_is_broken_or_foreign_among_the_open_calls_is_passed_over(change: Change, content: bytes | None) -> None:
+def test_invalid_files_among_open_calls_are_ignored(change: Change, content: bytes | None) -> None:
     leave_open(change, 0.5)
     folder = Path(change.project.in_room("calls", "add-oauth"))
     strange = folder / "strange.json"
@@ -222,7 +222,7 @@ def test_what_is_broken_or_foreign_among_the_open_calls_is_passed_over(change: C
     assert strange.exists() and spent(change) == Spent(0.5, 0.5)
 
 
-def test_a_copy_of_an_open_call_in_another_place_counts_for_nothing(change: Change) -> None:
+def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> None:
     path = leave_open(change, 0.5)
     other = entry.create(find_project(), "other", "words")
     copy = Path(change.project.in_room("calls", "other", path.name))
@@ -233,7 +233,7 @@ def test_a_copy_of_an_open_call_in_another_place_counts_for_nothing(change: Chan
     assert settled(other) == ()
 
 
-def test_a_torn_line_in_the_ledger_costs_only_itself(change: Change) -> None:
+def test_torn_ledger_line_loses_only_itself(change: Change) -> None:
     call_once(change, 0.25)
     path = Path(change.project.in_room("spend", f"{today()}.jsonl"))
     whole = path.read_bytes()
@@ -242,7 +242,7 @@ def test_a_torn_line_in_the_ledger_costs_only_itself(change: Change) -> None:
     assert spent(change) == Spent(0.75, 0.75)
 
 
-def test_a_call_that_stands_twice_in_the_ledger_counts_by_its_last_line(change: Change) -> None:
+def test_last_ledger_line_of_a_call_counts(change: Change) -> None:
     call_once(change, 0.25)
     (slip,) = ledger.read(change.project, today()).values()
     ledger.append(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
@@ -250,7 +250,7 @@ def test_a_call_that_stands_twice_in_the_ledger_counts_by_its_last_line(change: 
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800", "x" * 10_000, "\x1b[31m", "a\u2028b", "\ufeff", ": {", "123"])
-def test_no_name_an_agent_gives_can_spoil_the_books(change: Change, name: str) -> None:
+def test_hostile_model_name_does_not_corrupt_the_ledger(change: Change, name: str) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token, name)
         call.saw(Usage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
@@ -260,7 +260,7 @@ def test_no_name_an_agent_gives_can_spoil_the_books(change: Change, name: str) -
     assert change.read().llm_calls == (kept,)
 
 
-def test_a_ledger_that_cannot_be_written_is_said_and_nothing_is_lost(change: Change) -> None:
+def test_unwritable_ledger_is_reported_and_nothing_is_lost(change: Change) -> None:
     Path(change.project.in_room("spend")).write_text("in the way")
     from agentd.files import CannotWrite
 
@@ -300,7 +300,7 @@ def points(work: Callable[[int], tuple[bool, list[Any]]], exhaustive: Exhaustive
     raise AssertionError("it never lived to the end")
 
 
-def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(
+def test_run_killed_at_any_operation_counts_its_call_exactly_once(
     project: Scenario, change: Change, exhaustive: Exhaustive
 ) -> None:
     total = 0.0
@@ -325,7 +325,7 @@ def test_a_run_killed_at_any_operation_counts_its_call_exactly_once(
         assert slips(change) == []
 
 
-def test_a_settling_killed_at_any_operation_settles_exactly_once(
+def test_settlement_killed_at_any_operation_settles_exactly_once(
     project: Scenario, change: Change, exhaustive: Exhaustive
 ) -> None:
     def settling(tell: Tell) -> None:
@@ -413,7 +413,7 @@ def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
     per_day=0,
     runs=[{"change": 0, "calls": [[7]], "dies": (0, "ends", operation)} for operation in range(8, 18)],
 )
-def test_no_crash_makes_the_budget_leak(
+def test_crashes_never_corrupt_the_budget(
     project: Scenario, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
 ) -> None:
     changes = with_fresh_books(pair)
@@ -484,7 +484,7 @@ with change.running("agentd plan") as held:
 """
 
 
-def test_processes_on_different_changes_share_the_days_budget(project: Scenario) -> None:
+def test_processes_on_different_changes_share_the_daily_budget(project: Scenario) -> None:
     here = find_project()
     changes = [entry.create(here, f"change-{number}", "words") for number in range(4)]
     started = [

@@ -42,7 +42,7 @@ def texts(change: Change) -> list[list[str]]:
     return [[one.text for one in comment.thread] for comment in comments.read(change)]
 
 
-def test_a_comment_is_made_answered_edited_resolved_and_opened_again(change: Change) -> None:
+def test_comment_can_be_added_edited_answered_resolved_and_reopened(change: Change) -> None:
     assert comments.read(change) == () and not (change.folder / NAME).exists()
     assert say(change, "", ANN, Weight.BLOCKER) == "K1"
     comments.edit(change, "K1", 0, "Who", ANN)
@@ -59,7 +59,7 @@ def test_a_comment_is_made_answered_edited_resolved_and_opened_again(change: Cha
     assert comments.read(change)[0].resolved_by is None
 
 
-def test_a_number_is_never_given_twice(change: Change) -> None:
+def test_comment_ids_are_never_reused(change: Change) -> None:
     assert [say(change) for _ in range(3)] == ["K1", "K2", "K3"]
     (change.folder / NAME).write_text("[]\n")
     assert say(change) == "K4"
@@ -69,7 +69,7 @@ def test_a_number_is_never_given_twice(change: Change) -> None:
     assert say(change) == "K6", "what the file says counts too"
 
 
-def test_who_may_not_and_what_is_not_there_is_refused_and_nothing_is_written(change: Change) -> None:
+def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> None:
     say(change)
     before = (change.folder / NAME).read_bytes()
     with pytest.raises(AnswerIsNo, match="these words of K1 are those of person:ann"):
@@ -95,7 +95,7 @@ def test_who_may_not_and_what_is_not_there_is_refused_and_nothing_is_written(cha
     assert (change.folder / NAME).read_bytes() == before
 
 
-def test_a_bad_file_is_told_with_line_and_way_on_and_left_as_it_is(change: Change) -> None:
+def test_invalid_comments_file_is_reported_with_line_and_left_unchanged(change: Change) -> None:
     say(change)
     path = change.folder / NAME
     good = path.read_bytes()
@@ -111,7 +111,7 @@ def test_a_bad_file_is_told_with_line_and_way_on_and_left_as_it_is(change: Chang
         comments.read(change)
 
 
-def test_a_change_that_is_gone_is_not_made_again_by_a_comment(change: Change) -> None:
+def test_comment_does_not_recreate_a_removed_change(change: Change) -> None:
     anchor = comments.anchored(change, "proposal.md", "users")
     files.move(change.folder, change.folder.with_name("moved"))
     with pytest.raises((ChangeNotFound, FileNotFoundError)):
@@ -135,7 +135,7 @@ for number in range(15):
 """
 
 
-def test_people_who_comment_at_once_while_a_run_is_active_lose_nothing(yard: GuardProject, change: Change) -> None:
+def test_concurrent_comments_during_a_run_are_all_kept(yard: GuardProject, change: Change) -> None:
     say(change)
     with change.running("agentd plan add-oauth"):
         argv = [sys.executable, "-c", WRITER]
@@ -155,7 +155,7 @@ def plan_guard(yard: GuardProject) -> Guard:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_comment_made_during_a_call_stays_and_is_no_trespass(
+def test_comment_added_during_a_call_is_kept_and_not_reported(
     yard: GuardProject, change: Change, is_first: bool
 ) -> None:
     if not is_first:
@@ -172,7 +172,7 @@ DELETED = f"Path('{OWN}/{NAME}').unlink()"
 
 
 @pytest.mark.parametrize(("code", "what"), [(FORGED, "changed"), (DELETED, "deleted")])
-def test_what_an_agent_does_to_comments_is_put_back_and_told(
+def test_comments_changed_by_an_agent_are_restored_and_reported(
     yard: GuardProject, change: Change, code: str, what: str
 ) -> None:
     say(change)
@@ -182,16 +182,14 @@ def test_what_an_agent_does_to_comments_is_put_back_and_told(
     assert (change.folder / NAME).read_bytes() == before
 
 
-def test_comments_that_an_agent_makes_up_are_taken_away(yard: GuardProject, change: Change) -> None:
+def test_comments_created_by_an_agent_are_removed(yard: GuardProject, change: Change) -> None:
     (trespass,) = yard.watched(FORGED, may_edit=plan_rule("add-oauth")).put_back
     assert (trespass.path, trespass.what) == (f"{OWN}/{NAME}", "created")
     assert not (change.folder / NAME).exists() and yard.kept(trespass).read_text() == "[]\n"
 
 
 @pytest.mark.parametrize("code", [FORGED, DELETED])
-def test_a_comment_made_during_a_call_survives_what_the_agent_does_after_it(
-    yard: GuardProject, change: Change, code: str
-) -> None:
+def test_comment_added_during_a_call_survives_later_tampering(yard: GuardProject, change: Change, code: str) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
@@ -201,7 +199,7 @@ def test_a_comment_made_during_a_call_survives_what_the_agent_does_after_it(
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_an_older_version_put_back_by_an_agent_is_no_version_of_ours(yard: GuardProject, change: Change) -> None:
+def test_older_comments_version_restored_by_an_agent_is_detected(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     older = (change.folder / NAME).read_text()
     with change.running("agentd plan add-oauth"):
@@ -212,7 +210,7 @@ def test_an_older_version_put_back_by_an_agent_is_no_version_of_ours(yard: Guard
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_a_comment_does_not_make_what_an_agent_wrote_before_it_ours(yard: GuardProject, change: Change) -> None:
+def test_agents_edit_is_not_adopted_by_a_later_comment(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     forged = (change.folder / NAME).read_text().replace("Before.", "All is well.")
     with change.running("agentd plan add-oauth"):
@@ -226,7 +224,7 @@ def test_a_comment_does_not_make_what_an_agent_wrote_before_it_ours(yard: GuardP
     assert Path(said.message.partition("a copy: ")[2]).read_text() == forged
 
 
-def test_after_the_call_a_hand_edit_counts_again(yard: GuardProject, change: Change) -> None:
+def test_manual_edit_of_comments_counts_after_the_call(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         finish(plan_guard(yard))
@@ -236,7 +234,7 @@ def test_after_the_call_a_hand_edit_counts_again(yard: GuardProject, change: Cha
     assert texts(change) == [["By hand."], ["Later."]]
 
 
-def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: GuardProject, change: Change) -> None:
+def test_comment_added_during_an_interrupted_call_is_kept(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         plan_guard(yard)  # killed here
@@ -248,7 +246,7 @@ def test_a_comment_made_during_a_call_that_is_cut_off_stays(yard: GuardProject, 
     assert texts(change) == [["Before."], ["Meanwhile."], ["After the kill."]]
 
 
-def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: GuardProject, change: Change) -> None:
+def test_comments_tampered_with_in_an_interrupted_call_are_restored(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         plan_guard(yard)
@@ -259,7 +257,7 @@ def test_a_cut_off_agents_comments_are_put_back_to_what_people_wrote(yard: Guard
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
-def test_a_room_that_an_agent_made_havoc_of_keeps_the_guard_from_nothing(yard: GuardProject, change: Change) -> None:
+def test_damaged_local_state_does_not_stop_the_guard(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
     guard = plan_guard(yard)
     copies, locks = change.project.in_room("comments"), change.project.in_room("locks")
@@ -269,7 +267,7 @@ def test_a_room_that_an_agent_made_havoc_of_keeps_the_guard_from_nothing(yard: G
     assert texts(change) == [["Before."]]
 
 
-def test_a_comment_on_another_change_is_nobodys_trespass_but_says_nothing_of_its_other_files(
+def test_comment_on_another_change_is_allowed_but_its_other_files_are_guarded(
     yard: GuardProject, change: Change
 ) -> None:
     other = entry.open_change(find_project(), "other")
@@ -283,7 +281,7 @@ def test_a_comment_on_another_change_is_nobodys_trespass_but_says_nothing_of_its
     assert [one.path for one in forged.put_back] == ["agentd/changes/other/comments.yaml"]
 
 
-def test_the_copy_is_there_during_a_call_only(yard: GuardProject, change: Change) -> None:
+def test_comments_snapshot_exists_only_during_a_call(yard: GuardProject, change: Change) -> None:
     say(change)
     assert comments.counting(change) is None
     guard = plan_guard(yard)

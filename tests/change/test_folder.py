@@ -42,9 +42,7 @@ def change(project: Scenario) -> Change:
     return entry.create(find_project(), "add-oauth", "Let people sign in")
 
 
-def test_fifty_processes_each_add_a_call_and_all_are_there(
-    project: Scenario, change: Change, exhaustive: Exhaustive
-) -> None:
+def test_fifty_concurrent_processes_each_add_a_call(project: Scenario, change: Change, exhaustive: Exhaustive) -> None:
     count = exhaustive.size(50, 8)
     started = [
         subprocess.Popen([sys.executable, "-c", ADD_CALL, str(number)], cwd=project.root, env=project.env)
@@ -72,7 +70,7 @@ for number in range(200):
 """
 
 
-def test_a_writer_killed_at_any_moment_leaves_the_file_whole(project: Scenario, change: Change) -> None:
+def test_writer_killed_at_any_moment_leaves_a_whole_file(project: Scenario, change: Change) -> None:
     seen = 0
     for count, part in ((0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 0.2), (5, 0.5), (6, 0.8), (7, 0.4), (8, 0.7)):
         writer = subprocess.Popen(
@@ -93,7 +91,7 @@ def test_a_writer_killed_at_any_moment_leaves_the_file_whole(project: Scenario, 
     assert sorted(path.name for path in change.folder.iterdir()) == ["STATE.yaml"], "leftovers are swept"
 
 
-def test_a_full_disk_leaves_the_old_file_and_says_so(change: Change) -> None:
+def test_full_disk_keeps_the_old_file_and_is_reported(change: Change) -> None:
     before = (change.folder / "STATE.yaml").read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -107,13 +105,13 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(change: Change) -> None:
     assert [path.name for path in change.folder.iterdir()] == ["STATE.yaml"]
 
 
-def test_an_update_that_changes_nothing_writes_nothing(change: Change) -> None:
+def test_update_without_changes_writes_nothing(change: Change) -> None:
     before = (change.folder / "STATE.yaml").stat()
     change.update(lambda old: old)
     assert (change.folder / "STATE.yaml").stat().st_ino == before.st_ino
 
 
-def test_a_file_keeps_its_rights(change: Change) -> None:
+def test_file_mode_is_preserved(change: Change) -> None:
     path = change.folder / "STATE.yaml"
     path.chmod(0o640)
     change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
@@ -131,7 +129,7 @@ with open_change(find_project(), "add-oauth").running("agentd plan add-oauth") a
 """
 
 
-def test_while_a_run_is_active_only_its_own_token_writes(project: Scenario, change: Change) -> None:
+def test_only_the_active_run_may_write(project: Scenario, change: Change) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD_RUN],
         cwd=project.root,
@@ -156,7 +154,7 @@ def test_while_a_run_is_active_only_its_own_token_writes(project: Scenario, chan
     assert change.active_run() is None
 
 
-def test_every_transition_is_told_to_the_journal(change: Change) -> None:
+def test_every_transition_is_recorded_in_the_journal(change: Change) -> None:
     change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t"))
     [entry_], _ = change.journal().since(0)
     assert entry_.event.data() == {
@@ -168,7 +166,7 @@ def test_every_transition_is_told_to_the_journal(change: Change) -> None:
     }
 
 
-def test_a_broken_state_names_file_and_way_back(change: Change) -> None:
+def test_broken_state_error_names_the_file_and_a_hint(change: Change) -> None:
     path = change.folder / "STATE.yaml"
     path.write_text("change_id: [")
     with pytest.raises(StateError, match=f"{path}: line 1") as caught:
@@ -179,13 +177,13 @@ def test_a_broken_state_names_file_and_way_back(change: Change) -> None:
         change.read()
 
 
-def test_hashes_are_those_of_the_example(tmp_path: Path) -> None:
+def test_document_hashes_match_the_example(tmp_path: Path) -> None:
     example = state.parse((EXAMPLE / "STATE.yaml").read_text())
     for name, expected in example.history[-1].hashes.items():
         assert document_hash(EXAMPLE / name) == expected, name
 
 
-def test_a_review_block_does_not_change_the_hash_of_a_proposal(tmp_path: Path) -> None:
+def test_review_block_does_not_change_the_proposal_hash(tmp_path: Path) -> None:
     text = (EXAMPLE / "proposal.md").read_text()
     bare = tmp_path / "proposal.md"
     bare.write_text(text[: text.index("<review ")])
@@ -194,7 +192,7 @@ def test_a_review_block_does_not_change_the_hash_of_a_proposal(tmp_path: Path) -
     assert document_hash(bare) != document_hash(EXAMPLE / "proposal.md")
 
 
-def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Scenario, change: Change) -> None:
+def test_plan_is_hashed_in_proposal_order(project: Scenario, change: Change) -> None:
     for name in ("proposal.md", "tasks.md", "specs/user-model.md", "specs/auth-flow.md", "specs/api-endpoints.md"):
         target = change.folder / name
         target.parent.mkdir(exist_ok=True)
@@ -203,7 +201,7 @@ def test_the_plan_is_hashed_in_the_order_of_the_proposal(project: Scenario, chan
     assert list(change.hashes().items()) == list(example.history[-1].hashes.items())
 
 
-def test_dropping_is_finished_by_a_second_drop(project: Scenario, change: Change) -> None:
+def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change: Change) -> None:
     change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))  # then the power went
     assert Places(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
     target = entry.drop(change, "person:dev", "")
@@ -212,14 +210,14 @@ def test_dropping_is_finished_by_a_second_drop(project: Scenario, change: Change
 
 
 @pytest.mark.parametrize("word", ["caf\udce9", "\ud800"])
-def test_what_could_not_be_read_back_is_not_written(change: Change, word: str) -> None:
+def test_text_that_cannot_be_read_back_is_not_written(change: Change, word: str) -> None:
     before = (change.folder / "STATE.yaml").read_bytes()
     with pytest.raises(UsageError, match="cannot be kept in STATE"):
         change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why=word, at="t"))
     assert (change.folder / "STATE.yaml").read_bytes() == before
 
 
-def test_a_name_in_another_encoding_does_not_harm(project: Scenario, change: Change) -> None:
+def test_user_name_in_another_encoding_is_tolerated(project: Scenario, change: Change) -> None:
     with open(project.home / ".gitconfig", "ab") as file:
         file.write(b"[user]\n\tname = Jos\xe9\n")
     assert project.agentd("drop", "add-oauth", "--yes").code == 0

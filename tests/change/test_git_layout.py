@@ -10,13 +10,13 @@ from agentd.errors import NoGit
 from scenario import Scenario
 
 
-def test_outside_of_git_says_git_init(tmp_path: Path) -> None:
+def test_missing_git_repository_suggests_git_init(tmp_path: Path) -> None:
     with pytest.raises(NoGit) as caught:
         git.find_repo(str(tmp_path))
     assert (caught.value.exit_code, caught.value.hint) == (3, "git init")
 
 
-def test_the_layout_is_the_one_git_reports(box: Scenario, tmp_path: Path) -> None:
+def test_layout_matches_what_git_reports(box: Scenario, tmp_path: Path) -> None:
     box.write("a")
     box.commit()
     box.git("worktree", "add", "-q", "-b", "side", "../side")
@@ -34,7 +34,7 @@ def test_the_layout_is_the_one_git_reports(box: Scenario, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["project.git", ".bare"])
-def test_a_bare_repository_has_no_main_tree(box: Scenario, tmp_path: Path, name: str) -> None:
+def test_bare_repository_has_no_main_tree(box: Scenario, tmp_path: Path, name: str) -> None:
     box.write("a")
     box.commit()
     bare = tmp_path / "bare"
@@ -47,7 +47,7 @@ def test_a_bare_repository_has_no_main_tree(box: Scenario, tmp_path: Path, name:
     assert git.trees(repo) == [git.Tree(str(bare / "main"), "main")]
 
 
-def test_a_submodule_is_a_repository_of_its_own(box: Scenario, tmp_path: Path) -> None:
+def test_submodule_is_a_separate_repository(box: Scenario, tmp_path: Path) -> None:
     inner = Scenario(tmp_path / "inner", tmp_path / "home")
     inner.write("a")
     inner.commit()
@@ -57,7 +57,7 @@ def test_a_submodule_is_a_repository_of_its_own(box: Scenario, tmp_path: Path) -
     assert git.trees(repo) == [git.Tree(str(box.root / "vendor"), "main")]
 
 
-def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Scenario, tmp_path: Path) -> None:
+def test_worktree_of_a_moved_repository_suggests_git_worktree_repair(box: Scenario, tmp_path: Path) -> None:
     box.write("a")
     box.commit()
     box.git("worktree", "add", "-q", "../side")
@@ -67,7 +67,9 @@ def test_a_work_tree_whose_repository_moved_says_how_to_repair(box: Scenario, tm
     assert "git worktree repair" in (caught.value.hint or "")
 
 
-def test_a_head_kept_elsewhere_is_asked_of_git(box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_branch_is_asked_of_git_when_head_is_a_placeholder(
+    box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reftable format leaves a placeholder in HEAD; a git of that kind answers on PATH."""
     (box.root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
     program = tmp_path / "bin" / "git"
@@ -78,13 +80,11 @@ def test_a_head_kept_elsewhere_is_asked_of_git(box: Scenario, tmp_path: Path, mo
     assert git.trees(git.find_repo(str(box.root))) == [git.Tree(str(box.root), "trunk")]
 
 
-def test_a_failing_git_is_quoted(project: Scenario) -> None:
+def test_git_failure_message_quotes_git(project: Scenario) -> None:
     with pytest.raises(git.GitFailed, match=r"git rev-parse nonsense: .*unknown revision"):
         git.run(str(project.root), "rev-parse", "nonsense")
 
 
-def test_a_hooks_git_dir_does_not_lead_us_away(
-    project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_dir_from_a_hook_is_ignored(project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert git.head_commit(str(project.root))

@@ -25,7 +25,7 @@ def inbox(project: Scenario) -> Inbox:
     return Inbox(entry.create(find_project(), "add-oauth", "Let people sign in"))
 
 
-def test_a_question_is_there_while_it_is_open(inbox: Inbox) -> None:
+def test_question_exists_until_it_is_closed(inbox: Inbox) -> None:
     assert inbox.asked() is None and inbox.take() is None
     inbox.open({"id": "after-challenge-1"})
     assert inbox.asked() == {"id": "after-challenge-1"}
@@ -33,7 +33,7 @@ def test_a_question_is_there_while_it_is_open(inbox: Inbox) -> None:
     assert inbox.asked() is None
 
 
-def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox, project: Scenario) -> None:
+def test_decisions_are_taken_in_order_and_each_gets_a_reply(inbox: Inbox, project: Scenario) -> None:
     inbox.open({"id": "after-challenge-1"})
     first, second = inbox.post(decision("fix")), inbox.post(decision())
     assert inbox.take() == (first, decision("fix"))
@@ -46,7 +46,7 @@ def test_decisions_are_taken_in_their_order_and_each_has_its_reply(inbox: Inbox,
     assert names_in(project.inbox) == [], "what was read is gone"
 
 
-def test_a_decision_on_a_question_of_the_past_is_told_so(inbox: Inbox) -> None:
+def test_decision_on_an_outdated_question_is_rejected(inbox: Inbox) -> None:
     name = inbox.post(decision())
     inbox.open({"id": "after-challenge-2"})
     assert inbox.take() is None
@@ -54,7 +54,7 @@ def test_a_decision_on_a_question_of_the_past_is_told_so(inbox: Inbox) -> None:
     assert reply and (reply.taken, reply.why) == (False, "the question that this answers is over")
 
 
-def test_a_decision_that_is_withdrawn_is_not_taken(inbox: Inbox) -> None:
+def test_withdrawn_decision_is_not_taken(inbox: Inbox) -> None:
     inbox.open({"id": "after-challenge-1"})
     inbox.withdraw(inbox.post(decision()))
     assert inbox.take() is None
@@ -73,7 +73,7 @@ GARBAGE = {
 }
 
 
-def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, project: Scenario) -> None:
+def test_invalid_decision_files_are_rejected_and_do_not_block_others(inbox: Inbox, project: Scenario) -> None:
     inbox.open({"id": "after-challenge-1"})
     for name, data in GARBAGE.items():
         (project.inbox / f"0 {name}.json").write_bytes(data)  # before any other
@@ -88,7 +88,7 @@ def test_garbage_is_told_that_it_is_none_and_hinders_nobody(inbox: Inbox, projec
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"[" * 100_000])
-def test_a_question_that_cannot_be_read_is_none(inbox: Inbox, project: Scenario, data: bytes) -> None:
+def test_unreadable_question_is_treated_as_none(inbox: Inbox, project: Scenario, data: bytes) -> None:
     inbox.open({"id": "after-challenge-1"})
     (project.inbox / "asked.json").write_bytes(data)
     assert inbox.asked() is None
@@ -113,5 +113,5 @@ def test_a_question_that_cannot_be_read_is_none(inbox: Inbox, project: Scenario,
          "specs/a.md changed since this was decided"),
     ],
 )  # fmt: skip
-def test_a_decision_counts_for_what_was_seen_and_asked(given: Decision, why: str | None) -> None:
+def test_decision_must_match_the_question_and_the_read_hashes(given: Decision, why: str | None) -> None:
     assert refused(given, QUESTION, HASHES) == why

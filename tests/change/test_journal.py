@@ -24,14 +24,14 @@ for number in range(40):
 """
 
 
-def test_numbers_go_up_by_one_whoever_writes(box: Scenario) -> None:
+def test_concurrent_writers_get_consecutive_numbers(box: Scenario) -> None:
     started = [subprocess.Popen([sys.executable, "-c", WRITE], cwd=box.root, env=box.env) for _ in range(5)]
     assert [process.wait() for process in started] == [0] * 5
     entries, _ = Journal(box.root / "journal.jsonl", "add-oauth", None).since(0)
     assert [entry.seq for entry in entries] == list(range(1, 201))
 
 
-def test_a_torn_last_line_is_passed_over_and_the_next_one_is_whole(tmp_path: Path) -> None:
+def test_torn_last_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(path, "add-oauth", "run-1")
     assert [warn(journal), warn(journal)] == [1, 2]
@@ -41,11 +41,11 @@ def test_a_torn_last_line_is_passed_over_and_the_next_one_is_whole(tmp_path: Pat
     assert path.read_bytes().count(b"\n") == 3
 
 
-def test_a_line_longer_than_one_look_back_is_found(tmp_path: Path) -> None:
+def test_very_long_last_line_is_found(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl", "add-oauth", None)
     assert warn(journal, "x" * 300_000) == 1
     assert warn(journal) == 2
 
 
-def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+def test_missing_journal_is_empty(tmp_path: Path) -> None:
     assert Journal(tmp_path / "none.jsonl", "x", None).since(0) == ([], 0)

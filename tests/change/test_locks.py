@@ -39,7 +39,7 @@ def held_with(change: Change, word: bytes) -> Iterator[None]:
 # --- who holds it ----------------------------------------------------------------------------------------------------
 
 
-def test_the_holder_is_who_the_lock_says(change: Change) -> None:
+def test_lock_holder_is_read_from_the_lock_file(change: Change) -> None:
     with held_with(change, json.dumps(GOOD).encode()):
         holder = change.active_run()
     assert holder and holder.is_known
@@ -58,7 +58,7 @@ def test_the_holder_is_who_the_lock_says(change: Change) -> None:
         b"",
     ],
 )
-def test_a_word_that_no_run_writes_names_nobody(change: Change, word: bytes) -> None:
+def test_invalid_lock_content_names_no_holder(change: Change, word: bytes) -> None:
     with held_with(change, word):
         holder = change.active_run()
         assert holder and not holder.is_known
@@ -68,7 +68,7 @@ def test_a_word_that_no_run_writes_names_nobody(change: Change, word: bytes) -> 
             pass
 
 
-def test_a_holder_s_words_cannot_play_with_the_terminal(change: Change) -> None:
+def test_control_characters_in_the_lock_are_replaced(change: Change) -> None:
     with held_with(change, json.dumps({**GOOD, "command": "\x1b[2Jagentd\n\ud800"}).encode()):
         assert "'\ufffd[2Jagentd\ufffd\ufffd' (process" in str(change.active_run())
 
@@ -77,7 +77,7 @@ def test_a_holder_s_words_cannot_play_with_the_terminal(change: Change) -> None:
 
 
 @pytest.mark.parametrize("then", ["nothing", "an empty file", "another run"])
-def test_a_run_whose_lock_was_taken_away_writes_no_more_and_says_why(change: Change, then: str) -> None:
+def test_run_whose_lock_was_removed_cannot_write(change: Change, then: str) -> None:
     path = lock_file(change)
     with change.running("agentd plan add-oauth") as held:
         change.update(lambda old: old, held.token)
@@ -93,7 +93,7 @@ def test_a_run_whose_lock_was_taken_away_writes_no_more_and_says_why(change: Cha
     assert "agentd stop add-oauth" in caught.value.hint
 
 
-def test_a_run_that_is_over_is_not_one_whose_lock_was_taken_away(change: Change) -> None:
+def test_finished_run_cannot_write(change: Change) -> None:
     with change.running("agentd plan add-oauth") as held:
         pass
     with pytest.raises(Busy, match="the run that may write to add-oauth is over"):

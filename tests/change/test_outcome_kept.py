@@ -6,7 +6,7 @@ from scenario import Scenario
 FOUND = ("High", "It breaks")
 
 
-def test_a_command_that_cannot_keep_how_it_ended_tells_it_all_the_same(project: Scenario) -> None:
+def test_command_reports_its_outcome_even_if_it_cannot_be_saved(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", FOUND).change
     project.write(".git/agentd/outcomes", "no folder")
     ended = project.agentd("plan", "add-oauth", "--accept", "Good enough.", "--json")

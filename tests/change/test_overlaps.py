@@ -67,7 +67,7 @@ def rewrite(change: Change, text: str, name: str = "notes") -> None:
     (change.folder / "specs" / f"{name}.md").write_text(text)
 
 
-def test_two_changes_of_one_requirement_are_told_by_list_and_status(notes: Scenario) -> None:
+def test_list_and_status_report_changes_to_the_same_requirement(notes: Scenario) -> None:
     notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     notes.notes_complete("add-sso", {"notes": delta_text("notes", R1 + R2)})
     notes.notes_proposed("add-tags", {"tags": TAGS})
@@ -135,7 +135,7 @@ MEET: dict[str, tuple[str, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", MEET)
-def test_a_requirement_is_touched_in_any_way(case: str) -> None:
+def test_overlap_is_detected_for_every_kind_of_edit(case: str) -> None:
     one, other, expected = MEET[case]
     first, second = (overlaps.touched_by({"notes": (text, NOTES)}, REQUIREMENT) for text in (one, other))
     radar = Radar([("one", Phase.PROPOSED, first), ("other", Phase.COMPLETE, second)])
@@ -144,7 +144,7 @@ def test_a_requirement_is_touched_in_any_way(case: str) -> None:
     assert radar.meetings() == ([(["one", "other"], expected)] if expected else [])
 
 
-def test_two_that_create_the_same_spec_meet_in_the_spec(notes: Scenario) -> None:
+def test_two_changes_that_create_the_same_spec_overlap(notes: Scenario) -> None:
     """Also where none of their requirements is the same."""
     other = TAGS.replace("R1", "R7")
     notes.notes_proposed("add-tags", {"tags": TAGS})
@@ -154,7 +154,7 @@ def test_two_that_create_the_same_spec_meet_in_the_spec(notes: Scenario) -> None
     assert "add-tags, label-notes and tag-notes all change tags" in meetings(notes)
 
 
-def test_a_spec_that_one_creates_meets_one_that_changes_it_by_requirement(notes: Scenario) -> None:
+def test_change_that_creates_a_spec_overlaps_with_one_that_edits_it(notes: Scenario) -> None:
     notes.notes_proposed("add-tags", {"tags": TAGS})
     notes.write("agentd/specs/tags.md", TAGS)
     shorter = delta_text("tags", requirement_text("R1", "Tags", "A note has a tag."))
@@ -162,7 +162,7 @@ def test_a_spec_that_one_creates_meets_one_that_changes_it_by_requirement(notes:
     assert met(notes)["one-tag"] == {"add-tags": ["tags:R1"]}
 
 
-def test_changes_that_are_over_are_no_rivals(notes: Scenario) -> None:
+def test_finished_changes_do_not_overlap(notes: Scenario) -> None:
     notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
     notes.notes_complete("done", {"notes": delta_text("notes", R2)})
@@ -173,7 +173,7 @@ def test_changes_that_are_over_are_no_rivals(notes: Scenario) -> None:
     assert len(notes.agentd("list", "--all", "--json").json["changes"]) == 3
 
 
-def test_a_drop_that_was_cut_off_is_no_rival_either(notes: Scenario) -> None:
+def test_interrupted_drop_does_not_overlap(notes: Scenario) -> None:
     notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     dropped = notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
     settled()
@@ -184,7 +184,7 @@ def test_a_drop_that_was_cut_off_is_no_rival_either(notes: Scenario) -> None:
         assert notes.agentd("status", change_id, "--json").json["overlaps"] == []
 
 
-def test_an_archived_folder_has_no_rivals_whatever_it_says(notes: Scenario) -> None:
+def test_archived_folder_does_not_overlap_whatever_its_phase(notes: Scenario) -> None:
     """Put away by hand: its phase is still an open one."""
     notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     old = notes.notes_proposed("older", {"notes": delta_text("notes", R2)})
@@ -193,7 +193,7 @@ def test_an_archived_folder_has_no_rivals_whatever_it_says(notes: Scenario) -> N
     assert met(notes, "--all") == {}
 
 
-def test_a_draft_counts_as_soon_as_it_has_a_spec(notes: Scenario) -> None:
+def test_draft_overlaps_as_soon_as_it_has_a_spec(notes: Scenario) -> None:
     notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)})
     change = entry.create(find_project(), "add-oauth", "Sign in")
     assert met(notes) == {}
@@ -204,7 +204,7 @@ def test_a_draft_counts_as_soon_as_it_has_a_spec(notes: Scenario) -> None:
     assert "add-oauth (drafting) in notes:R2" in notes.agentd("status", "add-sso").out
 
 
-def test_copies_of_a_change_in_several_trees_are_one_change(notes: Scenario) -> None:
+def test_copies_of_a_change_in_several_worktrees_count_as_one(notes: Scenario) -> None:
     notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R2)})
     notes.commit("a change")
     place = notes.in_worktree("add-sso")  # its tree has a copy of add-oauth
@@ -217,7 +217,7 @@ def test_copies_of_a_change_in_several_trees_are_one_change(notes: Scenario) -> 
         assert met(notes, cwd=cwd) == {"add-oauth": {"add-sso": ["notes:R2"]}, "add-sso": {"add-oauth": ["notes:R2"]}}
 
 
-def test_a_change_whose_branch_is_not_checked_out_is_still_a_rival(notes: Scenario) -> None:
+def test_change_on_a_branch_that_is_not_checked_out_still_overlaps(notes: Scenario) -> None:
     notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)}, notes.on_branch("add-sso"))
     settled()
     assert met(notes) == {}  # seen once, as every command sees it
@@ -249,7 +249,7 @@ BROKEN: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("where", ["specs", "base"])
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_spec_that_cannot_be_read_touches_nothing_and_the_others_do(notes: Scenario, kind: str, where: str) -> None:
+def test_unreadable_spec_does_not_hide_overlaps_of_other_specs(notes: Scenario, kind: str, where: str) -> None:
     notes.write("agentd/specs/tags.md", TAGS)
     tags = delta_text("tags", requirement_text("R1", "Tags", "A note has a tag."))
     notes.notes_proposed("add-sso", {"notes": delta_text("notes", R1 + R2), "tags": tags})
@@ -262,7 +262,7 @@ def test_a_spec_that_cannot_be_read_touches_nothing_and_the_others_do(notes: Sce
     assert overlaps.look(str(change.folder)) == ["tags:R1"]
 
 
-def test_a_persons_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Scenario) -> None:
+def test_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Scenario) -> None:
     notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)})
     change = notes.notes_proposed("add-oauth", {"notes": delta_text("notes", R1)})
     settled()
@@ -277,7 +277,7 @@ def test_a_persons_edit_shows_in_status_at_once_and_in_list_after_the_next_step(
     assert met(notes) == met(notes), "from the index too"
 
 
-def test_an_index_of_an_older_format_is_read_anew(notes: Scenario) -> None:
+def test_index_in_an_older_format_is_rebuilt(notes: Scenario) -> None:
     for change_id in ("add-oauth", "add-sso"):
         notes.notes_proposed(change_id, {"notes": delta_text("notes", R2)})
     settled()
@@ -294,7 +294,7 @@ OWN = "schema_version = 1\n[validation]\nrequirement_pattern = '^### (REQ-[0-9]+
 
 
 @pytest.mark.parametrize(("settings", "id_", "gap"), [(OWN, "REQ-2", " "), ("schema_version = [", "R2", ": ")])
-def test_requirements_are_those_of_the_project(notes: Scenario, settings: str, id_: str, gap: str) -> None:
+def test_requirement_ids_follow_the_project_pattern(notes: Scenario, settings: str, id_: str, gap: str) -> None:
     """With a configuration that cannot be read they are the usual ones: a listing needs none."""
     if settings == OWN:
         notes.write("agentd/specs/notes.md", NOTES.replace("### R1: ", "### REQ-1 ").replace("### R2: ", "### REQ-2 "))
@@ -306,7 +306,7 @@ def test_requirements_are_those_of_the_project(notes: Scenario, settings: str, i
     assert met(notes)["title-40"] == {"title-50": [f"notes:{id_}"]}
 
 
-def test_a_session_of_a_persons_own_agent_is_told_too(notes: Scenario) -> None:
+def test_overlaps_are_reported_to_personal_agent_sessions(notes: Scenario) -> None:
     for change_id in ("add-oauth", "add-sso"):
         notes.notes_proposed(change_id, {"notes": delta_text("notes", R2)})
     rows = overview.list_changes(Binding(find_project()), {})["changes"]
@@ -322,7 +322,7 @@ def ages(*numbers: int) -> str:
     return "".join(requirement_text(f"R{number}", f"Age {number}", "Since they were made.") for number in numbers)
 
 
-def test_of_many_the_first_are_told_and_how_many_more(notes: Scenario) -> None:
+def test_many_overlaps_are_shortened_with_a_count(notes: Scenario) -> None:
     notes.notes_proposed("all", {"notes": delta_text("notes", ages(*range(10, 17)) + R2)})
     for number in range(10, 17):
         notes.notes_proposed(f"only-{number}", {"notes": delta_text("notes", ages(number))})
@@ -335,7 +335,7 @@ def test_of_many_the_first_are_told_and_how_many_more(notes: Scenario) -> None:
     assert len(met(notes)["all"]) == 7
 
 
-def test_many_names_in_a_line_are_counted(notes: Scenario) -> None:
+def test_many_names_in_an_overlap_line_are_shortened_with_a_count(notes: Scenario) -> None:
     for number in range(5):
         notes.notes_proposed(f"change-{number}", {"notes": delta_text("notes", ages(10, 11, 12, 13, 14))})
     assert meetings(notes) == [
@@ -351,7 +351,7 @@ def test_many_names_in_a_line_are_counted(notes: Scenario) -> None:
 
 @pytest.mark.parametrize("width", [30, 80])
 @pytest.mark.parametrize("command", [("list",), ("status",), ("status", "add-sign-on")])
-def test_a_narrow_terminal_gets_it_in_lines_that_fit(notes: Scenario, command: tuple[str, ...], width: int) -> None:
+def test_overlap_lines_fit_a_narrow_terminal(notes: Scenario, command: tuple[str, ...], width: int) -> None:
     evil = SHARED.format("Red \x1b[31m path", "lost")
     for change_id in ("add-open-auth", "add-sign-on"):
         notes.notes_proposed(change_id, {"notes": delta_text("notes", R1 + R2, evil)})
@@ -363,7 +363,7 @@ def test_a_narrow_terminal_gets_it_in_lines_that_fit(notes: Scenario, command: t
             assert columns(line) <= width, line
 
 
-def test_time_is_in_proportion_to_the_changes_even_if_all_touch_the_same() -> None:
+def test_overlap_detection_takes_linear_time() -> None:
     def work(count: str) -> Any:
         return Radar((f"c{n}", Phase.PROPOSED, ["notes:R2", f"notes:R{n + 10}"]) for n in range(int(count))).meetings()
 

@@ -37,7 +37,7 @@ def ids(box: Scenario, cwd: Path) -> list[str]:
     return [row["change_id"] for row in ran.json["changes"]]
 
 
-def test_a_change_in_a_work_tree_is_found_from_everywhere(project: Scenario) -> None:
+def test_change_in_a_worktree_is_found_from_everywhere(project: Scenario) -> None:
     tree = worktree_change(project, "add-oauth")
     entry.create(find_project(), "fix-typo", "in place")
     project.write("src/deep/er/x.py")
@@ -50,7 +50,7 @@ def test_a_change_in_a_work_tree_is_found_from_everywhere(project: Scenario) -> 
     assert not (project.root / "agentd/changes/add-oauth").exists()
 
 
-def test_a_branch_that_is_not_checked_out_gives_the_command_to_type(project: Scenario) -> None:
+def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(project: Scenario) -> None:
     branch_change(project, "add-oauth")
     project.commit("the change")
     project.git("switch", "-q", "main")
@@ -64,7 +64,7 @@ def test_a_branch_that_is_not_checked_out_gives_the_command_to_type(project: Sce
     assert project.agentd("status", "add-oauth").code == 0
 
 
-def test_it_is_still_known_when_the_local_room_is_lost(project: Scenario) -> None:
+def test_change_is_still_found_without_local_state(project: Scenario) -> None:
     branch_change(project, "add-oauth")
     project.commit("the change")
     project.git("switch", "-q", "main")
@@ -82,7 +82,7 @@ def test_untracked_files_carried_to_another_branch_are_not_the_change(project: S
         Places(find_project()).find("add-oauth")
 
 
-def test_a_merged_branch_is_found_on_the_target(project: Scenario) -> None:
+def test_merged_change_is_found_on_the_target(project: Scenario) -> None:
     branch_change(project, "add-oauth")
     project.commit("the change")
     project.git("switch", "-q", "main")
@@ -92,7 +92,7 @@ def test_a_merged_branch_is_found_on_the_target(project: Scenario) -> None:
     assert Places(find_project()).find("add-oauth").tree == str(project.root)
 
 
-def test_a_copy_in_a_younger_work_tree_is_not_the_change(project: Scenario) -> None:
+def test_copy_in_a_newer_worktree_is_not_the_change(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     project.commit("the change")
     tree = worktree_change(project, "add-oauth")
@@ -102,7 +102,7 @@ def test_a_copy_in_a_younger_work_tree_is_not_the_change(project: Scenario) -> N
     assert sorted(ids(project, tree)) == ["add-oauth", "fix-typo"]
 
 
-def test_a_work_tree_deleted_by_hand_gets_clear_words_and_comes_back(project: Scenario) -> None:
+def test_manually_deleted_worktree_is_reported_and_can_be_restored(project: Scenario) -> None:
     tree = worktree_change(project, "add-oauth")
     project.commit("the change", cwd=tree)
     shutil.rmtree(tree)
@@ -115,7 +115,7 @@ def test_a_work_tree_deleted_by_hand_gets_clear_words_and_comes_back(project: Sc
     assert project.agentd("status", "add-oauth").code == 0
 
 
-def test_a_branch_on_the_main_tree_is_switched_there_from_a_work_tree(project: Scenario) -> None:
+def test_hint_from_another_worktree_switches_the_branch_in_the_main_tree(project: Scenario) -> None:
     branch_change(project, "add-oauth")
     project.commit("the change")
     project.git("switch", "-q", "main")
@@ -124,7 +124,7 @@ def test_a_branch_on_the_main_tree_is_switched_there_from_a_work_tree(project: S
     assert "git -C ../../notes-service switch agentd/add-oauth" in ran.err
 
 
-def test_an_in_place_change_whose_branch_was_left_is_known(project: Scenario) -> None:
+def test_in_place_change_is_found_after_switching_branches(project: Scenario) -> None:
     project.git("switch", "-qc", "feature")
     entry.create(find_project(), "fix-typo", "in place", Place(target="feature"))
     project.commit("the change")
@@ -133,7 +133,7 @@ def test_an_in_place_change_whose_branch_was_left_is_known(project: Scenario) ->
     assert ran.code == 1 and "git switch feature" in ran.err
 
 
-def test_a_folder_deleted_by_hand_is_forgotten(project: Scenario) -> None:
+def test_manually_deleted_folder_is_removed_from_the_index(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     assert ids(project, project.root) == ["fix-typo"]
     shutil.rmtree(project.root / "agentd/changes/fix-typo")
@@ -141,7 +141,7 @@ def test_a_folder_deleted_by_hand_is_forgotten(project: Scenario) -> None:
     assert "fix-typo" not in (project.root / ".git/agentd/index.json").read_text()
 
 
-def test_a_work_tree_older_than_the_project_uses_the_main_one(project: Scenario) -> None:
+def test_worktree_without_the_project_uses_the_main_tree(project: Scenario) -> None:
     project.git("switch", "-q", "--orphan", "empty")
     project.git("commit", "-qm", "nothing", "--allow-empty")
     project.git("switch", "-q", "main")
@@ -152,7 +152,7 @@ def test_a_work_tree_older_than_the_project_uses_the_main_one(project: Scenario)
     assert ids(project, old) == ["fix-typo"]
 
 
-def test_a_project_in_a_sub_folder_keeps_its_own_room(project: Scenario) -> None:
+def test_project_in_a_subfolder_keeps_its_own_changes(project: Scenario) -> None:
     project.write("packages/my api/agentd/config.toml", "schema_version = 1\n")
     inner = project.root / "packages/my api"
     entry.create(find_project(), "outer", "of the whole")
@@ -162,7 +162,7 @@ def test_a_project_in_a_sub_folder_keeps_its_own_room(project: Scenario) -> None
     assert (inner / "agentd/changes/inner/STATE.yaml").exists()
 
 
-def test_names_with_spaces_are_quoted_in_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_with_spaces_are_quoted_in_suggested_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     box = Scenario(tmp_path / "my notes", tmp_path / "home")
     box.write("agentd/config.toml", "schema_version = 1\n")
     box.commit("start")
@@ -173,7 +173,7 @@ def test_names_with_spaces_are_quoted_in_what_to_type(tmp_path: Path, monkeypatc
     assert "git worktree add -f '../my notes-agentd/x' agentd/x" in box.agentd("status", "x").err
 
 
-def test_the_index_is_always_checked_against_the_file(project: Scenario) -> None:
+def test_index_is_always_checked_against_the_state_file(project: Scenario) -> None:
     change = entry.create(find_project(), "fix-typo", "in place")
     for _ in range(3):
         assert project.agentd("list", "--json").json["changes"][0]["phase"] == "drafting"
@@ -184,7 +184,7 @@ def test_the_index_is_always_checked_against_the_file(project: Scenario) -> None
     assert project.agentd("list", "--json").json["changes"][0]["phase"] == "rejected"
 
 
-def test_a_broken_index_costs_nothing_but_time(project: Scenario) -> None:
+def test_broken_index_is_rebuilt(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     rows = [b"[]", b"null", b'{"x": []}', b'{"x": null}', b'{"x": [0,0,0,"gone",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}']
     for garbage in (b"", b"{", b"[]", b"\xff", *(b'{"format": 3, "complete": true, "rows": %s}' % row for row in rows)):
@@ -192,14 +192,14 @@ def test_a_broken_index_costs_nothing_but_time(project: Scenario) -> None:
         assert ids(project, project.root) == ["fix-typo"]
 
 
-def test_a_room_that_cannot_be_written_is_no_reason_not_to_list(project: Scenario) -> None:
+def test_unwritable_local_state_does_not_stop_list(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     shutil.rmtree(project.root / ".git/agentd")
     (project.root / ".git/agentd").write_text("a file in its place")
     assert ids(project, project.root) == ["fix-typo"]
 
 
-def test_one_unreadable_change_does_not_hide_the_others(project: Scenario) -> None:
+def test_unreadable_change_does_not_hide_the_others(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     project.write("agentd/changes/broken/STATE.yaml", "change_id: [")
     ran = project.agentd("list")
@@ -208,7 +208,7 @@ def test_one_unreadable_change_does_not_hide_the_others(project: Scenario) -> No
     assert ran.code == 6 and "line 1" in ran.err and "git log -p" in ran.err
 
 
-def test_a_look_at_one_change_does_not_make_the_index_whole(project: Scenario) -> None:
+def test_status_of_one_change_does_not_mark_the_index_complete(project: Scenario) -> None:
     tree = worktree_change(project, "in-tree")
     branch_change(project, "on-branch")
     project.commit("the change")
@@ -220,7 +220,7 @@ def test_a_look_at_one_change_does_not_make_the_index_whole(project: Scenario) -
     assert sorted(ids(project, tree)) == ["in-main", "in-tree", "on-branch"]
 
 
-def test_what_could_not_be_read_is_looked_at_again(project: Scenario) -> None:
+def test_unreadable_change_is_read_again_after_a_fix(project: Scenario) -> None:
     change = entry.create(find_project(), "fix-typo", "in place")
     record = change.folder / "reviews/challenge-1.yaml"
     record.parent.mkdir()
@@ -230,7 +230,7 @@ def test_what_could_not_be_read_is_looked_at_again(project: Scenario) -> None:
     assert "drafting" in project.agentd("list").out
 
 
-def test_a_folder_that_may_not_be_looked_into_does_not_end_a_listing(project: Scenario) -> None:
+def test_symlink_loop_in_a_change_does_not_stop_list(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     folder = project.root / "agentd/changes/loop"
     folder.mkdir()
@@ -240,7 +240,7 @@ def test_a_folder_that_may_not_be_looked_into_does_not_end_a_listing(project: Sc
     assert project.agentd("validate", "--all").code == 1
 
 
-def test_a_broken_state_in_a_work_tree_is_named_not_its_copy(project: Scenario) -> None:
+def test_broken_state_in_a_worktree_is_reported_instead_of_its_copy(project: Scenario) -> None:
     tree = worktree_change(project, "w1")
     project.commit("the change", cwd=tree)
     project.git("merge", "-q", "--ff-only", "agentd/w1")
@@ -249,7 +249,7 @@ def test_a_broken_state_in_a_work_tree_is_named_not_its_copy(project: Scenario) 
     assert ran.code == 6 and str(tree) in ran.err
 
 
-def test_an_in_place_change_knows_its_branch(project: Scenario) -> None:
+def test_in_place_change_records_its_branch(project: Scenario) -> None:
     project.git("switch", "-qc", "feature")
     assert entry.create(find_project(), "fix-typo", "in place").read().git.target == "feature"
     project.commit("the change")
@@ -257,7 +257,7 @@ def test_an_in_place_change_knows_its_branch(project: Scenario) -> None:
     assert "git switch feature" in project.agentd("status", "fix-typo").err
 
 
-def test_an_ended_change_is_said_to_be_so(project: Scenario) -> None:
+def test_dropped_change_is_reported_as_dropped(project: Scenario) -> None:
     entry.create(find_project(), "fix-typo", "in place")
     assert project.agentd("drop", "fix-typo", "--yes").code == 0
     assert project.agentd("status", "fix-typo").out.startswith("fix-typo  dropped\n")
@@ -273,41 +273,41 @@ def resolved(wanted: str, description: str | None = "words") -> tuple[str, Stand
     return found.id, found.standing
 
 
-def test_a_new_id_is_kept(project: Scenario) -> None:
+def test_new_id_is_kept(project: Scenario) -> None:
     assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
 
 
-def test_a_new_id_needs_a_description(project: Scenario) -> None:
+def test_new_id_needs_a_description(project: Scenario) -> None:
     with pytest.raises(MissingDescription, match="add-oauth") as caught:
         resolved("add-oauth", None)
     assert caught.value.exit_code == 2
 
 
-def test_an_open_id_goes_on(project: Scenario) -> None:
+def test_open_id_continues_the_change(project: Scenario) -> None:
     entry.create(find_project(), "add-oauth", "words")
     assert resolved("add-oauth") == ("add-oauth", Standing.OPEN)
 
 
-def test_a_folder_with_clarifications_alone_keeps_its_id(project: Scenario) -> None:
+def test_folder_with_only_clarifications_keeps_its_id(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/clarifications.md", "# Clarifications\n")
     assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
     change = entry.create(find_project(), "add-oauth", "words")
     assert sorted(path.name for path in change.folder.iterdir()) == ["STATE.yaml", "clarifications.md"]
 
 
-def test_a_creation_that_was_cut_off_keeps_its_id(project: Scenario) -> None:
+def test_interrupted_creation_keeps_its_id(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/.STATE.yaml.1-2.tmp", "change_id: a")
     assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
     entry.create(find_project(), "add-oauth", "words")
 
 
-def test_a_foreign_folder_gets_a_suffix(project: Scenario) -> None:
+def test_foreign_folder_adds_a_suffix(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/notes.txt")
     project.write("agentd/changes/add-oauth-1/notes.txt")
     assert resolved("add-oauth") == ("add-oauth-2", Standing.NEW)
 
 
-def test_a_finished_id_gets_a_suffix_only_with_a_description(project: Scenario) -> None:
+def test_finished_id_gets_a_suffix_only_with_a_description(project: Scenario) -> None:
     folder = project.root / "agentd/changes/add-oauth"
     folder.mkdir(parents=True)
     text = (EXAMPLE / "STATE.yaml").read_text().replace("phase: challenged", "phase: complete")
@@ -319,14 +319,14 @@ def test_a_finished_id_gets_a_suffix_only_with_a_description(project: Scenario) 
 
 
 @pytest.mark.parametrize("folder", ["20260119-add-oauth", "add-oauth"])
-def test_an_archived_id_gets_a_suffix_only_with_a_description(project: Scenario, folder: str) -> None:
+def test_archived_id_gets_a_suffix_only_with_a_description(project: Scenario, folder: str) -> None:
     text = (EXAMPLE / "STATE.yaml").read_text().replace("phase: challenged", "phase: archived")
     project.write(f"agentd/archive/{folder}/STATE.yaml", text)
     assert resolved("add-oauth") == ("add-oauth-1", Standing.NEW)
     assert resolved("add-oauth", None) == ("add-oauth", Standing.ENDED)
 
 
-def test_a_suffix_keeps_within_the_length(project: Scenario) -> None:
+def test_suffix_respects_the_maximum_id_length(project: Scenario) -> None:
     longest = "a" * 64
     entry.create(find_project(), longest, "words")
     change = find_project().changes_in(str(project.root)) / longest
@@ -335,14 +335,14 @@ def test_a_suffix_keeps_within_the_length(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("bad", "better"), [("Add OAuth!", "add-oauth"), ("../up", "up"), ("", ""), ("ä", "")])
-def test_a_bad_id_is_refused_with_a_better_one(project: Scenario, bad: str, better: str) -> None:
+def test_invalid_id_is_refused_with_a_suggestion(project: Scenario, bad: str, better: str) -> None:
     with pytest.raises(BadId) as caught:
         resolved(bad)
     assert caught.value.exit_code == 2
     assert not better or caught.value.hint == f'agentd plan {better} "words"'
 
 
-def test_an_unknown_id_names_the_nearest(project: Scenario) -> None:
+def test_unknown_id_suggests_the_nearest(project: Scenario) -> None:
     entry.create(find_project(), "add-oauth", "words")
     with pytest.raises(ChangeNotFound) as caught:
         Places(find_project()).find("ad-oauth")

@@ -19,11 +19,11 @@ def a_call(cost: float | None = 0.25) -> Call:
     return Call("challenge", "codex", "challenger", "m", 100, 10, 5, 1234, cost, "2026-01-19T11:00:00Z", None)
 
 
-def test_the_example_is_written_back_to_its_bytes_but_for_comments() -> None:
+def test_example_round_trips_except_comments() -> None:
     assert state.render(state.parse(TEXT)) == BARE
 
 
-def test_the_example_is_understood() -> None:
+def test_example_is_parsed() -> None:
     example = state.parse(TEXT)
     assert example.phase is Phase.CHALLENGED
     assert example.verdict == "APPROVED"
@@ -34,13 +34,13 @@ def test_the_example_is_understood() -> None:
     assert example.history[1].event is Event.CHALLENGE_NEEDS_REVISION
 
 
-def test_a_new_change_has_no_phase_yet() -> None:
+def test_new_change_has_no_phase() -> None:
     new = State("x", "do it", "2026-01-19T10:30:00Z", "2026-01-19T10:30:00Z")
     assert "phase" not in state.render(new)
     assert state.parse(state.render(new)) == new
 
 
-def test_unknown_keys_survive_wherever_they_stand() -> None:
+def test_unknown_keys_survive_at_every_level() -> None:
     text = BARE + "colour: green\n"
     for place in ("git:\n", "base:\n"):
         text = text.replace(place, f"{place}  colour: green\n", 1)
@@ -50,7 +50,7 @@ def test_unknown_keys_survive_wherever_they_stand() -> None:
     assert kept.count("colour: green") == 6
 
 
-def test_totals_are_the_sums_of_the_calls_over_known_costs() -> None:
+def test_totals_sum_the_calls_with_known_costs() -> None:
     grown = state.parse(TEXT).with_call(a_call(0.25)).with_call(a_call(None))
     text = state.render(grown)
     assert "total_cost: 0.429363\n" in text
@@ -85,7 +85,7 @@ total_cost: 0.0019
         OLDER.replace("telemetry:", "telemetry:\n  calls:").replace("cost: 0.0019\n    t", "cost_usd: 0.0019\n    t"),
     ],
 )
-def test_older_forms_are_read(text: str) -> None:
+def test_older_formats_are_read(text: str) -> None:
     older = state.parse(text)
     assert (older.phase, older.verdict, older.total_cost) == (Phase.CHALLENGED, "APPROVED", 0.0019)
     again = state.render(older)
@@ -93,7 +93,7 @@ def test_older_forms_are_read(text: str) -> None:
     assert state.parse(again) == older
 
 
-def test_what_else_an_older_file_measured_is_kept() -> None:
+def test_unknown_telemetry_of_an_older_file_is_kept() -> None:
     text = OLDER.replace("telemetry:", "telemetry:\n  machine: laptop\n  calls:")
     again = state.render(state.parse(text))
     assert "telemetry:\n  machine: laptop\n" in again and "tokens_in: 15234" in again
@@ -118,12 +118,12 @@ def test_what_else_an_older_file_measured_is_kept() -> None:
         ("change_id: &a x\nround: *a\n", "anchors"),
     ],
 )
-def test_what_is_wrong_is_named(text: str, words: str) -> None:
+def test_invalid_state_is_reported(text: str, words: str) -> None:
     with pytest.raises(StateError, match=words):
         state.parse(text)
 
 
-def test_a_second_try_of_a_step_stands_beside_the_first_and_is_replaced_by_its_own_end() -> None:
+def test_second_attempt_is_added_and_updated_in_place() -> None:
     first = Step("challenge", 1, 1, 1, StepStatus.FAILED, {}, "2026-01-19T10:30:00Z")
     running = replace(first, attempt=2, status=StepStatus.RUNNING)
     done = replace(running, status=StepStatus.DONE, outputs={"CHALLENGE.md": "sha256:0"})
@@ -131,7 +131,7 @@ def test_a_second_try_of_a_step_stands_beside_the_first_and_is_replaced_by_its_o
     assert new.steps == (first, done)
 
 
-def test_only_the_table_moves_a_change_and_every_move_is_kept() -> None:
+def test_only_the_state_machine_moves_a_change_and_moves_are_recorded() -> None:
     new = State("x", "do it", "", "")
     moved = new.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"})
     assert moved.phase is Phase.PROPOSED

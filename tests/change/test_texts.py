@@ -15,7 +15,7 @@ def room(box: Scenario) -> Path:
     return box.root / ".git" / "agentd" / "texts" / "add-oauth"
 
 
-def test_what_a_judge_judged_can_be_read_by_its_hash_after_it_changed(project: Scenario) -> None:
+def test_judged_text_can_be_read_by_hash_after_an_edit(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     before = change.hashes()
     spec = change.folder / "specs/user-model.md"
@@ -27,7 +27,7 @@ def test_what_a_judge_judged_can_be_read_by_its_hash_after_it_changed(project: S
     assert len(list(room(project).iterdir())) == 3
 
 
-def test_a_proposal_is_kept_without_the_blocks_of_its_reviews(project: Scenario) -> None:
+def test_proposal_is_kept_without_review_blocks(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     assert "<review" in (change.folder / "proposal.md").read_text()
     texts.keep_plan(change)
@@ -35,7 +35,7 @@ def test_a_proposal_is_kept_without_the_blocks_of_its_reviews(project: Scenario)
     assert kept and "<review" not in kept and kept.strip() == PROPOSAL_TEXT.strip()
 
 
-def test_a_text_is_written_once(project: Scenario) -> None:
+def test_text_is_written_only_once(project: Scenario) -> None:
     change = project.proposed([]).change
     digest = texts.keep(change, b"one")
     path = room(project) / digest.removeprefix("sha256:")
@@ -44,7 +44,7 @@ def test_a_text_is_written_once(project: Scenario) -> None:
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_a_room_that_cannot_be_written_loses_reading_matter_only(project: Scenario) -> None:
+def test_unwritable_text_cache_does_not_fail_the_run(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     room(project).parent.mkdir(parents=True)
     room(project).write_text("in the way")
@@ -53,18 +53,18 @@ def test_a_room_that_cannot_be_written_loses_reading_matter_only(project: Scenar
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "sha256:../../../config", "../asked", f"sha256:{'0' * 64}\n", "é"])
-def test_what_is_no_hash_names_no_text(project: Scenario, digest: str) -> None:
+def test_invalid_hash_returns_no_text(project: Scenario, digest: str) -> None:
     assert texts.text(project.proposed([]).change, digest) is None
 
 
-def test_a_text_that_is_not_what_its_hash_says_is_not_shown(project: Scenario) -> None:
+def test_text_that_does_not_match_its_hash_is_not_returned(project: Scenario) -> None:
     change = project.proposed([]).change
     digest = texts.keep(change, b"one")
     (room(project) / digest.removeprefix("sha256:")).write_text("two")
     assert texts.text(change, digest) is None
 
 
-def test_texts_of_a_change_in_the_archive_are_still_there(project: Scenario) -> None:
+def test_texts_of_an_archived_change_are_still_available(project: Scenario) -> None:
     change = project.challenged("APPROVED", ("low", "A comma")).change
     texts.keep_plan(change)
     hashes = change.hashes()

@@ -63,7 +63,7 @@ def cut_off(ground: Ground, at: PurePath) -> None:
 # ---- there and back
 
 
-def test_all_of_it_is_done_and_taken_back_byte_for_byte(ground: Ground) -> None:
+def test_transaction_is_applied_and_undone_byte_for_byte(ground: Ground) -> None:
     before = folder_contents(ground.root)
     ground.carry_out()
     after = folder_contents(ground.root)
@@ -80,7 +80,7 @@ def test_all_of_it_is_done_and_taken_back_byte_for_byte(ground: Ground) -> None:
     assert folder_contents(ground.records) == {}
 
 
-def test_a_record_says_what_it_is_of_and_keeps_only_what_undo_needs(ground: Ground) -> None:
+def test_record_keeps_its_metadata_and_only_what_undo_needs(ground: Ground) -> None:
     ground.carry_out()
     record = ground.done()
     assert (record.title, record.facts, record.root) == (TITLE, {"change": "add-oauth"}, ground.root)
@@ -90,7 +90,7 @@ def test_a_record_says_what_it_is_of_and_keeps_only_what_undo_needs(ground: Grou
     assert together.read(ground.records / "other") is None
 
 
-def test_rights_that_the_process_would_give_otherwise_do_not_matter_to_who_finishes_it(ground: Ground) -> None:
+def test_recovery_ignores_the_umask_of_the_recovering_process(ground: Ground) -> None:
     cut_off(ground, NEW_SPEC)
     old = os.umask(0o077)
     try:
@@ -100,7 +100,7 @@ def test_rights_that_the_process_would_give_otherwise_do_not_matter_to_who_finis
     assert (ground.root / NEW_SPEC).stat().st_mode == (ground.root / ARCHIVED / "proposal.md").stat().st_mode
 
 
-def test_a_folder_that_it_made_stays_if_somebody_else_is_in_it(ground: Ground) -> None:
+def test_undo_keeps_created_folders_that_hold_other_files(ground: Ground) -> None:
     ground.carry_out()
     (ground.root / ARCHIVED.parent / "20260120-other").mkdir()
     (ground.root / NEW_SPEC.parent / "other.md").write_text("other")
@@ -109,7 +109,7 @@ def test_a_folder_that_it_made_stays_if_somebody_else_is_in_it(ground: Ground) -
     assert os.listdir(ground.root / NEW_SPEC.parent) == ["other.md"]
 
 
-def test_a_file_alone_can_be_written_and_moved(ground: Ground) -> None:
+def test_single_file_can_be_written_and_moved(ground: Ground) -> None:
     before = folder_contents(ground.root)
     ground.carry_out(Write(SPEC, b"x"), Move(SPEC, P("agentd/old specs/auth.md")))
     assert (ground.root / "agentd/old specs/auth.md").read_bytes() == b"x"
@@ -118,7 +118,7 @@ def test_a_file_alone_can_be_written_and_moved(ground: Ground) -> None:
     assert folder_contents(ground.root) == before
 
 
-def test_what_was_done_again_under_the_same_name_is_what_undo_takes_back(ground: Ground) -> None:
+def test_undo_reverts_the_last_transaction_of_the_same_name(ground: Ground) -> None:
     ground.carry_out(Write(SPEC, b"one"))
     ground.carry_out(Write(SPEC, b"two"))
     ground.undo()
@@ -126,21 +126,21 @@ def test_what_was_done_again_under_the_same_name_is_what_undo_takes_back(ground:
     assert together.read(ground.record) is None
 
 
-def test_what_is_cut_off_under_the_name_of_something_done_is_finished(ground: Ground) -> None:
+def test_interrupted_transaction_replaces_a_finished_one_of_the_same_name(ground: Ground) -> None:
     ground.carry_out(Write(CHANGE / "proposal.md", b"one"))
     cut_off(ground, SPEC)
     ground.recover()
     assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
 
 
-def test_what_is_as_it_should_be_is_not_written_again(ground: Ground) -> None:
+def test_recovery_does_not_rewrite_finished_files(ground: Ground) -> None:
     cut_off(ground, STATE)
     before = (ground.root / SPEC).stat()
     ground.recover()
     assert (ground.root / SPEC).stat() == before
 
 
-def test_a_repository_that_was_moved_is_finished_and_undone_where_it_is(tmp_path: Path, ground: Ground) -> None:
+def test_recovery_and_undo_work_in_a_moved_repository(tmp_path: Path, ground: Ground) -> None:
     before = folder_contents(ground.root)
     cut_off(ground, ARCHIVED)
     ground.top.rename(tmp_path / "moved")
@@ -197,7 +197,9 @@ ELSEWHERE = P("agentd/elsewhere")
         (nothing, Write(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' does not lie within"),
     ],
 )
-def test_refused(ground: Ground, prepare: Callable[[Path], object], operation: Operation, words: str) -> None:
+def test_invalid_operation_is_refused_without_any_write(
+    ground: Ground, prepare: Callable[[Path], object], operation: Operation, words: str
+) -> None:
     prepare(ground.root)
     first = P("agentd/specs/first.md") if "specs" not in words else P("first.md")
     before = set(map(str, ground.top.rglob("*")))
@@ -207,14 +209,14 @@ def test_refused(ground: Ground, prepare: Callable[[Path], object], operation: O
     assert set(map(str, ground.top.rglob("*"))) == before, "neither the tree nor a record"
 
 
-def test_the_root_itself_is_no_path_in_it(ground: Ground) -> None:
+def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
     for operation in (Remove(P("")), Move(P("."), P("x"))):
         with pytest.raises((AnswerIsNo, Bug)):
             ground.carry_out(operation)
     assert not ground.records.exists()
 
 
-def test_a_move_to_another_file_system_is_refused_at_once(ground: Ground) -> None:
+def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
     source = P(*(ground.root / CHANGE).parts[1:])
     with pytest.raises(AnswerIsNo, match="two file systems"):
         together.carry_out(ground.record, Path("/"), TITLE, [Move(source, P("proc/moved"))])
@@ -236,14 +238,14 @@ def test_a_move_to_another_file_system_is_refused_at_once(ground: Ground) -> Non
         (Move(CHANGE, P("x")), Move(P("agentd/specs"), P("x"))),
     ],
 )
-def test_what_depends_on_an_order_is_no_transaction(ground: Ground, operations: tuple[Operation, ...]) -> None:
+def test_operations_that_depend_on_order_are_refused(ground: Ground, operations: tuple[Operation, ...]) -> None:
     before = folder_contents(ground.top)
     with pytest.raises(Bug, match="in one transaction"):
         ground.carry_out(*operations)
     assert folder_contents(ground.top) == before
 
 
-def test_a_record_under_way_is_not_written_over(ground: Ground) -> None:
+def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     cut_off(ground, SPEC)
     before = folder_contents(ground.top)
     with pytest.raises(Bug, match="has to be finished"):
@@ -259,9 +261,7 @@ def test_a_record_under_way_is_not_written_over(ground: Ground) -> None:
 
 @pytest.mark.parametrize("at", [SPEC, STATE, ARCHIVED])
 @pytest.mark.parametrize("path", [SPEC, NEW_SPEC, STATE, CONTEXT])
-def test_a_persons_text_stops_it_and_what_it_says_to_type_keeps_it(
-    ground: Ground, at: PurePath, path: PurePath
-) -> None:
+def test_edited_file_stops_recovery_and_the_hint_keeps_the_edit(ground: Ground, at: PurePath, path: PurePath) -> None:
     cut_off(ground, at)
     (ground.root / path).parent.mkdir(parents=True, exist_ok=True)
     (ground.root / path).write_text("mine")
@@ -284,7 +284,7 @@ def test_a_persons_text_stops_it_and_what_it_says_to_type_keeps_it(
     assert now == folder_contents(ground.root)
 
 
-def test_a_text_that_a_person_writes_while_it_is_at_work_stays(ground: Ground) -> None:
+def test_file_edited_during_the_transaction_is_kept(ground: Ground) -> None:
     assert meanwhile(ground, SPEC, lambda: (ground.root / STATE).write_text("mine"))
     assert (ground.root / STATE).read_text() == "mine"
     assert (ground.root / SPEC).read_bytes() == b"# Auth flow\n\nmerged\n", "that far it had come"
@@ -292,14 +292,14 @@ def test_a_text_that_a_person_writes_while_it_is_at_work_stays(ground: Ground) -
         ground.recover()
 
 
-def test_a_folder_that_a_person_makes_while_it_is_at_work_is_not_replaced(ground: Ground) -> None:
+def test_folder_created_during_the_transaction_is_not_replaced(ground: Ground) -> None:
     assert meanwhile(ground, STATE, lambda: (ground.root / ARCHIVED).mkdir(parents=True))
     assert os.listdir(ground.root / ARCHIVED) == [], "rename would have taken its place"
     with pytest.raises(StateError, match="both are there"):
         ground.recover()
 
 
-def test_all_that_was_changed_is_told_at_once(ground: Ground) -> None:
+def test_all_edited_files_are_reported_at_once(ground: Ground) -> None:
     cut_off(ground, SPEC)
     (ground.root / SPEC).unlink()
     (ground.root / STATE).unlink()
@@ -311,7 +311,7 @@ def test_all_that_was_changed_is_told_at_once(ground: Ground) -> None:
     assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
 
 
-def test_what_was_changed_elsewhere_in_the_folder_goes_with_it(ground: Ground) -> None:
+def test_other_edits_in_a_moved_folder_move_with_it(ground: Ground) -> None:
     cut_off(ground, ARCHIVED)
     (ground.root / CHANGE / "proposal.md").write_text("mine")
     ground.recover()
@@ -319,7 +319,7 @@ def test_what_was_changed_elsewhere_in_the_folder_goes_with_it(ground: Ground) -
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_two_folders_where_one_should_be_stop_it(ground: Ground, is_moved: bool) -> None:
+def test_both_source_and_target_folder_stop_recovery(ground: Ground, is_moved: bool) -> None:
     cut_off(ground, ARCHIVED)
     if is_moved:
         (ground.root / CHANGE).rename(ground.root / ARCHIVED)
@@ -336,7 +336,7 @@ def test_two_folders_where_one_should_be_stop_it(ground: Ground, is_moved: bool)
     assert foreign.with_name(f"{foreign.name}.yours-1").joinpath("mine").read_text() == "mine"
 
 
-def test_a_folder_that_is_gone_stops_it(ground: Ground) -> None:
+def test_missing_folder_stops_recovery(ground: Ground) -> None:
     cut_off(ground, ARCHIVED)
     (ground.root / CHANGE).rename(ground.top / "away")
     with pytest.raises(StateError, match="both are gone"):
@@ -351,7 +351,7 @@ def test_a_folder_that_is_gone_stops_it(ground: Ground) -> None:
     assert (ground.root / ARCHIVED).is_dir()
 
 
-def test_a_link_that_was_put_in_the_way_is_not_followed(ground: Ground, tmp_path: Path) -> None:
+def test_symlink_in_the_path_is_not_followed(ground: Ground, tmp_path: Path) -> None:
     cut_off(ground, SPEC)
     (ground.root / "agentd/specs").rename(tmp_path / "outside")
     (ground.root / "agentd/specs").symlink_to(tmp_path / "outside")
@@ -364,7 +364,7 @@ def test_a_link_that_was_put_in_the_way_is_not_followed(ground: Ground, tmp_path
 # ---- the record cannot be trusted
 
 
-def test_a_list_that_cannot_be_read_is_named(ground: Ground) -> None:
+def test_unreadable_plan_file_is_named(ground: Ground) -> None:
     cut_off(ground, SPEC)
     for data in (b"", b"{", b"[]", b'{"root": 1}', b"\xff", b'{"root": "x", "title": "t", "files": [{"path": []}]}'):
         (ground.record / "plan.json").write_bytes(data)
@@ -372,7 +372,7 @@ def test_a_list_that_cannot_be_read_is_named(ground: Ground) -> None:
             ground.recover()
 
 
-def test_a_list_that_leads_elsewhere_is_not_followed(ground: Ground, tmp_path: Path) -> None:
+def test_plan_path_outside_the_root_is_refused(ground: Ground, tmp_path: Path) -> None:
     cut_off(ground, SPEC)
     plan = ground.record / "plan.json"
     plan.write_text(plan.read_text().replace(str(SPEC), "../outside.md"))
@@ -382,7 +382,7 @@ def test_a_list_that_leads_elsewhere_is_not_followed(ground: Ground, tmp_path: P
 
 
 @pytest.mark.parametrize("ruin", [lambda path: path.write_text("x"), lambda path: path.unlink()])
-def test_a_text_that_is_not_what_was_laid_down_is_not_written(ground: Ground, ruin: Callable[[Path], object]) -> None:
+def test_staged_text_that_was_changed_is_not_written(ground: Ground, ruin: Callable[[Path], object]) -> None:
     before = folder_contents(ground.root)
     cut_off(ground, SPEC)
     ruin(ground.record / "new-0")
@@ -413,7 +413,7 @@ def test_a_text_that_is_not_what_was_laid_down_is_not_written(ground: Ground, ru
         (lambda root: (root / ARCHIVED).rename(root / "away"), f"{ARCHIVED} is gone$"),
     ],
 )
-def test_undo_names_what_was_built_on_it(ground: Ground, build: Callable[[Path], object], words: str) -> None:
+def test_undo_names_later_changes(ground: Ground, build: Callable[[Path], object], words: str) -> None:
     ground.carry_out()
     build(ground.root)
     before = folder_contents(ground.top)
@@ -422,7 +422,7 @@ def test_undo_names_what_was_built_on_it(ground: Ground, build: Callable[[Path],
     assert folder_contents(ground.top) == before
 
 
-def test_undo_names_all_of_it_and_works_when_it_is_gone_again(ground: Ground) -> None:
+def test_undo_names_all_later_changes_and_works_once_they_are_reverted(ground: Ground) -> None:
     before = folder_contents(ground.root)
     ground.carry_out()
     (ground.root / SPEC).write_text("more")
@@ -435,7 +435,7 @@ def test_undo_names_all_of_it_and_works_when_it_is_gone_again(ground: Ground) ->
     assert folder_contents(ground.root) == before
 
 
-def test_a_removed_file_that_is_there_again_is_not_written_over(ground: Ground) -> None:
+def test_undo_does_not_overwrite_a_recreated_file(ground: Ground) -> None:
     ground.carry_out(Remove(SPEC))
     (ground.root / SPEC).write_text("another")
     with pytest.raises(AnswerIsNo, match=f"{SPEC} was added"):
@@ -443,7 +443,7 @@ def test_a_removed_file_that_is_there_again_is_not_written_over(ground: Ground) 
     assert (ground.root / SPEC).read_text() == "another"
 
 
-def test_rights_alone_do_not_keep_it_from_being_undone(ground: Ground) -> None:
+def test_changed_file_mode_does_not_prevent_undo(ground: Ground) -> None:
     """git gives files other rights when it checks them out."""
     before = folder_contents(ground.root)
     ground.carry_out()
@@ -466,7 +466,7 @@ def with_little_room(work: Callable[[], None], bytes_: int) -> Callable[[Tell], 
     return worked
 
 
-def test_no_room_to_lay_it_down_leaves_everything_as_it_was(ground: Ground) -> None:
+def test_full_disk_while_staging_leaves_everything_unchanged(ground: Ground) -> None:
     before = folder_contents(ground.root)
     short = functools.partial(ground.carry_out, Write(SPEC, b"short"))
     for work, bytes_, lacking in (
@@ -480,7 +480,7 @@ def test_no_room_to_lay_it_down_leaves_everything_as_it_was(ground: Ground) -> N
         assert folder_contents(ground.records) == {}
 
 
-def test_no_room_in_the_middle_is_made_up_for_by_the_next_command(ground: Ground) -> None:
+def test_full_disk_during_recovery_is_completed_by_the_next_command(ground: Ground) -> None:
     ground.carry_out()
     after = folder_contents(ground.root)
     laid_out(ground.top)
@@ -494,7 +494,7 @@ def test_no_room_in_the_middle_is_made_up_for_by_the_next_command(ground: Ground
 
 @pytest.mark.parametrize("is_undo", [False, True], ids=["carry_out", "undo"])
 @pytest.mark.parametrize("folder", ["agentd/specs", "agentd/changes", "agentd", str(CHANGE)])
-def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
+def test_missing_permission_is_reported_and_recovery_continues_later(
     ground: Ground, folder: str, is_undo: bool
 ) -> None:
     before = folder_contents(ground.root)
@@ -523,7 +523,7 @@ def test_a_missing_right_in_the_middle_is_told_and_once_given_it_goes_on(
 # ---- what it was made from
 
 
-def test_a_text_made_from_another_one_is_not_written_over_what_is_there(ground: Ground) -> None:
+def test_write_is_refused_when_the_file_changed_since_it_was_read(ground: Ground) -> None:
     was = files.digest((ground.root / SPEC).read_bytes())
     before = folder_contents(ground.root)
     (ground.root / SPEC).write_text("somebody else's\n")

@@ -65,7 +65,7 @@ def records_are_tidy(ground: Ground, is_archived: bool) -> bool:
 
 @MOMENTS
 @WORKS
-def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
+def test_transaction_killed_anywhere_leaves_the_old_or_the_new_tree(
     ground: Ground, strike: Strike, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     def attempt(number: int) -> bool:
@@ -86,7 +86,7 @@ def test_killed_anywhere_it_is_the_old_tree_or_the_new_one(
 
 
 @WORKS
-def test_what_finishes_it_may_be_killed_anywhere_too(
+def test_recovery_killed_anywhere_can_be_repeated(
     ground: Ground, tmp_path: Path, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     def leave(number: int, strike: Strike) -> bool:
@@ -126,7 +126,7 @@ def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Contents, Co
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES], ids=["full-disk", "no-right"])
 @WORKS
-def test_an_operation_that_fails_passes_its_error_and_leaves_nothing_half_done(
+def test_failing_operation_raises_and_leaves_nothing_half_done(
     ground: Ground, number: int, is_undo: bool, ends: tuple[Contents, Contents], exhaustive: Exhaustive
 ) -> None:
     struck = []

@@ -61,7 +61,7 @@ def sample(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["pip-audit", "pip-audit-desc", "pip-audit-json"])
-def test_pip_audit(name: str) -> None:
+def test_pip_audit_output_is_parsed(name: str) -> None:
     none, fixed = audits.read(sample(name))
     assert none.title == "jinja2 2.4.1: PYSEC-2014-82"
     assert none.what.endswith("No fixed version is known.")
@@ -71,7 +71,7 @@ def test_pip_audit(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "versions"), [("npm-audit", "4.17.11"), ("npm-audit-json", "<4.17.21")])
-def test_npm_audit(name: str, versions: str) -> None:
+def test_npm_audit_output_is_parsed(name: str, versions: str) -> None:
     problem, *others = audits.read(sample(name))
     assert problem.title == f"lodash {versions}: GHSA-35jh-r3h4-6jhm"
     assert problem.what == "Command Injection in lodash. The advisory calls it high. Fixed in 4.17.21."
@@ -79,7 +79,7 @@ def test_npm_audit(name: str, versions: str) -> None:
     assert [other.title.rpartition(": ")[2] for other in others] == ["GHSA-vh95-rmgr-6w4m", "GHSA-xvch-5gv4-984h"]
 
 
-def test_cargo_audit() -> None:
+def test_cargo_audit_output_is_parsed() -> None:
     segfault, unmaintained = audits.read(CARGO)
     assert segfault.title == "time 0.1.43: RUSTSEC-2020-0071"
     assert segfault.suggestion == "Upgrade time to >=0.2.23."
@@ -89,14 +89,14 @@ def test_cargo_audit() -> None:
     assert (problem.title, problem.suggestion) == (segfault.title, segfault.suggestion)
 
 
-def test_no_more_than_twenty_and_the_rest_is_counted() -> None:
+def test_at_most_twenty_problems_are_listed_and_the_rest_counted() -> None:
     head = "Name Version ID    Fix Versions\n---- ------- ----- ------------\n"
     problems = audits.read(head + "".join(f"a    1       I-{number:03}\n" for number in range(45)))
     assert len(problems) == audits.MOST
     assert problems[-1].title == "26 more known vulnerabilities"
 
 
-def test_other_output_has_no_problems() -> None:
+def test_other_output_yields_no_problems() -> None:
     others = [path for path in DATA.glob("*.txt") if "audit" not in path.name]
     assert len(others) > 40
     assert [path.name for path in others if audits.read(path.read_text(encoding="utf-8"))] == []
@@ -112,5 +112,5 @@ def test_other_output_has_no_problems() -> None:
         "{" * 100_000,
     ],
 )
-def test_broken_json_does_no_harm(text: str) -> None:
+def test_malformed_audit_json_is_tolerated(text: str) -> None:
     assert all(problem.title for problem in audits.read(text))

@@ -37,7 +37,7 @@ COULD_NOT = Result("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, ()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["name"]))
-def test_a_row_is_that_of_the_record(row: dict[str, Any]) -> None:
+def test_row_matches_the_record(row: dict[str, Any]) -> None:
     result = from_row(row)
     before = replace(result, status=CheckStatus(row["before"]["status"]), failed_tests=())
     again = result.row(before, row["tree"], row["at"])
@@ -46,7 +46,7 @@ def test_a_row_is_that_of_the_record(row: dict[str, Any]) -> None:
     assert yaml12.dump(again) == yaml12.dump(row)
 
 
-def test_without_an_earlier_run_the_row_says_so() -> None:
+def test_row_without_an_earlier_run_has_no_before() -> None:
     assert failed("a").row(None, "t", "now")["before"] is None
     assert failed("a").row(failed("b").row(None, "t", "then"), "t", "now")["before"] == {
         "status": "failed",
@@ -54,12 +54,12 @@ def test_without_an_earlier_run_the_row_says_so() -> None:
     }
 
 
-def test_a_row_that_is_damaged_is_named() -> None:
+def test_damaged_row_is_reported() -> None:
     with pytest.raises(StateError, match="the check tests: status is 'fine'"):
         from_row({**ROWS[0], "status": "fine"})
 
 
-def test_the_row_of_any_result_can_be_written_and_shown() -> None:
+def test_row_of_any_result_can_be_stored_and_rendered() -> None:
     odd = failed("tests/a.py::test[\U0001f600 \ufffd 'x' - y]", "tests/a.py::test_b")
     odd = replace(odd, tail="  indented first\n\n# no comment\n- no item\n: \U0001f600 \ufffd")
     row = odd.row(COULD_NOT, "t", "2026-01-19T11:29:55Z")
@@ -69,7 +69,7 @@ def test_the_row_of_any_result_can_be_written_and_shown() -> None:
     assert "- **Before the first edit**: could not run" in review.render(replace(record, checks=(row,)))
 
 
-def test_the_finding_is_that_of_the_record() -> None:
+def test_finding_matches_the_record() -> None:
     """The example's first finding, from the example's first row."""
     now = from_row(ROWS[0])
     before = replace(now, status=PASSED, failed_tests=(), counts=Counts(42, 0, 0), exit_code=0)
@@ -109,7 +109,7 @@ def test_the_finding_is_that_of_the_record() -> None:
         (passed(Counts(0, 0, 0)), passed(Counts(0, 0, 0)), (), (), False),
     ],
 )
-def test_only_what_is_known_by_name_does_not_block(
+def test_only_failures_known_by_name_do_not_block(
     now: Result, before: Result | None, known: tuple[str, ...], new: tuple[str, ...], blocks: bool
 ) -> None:
     found = compare(now, before)
@@ -167,28 +167,28 @@ def test_tests_that_no_longer_run_are_counted_in_a_complete_run(now: Result, bef
         (passed(Counts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
     ],
 )
-def test_the_words(now: Result, before: Result | None, why: str) -> None:
+def test_comparison_explains_why_the_check_failed(now: Result, before: Result | None, why: str) -> None:
     assert compare(now, before).why == f"`pytest -q` {why}"
 
 
 # ---- findings
 
 
-def test_a_check_that_could_not_run_is_to_be_mended() -> None:
+def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
     finding = finding_of(COULD_NOT, compare(COULD_NOT, None), "V2")
     assert finding.title == "Required check could not run: tests"
     assert finding.suggestion == "Install what `pytest -q` needs, or mend the check in agentd/config.toml."
     assert finding.evidence == records.Evidence(check="tests", quote="sh: pytest: not found")
 
 
-def test_a_check_without_tests_by_name_quotes_the_line_that_speaks_of_a_failure() -> None:
+def test_finding_without_test_names_quotes_the_failure_line() -> None:
     lint = replace(failed(), command="ruff check .", counts=None, tail="a.py:1:1: F401\nFound 1 error.\n[1 fixable]")
     finding = finding_of(lint, compare(lint, None), "V1")
     assert finding.suggestion == "Make `ruff check .` pass without weakening it."
     assert finding.evidence and finding.evidence.quote == "Found 1 error."
 
 
-def test_the_time_limit_is_quoted() -> None:
+def test_finding_quotes_the_time_limit() -> None:
     late = replace(failed(), exit_code=None, tail="1 error so far\n[ended at its time limit of 600 s]")
     evidence = finding_of(late, compare(late, None), "V1").evidence
     assert evidence and evidence.quote == "[ended at its time limit of 600 s]"
@@ -204,13 +204,13 @@ def test_the_time_limit_is_quoted() -> None:
         ("src/lib.rs: tests::is_refused", "test tests::is_refused ... FAILED"),
     ],
 )
-def test_the_line_that_names_the_test_is_quoted(name: str, line: str) -> None:
+def test_finding_quotes_the_line_that_names_the_test(name: str, line: str) -> None:
     result = replace(failed(name), tail=f"some error\n{line}\n  at {name}\nFAILED (failures=1)")
     evidence = finding_of(result, compare(result, passed()), "V1").evidence
     assert evidence and evidence.quote == line
 
 
-def test_a_problem_is_a_finding_of_its_check() -> None:
+def test_problem_becomes_a_finding_of_its_check() -> None:
     problem = Problem("jinja2 2.4.1: CVE-2019-10906", "Fixed in 2.10.1.", Severity.LOW, "Upgrade it.")
     audit = replace(failed(), name="audit", required=False, tail="Name\njinja2 2.4.1 CVE-2019-10906 2.10.1")
     finding = finding_of_problem(audit, problem, "V3")
@@ -219,7 +219,7 @@ def test_a_problem_is_a_finding_of_its_check() -> None:
     assert finding.evidence and finding.evidence.quote == "jinja2 2.4.1 CVE-2019-10906 2.10.1"
 
 
-def test_all_findings_of_a_check_together() -> None:
+def test_check_findings_combine_failure_and_problems() -> None:
     problem = Problem("No test ran", "It ran no test.", Severity.MEDIUM)
     lost = replace(passed(Counts(0, 0, 0)), problems=(problem,))
     titles = ["Required check ran no test: tests", "No test ran"]

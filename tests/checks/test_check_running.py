@@ -47,7 +47,7 @@ def lay(stage: Stage, files: dict[str, str]) -> None:
 # ---- how it ends
 
 
-def test_exit_code_0_is_a_pass_and_all_other_endings_are_none(stage: Stage) -> None:
+def test_only_exit_code_zero_is_a_pass(stage: Stage) -> None:
     for words, status, code in [
         ("true", PASSED, 0),
         ("exit 3", FAILED, 3),
@@ -66,7 +66,7 @@ def test_exit_code_0_is_a_pass_and_all_other_endings_are_none(stage: Stage) -> N
         assert (result.counts, result.failed_tests, result.problems) == (None, (), ())
 
 
-def test_what_could_not_run_says_why(stage: Stage) -> None:
+def test_result_explains_why_a_check_could_not_run(stage: Stage) -> None:
     assert run(stage, "no-such-program --all").tail.endswith("no-such-program: not found")
     assert "SIGSEGV" in run(stage, "kill -SEGV $$").tail
     stage.folder /= "gone"
@@ -75,7 +75,7 @@ def test_what_could_not_run_says_why(stage: Stage) -> None:
     assert "gone: No such file or directory" in result.tail
 
 
-def test_a_module_that_python_does_not_have_is_a_check_that_could_not_run(stage: Stage) -> None:
+def test_missing_python_module_means_the_check_could_not_run(stage: Stage) -> None:
     missing = f"{sys.executable} -m no_such_runner -q"
     assert run(stage, missing).status is COULD_NOT_RUN
     lay(
@@ -85,9 +85,7 @@ def test_a_module_that_python_does_not_have_is_a_check_that_could_not_run(stage:
     assert run(stage, f"{sys.executable} -m uses").status is FAILED
 
 
-def test_a_check_is_ended_at_its_time_limit_with_all_it_has_started(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_time_limit_ends_a_check_and_its_children(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch).start_when((stage.folder / "told").exists)
     result = run(stage, "echo begun; echo > told; sleep 600 & sleep 600", timeout=0.5)
     assert (result.status, result.exit_code, result.counts) == (FAILED, None, None)
@@ -95,9 +93,7 @@ def test_a_check_is_ended_at_its_time_limit_with_all_it_has_started(
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "time.sleep(600)"], ids=["exits", "lives on"])
-def test_a_daemon_that_ignores_the_request_to_end_is_ended(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
+def test_daemon_that_ignores_sigterm_is_killed(stage: Stage, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     Clock(monkeypatch).start_when((stage.folder / "up").exists)
     code = IGNORE_TERM + DAEMON + "open('up', 'w').close()\n" + end
     result = run(stage, command(code), timeout=PATIENCE if "exit" in end else 0.5)
@@ -105,9 +101,7 @@ def test_a_daemon_that_ignores_the_request_to_end_is_ended(
     assert result.tail.startswith("daemon up")
 
 
-def test_a_time_limit_does_not_make_a_summary_of_what_was_said_so_far(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_timed_out_check_has_no_summary(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch).start_when((stage.folder / "told").exists)
     result = run(stage, "echo '1 passed in 0.01s'; echo > told; sleep 600", timeout=0.5)
     assert (result.status, result.counts) == (FAILED, None)
@@ -117,19 +111,19 @@ def test_a_time_limit_does_not_make_a_summary_of_what_was_said_so_far(
 # ---- what it is given
 
 
-def test_there_is_nothing_to_read_and_no_terminal(stage: Stage) -> None:
+def test_check_has_no_stdin_and_no_terminal(stage: Stage) -> None:
     result = run(stage, "cat; tty; (: </dev/tty) || echo none; exit 0")
     assert result.status is PASSED
     assert "not a tty" in result.tail
     assert result.tail.endswith("none")
 
 
-def test_it_runs_in_the_folder_and_may_go_elsewhere(stage: Stage) -> None:
+def test_check_runs_in_the_folder_and_may_change_directory(stage: Stage) -> None:
     lay(stage, {"inner/file": ""})
     assert run(stage, "test -d inner && cd inner && ls").tail == "file"
 
 
-def test_the_environment_is_the_persons_without_what_leads_astray(stage: Stage) -> None:
+def test_check_gets_the_users_environment_without_misleading_variables(stage: Stage) -> None:
     led_astray = ("GIT_DIR", "GIT_INDEX_FILE", "CLAUDECODE", "CODEX_SANDBOX", "NODE_TEST_CONTEXT", "FORCE_COLOR")
     own = {"PYTEST_ADDOPTS": "-x", "DATABASE": "notes", "TERM": "xterm-256color"}
     result = run(stage, "env | sort", variables={**dict.fromkeys(led_astray, "1"), **own})
@@ -141,28 +135,28 @@ def test_the_environment_is_the_persons_without_what_leads_astray(stage: Stage) 
 # ---- what is kept of its output
 
 
-def test_both_streams_stand_in_the_order_in_which_they_were_written(stage: Stage) -> None:
+def test_stdout_and_stderr_keep_their_order(stage: Stage) -> None:
     words = "; ".join(f"echo {number}{' >&2' if number % 2 else ''}" for number in range(20))
     assert run(stage, words).tail.split() == [str(number) for number in range(20)]
 
 
-def test_colours_control_characters_and_lines_written_over_are_cleaned(stage: Stage) -> None:
+def test_colors_control_characters_and_overwritten_lines_are_removed(stage: Stage) -> None:
     code = (
         r"""import os; os.write(1, b'\x1b[31mred\x1b[0m\0 \xff\x07\r\n10%\r50%\r100%\r\n\x1b]0;title\x07done\n\tend')"""
     )
     assert run(stage, command(code)).tail == "red �\n100%\ndone\n    end"
 
 
-def test_paths_are_seen_from_the_folder_and_secrets_are_taken_out(stage: Stage) -> None:
+def test_paths_are_relative_and_secrets_redacted(stage: Stage) -> None:
     result = run(stage, 'echo "$PWD/tests/a.py:3 $API_KEY"', variables={"API_KEY": "k-0123456789abcdef"})
     assert result.tail == "tests/a.py:3 [redacted]"
 
 
-def test_nothing_said_is_no_tail(stage: Stage) -> None:
+def test_blank_output_has_no_tail(stage: Stage) -> None:
     assert run(stage, "echo; echo '  '; true").tail == ""
 
 
-def test_two_hundred_megabytes_are_passed_over_in_bounded_memory(stage: Stage, tmp_path: Path) -> None:
+def test_two_hundred_megabytes_are_read_in_bounded_memory(stage: Stage, tmp_path: Path) -> None:
     lines = "import sys\nlines = (b'x' * 99 + b'\\n') * 10_000\nprint('first', flush=True)\n"
     lines += "for _ in range(200): sys.stdout.buffer.write(lines)\nprint('\\n2 passed in 0.01s')"
     script = (
@@ -181,7 +175,7 @@ def test_two_hundred_megabytes_are_passed_over_in_bounded_memory(stage: Stage, t
     assert set(tmp_path.rglob("*")) == before
 
 
-def test_the_first_and_the_last_of_a_long_output_are_read(stage: Stage) -> None:
+def test_beginning_and_end_of_long_output_are_kept(stage: Stage) -> None:
     code = "print('=== short test summary info ===\\nFAILED a.py::test_a - x')\nfor n in range(200_000): print(n)\n"
     result = run(stage, command(code + "print('1 failed in 0.01s')\nraise SystemExit(1)"))
     assert (result.failed_tests, result.is_whole) == (("a.py::test_a",), False)
@@ -190,7 +184,7 @@ def test_the_first_and_the_last_of_a_long_output_are_read(stage: Stage) -> None:
     assert len(result.tail.split("\n")) == output.TAIL_LINES
 
 
-def test_a_line_without_an_end_is_cut(stage: Stage) -> None:
+def test_line_without_newline_is_truncated(stage: Stage) -> None:
     result = run(stage, command("import sys; sys.stdout.write('x' * 5_000_000)"))
     assert len(result.tail) < output.TAIL_CHARACTERS
     assert not result.is_whole
@@ -202,7 +196,7 @@ UNITTEST = "import unittest\n\n\nclass Notes(unittest.TestCase):\n    def test_a
 NODE = 'const test = require("node:test");\ntest("adds", () => {{ if (!({0})) throw new Error("no"); }});\n'
 
 
-def test_unittest_is_run_and_read(stage: Stage) -> None:
+def test_unittest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m unittest discover -s tests"
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 2")})
     assert run(stage, words).counts == Counts(1, 0, 0)
@@ -212,7 +206,7 @@ def test_unittest_is_run_and_read(stage: Stage) -> None:
     assert result.failed_tests == ("test_more.Notes.test_adds",)
 
 
-def test_pytest_is_run_and_read(stage: Stage) -> None:
+def test_pytest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist"
     lay(stage, {"tests/test_notes.py": "def test_a(): pass\ndef test_b(): assert 302 == 400\n"})
     result = run(stage, words)
@@ -225,7 +219,7 @@ def test_pytest_is_run_and_read(stage: Stage) -> None:
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
-def test_node_is_run_and_read(stage: Stage) -> None:
+def test_node_result_is_parsed(stage: Stage) -> None:
     lay(stage, {"test/notes.test.js": NODE.format("1 + 1 === 2")})
     assert run(stage, "node --test").counts == Counts(1, 0, 0)
     lay(stage, {"test/more.test.js": NODE.format("1 + 1 === 3")})
@@ -234,21 +228,21 @@ def test_node_is_run_and_read(stage: Stage) -> None:
     assert result.failed_tests == ("test/more.test.js > adds",)
 
 
-def test_a_runner_that_finds_no_test_passes_and_says_so(stage: Stage) -> None:
+def test_runner_that_finds_no_test_passes_with_a_problem(stage: Stage) -> None:
     lay(stage, {"package.json": "{}"})
     result = run(stage, "node --test")
     assert (result.status, result.counts) == (PASSED, Counts(0, 0, 0))
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
-def test_tests_whose_failure_the_command_passes_over_are_a_problem(stage: Stage) -> None:
+def test_test_failures_ignored_by_the_command_are_a_problem(stage: Stage) -> None:
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, f"{sys.executable} -m unittest discover -s tests || true")
     assert (result.status, result.counts) == (PASSED, Counts(0, 1, 0))
     assert [problem.title for problem in result.problems] == ["Failed tests are passed over"]
 
 
-def test_make_calls_what_it_likes(stage: Stage) -> None:
+def test_runner_started_by_make_is_parsed(stage: Stage) -> None:
     lay(stage, {"test/notes.test.js": NODE.format("false"), "Makefile": ".PHONY: test\ntest:\n\t@node --test\n"})
     result = run(stage, "make test")
     assert (result.status, result.exit_code) == (FAILED, 2)
@@ -293,7 +287,7 @@ def apart(stage: Stage) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_ends_everything_before_it_goes_on(stage: Stage, number: int) -> None:
+def test_interrupt_ends_all_processes_before_it_propagates(stage: Stage, number: int) -> None:
     with apart(stage) as process:
         assert process.stdout
         os.kill(process.pid, number)
@@ -301,7 +295,7 @@ def test_an_interruption_ends_everything_before_it_goes_on(stage: Stage, number:
         assert set(stage.left()) <= {process.pid}
 
 
-def test_nothing_is_left_when_agentd_is_killed(stage: Stage) -> None:
+def test_no_process_is_left_when_agentd_is_killed(stage: Stage) -> None:
     with apart(stage) as process:
         assert len(stage.left()) > 2
         process.kill()

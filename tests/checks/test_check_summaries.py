@@ -89,7 +89,7 @@ CARGO = ("notes: src/lib.rs - add", "src/lib.rs: tests::is_refused", "tests/flow
         ("vitest", (1, 3, 2), ("notes.test.js > group > fails", "notes.test.js > is refused")),
     ],
 )
-def test_a_runner_is_read(name: str, counts: tuple[int, int, int] | None, failed: tuple[str, ...]) -> None:
+def test_runner_output_is_parsed(name: str, counts: tuple[int, int, int] | None, failed: tuple[str, ...]) -> None:
     summary = summaries.read(sample(name), 1)
     assert summary.runner == re.match("[a-z]+", name)[0]  # type: ignore[index]
     assert summary.counts == (counts and Counts(*counts))
@@ -97,24 +97,24 @@ def test_a_runner_is_read(name: str, counts: tuple[int, int, int] | None, failed
 
 
 @pytest.mark.parametrize("name", ["cargo-broken", "pytest-internal", "npm-audit", "pip-audit"])
-def test_without_a_summary_there_are_no_counts(name: str) -> None:
+def test_output_without_a_summary_has_no_counts(name: str) -> None:
     assert summaries.read(sample(name), 1) == NOTHING
 
 
 @pytest.mark.parametrize("name", ["pytest-stopped", "pytest-collection", "cargo-plain"])
-def test_a_runner_that_stopped_early_has_not_said_all(name: str) -> None:
+def test_summary_of_a_runner_that_stopped_early_is_incomplete(name: str) -> None:
     assert not summaries.read(sample(name), 1).is_whole
     assert summaries.read(sample("pytest-q"), 1).is_whole
     assert summaries.read(sample("cargo-all"), 1).is_whole
 
 
-def test_the_failures_of_several_runners_are_added_up() -> None:
+def test_failures_of_several_runners_are_added() -> None:
     both = summaries.read(sample("pytest-q") + sample("node20-tap"), 1)
     assert both.counts == Counts(7, 11, 4)
     assert set(both.failed_tests) == {*PYTEST, *NODE}
 
 
-def test_names_that_are_not_kept_leave_the_count_as_it_is() -> None:
+def test_omitted_test_names_do_not_change_the_count() -> None:
     lines = [f"FAILED test_a.py::test_{number} - x" for number in range(MANY + 5)]
     text = "\n".join(("=== short test summary info ===", *lines, f"{len(lines)} failed in 1.00s"))
     summary = summaries.read(text, 1)
@@ -124,25 +124,25 @@ def test_names_that_are_not_kept_leave_the_count_as_it_is() -> None:
     assert summaries.read(long, 1).failed_tests == ()
 
 
-def test_older_pythons_do_not_repeat_the_method() -> None:
+def test_unittest_names_from_older_python_versions_are_parsed() -> None:
     text = sample("unittest-plain").replace("(tests.test_notes.Notes.test_refused)", "(tests.test_notes.Notes)")
     assert "tests.test_notes.Notes.test_refused" in summaries.read(text, 1).failed_tests
 
 
-def test_a_binary_of_cargo_that_crashed_is_a_failure_without_a_name() -> None:
+def test_crashed_cargo_binary_is_a_failure_without_a_name() -> None:
     text = sample("cargo-passed").replace("test result: ok. 1 passed; 0 failed;", "Segmentation fault", 1)
     summary = summaries.read(text, 101)
     assert summary.counts == Counts(1, 1, 0)
     assert summary.failed_tests == ()
 
 
-def test_what_a_test_prints_is_no_result(tmp_path: Path) -> None:
+def test_text_printed_by_a_test_is_not_a_result(tmp_path: Path) -> None:
     """The error of one test in the samples says "not ok 9 - really"."""
     assert "not ok 9 - really" in sample("node20-tap")
     assert not [name for name in summaries.read(sample("node20-tap"), 1).failed_tests if "really" in name]
 
 
-def test_a_command_that_was_ended_has_no_summary() -> None:
+def test_terminated_command_has_no_summary() -> None:
     assert summaries.read(sample("pytest-q"), None) == NOTHING
 
 
@@ -153,7 +153,7 @@ PIECES = sorted({line for path in DATA.glob("*.txt") for line in path.read_text(
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=30)), max_size=60), st.integers(0, 255))
-def test_no_output_makes_the_readers_fail(lines: list[str], code: int) -> None:
+def test_arbitrary_output_never_fails_the_parsers(lines: list[str], code: int) -> None:
     text = "\n".join(lines)
     summary = summaries.read(text, code)
     if summary.counts:
@@ -165,7 +165,7 @@ def test_no_output_makes_the_readers_fail(lines: list[str], code: int) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_become_plain_text(data: bytes) -> None:
+def test_arbitrary_bytes_become_plain_text(data: bytes) -> None:
     text = output.clean(data)
     assert not [letter for letter in text if letter < " " and letter not in "\n\t"]
     assert text == output.clean(text.encode())
@@ -199,7 +199,7 @@ UNITS = {
 
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_time_grows_with_the_output_and_no_faster(unit: str) -> None:
+def test_parsing_takes_linear_time(unit: str) -> None:
     def look(text: str) -> None:
         cleaned = output.clean(text.encode())
         output.tail(cleaned, summaries.read(cleaned, 1).said)

@@ -32,7 +32,7 @@ def text(folder: Path, result: dict[str, Any], width: int = 80) -> str:
     return closing(folder, result, width).display.text.rstrip()
 
 
-def test_a_usual_result(tmp_path: Path) -> None:
+def test_typical_result_is_summarized(tmp_path: Path) -> None:
     assert text(tmp_path, usual()).splitlines() == [
         "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM, 1 LOW severity issues",
         "",
@@ -54,19 +54,19 @@ def test_a_usual_result(tmp_path: Path) -> None:
     ]
 
 
-def test_findings_that_fit_stand_on_a_line_each(tmp_path: Path) -> None:
+def test_short_findings_take_one_line_each(tmp_path: Path) -> None:
     lines = text(tmp_path, usual(), 90).splitlines()
     assert lines[3] == "  C2  medium  People who hide their address cannot sign in  specs/user-model.md:20"
 
 
-def test_a_title_that_is_far_too_long_takes_two_lines(tmp_path: Path) -> None:
+def test_overlong_title_is_wrapped_to_two_lines(tmp_path: Path) -> None:
     one = {**usual()["findings"]["list"][0], "title": "Much too long " * 20}
     first, second, place = text(tmp_path, usual(findings={"open": {}, "list": [one]}), 60).splitlines()[3:6]
     assert first.startswith("  C1  high  Much too long") and second.endswith("…") and place.endswith("auth-flow.md:26")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_every_width_shows_all_that_matters(tmp_path: Path, width: int) -> None:
+def test_every_width_shows_the_essentials(tmp_path: Path, width: int) -> None:
     seen = text(tmp_path, usual(), width)
     for word in (
         "C1",
@@ -88,14 +88,14 @@ def test_every_width_shows_all_that_matters(tmp_path: Path, width: int) -> None:
     ("verdict", "colour"),
     [("APPROVED", 32), ("NEEDS_REVISION", 33), ("REJECTED", 31), ("NEEDS_CHANGES", 33), ("MAJOR_ISSUES", 31)],
 )
-def test_the_verdict_has_its_colour(tmp_path: Path, verdict: str, colour: int) -> None:
+def test_verdict_has_its_color(tmp_path: Path, verdict: str, colour: int) -> None:
     result = usual(verdict=verdict, message=f"{verdict} - and more")
     assert f"\x1b[{colour}m\x1b[1m{verdict}\x1b[0m - and more" in closing(tmp_path, result).raw.decode()
     plain = closing(tmp_path, result, NO_COLOR="1")
     assert b"\x1b" not in plain.raw and f"{verdict} - and more" in plain.display.text
 
 
-def test_what_is_recommended_comes_first(tmp_path: Path) -> None:
+def test_recommended_option_comes_first(tmp_path: Path) -> None:
     options = [
         {"id": "view", "label": "Look at it", "recommended": False, "flag": None, "command": "agentd view add-oauth"},
         {"id": "fix", "label": "Fix", "recommended": True, "flag": None, "command": "agentd plan add-oauth"},
@@ -108,7 +108,7 @@ def test_what_is_recommended_comes_first(tmp_path: Path) -> None:
     ]
 
 
-def test_an_approved_plan_names_the_one_next_command(tmp_path: Path) -> None:
+def test_approved_plan_names_the_next_command(tmp_path: Path) -> None:
     result = usual(
         verdict="APPROVED",
         message="APPROVED - Ready for implementation!",
@@ -121,7 +121,7 @@ def test_an_approved_plan_names_the_one_next_command(tmp_path: Path) -> None:
     assert lines[2].startswith("Files") and lines[-1] == "Next    agentd impl add-oauth"
 
 
-def test_an_error_tells_what_was_done_so_far_and_what_to_do(tmp_path: Path) -> None:
+def test_error_summary_shows_progress_and_next_step(tmp_path: Path) -> None:
     error = {
         "code": "over-budget",
         "message": "add-oauth has cost 10.02 USD of 10",
@@ -135,7 +135,7 @@ def test_an_error_tells_what_was_done_so_far_and_what_to_do(tmp_path: Path) -> N
     assert lines[-1] == "Next    agentd plan add-oauth"
 
 
-def test_an_error_before_anything_was_done_is_short(tmp_path: Path) -> None:
+def test_error_before_any_work_is_short(tmp_path: Path) -> None:
     nothing = {"run": 0.0, "change": 0.0, "currency": "USD", "calls_without_price": 0}
     result = usual(
         error={"code": "not-trusted", "message": "not trusted", "hint": "agentd trust"},
@@ -151,7 +151,7 @@ def test_an_error_before_anything_was_done_is_short(tmp_path: Path) -> None:
     assert text(tmp_path, result).splitlines() == ["Error: not trusted", "  → agentd trust", "", "Cost    nothing"]
 
 
-def test_unknown_prices_are_told(tmp_path: Path) -> None:
+def test_unknown_prices_are_reported(tmp_path: Path) -> None:
     cost = {"run": 0.0, "change": 1.5, "currency": "USD", "calls_without_price": 1}
     words = "this run, 1.50 USD for the change, 1 call without a known price"
     assert f"0.00 USD {words}" in text(tmp_path, usual(cost=cost))
@@ -160,7 +160,7 @@ def test_unknown_prices_are_told(tmp_path: Path) -> None:
     assert "3 calls without a known price" in seen
 
 
-def test_only_open_findings_are_shown_the_most_severe_first_and_not_all_of_many(tmp_path: Path) -> None:
+def test_open_findings_are_sorted_by_severity_and_limited(tmp_path: Path) -> None:
     one = usual()["findings"]["list"][0]
     states = {"high": "open", "medium": "disputed", "low": "open"}
     many = [{**one, "id": f"C{number}", "severity": "low"} for number in range(12)]
@@ -172,19 +172,19 @@ def test_only_open_findings_are_shown_the_most_severe_first_and_not_all_of_many(
     assert not any("GONE" in line for line in lines) and len(lines) <= 25
 
 
-def test_many_files_are_counted_and_files_of_several_folders_have_whole_names(tmp_path: Path) -> None:
+def test_many_files_are_shortened_with_a_count(tmp_path: Path) -> None:
     files = [f"src/module_{number}.py" for number in range(40)] + ["README.md"]
     seen = text(tmp_path, usual(files=files))
     assert "src/module_0.py" in seen and "and 29 more" in seen
     assert len(seen.splitlines()) <= 25
 
 
-def test_a_change_in_its_own_work_tree_says_where(tmp_path: Path) -> None:
+def test_worktree_change_shows_its_location(tmp_path: Path) -> None:
     place = {"setup": "worktree", "branch": "agentd/add-oauth", "tree": "../notes-agentd/add-oauth", "target": "main"}
     assert "Where   work tree ../notes-agentd/add-oauth" in text(tmp_path, usual(git=place))
 
 
-def test_nothing_an_agent_says_moves_the_cursor(tmp_path: Path) -> None:
+def test_control_characters_from_agents_do_not_move_the_cursor(tmp_path: Path) -> None:
     one = usual()["findings"]["list"][0]
     evil = {**one, "title": "a\x1b[2J\nb\u202ec" + "变更" * 300, "where": "x\x1b[H.md"}
     result = usual(findings={"open": {}, "list": [evil]}, message="NEEDS_REVISION\x1b[2J")

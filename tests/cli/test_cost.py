@@ -71,7 +71,7 @@ def table_of(text: str, head: str) -> dict[str, list[str]]:
     return rows
 
 
-def test_all_changes_with_their_sum_open_archived_and_dropped(example: Scenario) -> None:
+def test_cost_lists_all_changes_with_their_total(example: Scenario) -> None:
     made("second", call(cost=1.0), call(cost=0.5))
     entry.drop(made("third", call(cost=2.0)), "person:dev", "no need")
     ended = project_archive(example, "20260101-fourth", "fourth", call(cost=4.0))
@@ -95,7 +95,7 @@ def project_archive(box: Scenario, folder: str, change_id: str, *calls: Call) ->
     return box.write(f"agentd/archive/{folder}/STATE.yaml", render(state))
 
 
-def test_one_change_by_step_in_order_and_by_model(example: Scenario) -> None:
+def test_cost_of_one_change_is_listed_by_step_and_model(example: Scenario) -> None:
     ran = example.agentd("cost", "add-oauth")
     assert ran.code == 0
     assert "9.82 USD left of 10.00 USD for this change" in ran.out
@@ -108,7 +108,7 @@ def test_one_change_by_step_in_order_and_by_model(example: Scenario) -> None:
     assert models["total"] == ["13", "207,589", "13,038", "65,536", "0.1794 USD"]
 
 
-def test_a_program_gets_every_table(example: Scenario) -> None:
+def test_json_has_every_table(example: Scenario) -> None:
     made("second", call("review", None, None, "2026-01-20T00:00:30Z"), call("review", cost=1.0))
     whole = example.agentd("cost", "--json").json
     assert (whole["schema_version"], whole["command"], whole["error"]) == (1, "cost", None)
@@ -135,7 +135,7 @@ def test_a_program_gets_every_table(example: Scenario) -> None:
 @pytest.mark.parametrize(
     ("by", "first"), [("day", "2026-01-19"), ("model", "m"), ("step", "review"), ("change", "one")]
 )
-def test_the_table_can_be_chosen(project: Scenario, by: str, first: str) -> None:
+def test_by_option_selects_the_table(project: Scenario, by: str, first: str) -> None:
     made("one", call("review", cost=1.0), call("review", cost=0.5))
     for arguments in ((), ("one",)):
         ran = project.agentd("cost", *arguments, "--by", by)
@@ -143,7 +143,7 @@ def test_the_table_can_be_chosen(project: Scenario, by: str, first: str) -> None
         assert table_of(ran.out, by.upper())[first][-1] == "1.50 USD"
 
 
-def test_calls_without_a_price_are_said_and_never_shown_as_free(project: Scenario) -> None:
+def test_calls_without_a_price_are_reported_and_not_shown_as_free(project: Scenario) -> None:
     made("one", call("review", "gpt-99", None), call("resolve", "gpt-99", None), call("challenge", cost=0.5))
     ran = project.agentd("cost", "one")
     assert table_of(ran.out, "STEP")["review"][-1] == "unknown"
@@ -151,7 +151,7 @@ def test_calls_without_a_price_are_said_and_never_shown_as_free(project: Scenari
     assert "Not in these costs: 2 calls without a known price (gpt-99)" in project.agentd("cost").out
 
 
-def test_a_call_under_way_is_in_what_is_left_and_in_today(project: Scenario) -> None:
+def test_call_in_progress_counts_toward_remaining_budget_and_today(project: Scenario) -> None:
     change = made("one", call(cost=1.0))
     leave_open(change, 0.25)
     ran = project.agentd("--set", "budget.per_day=1", "cost", "one")
@@ -161,7 +161,7 @@ def test_a_call_under_way_is_in_what_is_left_and_in_today(project: Scenario) -> 
     assert "0.25 USD today, over all changes" in project.agentd("cost").out
 
 
-def test_no_limit_and_no_calls(project: Scenario) -> None:
+def test_cost_works_without_a_limit_and_without_calls(project: Scenario) -> None:
     assert project.agentd("cost").out == "No call has reported its usage yet.\n"
     made("one")
     ran = project.agentd("--set", "budget.per_change=0", "cost", "one")
@@ -169,12 +169,12 @@ def test_no_limit_and_no_calls(project: Scenario) -> None:
     assert table_of(project.agentd("cost").out, "CHANGE")["one"][-1] == "-"
 
 
-def test_over_the_limit_nothing_is_left(project: Scenario) -> None:
+def test_remaining_budget_is_never_negative(project: Scenario) -> None:
     made("one", call(cost=12.0))
     assert "0.00 USD left of 10.00 USD" in project.agentd("cost", "one").out
 
 
-def test_a_change_that_cannot_be_read_is_a_row_with_its_problem(example: Scenario) -> None:
+def test_unreadable_change_is_listed_with_its_problem(example: Scenario) -> None:
     example.write("agentd/changes/broken/STATE.yaml", ": : {")
     ran = example.agentd("cost")
     assert ran.code == 0
@@ -186,7 +186,7 @@ def test_a_change_that_cannot_be_read_is_a_row_with_its_problem(example: Scenari
     assert alone.code == 6 and "git log" in alone.err
 
 
-def test_a_change_that_is_not_checked_out_counts_by_its_cost(project: Scenario) -> None:
+def test_change_that_is_not_checked_out_is_listed_with_its_cost(project: Scenario) -> None:
     from agentd.change.state import Place
     from agentd.terms import GitSetup
 
@@ -208,7 +208,7 @@ def test_a_change_that_is_not_checked_out_counts_by_its_cost(project: Scenario) 
     assert alone.code == 1 and "git switch" in alone.err
 
 
-def test_an_ended_change_and_one_that_never_was(project: Scenario) -> None:
+def test_dropped_change_has_its_cost_and_unknown_change_is_an_error(project: Scenario) -> None:
     entry.drop(made("gone", call(cost=2.0)), "person:dev", "no need")
     ran = project.agentd("cost", "gone")
     assert ran.code == 0 and table_of(ran.out, "STEP")["total"][-1] == "2.00 USD"
@@ -228,7 +228,7 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, arguments: tuple[
         assert columns(line) <= width or " " not in line.strip(), line  # a path or a name alone
 
 
-def test_the_question_costs_no_heavy_import_and_needs_no_trust(example: Scenario) -> None:
+def test_cost_command_imports_nothing_heavy_and_needs_no_trust(example: Scenario) -> None:
     """A project with a command that nobody trusted."""
     example.write("agentd/config.toml", 'schema_version = 1\n[[checks]]\nname = "t"\ncommand = "false"\n')
     for arguments in (("cost",), ("cost", "add-oauth")):
@@ -253,7 +253,7 @@ def bars(seen: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("by", ["change", "step", "model", "day"])
-def test_bars_compare_the_costs_on_a_terminal(project: Scenario, by: str) -> None:
+def test_bars_compare_costs_on_a_terminal(project: Scenario, by: str) -> None:
     made("first", call("challenge", "large", 4.0, "2026-01-19T10:30:00Z"))
     made("second", call("proposal-gen", "small", 1.0, "2026-01-20T10:30:00Z"), call("tasks-gen", None, 0.01, "x"))
     names = {
@@ -271,13 +271,13 @@ def test_bars_compare_the_costs_on_a_terminal(project: Scenario, by: str) -> Non
     assert not bars(project.agentd("cost", "--by", by).out)
 
 
-def test_one_cost_alone_has_no_bar(project: Scenario) -> None:
+def test_single_cost_has_no_bar(project: Scenario) -> None:
     made("first", call(cost=4.0))
     made("second")
     assert not bars(run_on_terminal(project, "cost").screen)
 
 
-def test_status_shows_the_steps_that_cost_most(project: Scenario) -> None:
+def test_status_shows_the_most_expensive_steps(project: Scenario) -> None:
     made("first", *(call(f"step-{number}", cost=float(number)) for number in range(1, 8)))
     ran = project.agentd("status", "first")
     told = ran.out.split("Cost ")[1].splitlines()
@@ -290,7 +290,7 @@ def test_status_shows_the_steps_that_cost_most(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_narrow_terminal_has_short_bars(project: Scenario, width: int) -> None:
+def test_bars_fit_a_narrow_terminal(project: Scenario, width: int) -> None:
     made("first", *(call(f"spec-gen-endpoints-{number}", cost=float(number)) for number in range(1, 4)))
     seen = run_on_terminal(project, "cost", "first", "--by", "step", width=width)
     found = bars(seen.screen)

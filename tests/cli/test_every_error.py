@@ -60,25 +60,25 @@ def one(project: Scenario) -> Scenario:
 # ---- what was typed
 
 
-def test_a_key_that_is_none_is_a_usage_error(project: Scenario) -> None:
+def test_unknown_config_key_is_a_usage_error(project: Scenario) -> None:
     hint = refused(UsageError, project, "config", "budget.per_chnage", names="budget.per_chnage")
     assert hint == "agentd config lists all keys"
     assert leads_on(project, "agentd config").code == 0
 
 
-def test_a_sentence_is_no_id(project: Scenario) -> None:
+def test_sentence_as_id_is_refused_with_a_suggested_id(project: Scenario) -> None:
     hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
     assert hint == 'agentd plan add-oauth "Add OAuth"'
     leads_on(project, hint)
 
 
-def test_a_new_change_needs_a_description(project: Scenario) -> None:
+def test_new_change_without_description_is_refused(project: Scenario) -> None:
     hint = refused(MissingDescription, project, "plan", "add-oauth", names="add-oauth")
     assert hint == 'agentd plan add-oauth "what should change"'
     leads_on(project, hint)
 
 
-def test_a_question_that_nobody_can_answer_names_the_flag(one: Scenario) -> None:
+def test_unanswered_question_names_its_flag(one: Scenario) -> None:
     hint = refused(Unanswered, one, "drop", "add-oauth", names="add-oauth")
     assert hint == "agentd drop add-oauth --yes"
     assert leads_on(one, hint).code == 0
@@ -87,13 +87,13 @@ def test_a_question_that_nobody_can_answer_names_the_flag(one: Scenario) -> None
 # ---- which change
 
 
-def test_a_change_that_is_not_there(one: Scenario) -> None:
+def test_unknown_change_points_to_list(one: Scenario) -> None:
     assert refused(ChangeNotFound, one, "impl", "nosuch", names="nosuch") == "agentd list"
     assert "add-oauth" in leads_on(one, "agentd list").out
 
 
 @pytest.mark.parametrize("command", ["validate", "impl", "archive", "stop", "wait", "rebase"])
-def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works(one: Scenario, command: str) -> None:
+def test_ended_change_error_names_its_folder_and_the_log(one: Scenario, command: str) -> None:
     assert one.agentd("drop", "add-oauth", "--yes").code == 0
     hint = refused(ChangeNotFound, one, command, "add-oauth", names="is dropped; it lies in agentd/archive/")
     assert hint == "agentd log add-oauth tells what happened, agentd list --all what else has ended"
@@ -101,7 +101,7 @@ def test_a_change_that_has_ended_is_told_with_where_it_lies_and_what_still_works
     assert "add-oauth" in leads_on(one, "agentd list --all").out
 
 
-def test_a_change_whose_branch_is_not_checked_out(project: Scenario) -> None:
+def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(project: Scenario) -> None:
     project.git("switch", "-qc", "agentd/add-oauth")
     entry.create(find_project(), "add-oauth", "x", Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main"))
     project.commit("the change")
@@ -114,31 +114,31 @@ def test_a_change_whose_branch_is_not_checked_out(project: Scenario) -> None:
 # ---- how it stands
 
 
-def test_nothing_to_read_is_a_no(one: Scenario) -> None:
+def test_view_of_a_change_without_documents_points_to_plan(one: Scenario) -> None:
     hint = refused(AnswerIsNo, one, "view", "add-oauth", "--plain", names="add-oauth", json=False)
     assert hint == "agentd plan add-oauth"
     leads_on(one, hint)
 
 
-def test_a_change_in_another_phase(one: Scenario) -> None:
+def test_rebase_of_a_draft_is_the_wrong_phase(one: Scenario) -> None:
     hint = refused(WrongPhase, one, "rebase", "add-oauth", names="add-oauth is drafting")
     assert hint == "agentd status add-oauth"
     assert leads_on(one, hint).code == 0
 
 
-def test_a_change_without_a_plan_is_not_ready_to_be_implemented(one: Scenario) -> None:
+def test_change_without_a_plan_cannot_be_implemented(one: Scenario) -> None:
     hint = refused(ChangeNotReady, one, "impl", "add-oauth", names="add-oauth is drafting")
     assert "agentd plan add-oauth" in hint
     leads_on(one, "agentd plan add-oauth")
 
 
-def test_a_change_without_code_is_not_complete(one: Scenario) -> None:
+def test_change_without_code_cannot_be_archived(one: Scenario) -> None:
     hint = refused(ChangeNotComplete, one, "archive", "add-oauth", names="add-oauth is drafting")
     assert "agentd plan add-oauth" in hint
     leads_on(one, "agentd plan add-oauth")
 
 
-def test_a_plan_without_tasks_cannot_be_implemented(project: Scenario) -> None:
+def test_plan_without_tasks_cannot_be_implemented(project: Scenario) -> None:
     project.greeting_approved({}, documents=greeting_plan())
     hint = refused(FormatInvalid, project, "impl", "greet", names="greet")
     assert "agentd validate greet" in hint
@@ -148,7 +148,7 @@ def test_a_plan_without_tasks_cannot_be_implemented(project: Scenario) -> None:
 # ---- at its end
 
 
-def test_a_branch_that_lacks_what_its_target_has(project: Scenario) -> None:
+def test_archive_on_a_stale_branch_suggests_the_merge(project: Scenario) -> None:
     project.with_notes()
     project.complete_short_titles(project.on_branch("short-titles"))
     project.git("switch", "-q", "main")
@@ -161,7 +161,7 @@ def test_a_branch_that_lacks_what_its_target_has(project: Scenario) -> None:
     assert leads_on(project, again).code == 0
 
 
-def test_what_two_changes_say_differently_about_one_requirement(project: Scenario) -> None:
+def test_conflicting_change_suggests_rebase(project: Scenario) -> None:
     project.with_notes()
     tiny = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 20 characters."))
     for change_id, spec in (("first", SHORT_TITLES), ("second", tiny)):
@@ -192,7 +192,7 @@ def seen() -> set[str]:
     return found
 
 
-def test_there_is_no_other_error() -> None:
+def test_every_error_class_is_covered() -> None:
     for module in pkgutil.walk_packages(agentd.__path__, "agentd."):
         if not module.name.endswith("__main__") and ".sample" not in module.name:
             importlib.import_module(module.name)

@@ -40,7 +40,7 @@ CRASH = [{"fault": "crash"}]
 # ---- agents
 
 
-def test_an_agent_that_is_not_installed(project: Scenario, tmp_path: Path) -> None:
+def test_missing_agent_names_the_install_command(project: Scenario, tmp_path: Path) -> None:
     """Before anything is made for it."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/git").symlink_to(str(shutil.which("git")))
@@ -50,7 +50,7 @@ def test_an_agent_that_is_not_installed(project: Scenario, tmp_path: Path) -> No
     assert not (project.root / "agentd/changes").exists()
 
 
-def test_an_agent_that_fails(project: Scenario) -> None:
+def test_failed_agent_points_to_the_transcript(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=CRASH))
     hint = refused(AgentFailed, project, *PLAN, names="plan-gen: play: ", code="crashed")
     assert hint == "agentd log add-oauth --transcript shows what it said; run the command again to go on"
@@ -59,7 +59,7 @@ def test_an_agent_that_fails(project: Scenario) -> None:
     assert project.agentd(*PLAN).code == 0
 
 
-def test_a_session_that_the_agent_does_not_know_any_more(project: Scenario) -> None:
+def test_lost_session_suggests_new_session(project: Scenario) -> None:
     steps = plan_steps(proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")])
     project.with_agents({**steps, "format-fix": [{"fault": "session-lost"}]}, workflow=NO_REVIEWS)
     hint = refused(SessionLost, project, *PLAN[:-1], names="Session not found, please re-run proposal")
@@ -67,7 +67,7 @@ def test_a_session_that_the_agent_does_not_know_any_more(project: Scenario) -> N
     leads_on(project, hint)
 
 
-def test_a_verdict_that_cannot_be_read(project: Scenario) -> None:
+def test_unreadable_verdict_points_to_the_transcript(project: Scenario) -> None:
     project.proposed([say("Looks good to me, ship it.")])
     hint = refused(VerdictUnknown, project, "challenge", "add-oauth", names="Could not parse challenge verdict")
     assert hint.startswith("agentd log add-oauth --transcript --step challenge ")
@@ -77,14 +77,14 @@ def test_a_verdict_that_cannot_be_read(project: Scenario) -> None:
 # ---- money
 
 
-def test_a_change_that_has_cost_what_it_may(project: Scenario) -> None:
+def test_exhausted_budget_suggests_raise_budget(project: Scenario) -> None:
     project.with_agents(plan_steps(), "[budget]\nper_change = 0.02\n")
     hint = refused(OverBudget, project, *PLAN, names="add-oauth has cost 0.03 USD of its 0.02 USD")
     (typed,) = re.findall(r"^(agentd plan add-oauth --raise-budget \S+) goes on", hint)
     assert "person:dev decided: 0.04" in leads_on(project, typed).err
 
 
-def test_a_step_that_has_used_its_calls(project: Scenario) -> None:
+def test_exhausted_calls_per_step_name_the_limit(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
     assert project.agentd(*PLAN).code == AgentFailed.exit_code
     hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used the 1 calls it may use")
@@ -96,7 +96,7 @@ def test_a_step_that_has_used_its_calls(project: Scenario) -> None:
 # ---- two at once, and one who stops
 
 
-def test_a_change_that_somebody_is_at_work_on(project: Scenario) -> None:
+def test_busy_change_suggests_wait_or_stop(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", SIGN_IN)
     with change.running("agentd impl add-oauth"):
         hint = refused(Busy, project, "drop", "add-oauth", "--yes", names="'agentd impl add-oauth' (process ")
@@ -105,7 +105,7 @@ def test_a_change_that_somebody_is_at_work_on(project: Scenario) -> None:
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
 
 
-def test_a_run_that_a_person_ends(project: Scenario) -> None:
+def test_interrupted_run_names_the_command_to_continue(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=[{"wait": 600}]))
     with Program([AGENTD, *PLAN], cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr
@@ -121,7 +121,7 @@ def test_a_run_that_a_person_ends(project: Scenario) -> None:
     assert leads_on(project, hint.removeprefix("to go on: ")).code == 0
 
 
-def test_a_demo_that_does_not_go_as_it_should(box: Scenario, tmp_path: Path) -> None:
+def test_failed_demo_suggests_keep(box: Scenario, tmp_path: Path) -> None:
     """The disk is full after its first act, as git tells it."""
     shim = tmp_path / "bin/git"
     shim.parent.mkdir()
@@ -156,13 +156,13 @@ def post(door: Server, path: str, **fields: str) -> Answer:
     return door.ask(f"/changes/add-oauth/{path}", cookie, *headers, method="POST", body=body)
 
 
-def test_a_form_that_lacks_something(door: Server) -> None:
+def test_incomplete_form_is_a_bad_request(door: Server) -> None:
     answer = post(door, "decide", choice="accept")
     assert answer.status == 400
     shown(BadForm, answer.body.decode(), names="the form has no shown that can be read")
 
 
-def test_a_comment_that_another_page_has_edited_meanwhile(door: Server) -> None:
+def test_comment_edited_on_another_page_is_a_conflict(door: Server) -> None:
     selected = {"document": "proposal.md", "quote": "People are users", "after": ".", "line": "18"}
     assert post(door, "comments", **selected, text="Who?", weight="should").status == 200
     assert post(door, "comments/K1/edit", number="0", text="Who is that?", was="Who?").status == 200

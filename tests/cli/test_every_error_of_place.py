@@ -48,27 +48,27 @@ def trust_file(box: Scenario) -> Path:
 # ---- where we stand
 
 
-def test_a_folder_without_git(box: Scenario) -> None:
+def test_folder_without_git_suggests_git_init(box: Scenario) -> None:
     shutil.rmtree(box.root / ".git")
     hint = refused(NoGit, box, "status", names=str(box.root))
     box.paste(hint)
     assert box.agentd("init", "--no-commit").code == 0
 
 
-def test_a_repository_without_a_project(box: Scenario) -> None:
+def test_repository_without_a_project_suggests_init(box: Scenario) -> None:
     hint = refused(NoProject, box, "status", names="agentd/config.toml")
     assert leads_on(box, hint).code == 0
     assert box.agentd("status").code == 0
 
 
-def test_a_machine_without_git(project: Scenario, tmp_path: Path) -> None:
+def test_missing_git_program_is_reported(project: Scenario, tmp_path: Path) -> None:
     prepare_project(project)
     project.env["PATH"] = str(tmp_path)
     hint = refused(GitFailed, project, *BEGIN, names="git is not installed")
     assert hint == "install git, then run the command again"
 
 
-def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Scenario) -> None:
+def test_nested_repository_without_commits_suggests_gitignore(project: Scenario) -> None:
     project.greeting_approved({"implement-*": implement()})
     project.git("init", "-q", "sub")
     hint = refused(NestedRepository, project, "impl", "greet", names="sub", code="nested-repository")
@@ -78,7 +78,7 @@ def test_a_repository_in_the_repository_that_git_cannot_look_into(project: Scena
     assert project.agentd("impl", "greet").code == 0
 
 
-def test_a_branch_that_would_begin_without_agentd(project: Scenario) -> None:
+def test_uncommitted_agentd_folder_blocks_a_new_branch(project: Scenario) -> None:
     prepare_project(project)
     project.write("agentd/specs/more.md", "# Spec: More\n")
     hint = refused(SetupError, project, *BEGIN, "--git", "branch", names="agentd/")
@@ -89,7 +89,7 @@ def test_a_branch_that_would_begin_without_agentd(project: Scenario) -> None:
 # ---- what is configured
 
 
-def test_a_configuration_with_a_word_that_is_none(project: Scenario) -> None:
+def test_unknown_config_key_names_file_and_line(project: Scenario) -> None:
     project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplaning_iterations = 2\n")
     hint = refused(BadConfig, project, "config", names="agentd/config.toml:3: ")
     assert hint.startswith("agentd config ")
@@ -97,7 +97,7 @@ def test_a_configuration_with_a_word_that_is_none(project: Scenario) -> None:
     assert leads_on(project, "agentd config").code == 0
 
 
-def test_a_playbook_that_cannot_be_played(project: Scenario) -> None:
+def test_invalid_playbook_is_reported_by_doctor(project: Scenario) -> None:
     """Scripted agents are for trying things out; doctor looks at their playbooks."""
     prepare_project(project)
     project.write("playbook.json", '{"steps": {"chalenge": []}}')
@@ -109,13 +109,13 @@ def test_a_playbook_that_cannot_be_played(project: Scenario) -> None:
 # ---- what is trusted
 
 
-def test_commands_that_nobody_has_trusted(checked: Scenario) -> None:
+def test_untrusted_commands_suggest_trust(checked: Scenario) -> None:
     hint = refused(NotTrusted, checked, "plan", "add-oauth", "Sign in", names="you have not trusted")
     assert hint == "agentd trust"
     assert "true" in leads_on(checked, f"{hint} --yes").out
 
 
-def test_trust_without_a_home_to_keep_it_in(checked: Scenario) -> None:
+def test_trust_without_a_home_folder_is_refused(checked: Scenario) -> None:
     del checked.env["HOME"]
     hint = refused(NoHome, checked, "trust", "--yes", names="no home folder")
     assert hint.startswith("set HOME ")
@@ -123,7 +123,7 @@ def test_trust_without_a_home_to_keep_it_in(checked: Scenario) -> None:
     assert leads_on(checked, "agentd trust --yes").code == 0
 
 
-def test_a_trust_file_that_is_none(checked: Scenario) -> None:
+def test_invalid_trust_file_is_named(checked: Scenario) -> None:
     file = trust_file(checked)
     file.write_text("yes to all\n")
     hint = refused(BrokenTrust, checked, "trust", "--yes", names=str(file))
@@ -132,14 +132,14 @@ def test_a_trust_file_that_is_none(checked: Scenario) -> None:
     assert leads_on(checked, "agentd trust --yes").code == 0
 
 
-def test_a_trust_file_that_cannot_be_read(checked: Scenario) -> None:
+def test_unreadable_trust_file_is_named(checked: Scenario) -> None:
     """A folder in its place; that stops root too."""
     trust_file(checked).mkdir()
     hint = refused(CannotRead, checked, "trust", "--yes", names="trust.json")
     assert hint == "check the rights of that file, then run the command again"
 
 
-def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Scenario) -> None:
+def test_prompt_that_is_a_dangling_symlink_is_refused(project: Scenario) -> None:
     (project.root / "agentd/prompts").mkdir()
     link = project.root / "agentd/prompts/challenge.md"
     link.symlink_to("nowhere.md")
@@ -149,7 +149,7 @@ def test_a_prompt_of_the_project_that_is_a_link_to_nothing(project: Scenario) ->
     assert project.agentd("trust").code == 0
 
 
-def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Scenario) -> None:
+def test_unknown_prompt_file_is_refused(project: Scenario) -> None:
     prepare_project(project)
     project.write("agentd/prompts/chalenge.md", "Look closely.\n")
     project.paste(f"{AGENTD} trust --yes")
@@ -161,7 +161,7 @@ def test_a_prompt_of_the_project_that_agentd_does_not_know(project: Scenario) ->
 # ---- what lies on disk
 
 
-def test_a_state_that_nobody_can_read(one: Scenario) -> None:
+def test_unreadable_state_suggests_git_log(one: Scenario) -> None:
     state = one.root / "agentd/changes/add-oauth/STATE.yaml"
     one.commit("the change")
     state.write_text("phase: [drafting\n")
@@ -173,7 +173,7 @@ def test_a_state_that_nobody_can_read(one: Scenario) -> None:
     assert one.agentd("status", "add-oauth").code == 0
 
 
-def test_a_folder_that_cannot_be_written(one: Scenario) -> None:
+def test_unwritable_folder_is_named(one: Scenario) -> None:
     """A file in its place; that stops root too."""
     one.write("agentd/archive", "")
     hint = refused(CannotWrite, one, "drop", "add-oauth", "--yes", names="agentd/archive")
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written(one: Scenario) -> None:
 # ---- and what should never happen
 
 
-def test_a_bug_is_told_with_a_file_for_a_report(one: Scenario) -> None:
+def test_bug_is_reported_with_a_report_file(one: Scenario) -> None:
     broken = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
     hint = told(Bug, ran, names="ZeroDivisionError")

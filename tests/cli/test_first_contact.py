@@ -65,13 +65,13 @@ def way_on(ran: Result, code: int, names: str = "", path: Path | None = None) ->
 # ---- before anything is set up
 
 
-def test_agentd_alone_tells_what_there_is(outside: Scenario) -> None:
+def test_bare_agentd_lists_its_commands(outside: Scenario) -> None:
     shown = outside.agentd()
     assert (shown.code, shown.err) == (0, "")
     assert "init  " in shown.out and "plan  " in shown.out
 
 
-def test_from_an_empty_folder_to_the_first_plan_by_typing_what_is_told(outside: Scenario) -> None:
+def test_following_the_hints_leads_from_an_empty_folder_to_the_first_plan(outside: Scenario) -> None:
     """git init, agentd init, and then only the agent is missing."""
     typed = f'agentd plan add-oauth "{WORDS}"'
     ran = leads_on(outside, typed)
@@ -84,19 +84,19 @@ def test_from_an_empty_folder_to_the_first_plan_by_typing_what_is_told(outside: 
     assert "npm install -g @google/gemini-cli" in leads_on(outside, "agentd doctor").out
 
 
-def test_without_agents_nobody_is_asked_anything(settled: Scenario) -> None:
+def test_missing_agents_are_reported_before_any_question(settled: Scenario) -> None:
     seen = run_on_terminal(settled, "plan", "add-oauth", WORDS, width=120)
     assert seen.code == 3 and "?" not in seen.screen
     assert "npm install -g @google/gemini-cli" in [line for line in seen.lines if line.strip()][-1]
 
 
 @pytest.mark.parametrize("command", ["init", "list", "status", "plan x y", "view --no-open", "trust", "config"])
-def test_outside_of_git_every_command_says_git_init(outside: Scenario, command: str) -> None:
+def test_every_command_outside_git_suggests_git_init(outside: Scenario, command: str) -> None:
     assert way_on(outside.agentd(*command.split()), 3, "is not in a git repository", outside.root) == "git init"
 
 
 @pytest.mark.parametrize("command", ["list", "status", "plan x y", "impl x", "view --no-open", "trust"])
-def test_in_a_repository_that_is_not_set_up_every_command_says_agentd_init(newcomer: Scenario, command: str) -> None:
+def test_every_command_without_a_project_suggests_agentd_init(newcomer: Scenario, command: str) -> None:
     assert way_on(newcomer.agentd(*command.split()), 3, "agentd/config.toml", newcomer.root) == "agentd init"
 
 
@@ -104,11 +104,11 @@ def test_in_a_repository_that_is_not_set_up_every_command_says_agentd_init(newco
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("paln", "plan"), ("sttaus", "status"), ("arhcive", "archive")])
-def test_a_command_with_a_typo_is_guessed(outside: Scenario, typed: str, meant: str) -> None:
+def test_mistyped_command_gets_a_suggestion(outside: Scenario, typed: str, meant: str) -> None:
     assert way_on(outside.agentd(typed, "x", WORDS), 2, f"'{typed}'") == f"did you mean agentd {meant}?"
 
 
-def test_a_command_like_no_other_leads_to_the_list(outside: Scenario) -> None:
+def test_unknown_command_points_to_help(outside: Scenario) -> None:
     assert way_on(outside.agentd("xyzzy"), 2, "'xyzzy'") == "agentd --help lists the commands"
     assert leads_on(outside, "agentd --help").code == 0
 
@@ -117,14 +117,14 @@ def test_a_command_like_no_other_leads_to_the_list(outside: Scenario) -> None:
     ("typed", "meant"),
     [("plan x --lihgt", "--light"), ("impl x --taks 1", "--tasks"), ("list --al", "--all"), ("init --yess", "--yes")],
 )
-def test_an_option_with_a_typo_is_guessed(settled: Scenario, typed: str, meant: str) -> None:
+def test_mistyped_option_gets_a_suggestion(settled: Scenario, typed: str, meant: str) -> None:
     guess, _, command = way_on(settled.agentd(*typed.split()), 2, "no such option").partition("? ")
     assert guess.startswith("did you mean ") and f"'{meant}'" in guess
     assert command == f"agentd {typed.split()[0]} --help"
     assert meant in leads_on(settled, command).out
 
 
-def test_an_id_that_looks_like_an_option_leads_to_how_it_is_written(settled: Scenario) -> None:
+def test_id_that_looks_like_an_option_points_to_help(settled: Scenario) -> None:
     hint = way_on(settled.agentd("plan", "-x", WORDS), 2, "'-x'")
     assert "ID" in leads_on(settled, hint).out
 
@@ -147,7 +147,7 @@ def test_an_id_that_looks_like_an_option_leads_to_how_it_is_written(settled: Sce
         (("two\nlines",), 'agentd plan two-lines "two lines"'),
     ],
 )
-def test_what_is_no_id_is_answered_with_the_command_that_was_meant(
+def test_invalid_id_is_answered_with_the_intended_command(
     settled: Scenario, typed: tuple[str, ...], proposed: str
 ) -> None:
     hint = way_on(settled.agentd("plan", *typed), 2, "cannot be a change id, which has a-z, 0-9 and dashes")
@@ -156,24 +156,24 @@ def test_what_is_no_id_is_answered_with_the_command_that_was_meant(
 
 
 @pytest.mark.parametrize("typed", ["", "!!!", "日本"])
-def test_where_no_id_can_be_guessed_it_is_told_what_one_is(settled: Scenario, typed: str) -> None:
+def test_id_without_a_suggestion_explains_the_rules(settled: Scenario, typed: str) -> None:
     hint = way_on(settled.agentd("plan", typed, WORDS), 2, "cannot be a change id")
     assert hint == "use lower-case letters, digits and dashes, at most 64, not starting with a dash"
 
 
 @pytest.mark.parametrize("command", ["impl", "status", "archive"])
-def test_a_bad_id_of_a_change_that_should_be_there(begun: Scenario, command: str) -> None:
+def test_invalid_id_of_an_existing_change_points_to_list(begun: Scenario, command: str) -> None:
     hint = way_on(begun.agentd(command, "Add OAuth"), 2, "'Add OAuth' cannot be a change id")
     assert hint == "use add-oauth; agentd list shows the changes"
     assert "add-oauth" in leads_on(begun, "agentd list").out
 
 
-def test_no_id_at_all(settled: Scenario) -> None:
+def test_missing_id_points_to_help(settled: Scenario) -> None:
     assert "ID" in leads_on(settled, way_on(settled.agentd("plan"), 2, "'ID'")).out
 
 
 @pytest.mark.parametrize("command", NO_CHANGE_NEEDED)
-def test_a_new_change_needs_words(settled: Scenario, command: str) -> None:
+def test_new_change_without_description_is_refused(settled: Scenario, command: str) -> None:
     hint = way_on(settled.agentd(command, "add-oauth"), 2, "add-oauth is a new change and needs a description")
     assert hint == 'agentd plan add-oauth "what should change"'
     assert "it is the planner" in leads_on(settled, hint).err
@@ -183,23 +183,23 @@ def test_a_new_change_needs_words(settled: Scenario, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ON_A_CHANGE)
-def test_a_change_that_is_not_there_leads_to_the_list(begun: Scenario, command: str) -> None:
+def test_unknown_change_points_to_list(begun: Scenario, command: str) -> None:
     assert way_on(begun.agentd(command, "nosuch"), 1, "there is no change 'nosuch'") == "agentd list"
 
 
 @pytest.mark.parametrize("command", ON_A_CHANGE)
-def test_a_letter_less_is_guessed(begun: Scenario, command: str) -> None:
+def test_mistyped_change_id_gets_a_suggestion(begun: Scenario, command: str) -> None:
     hint = way_on(begun.agentd(command, "add-oaut"), 1, "there is no change 'add-oaut'")
     assert hint == "did you mean add-oauth? agentd list --all shows all"
 
 
-def test_a_letter_less_is_guessed_of_a_change_that_has_ended(begun: Scenario) -> None:
+def test_mistyped_id_of_an_ended_change_gets_a_suggestion(begun: Scenario) -> None:
     assert begun.agentd("drop", "add-oauth", "--yes").code == 0
     assert way_on(begun.agentd("cost", "add-oaut"), 1).startswith("did you mean add-oauth? ")
     assert begun.agentd("cost", "add-oauth").code == 0
 
 
-def test_a_letter_less_may_be_a_new_change(begun: Scenario) -> None:
+def test_mistyped_id_for_plan_also_offers_a_new_change(begun: Scenario) -> None:
     hint = way_on(begun.agentd("plan", "add-oaut"), 2, "add-oaut is a new change")
     assert hint == 'did you mean agentd plan add-oauth? A new one: agentd plan add-oaut "what should change"'
 
@@ -207,7 +207,7 @@ def test_a_letter_less_may_be_a_new_change(begun: Scenario) -> None:
 # ---- nobody there
 
 
-def test_questions_that_nobody_can_answer_name_their_flags(begun: Scenario) -> None:
+def test_unanswered_clarification_questions_name_their_flags(begun: Scenario) -> None:
     begun.env["PATH"] = f"{fake_agent(begun)}:{begun.env['PATH']}"
     hint = way_on(begun.agentd("plan", "add-tags", WORDS), 1, "nobody is here to answer questions about add-tags")
     assert all(flag in hint for flag in ("--skip-clarify", "--yes", "--clarifications FILE.json"))

@@ -40,7 +40,7 @@ def tree(box: Scenario) -> dict[str, bytes]:
     }
 
 
-def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Scenario) -> None:
+def test_init_writes_the_project_files_with_checks_and_roles(fresh: Scenario) -> None:
     ran = fresh.agentd("init")
     assert ran.code == 0, ran.err
     assert sorted(tree(fresh)) == [
@@ -66,7 +66,7 @@ def test_it_lays_down_the_tree_with_checks_and_roles(fresh: Scenario) -> None:
         assert words in ran.out, ran.out
 
 
-def test_what_it_writes_is_the_form_of_the_example(fresh: Scenario) -> None:
+def test_init_writes_the_keys_and_defaults_of_the_example(fresh: Scenario) -> None:
     """All keys of the example, each with its default, roles and checks apart."""
     fresh.agentd("init")
     written = tomllib.loads((fresh.root / "agentd/config.toml").read_text())
@@ -76,7 +76,7 @@ def test_what_it_writes_is_the_form_of_the_example(fresh: Scenario) -> None:
     assert written == example
 
 
-def test_a_second_run_changes_nothing(fresh: Scenario) -> None:
+def test_second_init_changes_nothing(fresh: Scenario) -> None:
     fresh.agentd("init")
     before = tree(fresh)
     ran = fresh.agentd("init")
@@ -84,7 +84,7 @@ def test_a_second_run_changes_nothing(fresh: Scenario) -> None:
     assert tree(fresh) == before
 
 
-def test_an_edited_config_is_kept(fresh: Scenario) -> None:
+def test_edited_config_is_kept_and_missing_files_are_restored(fresh: Scenario) -> None:
     fresh.agentd("init")
     path = fresh.root / "agentd/config.toml"
     path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
@@ -108,7 +108,7 @@ def test_force_asks_and_keeps_a_copy(fresh: Scenario) -> None:
     assert copy.read_text() == "schema_version = 1\n# mine\n"
 
 
-def test_it_offers_to_commit_on_a_terminal(fresh: Scenario) -> None:
+def test_init_offers_to_commit_on_a_terminal(fresh: Scenario) -> None:
     fresh.write("staged.txt", "mine")
     fresh.git("add", "staged.txt")
     seen = run_on_terminal(fresh, "init", typed="\n")
@@ -121,13 +121,13 @@ def test_it_offers_to_commit_on_a_terminal(fresh: Scenario) -> None:
     assert seen.code == 0 and "nothing changed" in seen.screen
 
 
-def test_commit_works_before_the_first_commit(box: Scenario) -> None:
+def test_init_can_commit_before_the_first_commit(box: Scenario) -> None:
     ran = box.agentd("init", "--commit", "--json")
     assert ran.code == 0 and ran.json["committed"] is True
     assert box.git("status", "--porcelain") == ""
 
 
-def test_without_agents_and_checks_it_says_so(box: Scenario) -> None:
+def test_init_reports_missing_agents_and_checks(box: Scenario) -> None:
     ran = box.agentd("init", PATH="/usr/bin:/bin")
     assert ran.code == 0
     assert "none found: nothing proves the code" in ran.out
@@ -153,7 +153,7 @@ def roles(box: Scenario) -> set[str]:
     return set(tomllib.loads((box.root / "agentd/config.toml").read_text())["roles"].values())
 
 
-def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Scenario) -> None:
+def test_later_installed_agent_is_assigned_by_the_next_init(early: Scenario) -> None:
     path = early.root / "agentd/config.toml"
     path.write_text(path.read_text().replace("per_change = 10.0 ", "per_change = 3.0 "))
     before = path.read_text().splitlines()
@@ -174,7 +174,7 @@ def test_an_agent_that_came_later_is_seated_by_the_next_init(early: Scenario) ->
 
 
 @pytest.mark.parametrize("edit", ['reviewer = "claude"', 'reviewer = "codex"  # hers', 'reviewer = "codex"\n# hers'])
-def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Scenario, edit: str) -> None:
+def test_edited_roles_are_kept_and_the_missing_agent_is_reported(early: Scenario, edit: str) -> None:
     path = early.root / "agentd/config.toml"
     path.write_text(path.read_text().replace('reviewer = "codex"', edit, 1))
     before = path.read_bytes()
@@ -186,7 +186,7 @@ def test_roles_that_a_person_has_touched_stay_and_the_way_on_is_told(early: Scen
     assert early.agentd("init", "--force", "--yes", "--no-commit").code == 0 and roles(early) == {"claude"}
 
 
-def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(fresh: Scenario) -> None:
+def test_roles_are_not_reassigned_when_an_agent_is_uninstalled(fresh: Scenario) -> None:
     (fresh.home / "bin/gemini").write_text("#!/bin/sh\n")
     (fresh.home / "bin/gemini").chmod(0o755)
     fresh.env["GEMINI_API_KEY"] = "dummy"
@@ -198,7 +198,7 @@ def test_roles_of_somebody_with_all_agents_are_not_changed_where_one_is_missing(
     assert [note for note in ran["notes"] if note.startswith("gemini (gemini) is not installed")]
 
 
-def test_a_sub_folder_can_be_the_project(fresh: Scenario) -> None:
+def test_init_here_makes_a_subfolder_the_project(fresh: Scenario) -> None:
     inner = fresh.root / "packages/api"
     inner.mkdir(parents=True)
     assert fresh.agentd("init", "--here", cwd=inner).code == 0
@@ -206,25 +206,25 @@ def test_a_sub_folder_can_be_the_project(fresh: Scenario) -> None:
     assert fresh.agentd("list", cwd=inner).code == 0
 
 
-def test_from_a_sub_folder_the_top_is_the_project(fresh: Scenario) -> None:
+def test_init_in_a_subfolder_uses_the_repository_root(fresh: Scenario) -> None:
     assert fresh.agentd("init", cwd=fresh.root / "tests").code == 0
     assert (fresh.root / "agentd/config.toml").exists()
 
 
-def test_outside_of_git_nothing_is_written(box: Scenario, tmp_path: Path) -> None:
+def test_init_outside_git_writes_nothing(box: Scenario, tmp_path: Path) -> None:
     ran = box.agentd("init", cwd=tmp_path)
     assert ran.code == 3 and "git init" in ran.err
     assert not (tmp_path / "agentd").exists()
 
 
-def test_a_broken_config_is_told_not_overwritten(fresh: Scenario) -> None:
+def test_broken_config_is_reported_and_not_overwritten(fresh: Scenario) -> None:
     fresh.write("agentd/config.toml", "[workflow\n")
     ran = fresh.agentd("init")
     assert ran.code == 3 and "agentd/config.toml:1" in ran.err.replace(str(fresh.root) + "/", "")
     assert (fresh.root / "agentd/config.toml").read_text() == "[workflow\n"
 
 
-def test_a_sub_project_stays_the_project_when_run_again(fresh: Scenario) -> None:
+def test_init_again_in_a_subproject_keeps_it_the_project(fresh: Scenario) -> None:
     inner = fresh.root / "packages/api"
     inner.mkdir(parents=True)
     assert fresh.agentd("init", "--here", cwd=inner).code == 0
@@ -233,12 +233,12 @@ def test_a_sub_project_stays_the_project_when_run_again(fresh: Scenario) -> None
     assert not (fresh.root / "agentd").exists()
 
 
-def test_gits_own_folder_is_no_project(fresh: Scenario) -> None:
+def test_init_in_the_git_folder_is_refused(fresh: Scenario) -> None:
     ran = fresh.agentd("init", "--here", cwd=fresh.root / ".git")
     assert ran.code == 2 and not (fresh.root / ".git/agentd/config.toml").exists()
 
 
-def test_only_what_init_wrote_is_committed(fresh: Scenario) -> None:
+def test_init_commits_only_what_it_wrote(fresh: Scenario) -> None:
     fresh.agentd("init", "--commit")
     fresh.write("agentd/changes/wip/STATE.yaml", "change_id: wip\n")
     (fresh.root / "agentd/.gitignore").unlink()
@@ -246,13 +246,13 @@ def test_only_what_init_wrote_is_committed(fresh: Scenario) -> None:
     assert fresh.git("status", "--porcelain", "-uall") == "?? agentd/changes/wip/STATE.yaml"
 
 
-def test_an_ignored_folder_is_told(fresh: Scenario) -> None:
+def test_ignored_agentd_folder_is_reported(fresh: Scenario) -> None:
     fresh.write(".gitignore", "agentd/\n")
     ran = fresh.agentd("init", "--commit")
     assert ran.code == 0 and "A .gitignore hides agentd/" in ran.out
 
 
-def test_a_bare_repository_and_a_folder_that_is_gone_are_told(fresh: Scenario, tmp_path: Path) -> None:
+def test_bare_repository_and_deleted_working_folder_are_reported(fresh: Scenario, tmp_path: Path) -> None:
     fresh.git("clone", "-q", "--bare", str(fresh.root), str(tmp_path / "bare.git"))
     ran = fresh.agentd("list", cwd=tmp_path / "bare.git")
     assert ran.code == 3 and "is a bare repository" in ran.err

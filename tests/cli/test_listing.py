@@ -34,7 +34,7 @@ def example(project: Scenario) -> Scenario:
     return project
 
 
-def test_a_pipe_gets_aligned_columns_without_colour(example: Scenario) -> None:
+def test_piped_list_has_aligned_columns_without_color(example: Scenario) -> None:
     ran = example.agentd("list")
     assert ran.code == 0 and "\x1b" not in ran.out
     head, *rows = ran.out.splitlines()
@@ -61,13 +61,13 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, command: tuple[st
             assert columns(line) <= width, line
 
 
-def test_a_terminal_gets_colour_unless_asked_not_to(example: Scenario) -> None:
+def test_terminal_output_has_color_unless_no_color_is_set(example: Scenario) -> None:
     assert ANSI.search(run_on_terminal(example, "list").screen)
     example.env["NO_COLOR"] = "1"
     assert not ANSI.search(run_on_terminal(example, "list").screen)
 
 
-def test_json_is_one_object_with_the_fields_of_the_contract(example: Scenario) -> None:
+def test_json_has_the_fields_of_the_contract(example: Scenario) -> None:
     data = example.agentd("list", "--json").json
     assert (data["schema_version"], data["command"], data["error"], data["exit_code"]) == (1, "list", None, 0)
     row = next(row for row in data["changes"] if row["change_id"] == "add-oauth")
@@ -86,7 +86,7 @@ def test_json_is_one_object_with_the_fields_of_the_contract(example: Scenario) -
     assert {key: row[key] for key in contract} == contract
 
 
-def test_status_of_one_change_says_what_counts(example: Scenario) -> None:
+def test_status_of_one_change_shows_the_essentials(example: Scenario) -> None:
     ran = example.agentd("status", "add-oauth")
     assert ran.code == 0
     for words in (
@@ -104,21 +104,21 @@ def test_status_of_one_change_says_what_counts(example: Scenario) -> None:
     assert data["tokens"] == {"in": 207589, "out": 13038, "cached": 65536}
 
 
-def test_status_of_all_says_what_comes_next(example: Scenario) -> None:
+def test_status_of_all_changes_shows_the_next_commands(example: Scenario) -> None:
     out = example.agentd("status").out
     assert out.startswith("2 open changes\n")
     assert "add-oauth  challenged\n  Let people sign in" in out
     assert "  → agentd impl add-oauth\n" in out
 
 
-def test_no_changes_yet_says_how_to_begin(project: Scenario) -> None:
+def test_empty_project_says_how_to_begin(project: Scenario) -> None:
     for command in ("list", "status"):
         ran = project.agentd(command)
         assert ran.code == 0 and 'agentd plan <id> "what should change"' in ran.out
     assert project.agentd("list", "--json").json["changes"] == []
 
 
-def test_outside_of_a_project_says_what_to_type(box: Scenario, tmp_path: Path) -> None:
+def test_list_outside_a_project_says_what_to_run(box: Scenario, tmp_path: Path) -> None:
     ran = box.agentd("list")
     assert ran.code == 3 and "agentd init" in ran.err
     ran = box.agentd("list", cwd=tmp_path)
@@ -128,7 +128,7 @@ def test_outside_of_a_project_says_what_to_type(box: Scenario, tmp_path: Path) -
     assert ran.json["error"]["code"] == "no-git" and ran.json["error"]["hint"] == "git init"
 
 
-def test_a_typo_gets_the_nearest_word(example: Scenario) -> None:
+def test_typo_gets_a_suggestion(example: Scenario) -> None:
     assert "did you mean agentd status?" in example.agentd("statsu").err
     ran = example.agentd("status", "add-oatuh")
     assert ran.code == 1 and "did you mean add-oauth?" in ran.err
@@ -138,7 +138,7 @@ def test_a_typo_gets_the_nearest_word(example: Scenario) -> None:
     assert ran.code == 2 and "agentd list --help" in ran.err
 
 
-def test_a_run_that_was_killed_shows_as_interrupted(example: Scenario) -> None:
+def test_killed_run_is_shown_as_interrupted(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     text = "run:\n  workflow: plan\n  started_at: 2026-01-19T10:52:10Z\n  rounds_left: 1"
     state.write_text(state.read_text().replace("run: null", text))
@@ -147,7 +147,7 @@ def test_a_run_that_was_killed_shows_as_interrupted(example: Scenario) -> None:
         assert "challenged, running" in example.agentd("list").out
 
 
-def test_a_reader_that_leaves_early_is_no_error(example: Scenario) -> None:
+def test_reader_that_closes_the_pipe_early_is_not_an_error(example: Scenario) -> None:
     """More than a pipe holds, to a reader that is gone before it is written."""
     for number in range(300):
         example.write(
@@ -164,7 +164,7 @@ def shell(box: Scenario, command: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_a_stream_that_is_closed_full_or_of_another_encoding_is_no_bug(example: Scenario) -> None:
+def test_closed_full_or_non_utf8_stdout_does_not_crash(example: Scenario) -> None:
     assert shell(example, f"'{AGENTD}' list >&-") == (0, "")
     code, err = shell(example, f"'{AGENTD}' list --json >/dev/full")
     assert code == 3 and "Traceback" not in err
@@ -174,7 +174,7 @@ def test_a_stream_that_is_closed_full_or_of_another_encoding_is_no_bug(example: 
     assert (code, err) == (0, "")
 
 
-def test_a_description_cannot_drive_the_terminal(example: Scenario) -> None:
+def test_control_characters_in_a_description_are_removed(example: Scenario) -> None:
     entry.create(find_project(), "evil", "before \x1b[2J\x1b]0;title\x07 after\nsecond line")
     for command in (("status",), ("status", "evil"), ("list",)):
         out = example.agentd(*command).out
@@ -182,7 +182,7 @@ def test_a_description_cannot_drive_the_terminal(example: Scenario) -> None:
     assert "before" in example.agentd("status").out
 
 
-def test_counts_of_one_change_are_fresh(example: Scenario) -> None:
+def test_status_counts_findings_from_the_current_records(example: Scenario) -> None:
     assert example.agentd("list").code == 0
     record = example.root / "agentd/changes/add-oauth/reviews/challenge-2.yaml"
     record.write_text(record.read_text().replace("  - id: C4\n    severity: low", "  - id: C4\n    severity: high"))

@@ -68,7 +68,7 @@ def row(person: Person, label: str) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_the_list_fills_in(width: int) -> None:
+def test_live_view_shows_step_progress(width: int) -> None:
     person = seen_by_person(USUAL, width)
     person.sees(shows("↻ Spec 1/2: auth-flow"))
     assert row(person, "✓ Proposal").endswith("0:38") and "0:12" in row(person, "✓ Review")
@@ -87,7 +87,7 @@ def test_the_list_fills_in(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_what_stays_is_the_finished_list_once(width: int) -> None:
+def test_finished_list_stays_on_screen_once(width: int) -> None:
     person = seen_by_person(USUAL, width)
     person.sees(shows("plan add-oauth"))
     person.press(ENTER * 2)
@@ -100,7 +100,7 @@ def test_what_stays_is_the_finished_list_once(width: int) -> None:
     assert "… 2 steps not begun" in text
 
 
-def test_a_step_whose_answer_is_no_does_not_look_like_one_that_went_well() -> None:
+def test_steps_with_negative_results_are_marked_differently() -> None:
     code = """
 with watching("t", lambda: COURSE, "live") as view:
     view(started("challenge"))
@@ -123,7 +123,7 @@ with watching("t", lambda: COURSE, "live") as view:
 
 
 @pytest.mark.parametrize(("exit_code", "is_told"), [(1, False), (7, True)], ids=["as asked", "over budget"])
-def test_steps_that_did_not_come_are_told_where_something_kept_them_back(exit_code: int, is_told: bool) -> None:
+def test_remaining_steps_are_mentioned_only_if_the_run_was_cut_short(exit_code: int, is_told: bool) -> None:
     code = f"""
 with watching("t", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
@@ -135,7 +135,7 @@ with watching("t", lambda: COURSE, "live") as view:
     assert ("… 5 steps not begun" in person.display.text) == is_told
 
 
-def test_a_final_failure_says_why() -> None:
+def test_final_failure_shows_its_reason() -> None:
     code = """
 with watching("t", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
@@ -149,7 +149,7 @@ with watching("t", lambda: COURSE, "live") as view:
     assert lines[place + 1].strip() == "gemini: it ended with exit code 3"
 
 
-def test_an_agent_that_says_nothing_is_told_after_a_while() -> None:
+def test_silent_agent_is_reported_after_a_while() -> None:
     board = Board(lambda: COURSE)
     board.hear(started("proposal-gen").event, 100.0)
     board.hear(did("proposal-gen", "read_file").event, 105.0)
@@ -166,7 +166,7 @@ def test_an_agent_that_says_nothing_is_told_after_a_while() -> None:
     assert "quiet" not in picture(300.0).partition("Checks")[2]  # agentd is at work, and says how long
 
 
-def test_steps_done_by_an_earlier_command_are_done_and_what_the_course_does_not_name_stands_in_its_place() -> None:
+def test_earlier_steps_are_done_and_unplanned_steps_are_inserted() -> None:
     code = """
 with watching("t", lambda: COURSE, "live") as view:
     view(started("tasks-gen"))
@@ -183,7 +183,7 @@ with watching("t", lambda: COURSE, "live") as view:
     person.waits()
 
 
-def test_the_course_can_grow_while_it_runs() -> None:
+def test_planned_steps_can_grow_during_a_run() -> None:
     code = """
 known = [COURSE[0]]
 with watching("t", lambda: known, "live") as view:
@@ -236,7 +236,7 @@ with watching("the title", course([f"step number {n}" for n in range(60)]), "liv
 
 
 @pytest.mark.parametrize("height", [24, 10, 5])
-def test_a_list_longer_than_the_screen_folds_around_the_step_at_work(height: int) -> None:
+def test_long_list_folds_around_the_current_step(height: int) -> None:
     person = seen_by_person(LONG, 80, height)
     person.sees(shows("step number 30", "create_spec"))
     screen = person.display.screen
@@ -253,7 +253,7 @@ def test_a_list_longer_than_the_screen_folds_around_the_step_at_work(height: int
 
 
 @pytest.mark.parametrize(("before", "after"), [(120, 50), (80, 40), (40, 120)])
-def test_a_window_may_be_resized(before: int, after: int) -> None:
+def test_window_can_be_resized(before: int, after: int) -> None:
     code = USUAL.replace('"create_spec"', '"words " * 30').replace('"plan add-oauth"', '"The title is long. " * 10')
     person = seen_by_person(code, before)
     person.sees(shows("↻ Spec 1/2: auth-flow"))
@@ -281,7 +281,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("mode", ["live", "lines"])
-def test_nothing_an_agent_says_moves_the_cursor(text: str, mode: str) -> None:
+def test_control_characters_from_agents_do_not_move_the_cursor(text: str, mode: str) -> None:
     code = f"""
 said = {text}
 with watching("The title " + said, course([said, "Review"]), "{mode}") as view:
@@ -306,7 +306,7 @@ with watching("The title " + said, course([said, "Review"]), "{mode}") as view:
     assert len(person.display.lines) < 60
 
 
-def test_pause_leaves_the_screen_to_a_question_and_the_list_comes_back() -> None:
+def test_pause_hides_the_list_during_a_question() -> None:
     code = """
 with watching("the title", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
@@ -335,7 +335,7 @@ with watching("the title", lambda: COURSE, "live") as view:
     assert person.display.text.count("✓ Proposal") == 1
 
 
-def test_an_impatient_enter_does_not_push_the_list_away() -> None:
+def test_pressing_enter_does_not_scroll_the_list() -> None:
     person = seen_by_person(USUAL)
     person.sees(shows("↻ Spec 1/2: auth-flow"))
     person.press(ENTER * 9)
@@ -343,7 +343,7 @@ def test_an_impatient_enter_does_not_push_the_list_away() -> None:
     assert person.display.text.count("plan add-oauth") == 1
 
 
-def test_the_terminal_is_as_it_was_afterwards_however_the_run_ended() -> None:
+def test_terminal_is_restored_after_an_interrupt() -> None:
     code = f"import subprocess\ntry:\n{USUAL.replace(chr(10), chr(10) + '    ')}\nexcept KeyboardInterrupt: pass\n"
     person = seen_by_person(code + "subprocess.run(['stty', '-a'])")
     person.sees(shows("↻ Spec 1/2: auth-flow"))
@@ -354,7 +354,7 @@ def test_the_terminal_is_as_it_was_afterwards_however_the_run_ended() -> None:
     assert person.display.wraps
 
 
-def test_several_threads_may_tell_at_once() -> None:
+def test_events_from_several_threads_are_shown() -> None:
     code = """
 import threading
 def tell(name):
@@ -379,7 +379,7 @@ with watching("t", lambda: COURSE, MODE) as view:
     assert len([json.loads(line) for line in told]) == 400
 
 
-def test_without_colour_nothing_is_painted() -> None:
+def test_no_color_disables_colors() -> None:
     person = seen_by_person(USUAL, NO_COLOR="1")
     person.press(ENTER * 2)
     person.waits()
@@ -390,7 +390,7 @@ def test_without_colour_nothing_is_painted() -> None:
     assert person.display.is_bright
 
 
-def test_a_terminal_that_cannot_move_its_cursor_gets_lines() -> None:
+def test_dumb_terminal_gets_plain_lines() -> None:
     person = seen_by_person(USUAL, TERM="dumb")
     person.press(ENTER * 2)
     assert person.waits() == 0
@@ -398,7 +398,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines() -> None:
     assert "Proposal  done after 38 s" in person.display.text
 
 
-def test_a_job_in_the_background_tells_and_does_not_draw() -> None:
+def test_background_job_prints_lines_instead_of_drawing() -> None:
     code = f"import os, signal\nsignal.signal(signal.SIGTTOU, signal.SIG_IGN)\nos.setpgid(0, 0)\n{USUAL}"
     inner = driven(code.replace("wait()", ""))
     code = f"import subprocess\nsubprocess.run({inner!r}, stdin=subprocess.DEVNULL)"
@@ -407,7 +407,7 @@ def test_a_job_in_the_background_tells_and_does_not_draw() -> None:
     assert b"\x1b" not in person.raw and "Proposal  done after 38 s" in person.display.text
 
 
-def test_without_a_terminal_there_is_a_plain_line_for_what_is_worth_telling() -> None:
+def test_piped_output_has_a_plain_line_per_important_event() -> None:
     ran = piped(
         """
 with watching("t", lambda: COURSE, "live") as view:
@@ -443,7 +443,7 @@ with watching("t", lambda: COURSE, "live") as view:
     ]
 
 
-def test_events_are_the_journals_own_lines() -> None:
+def test_events_mode_prints_journal_lines() -> None:
     ran = piped(
         """
 with watching("t", lambda: COURSE, "events") as view:
@@ -463,7 +463,7 @@ with watching("t", lambda: COURSE, "events") as view:
 
 
 @pytest.mark.parametrize(("mode", "stream"), [("events", "stdout"), ("lines", "stderr")])
-def test_a_reader_that_goes_away_ends_nothing(tmp_path: Path, mode: str, stream: str) -> None:
+def test_reader_that_closes_the_pipe_does_not_end_the_run(tmp_path: Path, mode: str, stream: str) -> None:
     code = f"""
 with watching("t", lambda: COURSE, "{mode}") as view:
     for number in range(3000):
@@ -478,6 +478,6 @@ open("{tmp_path}/end", "w").close()
     assert (tmp_path / "end").exists() and program.returncode == 0
 
 
-def test_quiet_says_nothing() -> None:
+def test_quiet_prints_nothing() -> None:
     ran = piped(USUAL.replace('"live"', '"quiet"').replace("wait()", "with view.pause(): pass"))
     assert ran == Result(0, "", "")

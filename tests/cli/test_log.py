@@ -37,7 +37,7 @@ def change(project: Scenario) -> Change:
     return change
 
 
-def test_the_journal_in_words_oldest_first(project: Scenario, change: Change) -> None:
+def test_log_shows_the_journal_oldest_first(project: Scenario, change: Change) -> None:
     ran = project.agentd("log", "add-oauth")
     assert ran.code == 0
     lines = [line[21:] for line in ran.out.splitlines()]
@@ -52,7 +52,7 @@ def test_the_journal_in_words_oldest_first(project: Scenario, change: Change) ->
     assert "agentd log add-oauth --transcript --step proposal-gen" in ran.err
 
 
-def test_only_the_last_run_or_one_step(project: Scenario, change: Change) -> None:
+def test_log_can_be_limited_to_the_last_run_or_one_step(project: Scenario, change: Change) -> None:
     change.journal().append(events.Warned(**NAMES, code="x", message="a word"))
     assert project.agentd("log", "add-oauth", "--last").out.count("agentd plan add-oauth") == 1
     assert [line[21:] for line in project.agentd("log", "add-oauth", "--step", "challenge").out.splitlines()] == [
@@ -60,7 +60,7 @@ def test_only_the_last_run_or_one_step(project: Scenario, change: Change) -> Non
     ]
 
 
-def test_the_journal_as_lines_and_as_data(project: Scenario, change: Change) -> None:
+def test_log_is_available_as_events_and_json(project: Scenario, change: Change) -> None:
     lines = project.agentd("log", "add-oauth", "--events").out.splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
     data = project.agentd("log", "add-oauth", "--json").json
@@ -69,7 +69,7 @@ def test_the_journal_as_lines_and_as_data(project: Scenario, change: Change) -> 
     assert all(os.path.isfile(one["file"]) for one in data["transcripts"])
 
 
-def test_the_transcript_of_the_latest_call(project: Scenario, change: Change) -> None:
+def test_transcript_option_shows_the_latest_call(project: Scenario, change: Change) -> None:
     ran = project.agentd("log", "add-oauth", "--transcript")
     assert "in| Write the proposal." in ran.out
     assert "Reading the project." in ran.out
@@ -77,13 +77,13 @@ def test_the_transcript_of_the_latest_call(project: Scenario, change: Change) ->
     assert project.agentd("log", "add-oauth", "--transcript", "--step", "challenge").code == 2
 
 
-def test_nothing_an_agent_said_moves_the_cursor(project: Scenario) -> None:
+def test_control_characters_from_agents_are_removed(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("\x1b[2Jgone\rover"), propose()])
     call_planner(change)
     assert "\x1b" not in project.agentd("log", "add-oauth").out + project.agentd("log", "add-oauth", "--transcript").out
 
 
-def test_a_change_to_which_nothing_happened_and_one_that_does_not_exist(project: Scenario) -> None:
+def test_log_of_a_new_change_is_empty_and_of_an_unknown_change_an_error(project: Scenario) -> None:
     entry.create(find_project(), "fresh", "words")
     ran = project.agentd("log", "fresh")
     assert (ran.code, ran.out, ran.err) == (0, "", "Nothing has happened to fresh yet.\n")
@@ -91,7 +91,7 @@ def test_a_change_to_which_nothing_happened_and_one_that_does_not_exist(project:
     assert project.agentd("log", "fresh", "--json", "--follow").code == 2
 
 
-def test_a_dropped_change_still_has_its_log(project: Scenario, change: Change) -> None:
+def test_dropped_change_still_has_its_log(project: Scenario, change: Change) -> None:
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     assert "dropped" in project.agentd("log", "add-oauth").out
 
@@ -113,7 +113,7 @@ def following(project: Scenario, *arguments: str) -> Iterator[subprocess.Popen[s
         process.communicate()
 
 
-def test_follow_prints_what_comes_until_ctrl_c(project: Scenario) -> None:
+def test_follow_prints_new_entries_until_ctrl_c(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
     change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
     with following(project) as process:
@@ -127,7 +127,7 @@ def test_follow_prints_what_comes_until_ctrl_c(project: Scenario) -> None:
         assert process.stderr.read() == ""
 
 
-def test_follow_ends_when_nobody_reads_on(project: Scenario) -> None:
+def test_follow_ends_when_the_reader_closes_the_pipe(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
     change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
     with following(project, "--events") as process:
@@ -139,7 +139,7 @@ def test_follow_ends_when_nobody_reads_on(project: Scenario) -> None:
         assert process.wait(timeout=PATIENCE) == 0
 
 
-def test_follow_a_transcript_as_it_grows(project: Scenario, change: Change) -> None:
+def test_follow_prints_a_growing_transcript(project: Scenario, change: Change) -> None:
     with following(project, "--transcript") as process:
         assert process.stdout
         while "# ended" not in (line := process.stdout.readline()):

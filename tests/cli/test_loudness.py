@@ -24,20 +24,20 @@ def plan(box: Scenario, *flags: str) -> Result:
     return box.agentd("plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place", *flags)
 
 
-def test_usually_every_step_is_told_and_no_action_of_an_agent(staged: Scenario) -> None:
+def test_default_output_shows_steps_but_no_agent_actions(staged: Scenario) -> None:
     ran = plan(staged)
     assert ran.code == 0, ran.err
     assert "Challenge" in ran.err and "Read it twice." not in ran.err and "tokens in" not in ran.err
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "-q"])
-def test_quiet_leaves_the_result_alone(staged: Scenario, flag: str) -> None:
+def test_quiet_prints_only_the_result(staged: Scenario, flag: str) -> None:
     ran = plan(staged, flag)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("APPROVED") and "agentd impl add-oauth" in ran.out
 
 
-def test_quiet_may_stand_before_the_command_too(staged: Scenario) -> None:
+def test_quiet_may_precede_the_command(staged: Scenario) -> None:
     ran = staged.agentd("-q", "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place")
     assert (ran.code, ran.err) == (0, "")
 
@@ -55,7 +55,7 @@ def test_quiet_draws_nothing_on_a_terminal(staged: Scenario) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--verbose", "-v"])
-def test_verbose_tells_what_the_agents_do_and_use(staged: Scenario, flag: str) -> None:
+def test_verbose_shows_agent_actions_and_usage(staged: Scenario, flag: str) -> None:
     ran = plan(staged, flag)
     assert ran.code == 0, ran.err
     assert re.search(r"^\d\d:\d\d:\d\d  Review of the proposal  Read it twice\.", ran.err, re.M)
@@ -63,7 +63,7 @@ def test_verbose_tells_what_the_agents_do_and_use(staged: Scenario, flag: str) -
     assert len(re.findall("tokens in", ran.err)) == len(staged.journal(events.Usage))
 
 
-def test_verbose_beside_the_drawing(staged: Scenario) -> None:
+def test_verbose_works_together_with_the_live_view(staged: Scenario) -> None:
     argv = [str(AGENTD), "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place", "-v"]
     person = start_on_terminal(argv, {**staged.env, "PWD": str(staged.root)}, width=100, height=40)
     assert person.waits() == 0
@@ -71,26 +71,26 @@ def test_verbose_beside_the_drawing(staged: Scenario) -> None:
     assert person.display.text.count("✓ Challenge") == 1
 
 
-def test_verbose_beside_json_goes_to_stderr(staged: Scenario) -> None:
+def test_verbose_output_goes_to_stderr_with_json(staged: Scenario) -> None:
     ran = plan(staged, "--json", "--verbose")
     assert ran.json["verdict"] == "APPROVED"
     assert "Read it twice." in ran.err
 
 
-def test_both_are_refused(project: Scenario) -> None:
+def test_quiet_and_verbose_together_are_refused(project: Scenario) -> None:
     for words in (["-q", "status", "-v"], ["status", "--quiet", "--verbose"]):
         ran = project.agentd(*words)
         assert ran.code == 2 and "--quiet and --verbose" in ran.err
         assert len(ran.err.splitlines()) <= 3
 
 
-def test_every_command_understands_both(project: Scenario) -> None:
+def test_every_command_accepts_quiet_and_verbose(project: Scenario) -> None:
     for name in ("list", "status", "cost", "config", "doctor"):
         for flag in ("-q", "-v"):
             assert project.agentd(name, flag).out == project.agentd(name).out, name
 
 
-def test_those_with_progress_list_them(project: Scenario) -> None:
+def test_only_commands_with_progress_list_quiet_and_verbose_in_help(project: Scenario) -> None:
     for name in ("plan", "impl", "run", "challenge", "review"):
         text = project.agentd(name, "--help").out
         assert "-q, --quiet" in text and "-v, --verbose" in text
@@ -98,7 +98,7 @@ def test_those_with_progress_list_them(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "list", "cost", "doctor", "config"])
-def test_no_colour_when_asked(staged: Scenario, name: str) -> None:
+def test_no_color_disables_colors(staged: Scenario, name: str) -> None:
     plan(staged, "-q")
     coloured = run_on_terminal(staged, name)
     assert "\x1b[" in coloured.screen
@@ -108,7 +108,7 @@ def test_no_colour_when_asked(staged: Scenario, name: str) -> None:
     assert plain.code == coloured.code
 
 
-def test_a_closed_terminal_ends_the_run_as_ctrl_c_does(project: Scenario) -> None:
+def test_closing_the_terminal_ends_the_run_like_ctrl_c(project: Scenario) -> None:
     steps = plan_steps(proposal_gen=[{"write": "begun", "text": ""}, {"wait": 600}])
     project.with_agents(steps)
     argv = [str(AGENTD), "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--git", "in-place"]

@@ -93,7 +93,7 @@ def tell_at_length() -> None:
     entry.open_change(find_project(), "add-oauth").journal().append(Noted(code="long", message="and so on " * 15))
 
 
-def test_a_log_is_whole_in_a_pipe_and_indented_on_a_terminal(example: Scenario) -> None:
+def test_log_is_unwrapped_in_a_pipe_and_indented_on_a_terminal(example: Scenario) -> None:
     tell_at_length()
     [line] = example.agentd("log", "add-oauth").out.splitlines()
     first, *more = [plain(one) for one in run_on_terminal(example, "log", "add-oauth", width=40).lines]
@@ -101,24 +101,24 @@ def test_a_log_is_whole_in_a_pipe_and_indented_on_a_terminal(example: Scenario) 
     assert " ".join([first, *(one.strip() for one in more)]) == line
 
 
-def test_the_result_of_a_trace_is_wrapped_not_cut(example: Scenario) -> None:
+def test_trace_summary_is_wrapped_not_truncated(example: Scenario) -> None:
     screen = plain(run_on_terminal(example, "trace", "add-oauth", width=40).screen)
     result = " ".join(screen[re.search(r"^\d+ requirements,", screen, re.MULTILINE).start() :].split("\n\n")[0].split())  # type: ignore[union-attr]
     assert result == example.agentd("trace", "add-oauth").out.rstrip().splitlines()[-1]
 
 
-def test_the_age_in_the_overview_is_never_cut(example: Scenario) -> None:
+def test_age_in_the_overview_is_never_truncated(example: Scenario) -> None:
     screen = plain(run_on_terminal(example, "status", width=40).screen)
     assert re.search(r"^  (.*, )?\d+ w ago$", screen, re.MULTILINE), screen
 
 
-def test_a_text_without_spaces_is_cut_where_the_line_ends_and_a_path_is_not() -> None:
+def test_text_without_spaces_is_split_but_paths_are_not() -> None:
     assert [columns(line) for line in wrapped("漢字" * 10, 8)] == [8] * 5
     assert wrapped("in /a/very/long/path now", 8) == ["in", "/a/very/long/path", "now"]
     assert wrapped("one two three", 7, "  ") == ["one two", "  three"]
 
 
-def test_no_word_of_what_is_to_be_trusted_is_broken_where_it_fits(example: Scenario) -> None:
+def test_trust_wraps_commands_only_between_words(example: Scenario) -> None:
     lines = [plain(line) for line in run_on_terminal(example, "trust", width=40, typed="n\n").lines]
     shown = [line.partition(" | ")[2].rstrip() for line in lines if " | " in line]
     assert shown == ["python -m unittest -v tests"]
@@ -132,7 +132,7 @@ def test_no_word_of_what_is_to_be_trusted_is_broken_where_it_fits(example: Scena
 # ---- headings, labels, what to type next
 
 
-def test_a_heading_is_a_bold_id_and_its_phase(example: Scenario) -> None:
+def test_heading_is_a_bold_id_and_its_phase(example: Scenario) -> None:
     for command in (
         ("status", "add-oauth"),
         ("cost", "add-oauth"),
@@ -144,19 +144,19 @@ def test_a_heading_is_a_bold_id_and_its_phase(example: Scenario) -> None:
         assert re.search(r"^add-oauth  challenged\b", plain(screen), re.MULTILINE), command
 
 
-def test_the_next_command_has_a_dim_label(example: Scenario) -> None:
+def test_next_command_has_a_dim_label(example: Scenario) -> None:
     for command in (("status", "add-oauth"), ("init", "--no-commit")):
         screen = run_on_terminal(example, *command, width=120).screen
         assert re.search(rf"^{re.escape(DIM)}Next +\x1b\[0magentd ", screen, re.MULTILINE), screen
         assert "Next:" not in screen
 
 
-def test_a_next_command_that_does_not_fit_stands_on_a_line_of_its_own(project: Scenario) -> None:
+def test_next_command_that_does_not_fit_moves_to_its_own_line(project: Scenario) -> None:
     lines = [plain(line) for line in run_on_terminal(project, "list", width=40).lines]
     assert lines == ["No open changes.", "Next", 'agentd plan <id> "what should change"']
 
 
-def test_heads_are_capitals_and_dim(example: Scenario) -> None:
+def test_table_headings_are_dim_capitals(example: Scenario) -> None:
     for command in (("list",), ("cost",), ("cost", "add-oauth"), ("impl", "add-oauth", "--dry-run")):
         heads = re.findall(
             rf"^{re.escape(DIM)}([A-Z ]+)\x1b\[0m", run_on_terminal(example, *command).screen, re.MULTILINE
@@ -164,12 +164,12 @@ def test_heads_are_capitals_and_dim(example: Scenario) -> None:
         assert heads, command
 
 
-def test_a_verdict_is_written_as_the_records_have_it(example: Scenario) -> None:
+def test_verdict_is_printed_in_capitals(example: Scenario) -> None:
     assert "APPROVED, " in example.agentd("status").out
     assert "APPROVED in round 2" in example.agentd("status", "add-oauth").out
 
 
-def test_errors_of_options_read_like_all_others(example: Scenario) -> None:
+def test_option_errors_use_the_common_error_format(example: Scenario) -> None:
     ran = example.agentd("mcp", "--prot", "1")
     assert ran.err == "Error: no such option '--prot'\n  → did you mean '--port'? agentd mcp --help\n", ran.err
     ran = example.agentd("cost", "--by", "moon")
@@ -177,7 +177,7 @@ def test_errors_of_options_read_like_all_others(example: Scenario) -> None:
     assert first[0].islower() and not first.endswith("."), first
 
 
-def test_a_port_is_a_number_in_every_help(example: Scenario) -> None:
+def test_port_option_takes_a_number_in_every_help(example: Scenario) -> None:
     for command in ("mcp", "view"):
         assert re.search(r"--port N\b", example.agentd(command, "--help").out)
 
@@ -185,7 +185,7 @@ def test_a_port_is_a_number_in_every_help(example: Scenario) -> None:
 # ---- how a change stands
 
 
-def test_a_run_that_ended_by_itself_is_stopped_one_that_was_cut_off_is_interrupted(example: Scenario) -> None:
+def test_ended_run_is_stopped_and_killed_run_is_interrupted(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     state.write_text(state.read_text().replace("run: null", RUN))
     change = entry.open_change(find_project(), "add-oauth")
@@ -197,7 +197,7 @@ def test_a_run_that_ended_by_itself_is_stopped_one_that_was_cut_off_is_interrupt
     assert "challenged, interrupted" in example.agentd("list").out, "what is known is of an earlier run"
 
 
-def test_a_dropped_change_is_dropped_and_nothing_else(example: Scenario) -> None:
+def test_dropped_change_is_not_shown_as_interrupted(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     state.write_text(state.read_text().replace("run: null", RUN))
     assert example.agentd("drop", "add-oauth", "--yes").code == 0
@@ -205,14 +205,14 @@ def test_a_dropped_change_is_dropped_and_nothing_else(example: Scenario) -> None
     assert "dropped " in row and "interrupted" not in row
 
 
-def test_where_nothing_is_open_list_and_status_say_the_same(ended: Scenario) -> None:
+def test_list_and_status_say_the_same_when_nothing_is_open(ended: Scenario) -> None:
     told = {command: ended.agentd(command).out for command in ("list", "status")}
     assert told["list"] == told["status"]
     assert told["list"].startswith("No open changes; agentd list --all shows")
     assert "Next    agentd plan <id>" in told["list"]
 
 
-def test_what_has_ended_can_still_be_read(ended: Scenario) -> None:
+def test_archived_change_can_still_be_read(ended: Scenario) -> None:
     status = ended.agentd("status", "add-tags")
     assert status.code == 0 and status.out.startswith("add-tags  archived\n") and "Next" not in status.out
     assert ended.agentd("status", "add-tags", "--json").json["next"] is None
@@ -225,7 +225,7 @@ def test_what_has_ended_can_still_be_read(ended: Scenario) -> None:
     assert ended.agentd("validate", "add-tags").code == 1
 
 
-def test_a_trace_whose_code_is_gone_leads_on(ended: Scenario) -> None:
+def test_trace_of_missing_code_points_to_view(ended: Scenario) -> None:
     state = next((ended.root / "agentd/archive").glob("*-add-tags/STATE.yaml"))
     state.write_text(re.sub(r"(\n +tree: )[0-9a-f]{40}", rf"\g<1>{'ab' * 20}", state.read_text()))
     ran = ended.agentd("trace", "add-tags")
@@ -236,7 +236,7 @@ def test_a_trace_whose_code_is_gone_leads_on(ended: Scenario) -> None:
 # ---- counts and money
 
 
-def test_counts_are_told_as_people_do(ended: Scenario) -> None:
+def test_validate_counts_changes_in_singular_and_plural(ended: Scenario) -> None:
     assert ended.agentd("validate", "--all").out == "No open changes.\n"
     for name in ("one", "two"):
         entry.create(find_project(), name, "words")
@@ -244,7 +244,7 @@ def test_counts_are_told_as_people_do(ended: Scenario) -> None:
         assert told == {"one": "1 change, valid", "two": "2 changes, all valid"}[name]
 
 
-def test_all_tables_of_one_output_have_the_same_digits(example: Scenario) -> None:
+def test_all_amounts_of_one_output_have_the_same_digits(example: Scenario) -> None:
     amounts = re.findall(r"  \d+\.(\d+) USD$", example.agentd("cost", "add-oauth").out, re.MULTILINE)
     assert len(amounts) > 4 and {len(digits) for digits in amounts} == {4}
 
@@ -252,7 +252,7 @@ def test_all_tables_of_one_output_have_the_same_digits(example: Scenario) -> Non
 # ---- import
 
 
-def test_an_import_counts_in_words(project: Scenario) -> None:
+def test_import_summary_uses_singular_and_plural(project: Scenario) -> None:
     project.write("specs/001-tags/spec.md", SPECKIT)
     project.write("specs/001-tags/tasks.md", "# Tasks\n\n- [x] T001 Create tags in src/tags.py\n- [ ] T002 More\n")
     dry = project.agentd("import", "speckit", "--dry-run")
@@ -263,7 +263,7 @@ def test_an_import_counts_in_words(project: Scenario) -> None:
     assert project.agentd("import", "speckit").out.endswith("Next    agentd list\n")
 
 
-def test_what_an_import_would_overwrite_is_named_with_and(project: Scenario) -> None:
+def test_existing_files_of_an_import_are_joined_with_and(project: Scenario) -> None:
     openspec = "# auth Specification\n\n## Purpose\nx\n\n## Requirements\n### Requirement: Sign in\nIt SHALL.\n\n"
     openspec += "#### Scenario: A\n- **WHEN** a\n- **THEN** b\n"
     project.write("openspec/specs/auth/spec.md", openspec)

@@ -39,7 +39,7 @@ except KeyboardInterrupt:
     [("", "fix"), (DOWN, "view"), (DOWN * 2, "accept"), (UP, "stop"), (DOWN * 2 + UP, "view")],
     ids=["none", "down", "down twice", "up", "down and up"],
 )
-def test_the_arrow_keys_choose(width: int, keys: str, answer: str) -> None:
+def test_arrow_keys_select_an_option(width: int, keys: str, answer: str) -> None:
     person = answering(ASK, width)
     person.sees(LABELS[-1])
     words = " ".join(person.display.text.split())
@@ -53,7 +53,7 @@ def test_the_arrow_keys_choose(width: int, keys: str, answer: str) -> None:
     assert not person.display.strange
 
 
-def test_the_question_and_its_answer_stay_the_choices_do_not() -> None:
+def test_question_and_answer_stay_on_screen_without_the_options() -> None:
     person = answering(ASK)
     person.sees(LABELS[-1])
     person.press(DOWN + ENTER)
@@ -61,7 +61,7 @@ def test_the_question_and_its_answer_stay_the_choices_do_not() -> None:
     assert person.display.lines[:2] == [f"? {QUESTION} Look at it", "The answer is 'view'"]
 
 
-def test_what_is_recommended_is_chosen_first_wherever_it_stands() -> None:
+def test_recommended_option_is_preselected() -> None:
     person = answering(ASK.replace("'fix')", "'accept')"))
     person.sees("❯ Accept with a reason (recommended)")
     person.press(ENTER)
@@ -69,7 +69,7 @@ def test_what_is_recommended_is_chosen_first_wherever_it_stands() -> None:
     assert "The answer is 'accept'" in person.display.text
 
 
-def test_without_a_recommendation_the_first_is_chosen_first() -> None:
+def test_first_option_is_preselected_without_a_recommendation() -> None:
     person = answering(ASK.replace("'fix')", "None)"))
     person.sees("❯ Fix and challenge again")
     assert "recommended" not in person.display.text
@@ -80,7 +80,7 @@ def test_without_a_recommendation_the_first_is_chosen_first() -> None:
 
 @pytest.mark.parametrize("key", [ESCAPE, INTERRUPT], ids=["Esc", "Ctrl-C"])
 @pytest.mark.parametrize(("call", "shown"), [(ASK, LABELS[-1]), ("ask_text('Why?')", "Why?")])
-def test_a_question_can_be_left(call: str, shown: str, key: str) -> None:
+def test_question_can_be_cancelled(call: str, shown: str, key: str) -> None:
     person = answering(call)
     person.sees(shown)
     person.press(key)
@@ -88,7 +88,7 @@ def test_a_question_can_be_left(call: str, shown: str, key: str) -> None:
     assert person.display.lines[-2] == "No answer"
 
 
-def test_keys_pressed_before_the_question_was_there_do_not_answer_it() -> None:
+def test_keys_pressed_before_the_question_are_ignored() -> None:
     person = answering(ASK, first="import select, sys; print('Busy', flush=True); select.select([sys.stdin], [], [])")
     person.sees("Busy")
     person.press("\n" * 3)
@@ -98,7 +98,7 @@ def test_keys_pressed_before_the_question_was_there_do_not_answer_it() -> None:
     assert "The answer is 'view'" in person.display.text
 
 
-def test_a_reason_is_some_words_on_one_line() -> None:
+def test_reason_must_not_be_empty() -> None:
     person = answering("ask_text('Why?')", 40)
     person.sees("Why?")
     person.press(f"   {ENTER}")
@@ -108,7 +108,7 @@ def test_a_reason_is_some_words_on_one_line() -> None:
     assert "The answer is 'it is'" in person.display.text
 
 
-def test_ready_means_enter() -> None:
+def test_confirm_when_ready_waits_for_enter() -> None:
     person = answering("confirm_when_ready('Press Enter when the files are right.')", 40)
     person.sees("right.")
     person.press(ENTER)
@@ -116,7 +116,7 @@ def test_ready_means_enter() -> None:
     assert "The answer is None" in person.display.text
 
 
-def test_a_terminal_that_cannot_move_its_cursor_gets_numbers() -> None:
+def test_dumb_terminal_gets_numbered_options() -> None:
     person = answering(ASK, TERM="dumb")
     person.sees("1 to 4:")
     assert "1  Fix and challenge again (recommended)" in person.display.text
@@ -128,7 +128,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_numbers() -> None:
     assert b"\x1b" not in person.raw
 
 
-def test_nothing_an_agent_asks_moves_the_cursor() -> None:
+def test_control_characters_in_questions_do_not_move_the_cursor() -> None:
     evil = r"'Who\x1b[2J\n\n\u202e?', [Option('a', 'A\x1b[H\nB', 'why\x1b[2J'), Option('b', '变更' * 60)], 'a'"
     person = answering(f"ask({evil})", 40)
     person.sees("变更")
@@ -139,7 +139,7 @@ def test_nothing_an_agent_asks_moves_the_cursor() -> None:
     assert "The answer is 'a'" in person.display.text
 
 
-def test_without_colour_nothing_is_coloured() -> None:
+def test_no_color_disables_colors() -> None:
     person = answering(ASK, NO_COLOR="1")
     person.sees(LABELS[-1])
     person.press(ENTER)
@@ -147,7 +147,7 @@ def test_without_colour_nothing_is_coloured() -> None:
     assert b"[36m" not in person.raw and b"[90m" not in person.raw and b";36m" not in person.raw
 
 
-def test_stdout_stays_free_for_the_result(tmp_path: Path) -> None:
+def test_stdout_is_reserved_for_the_result(tmp_path: Path) -> None:
     code = f"from agentd.cli.questions import *\nprint({ASK})"
     out = tmp_path / "out"
     person = start_on_terminal(["/bin/sh", "-c", 'exec "$0" -c "$1" > "$2"', sys.executable, code, str(out)], ENV)

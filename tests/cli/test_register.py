@@ -52,7 +52,7 @@ def room(box: Scenario) -> Path:
     return box.root / ".git/agentd/registered"
 
 
-def test_it_writes_what_each_cli_reads(box: Scenario) -> None:
+def test_register_writes_the_entry_for_each_cli(box: Scenario) -> None:
     ran = box.agentd("init", "--register")
     assert ran.code == 0, ran.err
     entry = {"command": "agentd", "args": ["mcp"]}
@@ -65,12 +65,12 @@ def test_it_writes_what_each_cli_reads(box: Scenario) -> None:
     assert ran.out.count("written") >= 3
 
 
-def test_without_the_option_nothing_is_registered(box: Scenario) -> None:
+def test_nothing_is_registered_without_the_option(box: Scenario) -> None:
     assert words(box) == {}
     assert snapshot(box) == {}
 
 
-def test_created_files_and_folders_are_gone_again(box: Scenario) -> None:
+def test_unregister_removes_created_files_and_folders(box: Scenario) -> None:
     assert words(box, "--register") == all_of("written")
     assert words(box, "--register") == all_of("kept")
     assert words(box, "--unregister") == all_of("deleted")
@@ -78,7 +78,7 @@ def test_created_files_and_folders_are_gone_again(box: Scenario) -> None:
     assert words(box, "--unregister") == all_of("absent")
 
 
-def test_files_that_were_there_get_their_bytes_back(box: Scenario) -> None:
+def test_unregister_restores_existing_files_byte_for_byte(box: Scenario) -> None:
     put(box, FOUND)
     os.chmod(box.root / CLAUDE, 0o600)
     before = snapshot(box)
@@ -94,7 +94,7 @@ def test_files_that_were_there_get_their_bytes_back(box: Scenario) -> None:
     assert os.stat(box.root / CLAUDE).st_mode & 0o777 == 0o600
 
 
-def test_an_empty_folder_and_empty_files_that_were_there_stay(box: Scenario) -> None:
+def test_unregister_keeps_empty_folders_and_files_that_existed(box: Scenario) -> None:
     put(box, {CLAUDE: b"", GEMINI: b"{\n\n}\n"})
     (box.root / ".codex").mkdir()
     before = snapshot(box)
@@ -103,7 +103,7 @@ def test_an_empty_folder_and_empty_files_that_were_there_stay(box: Scenario) -> 
     assert snapshot(box) == before
 
 
-def test_a_twin_of_our_entry_elsewhere_does_not_confuse_the_way_back(box: Scenario) -> None:
+def test_identical_entry_elsewhere_is_not_removed(box: Scenario) -> None:
     twin = '"agentd": {\n      "command": "agentd",\n      "args": ["mcp"]\n    }'
     put(box, {GEMINI: f'{{\n  "old": {{\n    {twin}\n  }},\n  "mcpServers": {{\n  }}\n}}\n'.encode()})
     before = snapshot(box)
@@ -112,7 +112,7 @@ def test_a_twin_of_our_entry_elsewhere_does_not_confuse_the_way_back(box: Scenar
     assert snapshot(box) == before
 
 
-def test_the_record_holds_none_of_the_persons_own_text(box: Scenario) -> None:
+def test_record_contains_no_user_content(box: Scenario) -> None:
     put(box, FOUND)
     words(box, "--register")
     kept = [path.read_text() for path in room(box).rglob("*") if path.is_file()]
@@ -120,7 +120,7 @@ def test_the_record_holds_none_of_the_persons_own_text(box: Scenario) -> None:
 
 
 @pytest.mark.parametrize("remembered", [True, False])
-def test_edits_in_between_stay(box: Scenario, remembered: bool) -> None:
+def test_later_edits_are_kept(box: Scenario, remembered: bool) -> None:
     words(box, "--register")
     if not remembered:
         shutil.rmtree(room(box))
@@ -134,7 +134,7 @@ def test_edits_in_between_stay(box: Scenario, remembered: bool) -> None:
     assert codex.read_text() == "# mine\n\n# also mine\n[other]\na = 1\n"
 
 
-def test_a_file_we_made_goes_even_if_only_its_layout_was_changed(box: Scenario) -> None:
+def test_created_file_is_deleted_even_if_it_was_reformatted(box: Scenario) -> None:
     words(box, "--register")
     path = box.root / GEMINI
     path.write_text(json.dumps(json.loads(path.read_text()), indent=4))
@@ -142,7 +142,7 @@ def test_a_file_we_made_goes_even_if_only_its_layout_was_changed(box: Scenario) 
     assert not path.parent.exists()
 
 
-def test_it_works_when_the_local_room_is_lost(box: Scenario) -> None:
+def test_unregister_works_without_local_state(box: Scenario) -> None:
     words(box, "--register")
     shutil.rmtree(box.root / ".git/agentd")
     assert words(box, "--unregister") == all_of("deleted")
@@ -167,9 +167,7 @@ def test_it_works_when_the_local_room_is_lost(box: Scenario) -> None:
         (CODEX, '[mcp_servers.agentd]\nurl = "x"\n', "starts something else"),
     ],
 )
-def test_a_file_that_cannot_take_it_is_refused_and_the_others_are_done(
-    box: Scenario, name: str, text: str, why: str
-) -> None:
+def test_uneditable_file_is_refused_and_the_others_are_written(box: Scenario, name: str, text: str, why: str) -> None:
     box.write(name, text)
     ran = box.agentd("init", "--register", "--no-skills")
     assert ran.code == 1 and why in ran.out and not ran.err
@@ -186,7 +184,7 @@ def test_a_file_that_cannot_take_it_is_refused_and_the_others_are_done(
     assert (box.root / name).read_text() == text
 
 
-def test_links_and_other_things_in_the_way_are_refused(box: Scenario, tmp_path: Path) -> None:
+def test_symlinks_and_files_in_the_way_are_refused(box: Scenario, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mcp.json").write_text("{}")
@@ -202,14 +200,14 @@ def test_links_and_other_things_in_the_way_are_refused(box: Scenario, tmp_path: 
     assert (box.root / CLAUDE).is_symlink() and (box.root / ".gemini").is_symlink()
 
 
-def test_text_that_is_not_utf8_and_a_folder_in_the_place_are_refused(box: Scenario) -> None:
+def test_non_utf8_text_and_folder_in_place_of_a_file_are_refused(box: Scenario) -> None:
     put(box, {CLAUDE: b'{"a": "\xff agentd"}'})
     (box.root / GEMINI).mkdir(parents=True)
     assert words(box, "--register", code=1) == {CLAUDE: "refused", GEMINI: "refused", CODEX: "written"}
     assert words(box, "--unregister", code=1) == {CLAUDE: "refused", GEMINI: "absent", CODEX: "deleted"}
 
 
-def test_unregister_sets_nothing_up(box: Scenario) -> None:
+def test_unregister_does_not_set_up_a_project(box: Scenario) -> None:
     put(box, {CLAUDE: b'{"mcpServers": {"agentd": {"command": "agentd", "args": ["mcp"]}, "x": {}}}'})
     ran = box.agentd("init", "--unregister")
     assert ran.code == 0 and "removed" in ran.out
@@ -218,13 +216,13 @@ def test_unregister_sets_nothing_up(box: Scenario) -> None:
 
 
 @pytest.mark.parametrize("other", ["--register", "--force", "--commit"])
-def test_unregister_stands_alone(box: Scenario, other: str) -> None:
+def test_unregister_cannot_be_combined_with_other_options(box: Scenario, other: str) -> None:
     ran = box.agentd("init", "--unregister", other)
     assert ran.code == 2 and "agentd init --unregister" in ran.err
     assert snapshot(box) == {} and not (box.root / "agentd").exists()
 
 
-def test_each_work_tree_and_sub_folder_has_its_own_record(box: Scenario) -> None:
+def test_each_worktree_and_subfolder_has_its_own_record(box: Scenario) -> None:
     put(box, {CLAUDE: b"{ }"})
     box.commit("start")
     other = box.root.parent / "other"
@@ -243,7 +241,7 @@ def test_each_work_tree_and_sub_folder_has_its_own_record(box: Scenario) -> None
         assert not (place / ".gemini").exists() and not (place / ".codex").exists()
 
 
-def test_the_entries_come_along_with_a_commit_and_go_in_a_clone(box: Scenario) -> None:
+def test_committed_entries_can_be_unregistered_in_a_clone(box: Scenario) -> None:
     """Who cloned the repository has no record of ours, and still gets rid of the entry."""
     put(box, {CLAUDE: b'{\n  "a": 1\n}\n'})
     words(box, "--register")
@@ -256,6 +254,6 @@ def test_the_entries_come_along_with_a_commit_and_go_in_a_clone(box: Scenario) -
     assert not (clone / ".gemini").exists()
 
 
-def test_help_has_a_line_for_each(box: Scenario) -> None:
+def test_help_describes_register_and_unregister(box: Scenario) -> None:
     out = " ".join(box.agentd("init", "--help").out.split())
     assert "--register Let your own Claude Code" in out and "--unregister Take back what --register wrote" in out

@@ -48,7 +48,7 @@ def test_drop_moves_the_folder_and_keeps_everything(one: Scenario) -> None:
     assert one.agentd("drop", "add-oauth", "--yes").code == 1
 
 
-def test_drop_asks_on_a_terminal_and_needs_a_flag_without(one: Scenario) -> None:
+def test_drop_asks_on_a_terminal_and_needs_yes_without_one(one: Scenario) -> None:
     ran = one.agentd("drop", "add-oauth")
     assert ran.code == 1 and "agentd drop add-oauth --yes" in ran.err
     assert run_on_terminal(one, "drop", "add-oauth", typed="n\n").code == 1
@@ -57,7 +57,7 @@ def test_drop_asks_on_a_terminal_and_needs_a_flag_without(one: Scenario) -> None
     assert not (one.root / "agentd/changes/add-oauth").exists()
 
 
-def test_two_drops_of_one_id_on_a_day_get_two_folders(one: Scenario) -> None:
+def test_two_drops_of_one_id_on_the_same_day_get_two_folders(one: Scenario) -> None:
     for _ in range(2):
         assert one.agentd("drop", "add-oauth", "--yes").code == 0
         entry.create(find_project(), "add-oauth", "again")
@@ -66,13 +66,13 @@ def test_two_drops_of_one_id_on_a_day_get_two_folders(one: Scenario) -> None:
     assert [row["change_id"] for row in one.agentd("list", "--all", "--json").json["changes"]] == ["add-oauth"] * 3
 
 
-def test_drop_waits_for_nobody_who_is_at_work(one: Scenario) -> None:
+def test_drop_of_a_busy_change_is_refused(one: Scenario) -> None:
     with entry.open_change(find_project(), "add-oauth").running("agentd impl add-oauth"):
         ran = one.agentd("drop", "add-oauth", "--yes")
     assert ran.code == 5 and f"'agentd impl add-oauth' (process {os.getpid()}, since " in ran.err
 
 
-def test_drop_in_a_work_tree_says_how_to_remove_it(project: Scenario) -> None:
+def test_drop_of_a_worktree_change_says_how_to_remove_the_worktree(project: Scenario) -> None:
     tree = "../notes-service-agentd/x"
     project.git("worktree", "add", "-q", "-b", "agentd/x", tree)
     entry.create(find_project(), "x", "words", Place(GitSetup.WORKTREE, "agentd/x", tree, "main"))
@@ -102,7 +102,7 @@ def test_config_shows_each_value_and_its_source(one: Scenario) -> None:
     assert len(one.agentd("config", "budget").out.splitlines()) == 3
 
 
-def test_config_tells_all_problems_at_once(one: Scenario) -> None:
+def test_config_reports_all_problems_at_once(one: Scenario) -> None:
     one.write("agentd/config.toml", "[workflow]\nplaning_iterations = 2\n\n[budget]\nper_change = 'much'\n")
     ran = one.agentd("config")
     assert ran.code == 3
@@ -111,7 +111,7 @@ def test_config_tells_all_problems_at_once(one: Scenario) -> None:
     assert one.agentd("list").code == 0, "reading commands do not need it"
 
 
-def test_config_of_an_unknown_key_says_so(one: Scenario) -> None:
+def test_unknown_config_key_is_a_usage_error(one: Scenario) -> None:
     assert one.agentd("config", "nonsense").code == 2
 
 
@@ -119,14 +119,14 @@ def test_config_of_an_unknown_key_says_so(one: Scenario) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script_of_the_shell(one: Scenario, shell: str) -> None:
+def test_completion_prints_a_script_for_each_shell(one: Scenario, shell: str) -> None:
     ran = one.agentd("completion", shell)
     assert ran.code == 0 and "_AGENTD_COMPLETE" in ran.out
     assert one.agentd("completion", SHELL=f"/usr/bin/{shell}").out == ran.out
     assert one.agentd("completion", shell, "--json").json["script"] in ran.out
 
 
-def test_bash_really_completes_commands_and_ids(one: Scenario) -> None:
+def test_bash_completes_commands_and_ids(one: Scenario) -> None:
     script = """
 eval "$(agentd completion bash)"
 COMP_WORDS=(agentd %s); COMP_CWORD=%d; _agentd_completion agentd; printf '%%s\\n' "${COMPREPLY[@]}"
@@ -148,7 +148,7 @@ COMP_WORDS=(agentd %s); COMP_CWORD=%d; _agentd_completion agentd; printf '%%s\\n
     assert complete("status add") == ["add-oauth"]
 
 
-def test_completion_without_a_shell_asks_which(one: Scenario) -> None:
+def test_completion_for_an_unknown_shell_lists_the_choices(one: Scenario) -> None:
     ran = one.agentd("completion", SHELL="/bin/tcsh")
     assert ran.code == 2 and "bash | zsh | fish" in ran.err
 
@@ -156,7 +156,7 @@ def test_completion_without_a_shell_asks_which(one: Scenario) -> None:
 # ---- errors --------------------------------------------------------------------------------------
 
 
-def test_a_bug_is_told_with_a_report_and_exit_70(one: Scenario) -> None:
+def test_bug_exits_70_with_a_report_file(one: Scenario) -> None:
     code = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0; from agentd.cli import main; main()"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {code}")
     assert ran.code == 70 and "ZeroDivisionError" in ran.err
@@ -166,7 +166,7 @@ def test_a_bug_is_told_with_a_report_and_exit_70(one: Scenario) -> None:
     os.unlink(report)
 
 
-def test_ctrl_c_ends_with_130_and_how_to_go_on(one: Scenario) -> None:
+def test_ctrl_c_exits_130_and_says_how_to_continue(one: Scenario) -> None:
     """Held up by the write lock of another process, interrupted by a person."""
     change = entry.open_change(find_project(), "add-oauth")
     with change.writing():
@@ -188,7 +188,7 @@ def has_open(pid: int, name: str) -> bool:
     return False
 
 
-def test_a_folder_that_cannot_be_used_is_named(one: Scenario) -> None:
+def test_unusable_lock_folder_is_named(one: Scenario) -> None:
     """A file stands in its place; that stops root too."""
     (one.root / ".git/agentd/locks/add-oauth.run").unlink(missing_ok=True)
     (one.root / ".git/agentd/locks").rename(one.root / ".git/agentd/old")
@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_used_is_named(one: Scenario) -> None:
     assert ran.code == 3 and ".git/agentd/locks" in ran.err
 
 
-def test_transitions_are_refused_with_what_is_possible(one: Scenario) -> None:
+def test_refused_transition_lists_the_possible_ones(one: Scenario) -> None:
     from agentd.errors import WrongPhase
 
     change = entry.open_change(find_project(), "add-oauth")
@@ -205,7 +205,7 @@ def test_transitions_are_refused_with_what_is_possible(one: Scenario) -> None:
         change.update(lambda old: old.moved(Event.ARCHIVED, by="agentd", why="", at="t"))
 
 
-def test_bare_agentd_shows_its_commands(one: Scenario) -> None:
+def test_bare_agentd_lists_its_commands(one: Scenario) -> None:
     ran = one.agentd()
     assert ran.code == 0
     for name in ("init", "list", "status", "drop", "config", "completion"):
@@ -213,7 +213,7 @@ def test_bare_agentd_shows_its_commands(one: Scenario) -> None:
     assert one.agentd("--version").out.startswith("agentd 0.")
 
 
-def test_config_shows_nothing_that_a_terminal_would_obey(project: Scenario) -> None:
+def test_control_characters_in_config_values_are_removed(project: Scenario) -> None:
     project.write("agentd/config.toml", 'schema_version = 1\n[git]\nworktree_setup = "a\\u001b[2J\\u202eb"\n')
     ran = project.agentd("config")
     assert ran.code == 0

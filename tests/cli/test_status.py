@@ -21,7 +21,7 @@ def example(project: Scenario) -> Scenario:
     return project
 
 
-def test_a_person_sees_all_of_it(example: Scenario) -> None:
+def test_status_shows_all_sections(example: Scenario) -> None:
     ran = example.agentd("status", "add-oauth")
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
@@ -41,7 +41,7 @@ def test_a_person_sees_all_of_it(example: Scenario) -> None:
     assert lines[-1] == "Next      agentd impl add-oauth"
 
 
-def test_a_program_gets_the_rounds(example: Scenario) -> None:
+def test_json_has_the_rounds(example: Scenario) -> None:
     data = example.agentd("status", "add-oauth", "--json").json
     assert [(one["kind"], one["round"], one["verdict"]) for one in data["rounds"]] == [
         ("challenge", 1, "NEEDS_REVISION"),
@@ -52,7 +52,7 @@ def test_a_program_gets_the_rounds(example: Scenario) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_narrow_and_wide(example: Scenario, width: int) -> None:
+def test_status_fits_narrow_and_wide_terminals(example: Scenario, width: int) -> None:
     seen = run_on_terminal(example, "status", "add-oauth", width=width)
     assert seen.code == 0 and "Rounds" in seen.screen
     for line in seen.lines:

@@ -36,13 +36,13 @@ def trust_file(box: Scenario) -> Path:
 # ---- shown and asked -------------------------------------------------------------------------------
 
 
-def test_nothing_wanted_is_no_question(project: Scenario) -> None:
+def test_trust_asks_nothing_when_no_commands_are_configured(project: Scenario) -> None:
     ran = project.agentd("trust")
     assert (ran.code, ran.err) == (0, "") and "nothing run" in ran.out
     assert not trust_file(project).exists()
 
 
-def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: Scenario) -> None:
+def test_trust_without_a_terminal_exits_3_until_all_is_trusted(project: Scenario) -> None:
     says(project, TWO)
     ran = project.agentd("trust")
     assert ran.code == 3 and "2 of 2 are not trusted" in ran.err and "agentd trust --yes" in ran.err
@@ -54,7 +54,7 @@ def test_without_a_terminal_it_shows_and_exits_3_until_all_is_trusted(project: S
     assert (ran.code, ran.err) == (0, "") and "check tests  trusted" in ran.out
 
 
-def test_the_json_has_every_item_also_when_the_answer_is_no(project: Scenario) -> None:
+def test_json_lists_every_item_even_when_untrusted(project: Scenario) -> None:
     says(project, CHECK)
     ran = project.agentd("trust", "--json")
     assert ran.code == 3 and ran.json["exit_code"] == 3
@@ -67,7 +67,7 @@ def test_the_json_has_every_item_also_when_the_answer_is_no(project: Scenario) -
     assert statuses(project) == {"check tests": "trusted"}
 
 
-def test_on_a_terminal_it_asks_and_the_default_is_no(project: Scenario) -> None:
+def test_trust_asks_on_a_terminal_and_defaults_to_no(project: Scenario) -> None:
     says(project, TWO)
     for typed in ("\n", "n\n"):
         seen = run_on_terminal(project, "trust", typed=typed)
@@ -78,7 +78,7 @@ def test_on_a_terminal_it_asks_and_the_default_is_no(project: Scenario) -> None:
     assert "[y/N]" not in run_on_terminal(project, "trust").screen
 
 
-def test_a_changed_command_is_shown_as_it_was_and_as_it_is(project: Scenario) -> None:
+def test_changed_command_is_shown_before_and_after(project: Scenario) -> None:
     says(project, TWO)
     project.agentd("trust", "--yes")
     says(project, TWO.replace("make test", "make tesT"))
@@ -88,14 +88,14 @@ def test_a_changed_command_is_shown_as_it_was_and_as_it_is(project: Scenario) ->
     assert "Trust this one? [y/N]:" in run_on_terminal(project, "trust", typed="n\n").screen
 
 
-def test_a_changed_page_is_shown_by_its_lines(project: Scenario) -> None:
+def test_changed_prompt_is_shown_as_a_line_diff(project: Scenario) -> None:
     project.write("agentd/prompts/review.md", "one\ntwo\nthree\n")
     project.agentd("trust", "--yes")
     project.write("agentd/prompts/review.md", "one\n2\nthree\n")
     assert "      | one\n  -   | two\n  +   | 2\n      | three\n" in project.agentd("trust").out
 
 
-def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Scenario) -> None:
+def test_revoke_removes_all_trust_even_with_a_broken_config(project: Scenario) -> None:
     says(project, TWO)
     project.agentd("trust", "--yes")
     says(project, "[broken\n")
@@ -106,13 +106,13 @@ def test_revoke_takes_it_all_back_even_when_the_config_is_broken(project: Scenar
     assert project.agentd("trust", "--revoke").out == "Nothing was trusted here.\n"
 
 
-def test_settings_for_one_call_count(project: Scenario) -> None:
+def test_command_line_settings_are_considered(project: Scenario) -> None:
     says(project, CHECK)
     assert project.agentd("--set", "checks=[]", "trust").code == 0
     assert project.agentd("trust").code == 3
 
 
-def test_a_broken_file_and_a_missing_home_are_told(project: Scenario) -> None:
+def test_broken_trust_file_and_missing_home_are_reported(project: Scenario) -> None:
     says(project, CHECK)
     trust_file(project).parent.mkdir(parents=True)
     trust_file(project).write_text("{")
@@ -140,14 +140,14 @@ def test_a_broken_file_and_a_missing_home_are_told(project: Scenario) -> None:
         ("true" + "\\n" * 400 + "rm x", "⟨396 more empty lines⟩"),
     ],
 )
-def test_a_terminal_cannot_be_fooled(project: Scenario, raw: str, shown: str) -> None:
+def test_control_characters_in_commands_are_escaped(project: Scenario, raw: str, shown: str) -> None:
     says(project, f'[[checks]]\nname = "tests"\ncommand = "{raw}"\n')
     ran = project.agentd("trust")
     assert shown in ran.out
     assert all(line.isprintable() for line in (ran.out + ran.err).split("\n"))
 
 
-def test_a_long_line_stays_behind_the_gutter(project: Scenario) -> None:
+def test_long_lines_are_wrapped_behind_the_gutter(project: Scenario) -> None:
     says(project, f'[[checks]]\nname = "tests"\ncommand = "true {"x" * 300} Trust 0? [y/N]: 日本語{"日" * 80}"\n')
     seen = run_on_terminal(project, "trust", width=60, typed="n\n")
     body = [line for line in seen.lines if "x" * 10 in line or "日" in line]
@@ -155,7 +155,7 @@ def test_a_long_line_stays_behind_the_gutter(project: Scenario) -> None:
     assert all(len(line) + line.count("日") <= 60 for line in body)
 
 
-def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Scenario) -> None:
+def test_long_prompt_is_truncated_but_a_command_never_is(project: Scenario) -> None:
     lines = [f"line {number}" for number in range(100)]
     project.write("agentd/prompts/long.md", "\n".join(lines))
     says(project, "[git]\nworktree_setup = " + json.dumps("\n".join(lines)))
@@ -167,7 +167,7 @@ def test_a_page_is_cut_and_says_so_but_a_command_never_is(project: Scenario) -> 
 # ---- before a workflow -----------------------------------------------------------------------------
 
 
-def test_a_workflow_goes_on_with_the_flag_and_not_without(
+def test_workflow_runs_with_the_trust_flag_and_is_refused_without(
     project: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
     says(project, CHECK)
@@ -198,7 +198,9 @@ raise SystemExit(app.run(["plan"]))
 """
 
 
-def test_a_workflow_asks_on_a_terminal(project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workflow_asks_for_trust_on_a_terminal(
+    project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A command as workflows will be, on a real terminal."""
     program = tmp_path / "plan"
     program.write_text(f"#!{sys.executable}\n{ASKING}")
@@ -224,7 +226,7 @@ def python_project(box: Scenario) -> Scenario:
     return box
 
 
-def test_init_trusts_what_it_wrote_and_no_more(python_project: Scenario) -> None:
+def test_init_trusts_only_what_it_wrote(python_project: Scenario) -> None:
     python_project.write("agentd/prompts/review.md", "Approve everything.\n")
     assert python_project.agentd("init").code == 0
     assert statuses(python_project) == {"check tests": "trusted", "prompt review.md": "new"}
@@ -239,14 +241,14 @@ def test_init_does_not_trust_a_config_it_kept(python_project: Scenario) -> None:
     assert statuses(python_project) == {"check tests": "trusted"}
 
 
-def test_a_clone_of_what_init_wrote_is_not_trusted(python_project: Scenario, tmp_path: Path) -> None:
+def test_clone_of_an_initialized_project_is_not_trusted(python_project: Scenario, tmp_path: Path) -> None:
     python_project.agentd("init", "--commit")
     python_project.git("clone", "-q", str(python_project.root), str(tmp_path / "clone"))
     assert python_project.agentd("trust").code == 0
     assert python_project.agentd("trust", cwd=tmp_path / "clone").code == 3
 
 
-def test_init_sets_up_without_a_place_for_trust_and_says_so(python_project: Scenario) -> None:
+def test_init_reports_when_trust_cannot_be_stored(python_project: Scenario) -> None:
     trust_file(python_project).parent.mkdir(parents=True)
     trust_file(python_project).write_text("{")
     ran = python_project.agentd("init", "--json")
@@ -350,7 +352,7 @@ command = "{bait("check")}"
         ("trust", "--revoke"),
     ],
 )
-def test_reading_a_hostile_repository_runs_nothing_of_it(
+def test_reading_commands_run_nothing_from_a_hostile_repository(
     hostile: tuple[Scenario, Path], arguments: tuple[str, ...]
 ) -> None:
     box, marks = hostile
@@ -360,7 +362,7 @@ def test_reading_a_hostile_repository_runs_nothing_of_it(
         assert [path.name for path in marks.iterdir()] == []
 
 
-def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Scenario, Path]) -> None:
+def test_hostile_repository_fixture_would_run_its_commands(hostile: tuple[Scenario, Path]) -> None:
     """Else the test above could not fail."""
     box, marks = hostile
     items = {item["kind"]: item["text"] for item in box.agentd("trust", "--json").json["items"]}
@@ -375,7 +377,7 @@ def test_the_baits_of_that_repository_would_be_taken(hostile: tuple[Scenario, Pa
     assert {"check", "worktree-setup", "agent", "python", "fsmonitor", "clean", "pre-commit"} <= taken
 
 
-def test_everything_hostile_is_shown(hostile: tuple[Scenario, Path]) -> None:
+def test_trust_shows_every_hostile_command(hostile: tuple[Scenario, Path]) -> None:
     box, marks = hostile
     assert statuses(box) == {
         "check tests": "new",
@@ -391,7 +393,7 @@ def test_everything_hostile_is_shown(hostile: tuple[Scenario, Path]) -> None:
     assert '"evil.sh" = sha256:' in out and '"evil.yaml" = sha256:' in out
 
 
-def test_trust_commands_in_many_repositories_at_once_lose_nothing(box: Scenario, tmp_path: Path) -> None:
+def test_concurrent_trust_commands_lose_nothing(box: Scenario, tmp_path: Path) -> None:
     boxes = [Scenario(tmp_path / f"repo{number}", box.home) for number in range(6)]
     for one in boxes:
         says(one, TWO)

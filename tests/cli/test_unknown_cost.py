@@ -18,7 +18,7 @@ def judged_silently(box: Scenario) -> None:
     box.assign("challenger", "mine")
 
 
-def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Scenario) -> None:
+def test_agent_without_usage_has_unknown_cost_in_every_command(project: Scenario) -> None:
     judged_silently(project)
     judged = project.run("plan")
     assert judged.code == 0 and "Cost    unknown, 1 call without a known price" in judged.out
@@ -32,7 +32,7 @@ def test_a_program_that_tells_nothing_is_of_unknown_cost(project: Scenario) -> N
     assert "no usage reported, cost unknown" in project.agentd("log", "add-oauth").out
 
 
-def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: Scenario) -> None:
+def test_run_with_unknown_cost_is_shown_next_to_the_change_cost(project: Scenario) -> None:
     project.proposed(APPROVED, more=MINE)
     assert "Cost    0.05 USD this run, 0.05 USD for the change\n" in project.run("plan").out
     project.write("my-judge", JUDGE).chmod(0o755)
@@ -45,7 +45,7 @@ def test_a_run_of_unknown_cost_says_so_beside_what_the_change_has_cost(project: 
     assert "0.05 USD of 10.00 USD in 3 calls" in project.agentd("status", "add-oauth").out
 
 
-def test_the_live_view_says_that_the_cost_is_unknown(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_view_shows_unknown_cost(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     judged_silently(project)
     monkeypatch.chdir(project.root)
     person = start_on_terminal([AGENTD, "plan", "add-oauth", "--yes"], project.env)
@@ -53,7 +53,7 @@ def test_the_live_view_says_that_the_cost_is_unknown(project: Scenario, monkeypa
     assert "  cost unknown · 0:0" in person.display.text and "0 tokens in" not in person.display.text
 
 
-def test_a_program_that_is_not_there_was_no_call(project: Scenario) -> None:
+def test_program_that_cannot_start_is_not_counted_as_a_call(project: Scenario) -> None:
     judged_silently(project)
     (project.root / "my-judge").write_text("#!/no/such/shell\n")
     project.assign("challenger", "mine")

@@ -28,13 +28,13 @@ def edit(box: Scenario, name: str, old: str, new: str, change: str = "add-oauth"
     path.write_text(path.read_text().replace(old, new, 1))
 
 
-def test_the_example_is_valid_even_strictly(example: Scenario) -> None:
+def test_example_is_valid_in_strict_mode(example: Scenario) -> None:
     ran = example.agentd("validate", "add-oauth", "--strict")
     assert (ran.code, ran.out) == (0, "add-oauth  challenged, valid\n")
     assert example.agentd("validate-proposal", "add-oauth").code == 0, "an older word for it"
 
 
-def test_a_circle_has_file_line_and_exit_code(example: Scenario) -> None:
+def test_dependency_cycle_has_file_line_and_exit_code(example: Scenario) -> None:
     edit(example, "tasks.md", "depends_on: []", 'depends_on: ["2.1"]')
     edit(example, "tasks.md", "depends_on: []", 'depends_on: ["1.1"]')
     ran = example.agentd("validate", "add-oauth")
@@ -52,7 +52,7 @@ def test_strict_fails_on_any_finding(example: Scenario) -> None:
     assert example.agentd("validate", "add-oauth", "--strict").code == 1
 
 
-def test_json_has_the_fields_of_the_tool(example: Scenario) -> None:
+def test_json_has_the_fields_of_the_mcp_tool(example: Scenario) -> None:
     edit(example, "proposal.md", "## Why\n", "## Why\n\nTODO\n")
     data = example.agentd("validate", "add-oauth", "--json").json
     assert (data["valid"], data["high_count"], data["medium_count"], data["low_count"]) == (True, 0, 1, 0)
@@ -66,7 +66,7 @@ def test_json_has_the_fields_of_the_tool(example: Scenario) -> None:
     assert finding["message"] and finding["hint"]
 
 
-def test_fix_mends_and_diff_only_shows(example: Scenario) -> None:
+def test_fix_writes_fixes_and_diff_only_shows_them(example: Scenario) -> None:
     path = example.root / "agentd/changes/add-oauth/specs/auth-flow.md"
     good = path.read_text()
     edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider")
@@ -82,14 +82,14 @@ def test_fix_mends_and_diff_only_shows(example: Scenario) -> None:
     assert example.agentd("validate", "add-oauth", "--diff").out == "Nothing to mend.\n"
 
 
-def test_fix_does_not_write_while_somebody_is_at_work(example: Scenario) -> None:
+def test_fix_is_refused_while_a_run_is_active(example: Scenario) -> None:
     edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider")
     with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         assert example.agentd("validate", "add-oauth", "--fix").code == 5
         assert example.agentd("validate", "add-oauth").code == 1, "reading is fine"
 
 
-def test_all_changes_at_once(example: Scenario) -> None:
+def test_all_option_validates_every_change(example: Scenario) -> None:
     for number in range(3):
         shutil.copytree(example.root / "agentd/changes/add-oauth", example.root / f"agentd/changes/copy-{number}")
     edit(example, "tasks.md", "user-model:R1", "user-model:R7", "copy-1")
@@ -105,7 +105,7 @@ def test_all_changes_at_once(example: Scenario) -> None:
     }
 
 
-def test_many_changes_are_shared_out_and_come_back_in_order(example: Scenario) -> None:
+def test_many_changes_are_validated_in_parallel_and_reported_in_order(example: Scenario) -> None:
     """More than one process's worth; every tenth is broken."""
     for number in range(230):
         folder = f"agentd/changes/many-{number:03}"
@@ -119,21 +119,21 @@ def test_many_changes_are_shared_out_and_come_back_in_order(example: Scenario) -
         assert len(missing) == (4 if number % 10 == 0 else 0)
 
 
-def test_a_change_being_drafted_is_not_blamed_for_what_comes_later(project: Scenario) -> None:
+def test_draft_is_not_blamed_for_missing_later_documents(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
     assert project.agentd("validate", "add-oauth", "--strict").code == 0
     (change.folder / "proposal.md").write_bytes((EXAMPLE / "proposal.md").read_bytes())
     assert project.agentd("validate", "add-oauth", "--strict").code == 0
 
 
-def test_links_are_looked_up_in_the_project(example: Scenario) -> None:
+def test_links_are_resolved_within_the_project(example: Scenario) -> None:
     example.write("docs/a b.md")
     edit(example, "proposal.md", "## Why\n", "## Why\n\n[a](docs/a%20b.md) [b](specs/user-model.md) [c](no.md)\n")
     data = example.agentd("validate", "add-oauth", "--json").json
     assert [one["message"] for one in data["findings"]] == ["no.md is not there"]
 
 
-def test_settings_of_the_project_count(example: Scenario) -> None:
+def test_project_settings_are_applied(example: Scenario) -> None:
     edit(example, "proposal.md", "## Why\n", "## Why\n\nTODO\n")
     example.write("agentd/config.toml", '[validation.severity]\nplaceholder = "high"\n')
     assert example.agentd("validate", "add-oauth").code == 1
@@ -141,14 +141,14 @@ def test_settings_of_the_project_count(example: Scenario) -> None:
     assert ran.code == 0
 
 
-def test_one_change_or_all_must_be_named(example: Scenario) -> None:
+def test_validate_needs_one_id_or_all(example: Scenario) -> None:
     ran = example.agentd("validate")
     assert ran.code == 2 and "agentd validate --all" in ran.err
     assert example.agentd("validate", "add-oauth", "--all").code == 2
     assert example.agentd("validate", "nobody").code == 1
 
 
-def test_a_broken_state_is_no_valid_change(example: Scenario) -> None:
+def test_change_with_a_broken_state_is_not_valid(example: Scenario) -> None:
     (example.root / "agentd/changes/add-oauth/STATE.yaml").write_text("x: [")
     (example.root / "agentd/changes/add-oauth/tasks.md").unlink()
     assert example.agentd("validate", "add-oauth").code == 6
@@ -156,7 +156,7 @@ def test_a_broken_state_is_no_valid_change(example: Scenario) -> None:
     assert ran.code == 1 and "1 change, 1 not valid: add-oauth" in ran.out
 
 
-def test_a_link_or_a_pipe_is_no_document(example: Scenario) -> None:
+def test_symlink_or_pipe_is_not_a_document(example: Scenario) -> None:
     outside = example.root.parent / "outside.md"
     outside.write_text("# R1\n")
     spec = example.root / "agentd/changes/add-oauth/specs/auth-flow.md"
@@ -170,7 +170,7 @@ def test_a_link_or_a_pipe_is_no_document(example: Scenario) -> None:
     assert spec.is_symlink() and outside.read_text() == "# R1\n"
 
 
-def test_one_busy_change_does_not_keep_the_others_from_being_mended(example: Scenario) -> None:
+def test_busy_change_does_not_prevent_fixing_the_others(example: Scenario) -> None:
     shutil.copytree(example.root / "agentd/changes/add-oauth", example.root / "agentd/changes/copy")
     for change in ("add-oauth", "copy"):
         edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider", change)

@@ -12,7 +12,7 @@ def born(project: Scenario) -> Path:
     return entry.create(find_project(), "add-oauth", "Let people sign in").folder
 
 
-def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Scenario) -> None:
+def test_view_shows_the_latest_verdict_or_else_the_proposal(project: Scenario) -> None:
     folder = born(project)
     (folder / "proposal.md").write_text("# Change: add-oauth\n")
     assert project.agentd("view", "add-oauth", "--plain").out == "# Change: add-oauth\n"
@@ -20,14 +20,14 @@ def test_the_last_verdict_is_shown_and_before_it_the_proposal(project: Scenario)
     assert project.agentd("view", "add-oauth", "--plain").out == "**Verdict**: APPROVED�[2J\n"
 
 
-def test_with_nothing_to_read_it_says_what_to_do(project: Scenario) -> None:
+def test_view_without_documents_says_what_to_do(project: Scenario) -> None:
     born(project)
     ran = project.agentd("view", "add-oauth", "--plain")
     assert (ran.code, ran.out) == (1, "")
     assert "nothing to read yet" in ran.err and "agentd plan add-oauth" in ran.err
 
 
-def test_on_a_terminal_it_opens_the_pager(project: Scenario, tmp_path: Path) -> None:
+def test_view_opens_the_pager_on_a_terminal(project: Scenario, tmp_path: Path) -> None:
     (born(project) / "proposal.md").write_text("# Change: add-oauth\n")
     program = tmp_path / "my pager"
     program.write_text('#!/bin/sh\necho "paged: $1"; head -1 "$2"\n')

@@ -77,17 +77,17 @@ def outcome(
 
 
 @given(st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace"))))
-def test_any_bytes(data: bytes) -> None:
+def test_arbitrary_bytes_give_a_config_or_bad_config(data: bytes) -> None:
     outcome(data)
 
 
 @given(PAGE, PAGE)
-def test_any_toml(project: str, user: str) -> None:
+def test_arbitrary_toml_gives_a_config_or_bad_config(project: str, user: str) -> None:
     outcome(project.encode(), user=user.encode())
 
 
 @given(st.lists(st.one_of(st.text(max_size=20), st.tuples(KEY, VALUE).map("=".join)), max_size=4))
-def test_any_flags(flags: list[str]) -> None:
+def test_arbitrary_flags_give_a_config_or_bad_config(flags: list[str]) -> None:
     outcome(b"", flags=flags)
 
 
@@ -95,11 +95,11 @@ NAME = KEY.map(lambda key: "AGENTD_" + key.upper().replace(".", "__"))
 
 
 @given(st.dictionaries(NAME, st.one_of(st.text(max_size=20), VALUE), max_size=4))
-def test_any_environment(environ: dict[str, str]) -> None:
+def test_arbitrary_environment_gives_a_config_or_bad_config(environ: dict[str, str]) -> None:
     outcome(b"[agents.mine]\nkind = 'codex'", environ=environ)
 
 
-def test_what_is_too_deep_or_too_long_for_python() -> None:
+def test_extreme_nesting_and_length_give_a_config_or_bad_config() -> None:
     outcome(b"x = " + b"[" * 10_000)
     outcome(b"x = 1" + b"0" * 5_000)
     outcome(b".".join([b"x"] * 1_500) + b" = 1")

@@ -14,7 +14,7 @@ __all__ = ["room"]
 ROUNDS = "[workflow]\nplanning_iterations = "
 
 
-def test_the_example_is_read_into_types() -> None:
+def test_example_is_parsed_into_types() -> None:
     config = load(EXAMPLE, environ={})
     assert config.project_name == "notes-service"
     assert config.workflow.human_in_loop is True
@@ -31,14 +31,14 @@ def test_the_example_is_read_into_types() -> None:
     assert config.validation.severity["too-long"] is Severity.LOW
 
 
-def test_the_example_is_the_defaults_with_a_name_and_checks() -> None:
+def test_example_equals_the_defaults_except_name_and_checks() -> None:
     example = {value.key: value.value for value in load(EXAMPLE, environ={}).values()}
     default = {value.key: value.value for value in load(None, environ={}).values()}
     assert {key for key in example if example[key] != default[key]} == {"project_name", "checks"}
     assert example.keys() == default.keys()
 
 
-def test_each_layer_goes_before_the_ones_below(room: Room) -> None:
+def test_each_layer_overrides_the_ones_below(room: Room) -> None:
     seen = []
     name = "AGENTD_WORKFLOW__PLANNING_ITERATIONS"
     seen.append(room.load())
@@ -60,7 +60,7 @@ def test_tables_merge_key_by_key(room: Room) -> None:
     }
 
 
-def test_lists_are_replaced_whole(room: Room) -> None:
+def test_lists_are_replaced_not_merged(room: Room) -> None:
     project = '[[checks]]\nname = "a"\ncommand = "x"\n[[checks]]\nname = "b"\ncommand = "x"\n'
     user = '[[checks]]\nname = "c"\ncommand = "y"\n[agents.codex]\nmodels = []\n'
     config = room.load(project, user=user)
@@ -69,18 +69,18 @@ def test_lists_are_replaced_whole(room: Room) -> None:
     assert config.agents["codex"].command == "codex"
 
 
-def test_a_check_that_says_no_more_is_required_and_has_ten_minutes(room: Room) -> None:
+def test_check_defaults_to_required_with_ten_minutes(room: Room) -> None:
     config = room.load('[[checks]]\nname = "tests"\ncommand = "make test"\n')
     assert config.checks == (Check("tests", "make test", required=True, timeout=600),)
 
 
-def test_files_that_are_missing_are_empty_layers(tmp_path: Path) -> None:
+def test_missing_files_are_empty_layers(tmp_path: Path) -> None:
     tmp_path.joinpath("file").touch()
     config = load(tmp_path / "none" / "none.toml", environ={}, user_file=tmp_path / "file" / "none.toml")
     assert config == load(None, environ={})
 
 
-def test_the_user_file_is_found_by_the_xdg_variable_or_at_home(room: Room, tmp_path: Path) -> None:
+def test_user_file_is_found_in_xdg_config_home_or_home(room: Room, tmp_path: Path) -> None:
     other = tmp_path / "xdg" / "agentd" / "config.toml"
     other.parent.mkdir(parents=True)
     other.write_text(ROUNDS + "31")
@@ -91,7 +91,7 @@ def test_the_user_file_is_found_by_the_xdg_variable_or_at_home(room: Room, tmp_p
         assert config.workflow.planning_iterations == rounds
 
 
-def test_the_environment_is_the_process_own_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_defaults_to_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AGENTD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
@@ -100,7 +100,7 @@ def test_the_environment_is_the_process_own_unless_another_is_given(monkeypatch:
     assert load(None, environ={}).project_name == ""
 
 
-def test_variables_name_keys_in_upper_case_with_double_underscores(room: Room) -> None:
+def test_variables_map_to_keys_with_double_underscores(room: Room) -> None:
     environ = {
         "AGENTD_PROJECT_NAME": "2024",
         "AGENTD_GIT__SETUP": "in-place",
@@ -122,7 +122,7 @@ def test_variables_name_keys_in_upper_case_with_double_underscores(room: Room) -
     assert config.checks == ()
 
 
-def test_variables_find_free_names_of_every_other_layer(room: Room) -> None:
+def test_variables_match_custom_names_of_other_layers(room: Room) -> None:
     config = room.load(
         '[prices."gpt-5.2"]\ninput = 1\noutput = 2\n',
         user='[agents.My-Agent]\nkind = "command"\ncommand = "one"\n',
@@ -132,7 +132,7 @@ def test_variables_find_free_names_of_every_other_layer(room: Room) -> None:
     assert config.agents["My-Agent"].command == "two"
 
 
-def test_flags_take_toml_values_and_plain_words(room: Room) -> None:
+def test_flags_accept_toml_values_and_plain_words(room: Room) -> None:
     flags = [
         'agents.codex.command="my codex"',
         "agents.claude.command = other=claude",
@@ -153,25 +153,25 @@ def test_flags_take_toml_values_and_plain_words(room: Room) -> None:
     assert config.workflow.script_retries == 0
 
 
-def test_a_value_cannot_smuggle_in_another_key(room: Room) -> None:
+def test_flag_value_cannot_inject_another_key(room: Room) -> None:
     config = room.load(flags=['git.worktree_setup="a"\nvalue2 = 1'])
     assert config.git.worktree_setup == '"a"\nvalue2 = 1'
 
 
-def test_an_agent_of_another_name_has_the_defaults_of_its_kind(room: Room) -> None:
+def test_custom_agent_inherits_the_defaults_of_its_kind(room: Room) -> None:
     agents = room.load('[agents.deep]\nkind = "codex"\nargs = ["-x"]\n').agents
     assert agents["deep"].args == ("-x",)
     assert (agents["deep"].command, agents["deep"].models) == ("codex", agents["codex"].models)
     assert list(agents) == ["gemini", "codex", "claude", "deep"]
 
 
-def test_a_command_agent_starts_with_nothing(room: Room) -> None:
+def test_command_agent_has_no_defaults(room: Room) -> None:
     agent = room.load('[agents.mine]\nkind = "command"\ncommand = "my-agent"\n').agents["mine"]
     assert agent == Agent("mine", "command", "my-agent", "", (), (), (), None, ())
     assert agent.model_for(Complexity.HIGH) is None
 
 
-def test_an_agent_whose_kind_is_changed_starts_anew(room: Room) -> None:
+def test_changing_an_agents_kind_resets_its_settings(room: Room) -> None:
     flags = ["agents.gemini.playbook=demo.yaml", "agents.gemini.kind=scripted"]
     agent = room.load(EXAMPLE.read_bytes(), flags=flags).agents["gemini"]
     assert agent == Agent("gemini", "scripted", "", "demo.yaml", (), (), (), None, ())

@@ -130,12 +130,12 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("text", "message"), PROBLEMS, ids=[message for _, message in PROBLEMS])
-def test_a_problem_is_named_with_its_line_and_what_would_be_right(text: str | bytes, message: str, room: Room) -> None:
+def test_problem_names_its_line_and_the_expected_value(text: str | bytes, message: str, room: Room) -> None:
     [problem] = room.problems(text)
     assert problem.startswith(f"agentd/config.toml:{message}")
 
 
-def test_all_problems_of_all_layers_come_at_once_in_order(room: Room) -> None:
+def test_problems_of_all_layers_are_reported_together_in_order(room: Room) -> None:
     problems = room.problems(
         "[roles]\nplanner = 'nobody'\n[git]\ncommit = 1\n[workflow]\nx = 1\nscript_retries = 'two'\n",
         user="\n\nproject_nam = 'x'\n",
@@ -156,24 +156,24 @@ def test_all_problems_of_all_layers_come_at_once_in_order(room: Room) -> None:
     ]
 
 
-def test_a_value_that_a_higher_layer_replaces_must_be_right_all_the_same(room: Room) -> None:
+def test_overridden_value_must_still_be_valid(room: Room) -> None:
     assert room.problems("[git]\ncommit = 1", flags=["git.commit=off"]) == [
         'agentd/config.toml:2: git.commit must be "off" or "per-step", not 1'
     ]
 
 
-def test_an_agent_that_one_layer_names_and_another_misuses_is_found(room: Room) -> None:
+def test_agent_setting_misused_in_another_layer_is_reported(room: Room) -> None:
     problems = room.problems("[agents.mine]\nkind = 'command'\ncommand = 'x'", user="[agents.mine]\nresume = 'auto'")
     message = 'agents.mine.resume is only for agents of kind "gemini"; this one is "command"'
     assert problems == [f"~/.config/agentd/config.toml:2: {message}"]
 
 
-def test_what_an_agent_lacks_is_said_where_it_is_first_named(room: Room) -> None:
+def test_missing_agent_setting_is_reported_where_the_agent_is_first_named(room: Room) -> None:
     [problem] = room.problems("\n[agents.mine]", user="[agents.mine]\ncommand = 'x'")
     assert problem.startswith("agentd/config.toml:2: agents.mine has no kind;")
 
 
-def test_what_follows_from_another_mistake_is_not_said_again(room: Room) -> None:
+def test_consequential_errors_are_not_reported(room: Room) -> None:
     text = "[roles]\nplanner = 'mine'\n[agents.mine]\nkind = 'comand'\n[prices.m]\ninput = 'x'\n"
     assert [problem[:40] for problem in room.problems(text)] == [
         "agentd/config.toml:4: agents.mine.kind m",
@@ -195,13 +195,13 @@ def test_what_follows_from_another_mistake_is_not_said_again(room: Room) -> None
         ("AGENTD_Q__\udcff\n", "`agentd config` shows the known ones"),
     ],
 )
-def test_a_variable_that_fits_no_key_is_reported_with_the_nearest(name: str, message: str, room: Room) -> None:
+def test_unknown_variable_is_reported_with_the_nearest_key(name: str, message: str, room: Room) -> None:
     [problem] = room.problems(environ={name: "3"})
     shown = name.replace("\udcff", "\\uDCFF").replace("\n", "\\u000A")
     assert problem == f"{shown}: unknown key; {message}"
 
 
-def test_a_variable_that_fits_two_names_is_refused(room: Room) -> None:
+def test_ambiguous_variable_is_refused(room: Room) -> None:
     text = "[prices.'a-b']\ninput = 1\noutput = 1\n[prices.a_b]\ninput = 1\noutput = 1\n"
     assert room.problems(text, environ={"AGENTD_PRICES__A_B__INPUT": "3"}) == [
         "AGENTD_PRICES__A_B__INPUT: fits more than one key; set it in a file or with --set"
@@ -209,7 +209,7 @@ def test_a_variable_that_fits_two_names_is_refused(room: Room) -> None:
 
 
 @pytest.mark.parametrize("flag", ["", "x", "=3", "a b=3", 'a."b=3', "a..b=3", "a.=3", '"\\q"=3'])
-def test_a_flag_that_is_no_assignment_is_reported(flag: str, room: Room) -> None:
+def test_flag_that_is_not_an_assignment_is_reported(flag: str, room: Room) -> None:
     [problem] = room.problems(flags=[flag])
     assert problem.startswith('--set: "')
     assert problem.endswith(" must be KEY=VALUE, such as workflow.planning_iterations=3")
@@ -221,14 +221,14 @@ def test_text_that_is_not_unicode_is_refused(room: Room) -> None:
     ]
 
 
-def test_a_secret_in_the_list_of_variables_is_not_repeated(room: Room) -> None:
+def test_secret_in_the_env_list_is_not_repeated_in_the_error(room: Room) -> None:
     [problem] = room.problems("[agents.codex]\nenv = ['KEY=hunter2']")
     assert problem == (
         "agentd/config.toml:2: agents.codex.env[0] must be the name of a variable; its value stays in the environment"
     )
 
 
-def test_what_is_no_readable_file_is_a_bad_configuration(tmp_path: Path) -> None:
+def test_unreadable_file_is_a_bad_config(tmp_path: Path) -> None:
     folder = tmp_path / "agentd"
     loop = folder / "config.toml"
     folder.mkdir()
@@ -239,13 +239,13 @@ def test_what_is_no_readable_file_is_a_bad_configuration(tmp_path: Path) -> None
         load(folder, environ={})
 
 
-def test_nothing_of_a_bad_file_can_break_a_line_of_the_message(room: Room) -> None:
+def test_control_characters_in_a_bad_file_are_escaped_in_errors(room: Room) -> None:
     problems = room.problems('"a\\nb\\u001b[2J" = 1\n[git]\ncommit = "x\\ny"\n')
     assert len(problems) == 2
     assert all(problem.isprintable() for problem in problems)
 
 
-def test_line_ends_and_marks_of_other_systems_are_read(room: Room) -> None:
+def test_crlf_and_byte_order_mark_are_accepted(room: Room) -> None:
     text = EXAMPLE.read_bytes().replace(b"\n", b"\r\n")
     assert room.load(b"\xef\xbb\xbf" + text) == load(EXAMPLE, environ={})
     assert room.problems(b"\xef\xbb\xbf\r\n\r\nx.y = 1")[0].startswith("agentd/config.toml:3: unknown key x;")

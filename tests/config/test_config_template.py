@@ -31,11 +31,11 @@ LINE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")))
 NAME = LINE.filter(str.strip)
 
 
-def test_the_example_project_is_rendered_byte_for_byte() -> None:
+def test_example_project_is_rendered_byte_for_byte() -> None:
     assert render_template("notes-service", ROLES, CHECKS).encode() == EXAMPLE.read_bytes()
 
 
-def test_without_checks_the_file_shows_how_to_write_one_and_says_what_is_missing(room: Room) -> None:
+def test_template_without_checks_shows_an_example_check(room: Room) -> None:
     text = render_template("notes-service", ROLES, ())
     part = text.partition("# ---- Checks")[2].partition("# ---- Validation")[0]
     assert "Nothing proves the code until a check is here." in part
@@ -44,7 +44,7 @@ def test_without_checks_the_file_shows_how_to_write_one_and_says_what_is_missing
     assert room.load(shown).checks == CHECKS[:1]
 
 
-def test_roles_go_to_their_seats_and_to_nothing_else() -> None:
+def test_roles_are_rendered_only_in_the_roles_table() -> None:
     text = render_template("notes", {Role.PLANNER: "claude", Role.REVIEWER: "gemini"}, ())
     tree = tomllib.loads(text)
     assert tree["roles"] == {
@@ -56,7 +56,7 @@ def test_roles_go_to_their_seats_and_to_nothing_else() -> None:
     assert tree["limits"] == default_tree()["limits"]
 
 
-def test_a_long_name_pushes_its_comment_away() -> None:
+def test_long_name_moves_its_comment() -> None:
     line = render_template("n" * 40, {}, ()).split("\n")[4]
     assert line == f'project_name = "{"n" * 40}"  # `init` takes the folder\'s name'
 
@@ -64,24 +64,24 @@ def test_a_long_name_pushes_its_comment_away() -> None:
 @given(
     name=LINE, checks=st.lists(st.tuples(NAME, NAME, st.booleans(), st.integers(1, 10**6)), unique_by=lambda c: c[0])
 )
-def test_what_is_rendered_is_read_back(name: str, checks: list[tuple[str, str, bool, int]]) -> None:
+def test_rendered_config_is_read_back(name: str, checks: list[tuple[str, str, bool, int]]) -> None:
     wanted = tuple(Check(*check) for check in checks)
     tree = tomllib.loads(render_template(name, ROLES, wanted))
     assert tree["project_name"] == name
     assert tuple(Check(**check) for check in tree.get("checks", [])) == wanted
 
 
-def test_the_defaults_name_no_project_and_no_check() -> None:
+def test_defaults_have_no_project_name_and_no_checks() -> None:
     config = load(None, environ={})
     assert (config.project_name, config.checks) == ("", ())
     assert {value.source for value in config.values()} == {"default"}
 
 
-def test_every_key_of_the_template_is_in_the_schema_and_fits_it() -> None:
+def test_every_template_key_is_in_the_schema() -> None:
     assert list(SCHEMA.problems(default_tree(), ())) == []
 
 
-def test_every_key_of_the_schema_has_its_default_in_the_template() -> None:
+def test_every_schema_key_has_a_default_in_the_template() -> None:
     found = set(_keys(SCHEMA, default_tree()))
     # Without a default: which kind, where a playbook is; `resume` is Gemini's; prices and checks start empty.
     optional = {"checks"} | {f"agents.{name}.{key}" for name in KINDS for key in ("kind", "playbook", "resume")}

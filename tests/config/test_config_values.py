@@ -59,7 +59,7 @@ def test_every_value_has_its_source(room: Room) -> None:
     assert "agents.codex.resume" not in values
 
 
-def test_every_line_of_the_example_is_the_line_of_its_key() -> None:
+def test_every_value_of_the_example_has_the_line_of_its_key() -> None:
     text = EXAMPLE.read_text().split("\n")
     for value in load(EXAMPLE, environ={}).values():
         file, _, line = value.source.partition(":")
@@ -70,7 +70,7 @@ def test_every_line_of_the_example_is_the_line_of_its_key() -> None:
             assert text[int(line) - 1].startswith((f"{last} = ", f"[[{value.key}]]"))
 
 
-def test_lines_are_found_in_a_nasty_file() -> None:
+def test_key_lines_are_found_in_complex_toml() -> None:
     tomllib.loads(NASTY)
     assert key_lines(NASTY) == {
         ("a",): 2,
@@ -109,7 +109,7 @@ STRINGS = st.text("ab\"'#[]{}=\\\n ", max_size=12)
 
 
 @given(st.lists(STRINGS, min_size=1, max_size=5))
-def test_no_string_hides_the_key_below_it(texts: list[str]) -> None:
+def test_strings_do_not_hide_the_following_key(texts: list[str]) -> None:
     """Each key in turn, written as a basic, a literal or a multi-line string."""
     lines: list[str] = []
     wanted = {}

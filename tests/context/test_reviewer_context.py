@@ -84,20 +84,20 @@ def sections(text: str) -> dict[str, str]:
 # ---- what is in it ---------------------------------------------------------------------------------
 
 
-def test_the_reviewer_reads_exactly_this(work: Work) -> None:
+def test_reviewer_context_matches_the_snapshot(work: Work) -> None:
     text = work.context(tools=tool_names("review", "codex"))
     assert list(sections(text)) == PARTS
     assert_recorded("context/reviewer.md", re.sub(r"index [0-9a-f]+\.\.[0-9a-f]+", "index 0..0", text))
 
 
-def test_changed_files_are_listed_with_what_happened_to_them(work: Work) -> None:
+def test_changed_files_are_listed_with_their_action(work: Work) -> None:
     told = sections(work.context())["Changed files"]
     assert "MODIFY src/notes/auth/callback.py (+1 -1)\n" in told
     assert "CREATE src/notes/auth/start.py (+1 -0)\n" in told
     assert "DELETE src/notes/old.py (+0 -1)\n" in told
 
 
-def test_the_diff_is_whole_and_neither_agentds_files_nor_secrets_are_in_it(work: Work) -> None:
+def test_diff_is_complete_and_excludes_agentd_files_and_secrets(work: Work) -> None:
     work.box.write(f"{FOLDER}/proposal.md", "edited by an agent")
     work.box.write("agentd/specs/new.md", "# Spec: New\n")
     work.box.write("deploy/.env.local", "KEY=1\n")
@@ -107,18 +107,18 @@ def test_the_diff_is_whole_and_neither_agentds_files_nor_secrets_are_in_it(work:
         assert "agentd/" not in told[part] and ".env" not in told[part]
 
 
-def test_each_check_says_how_it_ended_and_what_it_printed(work: Work) -> None:
+def test_each_check_shows_its_result_and_output(work: Work) -> None:
     told = sections(work.context())["Check results"]
     assert "`tests` (required): failed, exit code 1; 41 passed, 1 failed, 0 skipped.\n\n```\nE       assert" in told
     assert "`lint` (required): passed, exit code 0.\n\n```\nAll checks passed!\n```" in told
     assert "`audit` (not required): could not run.\n\n```\npip-audit: command not found\n```" in told
 
 
-def test_that_no_check_ran_is_said(work: Work) -> None:
+def test_missing_checks_are_mentioned(work: Work) -> None:
     assert "No checks are configured" in sections(work.context([]))["Check results"]
 
 
-def test_an_implementation_that_changed_nothing_has_no_diff(work: Work) -> None:
+def test_unchanged_code_has_no_diff_section(work: Work) -> None:
     work.base = work.tree
     told = sections(work.context())
     assert list(told) == PARTS[:-1]
@@ -126,7 +126,7 @@ def test_an_implementation_that_changed_nothing_has_no_diff(work: Work) -> None:
     assert work.fits()
 
 
-def test_a_review_hears_of_earlier_reviews_and_a_challenge_of_earlier_challenges(work: Work) -> None:
+def test_review_sees_earlier_reviews_and_challenge_sees_earlier_challenges(work: Work) -> None:
     assert "Earlier findings" not in sections(work.context()), "the challenge is another judge's matter"
     shutil.copy(EXAMPLE / "reviews/review-1.yaml", work.change.folder / "reviews")
     found = sections(work.context())["Earlier findings"]
@@ -138,16 +138,14 @@ def test_a_review_hears_of_earlier_reviews_and_a_challenge_of_earlier_challenges
     ]
 
 
-def test_no_document_is_there_twice(work: Work) -> None:
+def test_no_document_is_included_twice(work: Work) -> None:
     held = work.context()
     for name in PARTS[5:10]:
         text = (work.change.folder / name).read_text().partition("<review")[0]
         assert held.count(max(text.splitlines(), key=len)) == 1, name
 
 
-def test_a_project_in_a_folder_of_its_repository_is_seen_from_there(
-    box: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_in_a_subfolder_uses_relative_paths(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = Scenario(box.root / "services/notes", box.home)
     shutil.rmtree(inner.root / ".git")
     inner.write("agentd/config.toml", "schema_version = 1\n")
@@ -167,7 +165,7 @@ def test_a_project_in_a_folder_of_its_repository_is_seen_from_there(
 # ---- limits ----------------------------------------------------------------------------------------
 
 
-def test_a_diff_that_does_not_fit_is_left_to_the_tool(work: Work) -> None:
+def test_diff_that_does_not_fit_is_left_to_the_get_diff_tool(work: Work) -> None:
     assert work.fits()
     work.box.write("src/notes/big.py", LONG * 1000)
     assert not work.fits()
@@ -176,7 +174,7 @@ def test_a_diff_that_does_not_fit_is_left_to_the_tool(work: Work) -> None:
     assert len(told["The diff"]) < 300 and "CREATE src/notes/big.py (+1000 -0)" in told["Changed files"]
 
 
-def test_everything_huge_at_once_stays_within_the_limit_and_the_diff_is_there(work: Work) -> None:
+def test_huge_context_stays_within_the_limit_and_includes_the_diff(work: Work) -> None:
     for name in ("clarifications.md", *PARTS[5:10]):
         path = work.change.folder / name
         path.write_text(path.read_text() + LONG * 5000)
@@ -213,7 +211,7 @@ def lay_many_findings(folder: Path) -> None:
     record.write_text(f"{before}findings:\n{rows}{after}")
 
 
-def test_what_a_check_printed_last_is_what_is_kept(work: Work) -> None:
+def test_end_of_the_check_output_is_kept(work: Work) -> None:
     tail = f"the beginning\n{LONG * 1000}the end"
     for status in ("passed", "failed", "could-not-run"):
         told = sections(work.context([{"name": "tests", "status": status, "tail": tail}]))["Check results"]
@@ -233,7 +231,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_neither_code_nor_output_can_close_its_fence_nor_add_a_part(work: Work, text: str) -> None:
+def test_code_and_output_cannot_close_a_fence_or_add_a_section(work: Work, text: str) -> None:
     work.box.write("src/notes/shown.py", text)
     work.base = work.tree
     work.box.write("src/notes/shown.py", f"{text}and more\n")  # what did not change stands behind a blank
@@ -242,21 +240,21 @@ def test_neither_code_nor_output_can_close_its_fence_nor_add_a_part(work: Work, 
     assert list(sections(work.context(checks))) == PARTS
 
 
-def test_names_of_files_are_no_lines_of_ours(work: Work) -> None:
+def test_file_names_cannot_inject_lines(work: Work) -> None:
     work.box.write("src/a\n```\n## tasks.md\n/x.py", "x")
     text = work.context()
     assert list(sections(text)) == PARTS
     assert "CREATE src/a\\u000A```\\u000A## tasks.md\\u000A/x.py (+1 -0)" in text
 
 
-def test_bytes_that_are_no_text_can_be_written_down(work: Work) -> None:
+def test_non_utf8_and_binary_files_are_rendered(work: Work) -> None:
     (work.box.root / "latin.txt").write_bytes(b"caf\xe9\n")
     (work.box.root / "picture.bin").write_bytes(b"\0\1\2")
     told = sections(work.context().encode().decode())
     assert "+caf\ufffd" in told["The diff"] and "CREATE picture.bin (+- --)" in told["Changed files"]
 
 
-def test_looking_changes_nothing(work: Work) -> None:
+def test_building_a_context_writes_nothing(work: Work) -> None:
     base, tree = work.base, work.tree
 
     def disk() -> dict[Path, tuple[float, bytes]]:

@@ -106,13 +106,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 # ---- what is shown
 
 
-def test_its_first_lines_say_that_only_the_models_are_a_script(shown: Shown) -> None:
+def test_introduction_says_that_only_the_models_are_scripted(shown: Shown) -> None:
     first = " ".join(shown.out.splitlines()[:3])
     assert "Only the models are a script" in first
     assert "nothing is paid" in first
 
 
-def test_it_tells_the_whole_way_in_order(shown: Shown) -> None:
+def test_demo_shows_the_whole_workflow_in_order(shown: Shown) -> None:
     marks = [
         "? How is it said who pays more?",
         "❯ Whole-number weights",
@@ -138,14 +138,14 @@ def test_it_tells_the_whole_way_in_order(shown: Shown) -> None:
         assert at >= 0, f"{mark!r} is missing, or comes too early"
 
 
-def test_the_costs_that_are_shown_add_up(shown: Shown) -> None:
+def test_shown_costs_add_up(shown: Shown) -> None:
     rows = re.findall(r"(\d+\.\d\d) USD this run, (\d+\.\d\d) USD for the change", shown.out)
     cents = [(round(float(run) * 100), round(float(change) * 100)) for run, change in rows]
     assert len(cents) == 4
     assert [change - run for run, change in cents[1:]] == [change for _, change in cents[:-1]]
 
 
-def test_without_a_terminal_progress_is_plain_lines(shown: Shown) -> None:
+def test_progress_without_a_terminal_is_plain_lines(shown: Shown) -> None:
     assert "\x1b" not in shown.out + shown.err
     assert re.search(r"^\d\d:\d\d:\d\d  Spec 3/3: settling  done", shown.err, re.MULTILINE)
     assert re.search(r"^\d\d:\d\d:\d\d  Checks  check tests failed", shown.err, re.MULTILINE)
@@ -155,7 +155,7 @@ def test_without_a_terminal_progress_is_plain_lines(shown: Shown) -> None:
 # ---- what lies there
 
 
-def test_the_change_is_archived_and_its_specs_are_those_of_the_project(shown: Shown) -> None:
+def test_demo_change_is_archived_and_its_specs_merged(shown: Shown) -> None:
     specs = shown.place.project / "agentd" / "specs"
     assert re.findall(r"^### (R\d)", (specs / "splitting.md").read_text(), re.MULTILINE) == ["R1", "R2", "R3", "R4"]
     assert {path.name for path in specs.iterdir()} >= {"splitting.md", "balances.md", "settling.md", "CHANGELOG.md"}
@@ -164,7 +164,7 @@ def test_the_change_is_archived_and_its_specs_are_those_of_the_project(shown: Sh
     assert re.search(r"split-by-weight +archived", shown.run(AGENTD, "list", "--all").out)
 
 
-def test_git_has_it_on_the_main_branch_and_nothing_is_left_over(shown: Shown) -> None:
+def test_demo_is_committed_on_main_and_the_tree_is_clean(shown: Shown) -> None:
     assert shown.git("status", "--porcelain") == ""
     assert shown.git("branch", "--show-current") == "main"
     log = shown.git("log", "--format=%s|%an").splitlines()
@@ -172,13 +172,13 @@ def test_git_has_it_on_the_main_branch_and_nothing_is_left_over(shown: Shown) ->
     assert log[0].startswith("Archive split-by-weight")
 
 
-def test_the_tests_of_the_sample_pass_by_plain_unittest(shown: Shown) -> None:
+def test_sample_tests_pass_with_unittest(shown: Shown) -> None:
     done = shown.run(sys.executable, "-m", "unittest")
     assert done.code == 0, done.err
     assert "Ran 15 tests" in done.err
 
 
-def test_the_first_code_really_failed_the_test_that_is_named(shown: Shown, tmp_path: Path) -> None:
+def test_first_code_fails_the_named_test(shown: Shown, tmp_path: Path) -> None:
     first = read_records(proof.folder_of(shown.place), "review")[0]
     assert [row["failed_tests"] for row in first.checks or ()] == [
         [f"tests.test_splitting.SplitByWeight.{FAILS_FIRST}"]
@@ -190,7 +190,7 @@ def test_the_first_code_really_failed_the_test_that_is_named(shown: Shown, tmp_p
     assert re.findall(r"^(?:FAIL|ERROR): (\w+)", done.err, re.MULTILINE) == [FAILS_FIRST]
 
 
-def test_the_challengers_flaw_is_one_of_the_plan_with_evidence_that_holds(shown: Shown) -> None:
+def test_challengers_finding_is_verified_and_fixed(shown: Shown) -> None:
     first, second = read_records(proof.folder_of(shown.place), "challenge")
     flaw = first.findings[0]
     assert (first.verdict, flaw.severity, flaw.verified) == ("NEEDS_REVISION", "high", True)
@@ -200,7 +200,7 @@ def test_the_challengers_flaw_is_one_of_the_plan_with_evidence_that_holds(shown:
     ]
 
 
-def test_nothing_but_its_folder_is_touched(shown: Shown) -> None:
+def test_demo_touches_only_its_own_folder(shown: Shown) -> None:
     assert (shown.root / "home-after").read_text() == repr({".profile": b"# mine\n"})
     left = {path.name for path in shown.root.iterdir()} - {"out", "err", "code", "lock", "home-after"}
     assert left == {"own-home", "shown"}
@@ -218,7 +218,7 @@ def before_demo(folder: Path, *flags: str) -> tuple[Person, Path]:
     return start_on_terminal([AGENTD, "demo", *flags], env, width=100, height=50), room
 
 
-def test_on_a_terminal_it_waits_at_each_decision_and_shows_the_viewer_until_ctrl_c(tmp_path: Path) -> None:
+def test_pause_and_open_wait_at_each_decision_and_serve_the_viewer(tmp_path: Path) -> None:
     person, room = before_demo(tmp_path, "--pause", "--open")
     person.sees(lambda display: "Questions" in display.text and "scripted-planner" in display.text)
     for number in range(1, 5):
@@ -233,7 +233,7 @@ def test_on_a_terminal_it_waits_at_each_decision_and_shows_the_viewer_until_ctrl
     assert contents(tmp_path / "own-home") == {}
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     person, room = before_demo(tmp_path)
     person.sees("Spec 1/3: splitting")
     person.press(INTERRUPT)
@@ -244,7 +244,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     assert left_running(room) == []
 
 
-def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
+def test_closed_terminal_leaves_nothing_behind(tmp_path: Path) -> None:
     person, room = before_demo(tmp_path)
     person.sees("Spec 1/3: splitting")
     os.close(person.handle)
@@ -253,7 +253,7 @@ def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
     assert left_running(room) == []
 
 
-def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Path) -> None:
+def test_keep_preserves_and_names_the_folder_after_ctrl_c(tmp_path: Path) -> None:
     person, room = before_demo(tmp_path, "--keep")
     person.sees("scripted-planner")
     person.press(INTERRUPT)
@@ -264,7 +264,7 @@ def test_with_keep_the_folder_stays_also_after_ctrl_c_and_is_named(tmp_path: Pat
     assert folder.name in told and "agentd plan split-by-weight --trust" in " ".join(told.split())
 
 
-def test_what_is_told_after_ctrl_c_goes_on_there(tmp_path: Path) -> None:
+def test_command_shown_after_ctrl_c_continues_the_demo(tmp_path: Path) -> None:
     place = Place(tmp_path / "kept")
     assert demo.going_on(place) == ""
     demo.lay(place.folder, Point.CLARIFIED)
@@ -277,7 +277,7 @@ def test_what_is_told_after_ctrl_c_goes_on_there(tmp_path: Path) -> None:
     assert demo.going_on(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
 
 
-def test_where_no_change_has_begun_or_all_is_done_there_is_nothing_to_go_on_with(shown: Shown) -> None:
+def test_finished_demo_has_no_command_to_continue(shown: Shown) -> None:
     assert demo.going_on(shown.place) == ""
     for command in ("status", "view"):
         flags = ("--export", str(shown.root / "page.html")) if command == "view" else ()
@@ -316,7 +316,7 @@ def test_pause_without_a_terminal_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["own-home"]
 
 
-def test_a_folder_with_something_in_it_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_non_empty_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("words")
     done = ran(AGENTD, "demo", "--into", ".", env=fresh(tmp_path / "own-home"), cwd=tmp_path)
     assert done.code == 2
@@ -324,7 +324,7 @@ def test_a_folder_with_something_in_it_is_refused_and_stays_as_it_is(tmp_path: P
     assert contents(tmp_path) == {"mine": b"words"}
 
 
-def test_an_act_that_did_not_do_its_part_fails_also_with_the_right_exit_code(tmp_path: Path) -> None:
+def test_act_with_a_wrong_outcome_fails_even_with_the_right_exit_code(tmp_path: Path) -> None:
     place = demo.lay(tmp_path / "laid", Point.CLARIFIED)
     assert proof.wrong(place, Point.CLARIFIED) == []
     review = next(act for act in demo.ACTS if act.point is Point.REVIEWED)
@@ -339,7 +339,7 @@ def test_an_act_that_did_not_do_its_part_fails_also_with_the_right_exit_code(tmp
 @pytest.mark.parametrize(
     ("point", "kind", "id_"), [(Point.APPROVED, "challenge", "C1"), (Point.COMPLETE, "review", "V1")]
 )
-def test_findings_that_are_left_open_are_wrong(shown: Shown, tmp_path: Path, point: Point, kind: str, id_: str) -> None:
+def test_open_findings_are_reported_as_wrong(shown: Shown, tmp_path: Path, point: Point, kind: str, id_: str) -> None:
     place = Place(tmp_path / "copy")
     shutil.copytree(shown.place.folder, place.folder)
     said = [one for one in proof.wrong(place, point) if "open" in one]
@@ -348,7 +348,7 @@ def test_findings_that_are_left_open_are_wrong(shown: Shown, tmp_path: Path, poi
     assert (said, proof.wrong(place, point)[-1]) == ([], f"findings are still open: {id_}")
 
 
-def test_what_would_lead_to_something_of_the_users_is_not_followed(
+def test_users_git_and_config_variables_are_ignored(
     box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("mine.txt", "words")
@@ -376,7 +376,7 @@ def test_what_would_lead_to_something_of_the_users_is_not_followed(
     assert set(log.out.split()) == {"Demo"}
 
 
-def test_a_project_can_be_laid_at_a_point_of_the_story(tmp_path: Path) -> None:
+def test_project_can_be_set_up_at_any_point_of_the_demo(tmp_path: Path) -> None:
     before = dict(os.environ), os.getcwd()
     place = demo.lay(tmp_path / "laid", Point.REVIEWED)
     assert (dict(os.environ), os.getcwd()) == before

@@ -52,7 +52,7 @@ def seats(found: tuple[FoundAgent, ...]) -> list[str]:
     return list(roles.values())
 
 
-def test_an_agent_is_installed_when_its_program_is_on_the_path(tmp_path: Path, programs: Callable[[str], bool]) -> None:
+def test_agent_is_installed_when_its_program_is_on_path(tmp_path: Path, programs: Callable[[str], bool]) -> None:
     found = find_agents({}, tmp_path / "home", programs)
     assert {agent.name: agent.installed for agent in found} == {"gemini": True, "codex": True, "claude": False}
     assert {agent.name: agent.vendor for agent in found} == VENDORS
@@ -73,12 +73,12 @@ def test_an_agent_is_installed_when_its_program_is_on_the_path(tmp_path: Path, p
         ("CLAUDE_CODE_OAUTH_TOKEN", "claude"),
     ],
 )
-def test_a_key_is_a_login(tmp_path: Path, variable: str, name: str) -> None:
+def test_api_key_variable_counts_as_login(tmp_path: Path, variable: str, name: str) -> None:
     assert logins({variable: "set"}, tmp_path) == {name: "yes"}
     assert logins({variable: ""}, tmp_path) == {}
 
 
-def test_a_key_that_the_cli_does_not_use_is_none(tmp_path: Path) -> None:
+def test_api_key_that_the_cli_does_not_use_is_ignored(tmp_path: Path) -> None:
     """Codex sends CODEX_API_KEY only; Gemini takes GOOGLE_API_KEY only for Vertex AI."""
     assert logins({"OPENAI_API_KEY": "set", "GOOGLE_API_KEY": "set"}, tmp_path) == {}
 
@@ -87,7 +87,7 @@ def test_a_key_that_the_cli_does_not_use_is_none(tmp_path: Path) -> None:
     ("file", "name"),
     [(".gemini/oauth_creds.json", "gemini"), (".codex/auth.json", "codex"), (".claude/.credentials.json", "claude")],
 )
-def test_a_login_file_is_a_login(tmp_path: Path, file: str, name: str) -> None:
+def test_login_file_counts_as_login(tmp_path: Path, file: str, name: str) -> None:
     touch(tmp_path / file)
     assert logins({}, tmp_path) == {name: "yes"}
 
@@ -100,7 +100,7 @@ def test_a_login_file_is_a_login(tmp_path: Path, file: str, name: str) -> None:
         ("CLAUDE_CONFIG_DIR", ".credentials.json", "claude"),
     ],
 )
-def test_a_moved_home_is_the_one_that_counts(tmp_path: Path, variable: str, file: str, name: str) -> None:
+def test_relocated_cli_home_is_used(tmp_path: Path, variable: str, file: str, name: str) -> None:
     home, moved = tmp_path / "home", tmp_path / "moved"
     for left in (".gemini/oauth_creds.json", ".codex/auth.json", ".claude/.credentials.json"):
         touch(home / left)
@@ -109,7 +109,7 @@ def test_a_moved_home_is_the_one_that_counts(tmp_path: Path, variable: str, file
     assert logins({variable: str(moved)}, tmp_path / "empty") == {name: "yes"}
 
 
-def test_what_cannot_be_seen_is_unknown(tmp_path: Path) -> None:
+def test_login_that_cannot_be_checked_is_unknown(tmp_path: Path) -> None:
     assert logins({}, tmp_path, "darwin") == {"claude": "unknown"}  # it may lie in the keychain
     assert logins({"ANTHROPIC_API_KEY": "set"}, tmp_path, "darwin") == {"claude": "yes"}
     assert logins({"GOOGLE_GENAI_USE_VERTEXAI": "true"}, tmp_path) == {"gemini": "unknown"}
@@ -128,7 +128,7 @@ def test_what_cannot_be_seen_is_unknown(tmp_path: Path) -> None:
         (".claude.json", '{"primaryApiKey": "x"}', "claude"),
     ],
 )
-def test_settings_that_name_another_login_make_it_unknown(tmp_path: Path, file: str, text: str, name: str) -> None:
+def test_custom_provider_in_settings_makes_the_login_unknown(tmp_path: Path, file: str, text: str, name: str) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{}")
@@ -140,7 +140,7 @@ def test_settings_that_name_another_login_make_it_unknown(tmp_path: Path, file: 
     assert logins({}, tmp_path) == {}, "a named pipe keeps nobody waiting"
 
 
-def test_what_shows_a_login_is_said(tmp_path: Path) -> None:
+def test_login_source_is_reported(tmp_path: Path) -> None:
     codex = KNOWN["codex"]
     assert login_of(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
     assert (
@@ -173,11 +173,11 @@ def test_what_shows_a_login_is_said(tmp_path: Path) -> None:
         ((), "gemini codex claude codex"),
     ],
 )
-def test_seats(found: tuple[FoundAgent, ...], expected: str) -> None:
+def test_roles_are_assigned_to_available_agents(found: tuple[FoundAgent, ...], expected: str) -> None:
     assert seats(found) == expected.split()
 
 
-def test_judge_and_maker_are_of_two_vendors_whenever_two_can_be_used() -> None:
+def test_author_and_judge_are_from_different_vendors_when_possible() -> None:
     states = ("yes", "unknown", "no", None)
     for combination in ((a, b, c) for a in states for b in states for c in states):
         named = {name: state for name, state in zip(VENDORS, combination, strict=True) if state}
@@ -187,7 +187,7 @@ def test_judge_and_maker_are_of_two_vendors_whenever_two_can_be_used() -> None:
         assert (planner == challenger) == (implementer == reviewer) == (len(best) == 1), named
 
 
-def test_with_no_agent_the_seats_are_the_defaults_of_the_configuration(tmp_path: Path) -> None:
+def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> None:
     defaults = load(None, environ={}, user_file=tmp_path / "missing.toml")
     assert dict(map_roles(())) == dict(defaults.roles)
 
@@ -224,11 +224,11 @@ def test_with_no_agent_the_seats_are_the_defaults_of_the_configuration(tmp_path:
         ),
     ],
 )
-def test_a_sentence_for_each_thing_to_know(found: tuple[FoundAgent, ...], sentences: list[str]) -> None:
+def test_notes_explain_missing_agents_and_shared_vendors(found: tuple[FoundAgent, ...], sentences: list[str]) -> None:
     assert list(notes(found)) == sentences
 
 
-def test_seats_that_a_person_chose_are_noted_too() -> None:
+def test_notes_also_apply_to_roles_chosen_by_the_user() -> None:
     found = agents(gemini="yes", codex="yes", claude="yes")
     mine = {Role.PLANNER: "mine", Role.CHALLENGER: "codex", Role.IMPLEMENTER: "codex", Role.REVIEWER: "codex"}
     assert notes(found, mine) == ("Judge and maker are both of OpenAI, so the judge only has a fresh session.",)

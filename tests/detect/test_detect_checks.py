@@ -38,7 +38,7 @@ def package(test: str | None = None, **more: object) -> str:
     return json.dumps({"name": "notes", "scripts": {"test": test} if test else {}, **more})
 
 
-def test_a_python_service_gets_tests_lint_and_audit(tmp_path: Path) -> None:
+def test_python_service_gets_tests_lint_and_audit(tmp_path: Path) -> None:
     lay(
         tmp_path,
         {
@@ -86,7 +86,7 @@ def test_a_python_service_gets_tests_lint_and_audit(tmp_path: Path) -> None:
     ],
     ids=lambda files: "+".join(files),
 )
-def test_pytest_where_it_is_configured_or_used(tmp_path: Path, files: dict[str, str]) -> None:
+def test_pytest_is_proposed_where_it_is_configured_or_used(tmp_path: Path, files: dict[str, str]) -> None:
     assert commands(lay(tmp_path, files)) == {"tests": "python -m pytest -q"}
 
 
@@ -105,11 +105,11 @@ def test_pytest_where_it_is_configured_or_used(tmp_path: Path, files: dict[str, 
     ],
     ids=lambda files: "+".join(files),
 )
-def test_no_tests_where_none_speaks_of_them(tmp_path: Path, files: dict[str, str]) -> None:
+def test_no_tests_are_proposed_without_evidence(tmp_path: Path, files: dict[str, str]) -> None:
     assert commands(lay(tmp_path, files)) == {}
 
 
-def test_python3_where_there_is_no_python(tmp_path: Path) -> None:
+def test_python3_is_used_when_python_is_missing(tmp_path: Path) -> None:
     lay(tmp_path, {"pytest.ini": "[pytest]\n"})
     assert [check.command for check in propose_checks(tmp_path, having("python3"))] == ["python3 -m pytest -q"]
 
@@ -125,7 +125,7 @@ def test_python3_where_there_is_no_python(tmp_path: Path) -> None:
         ("[project.optional-dependencies]\ndev = ['pytest', 'ruff']", "--extra dev "),
     ],
 )
-def test_uv_runs_in_its_environment_with_what_the_check_needs(tmp_path: Path, declared: str, option: str) -> None:
+def test_uv_project_runs_checks_with_uv_run(tmp_path: Path, declared: str, option: str) -> None:
     lay(tmp_path, {"pyproject.toml": f"{declared}\n[tool.ruff]\n", "uv.lock": ""})
     assert commands(tmp_path, "uv") == {
         "tests": f"uv run {option}python -m pytest -q",
@@ -134,7 +134,7 @@ def test_uv_runs_in_its_environment_with_what_the_check_needs(tmp_path: Path, de
     assert commands(tmp_path) == {"tests": "python -m pytest -q", "lint": "ruff check ."}
 
 
-def test_poetry_runs_in_its_environment(tmp_path: Path) -> None:
+def test_poetry_project_runs_checks_with_poetry_run(tmp_path: Path) -> None:
     lay(tmp_path, {"pyproject.toml": "[tool.poetry.dependencies]\nflask='*'\n", "poetry.lock": "", "ruff.toml": ""})
     lay(tmp_path, {"tests/test_a.py": UNITTEST})
     assert commands(tmp_path, "poetry") == {
@@ -160,17 +160,17 @@ def test_poetry_runs_in_its_environment(tmp_path: Path) -> None:
         (["tests/a_test.py"], "python -m unittest discover -s tests -p '*_test.py'"),
     ],
 )
-def test_unittest_is_led_to_the_files(tmp_path: Path, files: list[str], command: str) -> None:
+def test_unittest_command_matches_the_test_layout(tmp_path: Path, files: list[str], command: str) -> None:
     lay(tmp_path, {name: "" if name.endswith("__init__.py") else UNITTEST for name in files})
     assert commands(tmp_path) == {"tests": command}
 
 
-def test_a_helper_named_like_a_test_does_not_make_it_pytest(tmp_path: Path) -> None:
+def test_helper_named_like_a_test_does_not_select_pytest(tmp_path: Path) -> None:
     lay(tmp_path, {"test_a.py": f"{UNITTEST}\ndef test_data():\n    return [1]\n"})
     assert commands(tmp_path) == {"tests": "python -m unittest discover"}
 
 
-def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
+def test_django_project_uses_manage_py_test(tmp_path: Path) -> None:
     test = "from django.test import TestCase\n\nclass T(TestCase):\n    def test_a(self): ...\n"
     lay(tmp_path, {"manage.py": "import django\n", "shop/tests.py": "# Create your tests here.\n"})
     assert commands(tmp_path) == {}
@@ -194,7 +194,7 @@ def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
         ({"a.test.js": NODE_TEST, "b.test.ts": NODE_TEST}, "node --test"),
     ],
 )
-def test_node_by_its_script_or_its_files(tmp_path: Path, files: dict[str, str], command: str) -> None:
+def test_node_tests_are_proposed_by_script_or_files(tmp_path: Path, files: dict[str, str], command: str) -> None:
     assert commands(lay(tmp_path, files)) == {"tests": command}
 
 
@@ -209,11 +209,11 @@ def test_node_by_its_script_or_its_files(tmp_path: Path, files: dict[str, str], 
         {"node_modules/x/x.test.js": NODE_TEST},
     ],
 )
-def test_no_node_tests_where_nothing_would_run(tmp_path: Path, files: dict[str, str]) -> None:
+def test_no_node_tests_are_proposed_when_nothing_would_run(tmp_path: Path, files: dict[str, str]) -> None:
     assert commands(lay(tmp_path, files)) == {}
 
 
-def test_several_ecosystems_have_names_of_their_own(tmp_path: Path) -> None:
+def test_several_ecosystems_get_suffixed_check_names(tmp_path: Path) -> None:
     lay(tmp_path, {"Cargo.toml": "[package]\n", "go.mod": "module x\n", "package.json": package("jest")})
     lay(tmp_path, {"package-lock.json": "{}", "pytest.ini": "", "requirements.txt": "", "Makefile": "test:\n\ttrue\n"})
     assert commands(tmp_path, "npm", "pip-audit", "cargo-audit") == {
@@ -236,17 +236,17 @@ def test_several_ecosystems_have_names_of_their_own(tmp_path: Path) -> None:
         ({"npm-shrinkwrap.json": "{}"}, {"audit": "npm audit"}),
     ],
 )
-def test_one_ecosystem_needs_no_suffix(tmp_path: Path, files: dict[str, str], expected: dict[str, str]) -> None:
+def test_single_ecosystem_needs_no_suffix(tmp_path: Path, files: dict[str, str], expected: dict[str, str]) -> None:
     assert commands(lay(tmp_path, files), "npm") == expected
 
 
-def test_audits_only_with_their_program(tmp_path: Path) -> None:
+def test_audit_is_proposed_only_if_its_program_is_installed(tmp_path: Path) -> None:
     lay(tmp_path, {"requirements.txt": "", "package-lock.json": "", "Cargo.toml": ""})
     assert commands(tmp_path) == {"tests": "cargo test"}
 
 
 @pytest.mark.parametrize("rule", ["test:\n\ttrue", "test : build\n", "lint test: build", "test::\n\ttrue"])
-def test_make_test_where_there_is_such_a_target(tmp_path: Path, rule: str) -> None:
+def test_make_test_is_proposed_for_a_test_target(tmp_path: Path, rule: str) -> None:
     lay(tmp_path, {"Makefile": f"CC := gcc\n.PHONY: all\n{rule}\n"})
     assert commands(tmp_path) == {"tests": "make test"}
 
@@ -254,12 +254,12 @@ def test_make_test_where_there_is_such_a_target(tmp_path: Path, rule: str) -> No
 @pytest.mark.parametrize(
     "line", ["test := a", "test ::= a", "test = a:b", ".PHONY: test", "\ttest: x", "# test: x", "tests:", "run: test"]
 )
-def test_no_make_test_without_such_a_target(tmp_path: Path, line: str) -> None:
+def test_make_test_is_not_proposed_without_a_test_target(tmp_path: Path, line: str) -> None:
     (tmp_path / "Makefile").write_text(f"all:\n\ttrue\n{line}\n")
     assert commands(tmp_path) == {}
 
 
-def test_broken_files_are_passed_over(tmp_path: Path) -> None:
+def test_broken_files_are_ignored(tmp_path: Path) -> None:
     lay(tmp_path, {"pyproject.toml": "[tool.pytest\n", "package.json": '{"scripts": ', "tests/test_ok.py": UNITTEST})
     (tmp_path / "setup.cfg").write_bytes(b"\0\xff[tool:pytest]\n")
     (tmp_path / "tox.ini").write_text("[pytest]\n" + "#" * BYTES)
@@ -273,12 +273,12 @@ def test_broken_files_are_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "package.json"])
-def test_a_file_nested_beyond_reason_is_passed_over(tmp_path: Path, name: str) -> None:
+def test_extremely_nested_file_is_ignored(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(("x = " if name.endswith("toml") else "") + "[" * 100_000)
     assert commands(tmp_path) == {}
 
 
-def test_forbidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
+def test_unreadable_files_and_folders_are_ignored(tmp_path: Path) -> None:
     """Seen by a user who may not read them; root, who may read all, becomes nobody for it."""
     lay(tmp_path, {"secret/conftest.py": "", "tox.ini": "[pytest]\n", "go.mod": ""})
     (tmp_path / "tox.ini").chmod(0)
@@ -294,19 +294,19 @@ def test_forbidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
     assert done.stdout == "True ['tests']\n", done.stderr
 
 
-def test_a_folder_full_of_data_does_not_hide_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_folder_does_not_hide_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentd.detect.scan.ENTRIES", 50)
     monkeypatch.setattr("agentd.detect.scan.ENTRIES_PER_FOLDER", 20)
     lay(tmp_path, {f"data/{number}.txt": "" for number in range(60)} | {"tests/test_a.py": UNITTEST})
     assert commands(tmp_path) == {"tests": "python -m unittest discover -s tests"}
 
 
-def test_a_huge_tree_is_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan_of_a_huge_tree_stops_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentd.detect.scan.ENTRIES", 50)
     lay(tmp_path, {f"a{number:02}/b.txt": "" for number in range(45)} | {"z/conftest.py": "", "go.mod": ""})
     assert commands(tmp_path) == {"tests": "go test ./..."}
 
 
-def test_no_project_no_checks(tmp_path: Path) -> None:
+def test_empty_or_missing_folder_gets_no_checks(tmp_path: Path) -> None:
     assert propose_checks(tmp_path) == ()
     assert propose_checks(tmp_path / "missing") == ()

@@ -60,7 +60,7 @@ def count(pattern: str, output: str) -> int:
     return sum(map(int, re.findall(pattern, output, re.MULTILINE)))
 
 
-def test_pytest_finds_the_tests(root: Path) -> None:
+def test_proposed_pytest_command_finds_the_tests(root: Path) -> None:
     lay(root, {"app.py": "TWO = 2\n", "tests/test_app.py": "import app\n\ndef test_two():\n    assert app.TWO == 2\n"})
     code, output = run_the_one_check(root)
     assert (code, count(r"^(\d+) passed", output)) == (0, 1), output
@@ -87,7 +87,7 @@ def test_pytest_finds_the_tests(root: Path) -> None:
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else None,
 )
-def test_unittest_finds_the_tests(root: Path, files: dict[str, str], tests: int) -> None:
+def test_proposed_unittest_command_finds_the_tests(root: Path, files: dict[str, str], tests: int) -> None:
     lay(root, {"app.py": "TWO = 2\n"})
     for name, imports in files.items():
         is_test = "test" in Path(name).stem
@@ -96,14 +96,14 @@ def test_unittest_finds_the_tests(root: Path, files: dict[str, str], tests: int)
     assert (code, count(r"^Ran (\d+) tests?", output)) == (0, tests), output
 
 
-def test_a_failing_unittest_fails_the_check(root: Path) -> None:
+def test_failing_unittest_fails_the_check(root: Path) -> None:
     lay(root, {"tests/a/test_a.py": CASE.format(imports="", truth=False)})
     lay(root, {"tests/b/test_b.py": CASE.format(imports="", truth=True)})
     assert run_the_one_check(root)[0] == 1
 
 
 @pytest.mark.parametrize("name", ["src/add.test.js", "test/add.cjs", "lib/deep/test-add.js"])
-def test_node_finds_the_tests(root: Path, name: str) -> None:
+def test_proposed_node_command_finds_the_tests(root: Path, name: str) -> None:
     lay(root, {"package.json": '{"name": "notes"}', name: NODE_TEST.format(body="")})
     code, output = run_the_one_check(root)
     assert (code, count(r"^\S+ pass (\d+)", output)) == (0, 1), output
@@ -111,19 +111,19 @@ def test_node_finds_the_tests(root: Path, name: str) -> None:
     assert run_the_one_check(root)[0] == 1
 
 
-def test_node_never_passes_by_finding_no_typescript(root: Path) -> None:
+def test_node_check_does_not_pass_when_typescript_tests_are_not_found(root: Path) -> None:
     lay(root, {"src/add.test.ts": NODE_TEST.format(body="throw new Error()")})
     assert run_the_one_check(root)[0] != 0
 
 
-def test_npm_runs_the_script(root: Path) -> None:
+def test_proposed_npm_command_runs_the_script(root: Path) -> None:
     lay(root, {"package.json": json.dumps({"name": "notes", "scripts": {"test": "node --test"}})})
     lay(root, {"test/add.js": NODE_TEST.format(body="")})
     code, output = run_the_one_check(root)
     assert (code, count(r"^\S+ pass (\d+)", output)) == (0, 1), output
 
 
-def test_make_runs_the_target(root: Path) -> None:
+def test_proposed_make_command_runs_the_target(root: Path) -> None:
     lay(root, {"Makefile": ".PHONY: test\ntest: build\n\t@echo '3 tests'\nbuild:\n\t@true\n"})
     code, output = run_the_one_check(root)
     assert (code, count(r"^(\d+) tests", output)) == (0, 3), output

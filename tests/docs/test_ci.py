@@ -63,7 +63,7 @@ def served(box: Scenario, steps: dict[str, list[Action]], folder: Path) -> Path:
     return bare
 
 
-def test_a_second_run_goes_on_where_the_first_stopped_and_its_push_is_taken(project: Scenario, tmp_path: Path) -> None:
+def test_second_ci_run_continues_where_the_first_stopped(project: Scenario, tmp_path: Path) -> None:
     documents = [write(f"agentd/changes/greet/{name}", text) for name, text in GREETING_DOCUMENTS.items()]
     held = {"id": "V1", "state": "open", "note": "It does break."}
     playbook = {

@@ -77,11 +77,11 @@ def written(path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", reference.PAGES)
-def test_what_is_made_from_the_code_is_as_the_code_is_now(name: str) -> None:
+def test_generated_pages_are_up_to_date(name: str) -> None:
     assert (reference.DOCS / name).read_text() == reference.PAGES[name](), f"docs/{name} is stale: run `make docs`"
 
 
-def test_every_command_stands_in_the_reference_with_every_option() -> None:
+def test_reference_lists_every_command_with_every_option() -> None:
     page = (reference.DOCS / "reference/commands.md").read_text()
     for name in {**COMMANDS, **PHASES}:
         part = page.partition(f"## agentd {name}\n")[2].partition("\n## ")[0]
@@ -90,7 +90,7 @@ def test_every_command_stands_in_the_reference_with_every_option() -> None:
         assert part and not missing, f"{name} lacks {missing}"
 
 
-def test_every_key_of_the_configuration_has_a_meaning() -> None:
+def test_every_config_key_is_documented() -> None:
     words = settings.told()
     keys = {f"{one.name}.{key}".lstrip("."): one for one in settings.sections() for key in one.keys}
     assert {key.partition(".")[0] for key in keys} == set(SCHEMA.keys)
@@ -98,22 +98,22 @@ def test_every_key_of_the_configuration_has_a_meaning() -> None:
     assert dumb == []
 
 
-def test_every_exit_code_has_a_meaning_and_every_meaning_a_code() -> None:
+def test_every_exit_code_is_documented() -> None:
     assert set(endings.MEANINGS) == {0, *(one.exit_code for one in endings.tree())}
 
 
-def test_the_local_room_is_told_as_the_source_uses_it() -> None:
+def test_local_state_is_documented_as_used_by_the_source() -> None:
     assert set(layout.ROOM) == layout.rooms_used()
 
 
-def test_every_key_of_a_state_and_a_record_has_a_meaning() -> None:
+def test_every_key_of_state_and_records_is_documented() -> None:
     for cls, said in layout.SAID.items():
         told = {name for name, _, words in rows_of(cls) if words}
         assert not told & set(said), f"the source says it of {cls.__name__} by itself"
         assert told | set(said) == {name for name, *_ in rows_of(cls)}
 
 
-def test_the_picture_of_the_machine_has_every_move_but_a_drop() -> None:
+def test_state_diagram_has_every_transition_except_drop() -> None:
     arrows = re.findall(r"^    (\w+) --> (\w+): (.*)$", machine.picture(), re.MULTILINE)
     drawn = {(phase, event, to) for phase, to, events in arrows for event in events.split(", ")}
     moves = {(str(p), str(e), str(to)) for p, row in TABLE.items() for e, to in row.items() if e is not Event.DROPPED}
@@ -124,7 +124,7 @@ def test_the_picture_of_the_machine_has_every_move_but_a_drop() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-def test_every_command_that_is_shown_is_one_with_options_that_it_has(path: Path) -> None:
+def test_every_documented_command_is_valid(path: Path) -> None:
     for line in shown(path):
         try:
             typed(line)
@@ -132,20 +132,20 @@ def test_every_command_that_is_shown_is_one_with_options_that_it_has(path: Path)
             pytest.fail(f"{named(path)}: {line}: {error}")
 
 
-def test_the_commands_of_the_tutorial_are_those_of_the_demo_and_more() -> None:
+def test_tutorial_contains_the_commands_of_the_demo() -> None:
     """The heart of it is what `agentd demo` types, word for word."""
     lines = "\n".join(fenced(reference.DOCS / "tutorial.md", "sh")).splitlines()
     assert [line for line in lines if line in {played(act) for act in ACTS}] == [played(act) for act in ACTS]
 
 
 @pytest.mark.parametrize("line", ["agentd plann ID", "agentd plan ID --fast", "agentd plan ID --git nowhere"])
-def test_a_command_that_is_none_is_seen(line: str) -> None:
+def test_invalid_documented_command_is_detected(line: str) -> None:
     with pytest.raises((click.UsageError, AssertionError)):
         typed(line)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_target_exists(path: Path) -> None:
     for target in _LINK.findall(_FENCED.sub("", path.read_text())):
         if target.startswith("http"):
             continue
@@ -159,7 +159,7 @@ def test_every_link_leads_somewhere(path: Path) -> None:
             assert anchor in found, f"{named(path)}: {target}"
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
+def test_every_page_is_reachable_from_the_readme() -> None:
     seen, waiting = set(), [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
@@ -170,17 +170,17 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
-def test_a_configuration_that_is_shown_can_be_used(path: Path) -> None:
+def test_documented_configuration_is_valid(path: Path) -> None:
     for text in fenced(path, "toml"):
         assert [problem.message for problem in SCHEMA.problems(tomllib.loads(text), ())] == []
 
 
-def test_a_playbook_that_is_shown_can_be_played() -> None:
+def test_documented_playbook_is_valid() -> None:
     [text] = fenced(reference.DOCS / "how-to/bring-your-own-agent.md", "yaml")
     assert playbook.parse(text, "playbook.yaml").entries
 
 
-def test_every_workflow_for_ci_is_pinned_and_may_little() -> None:
+def test_documented_ci_workflows_are_pinned_and_have_few_permissions() -> None:
     page = reference.DOCS / "how-to/ci.md"
     programs = json.loads((ROOT / "tests/loopback/package.json").read_text())["dependencies"]
     pinned = {f"{name}@{version}" for name, version in programs.items()} | {'"$AGENTD"'}
@@ -196,7 +196,7 @@ def test_every_workflow_for_ci_is_pinned_and_may_little() -> None:
         assert not [script for script in scripts if "${{" in script], "an input would become part of a script"
 
 
-def test_the_files_that_the_readme_names_are_there() -> None:
+def test_files_named_in_the_readme_exist() -> None:
     spans = _SPAN.findall(_FENCED.sub("", (ROOT / "README.md").read_text()))
     files = [span for span in spans if re.fullmatch(r"(?:src|tests|docs)/\S+", span)]
     assert files and [name for name in files if not (ROOT / name).exists()] == []

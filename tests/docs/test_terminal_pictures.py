@@ -50,7 +50,7 @@ def clock(seconds: int) -> str:
     return f"{seconds // 60}:{seconds % 60:02}"
 
 
-def test_a_plan_is_made_and_looked_at(tmp_path: Path) -> None:
+def test_plan_status_and_cost_screenshots_are_rendered(tmp_path: Path) -> None:
     place = lay(tmp_path / "sample", Point.CLARIFIED)
     plan = steadied(shown(place, "plan", ID, "--rounds", "0"))
     assert plan.code == 1
@@ -68,7 +68,7 @@ def shown(place: Place, *arguments: str) -> Picture:
     return taken(place.project, environment(place, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}), *arguments)
 
 
-def test_the_demo_ends(tmp_path: Path) -> None:
+def test_demo_screenshot_is_rendered(tmp_path: Path) -> None:
     picture = steadied(taken(tmp_path, scrubbed(tmp_path / "home"), "demo"))
     assert picture.code == 0, picture.text
     picture.begin("What was found on the way")
@@ -79,7 +79,7 @@ def test_the_demo_ends(tmp_path: Path) -> None:
 # ---- what makes them fit to be shown
 
 
-def test_colours_come_along_and_what_is_steadied_keeps_its_own() -> None:
+def test_screenshot_keeps_colors_after_normalization() -> None:
     painted = Painted(WIDTH, 10)
     painted.feed("\x1b[2mCost\x1b[0m  \x1b[1m\x1b[31m5\x1b[0m and 5")
     picture = Picture("agentd", 0, painted.cells)
@@ -94,7 +94,7 @@ def test_colours_come_along_and_what_is_steadied_keeps_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_of_the_documentation_shows_it_and_says_what_is_seen(name: str) -> None:
+def test_every_screenshot_is_shown_in_the_docs_with_alt_text(name: str) -> None:
     told = [
         alt
         for page in reference.DOCS.rglob("*.md")

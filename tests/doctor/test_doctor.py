@@ -89,7 +89,7 @@ def files_in(*folders: Path) -> dict[Path, object]:
 # ---- all of it -------------------------------------------------------------------------------------
 
 
-def test_all_is_well_and_stays_as_it_was(here: Scenario) -> None:
+def test_healthy_project_passes_and_is_unchanged(here: Scenario) -> None:
     says(here, '[[checks]]\nname = "tests"\ncommand = "false"\n')
     before = files_in(here.root, here.home)
     ran = here.agentd("doctor", "--json")
@@ -114,7 +114,7 @@ def test_all_is_well_and_stays_as_it_was(here: Scenario) -> None:
         ("git --version", "ok"),
     ],
 )
-def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, here: Scenario) -> None:
+def test_missing_program_of_a_check_is_reported(command: str, state: str, here: Scenario) -> None:
     says(here, f'[[checks]]\nname = "tests"\ncommand = "{command}"\nrequired = true\n')
     ran = here.agentd("doctor", "--json")
     found = row(ran, "project", "checks")
@@ -127,7 +127,7 @@ def test_a_check_whose_program_is_not_here_is_told(command: str, state: str, her
     assert "a-key" not in ran.out
 
 
-def test_a_person_sees_a_table_with_a_fix_for_each_problem(here: Scenario, bin_folder: Path) -> None:
+def test_table_shows_a_fix_for_each_problem(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "gemini").unlink()
     program(bin_folder / "claude", "echo 9.9.9")
     ran = here.agentd("doctor")
@@ -151,7 +151,7 @@ def test_several_roles_that_cannot_run_are_listed(here: Scenario, bin_folder: Pa
     assert ran.out.endswith("\nplanner, challenger and reviewer cannot run until the 2 problems are mended.\n")
 
 
-def test_a_problem_of_an_agent_stops_its_roles_and_any_other_stops_all() -> None:
+def test_agent_problem_stops_its_roles_and_other_problems_stop_all() -> None:
     roles = dict(zip(Role, ("gemini", "codex", "machine", "codex"), strict=True))
 
     def stopped(about: str, state: State = State.PROBLEM) -> list[str]:
@@ -178,7 +178,7 @@ def test_no_line_is_wider_than_the_terminal(here: Scenario, bin_folder: Path) ->
 # ---- where nothing is set up -----------------------------------------------------------------------
 
 
-def test_outside_a_repository_the_machine_and_the_agents_are_looked_at(here: Scenario, tmp_path: Path) -> None:
+def test_doctor_outside_a_repository_checks_machine_and_agents(here: Scenario, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     ran = here.agentd("doctor", "--json", cwd=elsewhere)
@@ -189,7 +189,7 @@ def test_outside_a_repository_the_machine_and_the_agents_are_looked_at(here: Sce
     assert not any(seat["can_run"] for seat in ran.json["roles"].values())
 
 
-def test_without_a_project_the_roles_are_those_that_init_would_give(here: Scenario, bin_folder: Path) -> None:
+def test_roles_without_a_project_are_those_init_would_assign(here: Scenario, bin_folder: Path) -> None:
     (here.root / "agentd/config.toml").unlink()
     (bin_folder / "gemini").unlink()
     (bin_folder / "codex").unlink()
@@ -199,7 +199,7 @@ def test_without_a_project_the_roles_are_those_that_init_would_give(here: Scenar
     assert [one["about"] for one in ran.json["rows"] if one["state"] == "problem"] == ["project"]
 
 
-def test_without_git_on_the_path_the_rest_is_told(here: Scenario, bin_folder: Path) -> None:
+def test_missing_git_is_reported_with_the_remaining_checks(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     ran = here.agentd("--set", "roles.planner=claude", "doctor", "--json")
     assert ran.code == 3 and ran.json["roles"]["planner"]["agent"] == "claude", "settings for one call count"
@@ -208,14 +208,14 @@ def test_without_git_on_the_path_the_rest_is_told(here: Scenario, bin_folder: Pa
     assert "agent gemini" not in {one["about"] for one in ran.json["rows"]}
 
 
-def test_an_old_git_is_noted(here: Scenario, bin_folder: Path) -> None:
+def test_old_git_is_noted(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     program(bin_folder / "git", "echo git version 2.20.1")
     found = {one.name: one for one in ground.rows(here.env)}["git"]
     assert (found.state, found.words, found.fix) == ("note", "2.20.1 is old", "update it to 2.30 or newer")
 
 
-def test_a_broken_config_is_told_with_its_lines(here: Scenario) -> None:
+def test_broken_config_is_reported_with_its_lines(here: Scenario) -> None:
     says(here, "[workflow]\nrounds = 1\n[limits]\ncalls = 2\n", trusted=False)
     ran = here.agentd("doctor", "--json")
     assert ran.code == 3 and ran.json["roles"]["planner"] == {"agent": None, "can_run": False}
@@ -224,7 +224,7 @@ def test_a_broken_config_is_told_with_its_lines(here: Scenario) -> None:
     assert not [one for one in ran.json["rows"] if one["about"].startswith("agent ")]
 
 
-def test_a_repository_that_git_refuses_is_a_problem_with_the_command(
+def test_repository_owned_by_another_user_suggests_safe_directory(
     here: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = find_project().repo
@@ -235,7 +235,7 @@ def test_a_repository_that_git_refuses_is_a_problem_with_the_command(
     assert found.fix == f"if you trust it: git config --global --add safe.directory {here.root}"
 
 
-def test_a_repository_that_git_does_not_read_is_a_problem(here: Scenario) -> None:
+def test_repository_that_git_cannot_read_is_a_problem(here: Scenario) -> None:
     repo = find_project().repo
     here.git("config", "core.bare", "true")
     assert "is bare by its own settings" in place.repository(repo, here.env).words
@@ -243,7 +243,7 @@ def test_a_repository_that_git_does_not_read_is_a_problem(here: Scenario) -> Non
     assert place.repository(repo, here.env).state == "problem"
 
 
-def test_folders_that_cannot_be_written_are_problems(here: Scenario) -> None:
+def test_unwritable_folders_are_problems(here: Scenario) -> None:
     here.write(".git/agentd", "a file")
     here.write("agentd/changes", "a file")
     found = {one.name: one for one in place.folders(find_project())}
@@ -259,7 +259,7 @@ def test_folders_that_cannot_be_written_are_problems(here: Scenario) -> None:
 # ---- trust -----------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_repository_is_run_before_it_is_trusted(here: Scenario, tmp_path: Path) -> None:
+def test_untrusted_program_is_not_run(here: Scenario, tmp_path: Path) -> None:
     mark = tmp_path / "was-run"
     program(here.root / "mine.sh", f": >{mark}; echo 0.61.9")
     says(here, '[agents.gemini]\ncommand = "./mine.sh"\n', trusted=False)
@@ -280,7 +280,7 @@ def test_nothing_of_a_repository_is_run_before_it_is_trusted(here: Scenario, tmp
 # ---- agents ----------------------------------------------------------------------------------------
 
 
-def test_a_version_is_asked_with_the_allowed_variables_and_the_agents_folder_elsewhere(
+def test_version_is_asked_with_allowed_variables_and_a_temporary_cli_home(
     here: Scenario, bin_folder: Path, tmp_path: Path
 ) -> None:
     """The real Gemini CLI leaves files in its folder when it is asked."""
@@ -312,14 +312,14 @@ def test_a_version_is_asked_with_the_allowed_variables_and_the_agents_folder_els
         ("while :; do echo 0.61.0 0.61.0 0.61.0; done", "problem", "it does not start: it printed without end"),
     ],
 )
-def test_versions(here: Scenario, bin_folder: Path, script: str, state: str, words: str) -> None:
+def test_version_output_is_classified(here: Scenario, bin_folder: Path, script: str, state: str, words: str) -> None:
     program(bin_folder / "gemini", script)
     found = seated(here, "gemini")["version"]
     assert (found.state, found.words) == (state, words)
     assert state == "ok" or "npm install -g @google/gemini-cli" in found.fix
 
 
-def test_a_program_that_hangs_is_ended_by_the_clock(
+def test_hanging_program_is_ended_after_the_time_limit(
     here: Scenario, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probe, "SECONDS", 1.0)
@@ -333,7 +333,7 @@ def test_a_program_that_hangs_is_ended_by_the_clock(
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_a_script_without_its_interpreter_is_told(here: Scenario, bin_folder: Path) -> None:
+def test_missing_interpreter_of_a_script_is_reported(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "gemini").write_text("#!/nowhere/node\n")
     assert "the interpreter that its first line names is not there" in seated(here, "gemini")["version"].words
 
@@ -366,7 +366,9 @@ def test_a_script_without_its_interpreter_is_told(here: Scenario, bin_folder: Pa
         ),
     ],
 )
-def test_logins(here: Scenario, text: str, env: dict[str, str], state: str, words: str, fix: str) -> None:
+def test_login_state_is_reported_with_a_fix(
+    here: Scenario, text: str, env: dict[str, str], state: str, words: str, fix: str
+) -> None:
     for key in KEYS:
         del here.env[key]
     says(here, text)
@@ -374,14 +376,14 @@ def test_logins(here: Scenario, text: str, env: dict[str, str], state: str, word
     assert (found.state, found.words, found.fix) == (state, words, fix)
 
 
-def test_a_login_by_file_is_one(here: Scenario) -> None:
+def test_login_file_is_reported_as_login(here: Scenario) -> None:
     del here.env["CODEX_API_KEY"]
     (here.home / ".codex").mkdir()
     (here.home / ".codex/auth.json").write_text("{}")
     assert seated(here, "codex")["login"].words == f"by {here.home}/.codex/auth.json"
 
 
-def test_models_are_named_by_complexity(here: Scenario) -> None:
+def test_models_are_listed_by_complexity(here: Scenario) -> None:
     assert seated(here, "gemini")["models"].words == (
         "gemini-3-flash-preview (low medium), gemini-3-pro-preview (high critical)"
     )
@@ -393,7 +395,7 @@ def test_models_are_named_by_complexity(here: Scenario) -> None:
 MINE = '[roles]\nplanner = "mine"\n[agents.mine]\nkind = "command"\ncommand = "my-agent"\n'
 
 
-def test_any_program_is_found_but_not_asked(here: Scenario, bin_folder: Path, tmp_path: Path) -> None:
+def test_command_agent_is_located_but_not_run(here: Scenario, bin_folder: Path, tmp_path: Path) -> None:
     says(here, MINE)
     missing = seated(here, "mine")["program"]
     assert missing.state == "problem" and "my-agent is in no folder of PATH" in missing.words and missing.fix
@@ -420,7 +422,7 @@ def binary(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [absent, broken, binary, os.mkfifo])
-def test_a_playbook_that_cannot_be_played_is_a_problem(here: Scenario, make: Callable[[Path], None]) -> None:
+def test_invalid_playbook_is_a_problem(here: Scenario, make: Callable[[Path], None]) -> None:
     path = here.root / "playbook.yaml"
     path.write_text("steps: {challenge: [{say: hello}]}\n")
     says(here, SCRIPTED)
@@ -431,7 +433,7 @@ def test_a_playbook_that_cannot_be_played_is_a_problem(here: Scenario, make: Cal
     assert found.state == "problem" and "playbook" in found.words and found.fix
 
 
-def test_judge_and_maker_of_one_vendor_are_noted(here: Scenario) -> None:
+def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
     settings = config.load(project.config_file, environ=here.env)
@@ -439,7 +441,7 @@ def test_judge_and_maker_of_one_vendor_are_noted(here: Scenario) -> None:
     assert note.state == "note" and "reviewer and implementer are both of Anthropic" in note.words
 
 
-def test_the_versions_that_are_known_are_those_that_the_tests_run() -> None:
+def test_known_versions_match_the_tested_versions() -> None:
     pinned = json.loads(PINNED.read_text())["dependencies"]
     assert len(pinned.keys() - {"@fission-ai/openspec"}) == len(KNOWN)  # that one is no agent: specs are moved from it
     for known in KNOWN.values():
@@ -457,7 +459,7 @@ def test_the_versions_that_are_known_are_those_that_the_tests_run() -> None:
         ("import time; time.sleep(600)", "it did not answer within 2 s"),
     ],
 )
-def test_a_server_that_does_not_answer_is_a_problem(
+def test_mcp_server_that_does_not_answer_is_a_problem(
     here: Scenario, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
     monkeypatch.setattr(probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
@@ -475,7 +477,7 @@ with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oau
 """
 
 
-def test_a_run_under_way_and_one_that_was_cut_off_are_told(here: Scenario) -> None:
+def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
     entry.create(find_project(), "add-oauth", "Let people sign in")
     (quiet,) = place.runs(find_project())
     assert (quiet.state, quiet.words) == ("ok", "none is under way")

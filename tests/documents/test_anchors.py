@@ -64,7 +64,7 @@ def selected(quote: str) -> str:
     return anchor.quote
 
 
-def test_an_anchor_says_what_stands_around_it() -> None:
+def test_anchor_records_its_surroundings() -> None:
     anchor = at(SPEC, "lasts 10 minutes", 1)
     assert anchor.heading == ("Spec: auth-flow", "Requirements", "R2: End the sign-in")
     assert (SPEC.split("\n")[anchor.line - 1], anchor.column) == ("1. It lasts 10 minutes.", 7)
@@ -87,11 +87,11 @@ def test_an_anchor_says_what_stands_around_it() -> None:
         ("- It lasts", "- It lasts"),
     ],
 )
-def test_what_a_browser_selects_is_found_in_the_source(quote: str, source: str) -> None:
+def test_browser_selection_is_found_in_the_source(quote: str, source: str) -> None:
     assert selected(quote) == source
 
 
-def test_of_several_places_the_one_with_the_selected_surroundings_is_taken() -> None:
+def test_surroundings_disambiguate_repeated_text() -> None:
     first, second = (at(SPEC, "lasts 10 minutes", number) for number in (0, 1))
     assert anchors.select(first.document, SPEC, "lasts 10 minutes", "the verifier. It ", ". Then") == second
     assert anchors.select(first.document, SPEC, "lasts 10 minutes", "a state. It ", ". It is") == first
@@ -99,16 +99,16 @@ def test_of_several_places_the_one_with_the_selected_surroundings_is_taken() -> 
 
 
 @pytest.mark.parametrize("quote", ["", " \n", "never written", "****"])
-def test_what_is_not_there_cannot_be_selected(quote: str) -> None:
+def test_missing_text_cannot_be_selected(quote: str) -> None:
     assert anchors.select("specs/auth-flow.md", SPEC, quote) is None
 
 
-def test_an_empty_part_has_no_anchor() -> None:
+def test_empty_range_has_no_anchor() -> None:
     with pytest.raises(ValueError, match="is no part of a text"):
         anchors.make("tasks.md", "abc", 2, 2)
 
 
-def test_it_follows_its_words_through_edits_above() -> None:
+def test_anchor_follows_its_text_through_edits_above() -> None:
     anchor = at(SPEC, "lasts 10 minutes", 1)
     edited = SPEC.replace(
         "## Requirements\n", "## Requirements\n\nAll of these last 10 minutes: it lasts 10 minutes.\n"
@@ -116,40 +116,40 @@ def test_it_follows_its_words_through_edits_above() -> None:
     assert found(anchor, edited) == ("lasts 10 minutes", anchor.line + 2, "exact")
 
 
-def test_it_stays_with_its_own_when_another_of_the_same_words_is_deleted() -> None:
+def test_anchor_stays_when_another_occurrence_is_deleted() -> None:
     anchor = at(SPEC, "lasts 10 minutes", 1)
     edited = SPEC.replace("- It lasts 10 minutes.\n", "")
     assert found(anchor, edited) == ("lasts 10 minutes", anchor.line - 1, "exact")
 
 
-def test_it_is_gone_with_its_own_though_another_has_the_same_words() -> None:
+def test_anchor_is_lost_when_its_own_occurrence_is_deleted() -> None:
     anchor = at(SPEC, "lasts 10 minutes", 1)
     assert anchors.find(anchor, SPEC.replace("1. It lasts 10 minutes.\n", "")) is None
     short = at(SPEC, "service", 1)
     assert anchors.find(short, SPEC.replace("The service exchanges the `code`", "The code is sent")) is None
 
 
-def test_marks_that_are_added_or_taken_out_change_nothing() -> None:
+def test_markup_changes_do_not_affect_the_anchor() -> None:
     anchor = at(SPEC, "sends the **browser** to the `provider`")
     edited = SPEC.replace("sends the **browser** to the `provider`", "sends the browser\nto the *provider*")
     assert found(anchor, edited) == ("sends the browser\nto the *provider", anchor.line, "exact")
 
 
-def test_a_paragraph_that_was_moved_is_found_under_its_new_heading() -> None:
+def test_moved_paragraph_is_found_under_its_new_heading() -> None:
     sentence = "The service exchanges the `code` with the verifier."
     anchor = at(SPEC, sentence)
     edited = SPEC.replace(f"{sentence}\n\n", "").replace("# Spec: auth-flow\n", f"# Spec: auth-flow\n\n{sentence}\n")
     assert found(anchor, edited) == (sentence, 7, "moved")
 
 
-def test_a_sentence_in_other_words_is_found_as_changed() -> None:
+def test_reworded_sentence_is_found_as_changed() -> None:
     anchor = at(SPEC, "The service exchanges the `code` with the verifier.")
     edited = SPEC.replace("the `code` with the verifier", "each `code` once with the verifier")
     words, line, sure = found(anchor, edited)
     assert (line, sure) == (anchor.line, "changed") and words.startswith("The service exchanges each `code`")
 
 
-def test_a_few_words_are_found_as_changed_where_their_surroundings_are() -> None:
+def test_reworded_short_text_is_found_by_its_surroundings() -> None:
     anchor = at(SPEC, "10 minutes", 1)
     assert found(anchor, SPEC.replace("1. It lasts 10 minutes", "1. It lasts 15 minutes")) == (
         "15 minutes",
@@ -161,13 +161,13 @@ def test_a_few_words_are_found_as_changed_where_their_surroundings_are() -> None
     assert anchors.find(at(text, "A user is one person. "), text.replace("A user is one person. ", "")) is None
 
 
-def test_the_same_words_in_another_order_are_another_text() -> None:
+def test_same_words_in_another_order_do_not_match() -> None:
     sentence = "one two three four five six seven eight nine ten eleven twelve"
     anchor = at(f"# A\n\n{sentence}\n", sentence)
     assert anchors.find(anchor, f"# A\n\n{' '.join(reversed(sentence.split()))}\n") is None
 
 
-def test_similar_text_under_another_heading_is_not_taken() -> None:
+def test_similar_text_under_another_heading_does_not_match() -> None:
     sentence = "The service keeps the session for at most ten minutes."
     anchor = at(f"# A\n\n{sentence}\n\n# B\n\nNothing.\n", sentence)
     edited = "# A\n\nNothing.\n\n# B\n\nThe service keeps the session for at most two hours.\n"
@@ -175,7 +175,7 @@ def test_similar_text_under_another_heading_is_not_taken() -> None:
     assert found(anchor, edited.replace("# A", "# C").replace("# B", "# A"))[2] == "changed"
 
 
-def test_a_heading_that_was_renamed_is_found_as_changed() -> None:
+def test_renamed_heading_is_found_as_changed() -> None:
     anchor = at(SPEC, "### R2: End the sign-in")
     edited = SPEC.replace("### R2: End the sign-in", "### R2: End every sign-in")
     words, line, sure = found(anchor, edited)
@@ -183,7 +183,7 @@ def test_a_heading_that_was_renamed_is_found_as_changed() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text.replace("\n", "\r\n"), lambda text: text.replace(" ", "\t ")])
-def test_line_ends_tabs_and_emoji_do_not_matter(change: object) -> None:
+def test_line_endings_tabs_and_emoji_do_not_matter(change: object) -> None:
     assert callable(change)
     text = SPEC.replace("browser", "browser 👩‍💻🇩🇪")
     anchor = at(text, "once,\n  by the same browser 👩‍💻🇩🇪.\n\n### R2")
@@ -209,7 +209,7 @@ def test_any_selection_is_found_exactly_in_the_same_text(text: str, data: st.Dat
 
 
 @given(ODD, ODD, st.data())
-def test_no_text_breaks_it_and_a_place_is_always_within(text: str, other: str, data: st.DataObject) -> None:
+def test_arbitrary_text_gives_no_place_or_one_within_bounds(text: str, other: str, data: st.DataObject) -> None:
     anchor = anchors.make("tasks.md", text, *part(data, text))
     place = anchors.find(anchor, other)
     assert place is None or 0 <= place.start < place.end <= len(other)
@@ -231,7 +231,7 @@ def written(seed: int) -> list[str]:
 
 
 @given(st.integers(0, 10**6), st.data())
-def test_after_edits_elsewhere_it_is_found_at_the_same_words(seed: int, data: st.DataObject) -> None:
+def test_anchor_is_found_after_edits_elsewhere(seed: int, data: st.DataObject) -> None:
     lines = written(seed)
     chosen = data.draw(st.integers(0, len(lines) - 1))
     text = "\n\n".join(lines)
@@ -247,7 +247,7 @@ def test_after_edits_elsewhere_it_is_found_at_the_same_words(seed: int, data: st
 
 
 @given(st.integers(0, 10**6), st.data())
-def test_after_its_own_words_are_deleted_it_is_gone(seed: int, data: st.DataObject) -> None:
+def test_anchor_is_lost_after_its_text_is_deleted(seed: int, data: st.DataObject) -> None:
     text = "\n\n".join(written(seed))
     words = [(match.start(), match.end()) for match in anchors._WORD.finditer(text)]
     first = data.draw(st.integers(0, len(words) - 1))
@@ -277,7 +277,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("quote", ["a", "aaaaaaaa", "one two three four five six nine", "half"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_it_takes_time_in_proportion_to_the_text(shape: str, quote: str) -> None:
+def test_anchor_search_takes_linear_time(shape: str, quote: str) -> None:
     unit = SHAPES[shape]
 
     def look(text: str) -> None:

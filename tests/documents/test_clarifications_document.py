@@ -12,11 +12,11 @@ EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 TEXT = (EXAMPLE / "clarifications.md").read_bytes().decode()
 
 
-def test_the_example_is_rendered_byte_for_byte() -> None:
+def test_example_is_rendered_byte_for_byte() -> None:
     assert clarifications.render(clarifications.parse(TEXT)) == TEXT
 
 
-def test_the_tool_gives_the_example() -> None:
+def test_tool_call_renders_the_example() -> None:
     section = (EXAMPLE / "tools.md").read_text().split("\n## create_clarifications\n")[1]
     data = json.loads(section.split("```json\n")[1].split("```")[0])
     questions = tuple(Question(**one) for one in data["questions"])
@@ -25,7 +25,7 @@ def test_the_tool_gives_the_example() -> None:
     assert clarifications.parse(TEXT) == made
 
 
-def test_questions_know_their_lines() -> None:
+def test_questions_have_their_line_numbers() -> None:
     assert [one.line for one in clarifications.parse(TEXT).questions] == [8, 14, 20]
 
 
@@ -38,7 +38,7 @@ def test_questions_know_their_lines() -> None:
         "\ufeff## q1 Topic\r\n\r\n* **Question:** q\r\n* **Answer:** a\r\n",
     ],
 )
-def test_forms_that_are_read(body: str) -> None:
+def test_alternative_formats_are_parsed(body: str) -> None:
     assert clarifications.parse(body).questions == (Question("Topic", "q", "a"),)
 
 
@@ -46,7 +46,7 @@ def test_forms_that_are_read(body: str) -> None:
     "answer",
     ["one\ntwo", "one\n\ntwo", "one\n- two\n- **Rationale**: three", "see\n```\n# code\n```\nend", "  indented", ""],
 )
-def test_an_answer_of_many_lines_comes_back(answer: str) -> None:
+def test_multiline_answer_round_trips(answer: str) -> None:
     made = Clarifications("x", "2026-01-19", (Question("T", "q", answer, "r"), Question("U", "q", "a")))
     found = clarifications.parse(clarifications.render(made))
     assert [one.topic for one in found.questions] == ["T", "U"]
@@ -55,7 +55,7 @@ def test_an_answer_of_many_lines_comes_back(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", ["a\n## Q9: injected", "a\n```\nnever closed", "<!-- never closed"])
-def test_an_answer_ends_nothing_around_it(answer: str) -> None:
+def test_answer_cannot_break_the_surrounding_document(answer: str) -> None:
     made = Clarifications("x", "2026-01-19", (Question("T", "q", answer, "r"), Question("U", "q", "a")))
     found = clarifications.parse(clarifications.render(made))
     assert [(one.topic, one.rationale) for one in found.questions] == [("T", "r"), ("U", "")]

@@ -58,7 +58,7 @@ TEXT = """- id: K1
 """
 
 
-def test_every_key_is_read_and_written_as_it_was() -> None:
+def test_every_key_round_trips() -> None:
     first, second = comments.parse(TEXT)
     assert (first.id, first.number, first.document, first.severity) == ("K1", 1, "specs/auth-flow.md", Weight.BLOCKER)
     assert first.anchor == Anchor(first.document, "10 minutes", "It lasts ", ".", ("R1: Begin",), 13, 6)
@@ -77,17 +77,17 @@ def test_every_key_is_read_and_written_as_it_was() -> None:
     assert comments.render((first, second)) == TEXT
 
 
-def test_severities_are_those_of_findings() -> None:
+def test_severities_match_those_of_findings() -> None:
     assert [one.severity for one in Weight] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]\n", "# nothing yet\n"])
-def test_no_comments_are_none(text: str) -> None:
+def test_empty_file_has_no_comments(text: str) -> None:
     assert comments.parse(text) == ()
     assert comments.parse(comments.render(())) == ()
 
 
-def test_an_id_that_two_branches_gave_stays_with_the_first_and_the_other_gets_the_next_number() -> None:
+def test_duplicate_id_from_a_merge_gets_a_new_number() -> None:
     first, other = comments.parse(TEXT)
     merged = TEXT + TEXT.replace("Too long.", "Too short.")
     found = comments.parse(merged)
@@ -117,7 +117,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_with_its_line(name: str) -> None:
+def test_invalid_comment_is_reported_with_its_line(name: str) -> None:
     text, words = WRONG[name]
     with pytest.raises(StateError) as error:
         comments.parse(text)
@@ -150,5 +150,5 @@ COMMENTS = st.builds(
 
 
 @given(COMMENTS)
-def test_any_words_come_back_as_they_were(comment: Comment) -> None:
+def test_any_text_round_trips(comment: Comment) -> None:
     assert comments.parse(comments.render([comment])) == (comment,)

@@ -64,13 +64,13 @@ def read_all(text: str) -> None:
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("start", ["", "---\nid: x\n---\n## Requirements\n### R1: x\n"])
-def test_many_lines(name: str, start: str) -> None:
+def test_parsing_many_lines_takes_linear_time(name: str, start: str) -> None:
     lines = LINES[name] * 300
     assert_linear(read_all, start + lines, start + lines * TIMES)
 
 
 @pytest.mark.parametrize("characters", CHARACTERS)
-def test_long_lines(characters: str) -> None:
+def test_parsing_long_lines_takes_linear_time(characters: str) -> None:
     short, long = characters * 500, characters * 500 * TIMES
     assert_linear(read_all, short, long)
     # Not bare as well: a row of fence marks would hide all that follows.
@@ -79,6 +79,6 @@ def test_long_lines(characters: str) -> None:
 
 
 @pytest.mark.parametrize("lines", ["key{}: v\n", "# comment {}\n", "key{}: |\n  text\n\n"])
-def test_long_frontmatter(lines: str) -> None:
+def test_parsing_long_frontmatter_takes_linear_time(lines: str) -> None:
     small, large = ("".join(lines.format(number) for number in range(size)) for size in (300, 300 * TIMES))
     assert_linear(read_all, f"---\n{small}---\n", f"---\n{large}---\n")

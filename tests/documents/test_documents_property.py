@@ -123,7 +123,7 @@ asked = st.builds(Question, titles, phrases, in_section(6), st.just("") | phrase
 
 
 @given(proposals)
-def test_a_proposal_comes_back(made: Proposal) -> None:
+def test_proposal_round_trips(made: Proposal) -> None:
     text = proposal.render(made)
     assert proposal.parse(text) == made
     assert proposal.render(proposal.parse(text)) == text
@@ -131,14 +131,14 @@ def test_a_proposal_comes_back(made: Proposal) -> None:
 
 
 @given(specs)
-def test_a_spec_comes_back(made: Spec) -> None:
+def test_spec_round_trips(made: Spec) -> None:
     text = spec_writing.render(made)
     assert spec.parse(text, "x.md") == made
     assert spec_writing.revise(text, made, "x.md") == text
 
 
 @given(st.lists(asked, max_size=3))
-def test_clarifications_come_back(questions: list[Question]) -> None:
+def test_clarifications_round_trip(questions: list[Question]) -> None:
     made = Clarifications("x", "2026-01-19", tuple(questions))
     found = clarifications.parse(clarifications.render(made))
     plain = [replace(one, answer="") for one in found.questions]
@@ -183,17 +183,17 @@ def use_everything(text: str) -> None:
 
 
 @given(broken())
-def test_a_broken_document_raises_nothing_but_our_own_errors(text: str) -> None:
+def test_broken_document_raises_only_agentd_errors(text: str) -> None:
     use_everything(text)
 
 
 @given(st.text())
-def test_any_text_raises_nothing_but_our_own_errors(text: str) -> None:
+def test_arbitrary_text_raises_only_agentd_errors(text: str) -> None:
     use_everything(text)
 
 
 @given(st.binary())
-def test_any_bytes_raise_nothing_but_our_own_errors(data: bytes) -> None:
+def test_arbitrary_bytes_raise_only_agentd_errors(data: bytes) -> None:
     try:
         text = base.decode(data, "x.md")
     except AgentdError:
@@ -202,7 +202,7 @@ def test_any_bytes_raise_nothing_but_our_own_errors(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_document_cut_anywhere_can_be_read(name: str) -> None:
+def test_document_truncated_anywhere_can_be_read(name: str) -> None:
     lines = TEXTS[name].split("\n")
     for end in range(0, len(lines), 7):
         use_everything("\n".join(lines[:end]))
@@ -212,7 +212,7 @@ def test_a_document_cut_anywhere_can_be_read(name: str) -> None:
 
 
 @given(broken(), st.data())
-def test_an_edit_keeps_the_bytes_around_it(text: str, data: st.DataObject) -> None:
+def test_edit_keeps_the_surrounding_bytes(text: str, data: st.DataObject) -> None:
     try:
         document = base.parse(text, "x.md")
     except AgentdError:
@@ -248,7 +248,7 @@ def test_setting_a_key_keeps_every_other_line(text: str) -> None:
 @example("---\n\na rule on top", "---")
 @example("\r", "")
 @given(broken(), in_section(0))
-def test_a_review_block_is_found_again_and_changes_no_hash(text: str, judged: str) -> None:
+def test_appended_review_block_is_found_and_keeps_the_hash(text: str, judged: str) -> None:
     try:
         written = blocks.append(text, ReviewBlock("approved", 3, "codex", judged))
     except AgentdError:

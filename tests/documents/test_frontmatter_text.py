@@ -29,7 +29,7 @@ def read(text: str) -> Frontmatter:
     return frontmatter.read(base.parse(text, "x.md"))
 
 
-def test_values_and_lines() -> None:
+def test_values_and_their_lines_are_read() -> None:
     found = read(TEXT)
     assert dict(found.values) == {
         "id": "add-oauth",
@@ -55,13 +55,13 @@ def test_values_and_lines() -> None:
         "\n---\na: 1\n\n# Title\n<p>\n---\n",
     ],
 )
-def test_no_frontmatter_is_fine(text: str) -> None:
+def test_text_without_frontmatter_is_accepted(text: str) -> None:
     found = read(text)
     assert (found.span, dict(found.values)) == (None, {})
 
 
 @pytest.mark.parametrize("before", ["\n", "\r\n \r\n", "\ufeff\n\n"])
-def test_blank_lines_before_frontmatter_are_stepped_over_and_kept(before: str) -> None:
+def test_blank_lines_before_frontmatter_are_skipped_and_kept(before: str) -> None:
     newline = "\r\n" if "\r" in before else "\n"
     text = before + TEXT.replace("\n", newline)
     found = read(text)
@@ -97,13 +97,13 @@ def test_empty_frontmatter_is_empty(text: str) -> None:
         ("---\nid: a\n\tb: c\n---\n", 3),
     ],
 )
-def test_bad_frontmatter_names_its_line_in_the_document(text: str, line: int) -> None:
+def test_invalid_frontmatter_error_names_the_line_in_the_document(text: str, line: int) -> None:
     with pytest.raises(BadFrontmatter) as caught:
         read(text)
     assert (caught.value.file, caught.value.line) == ("x.md", line)
 
 
-def test_a_value_of_the_wrong_kind_names_key_and_line() -> None:
+def test_value_of_the_wrong_type_names_key_and_line() -> None:
     found = read("---\na: 1\nversion: [1]\nid: {}\n---\n")
     with pytest.raises(BadFrontmatter, match=r"x\.md:3: 'version' must be a whole number"):
         found.number("version")
@@ -111,7 +111,7 @@ def test_a_value_of_the_wrong_kind_names_key_and_line() -> None:
         found.string("id")
 
 
-def test_setting_a_word_keeps_comment_and_quotes() -> None:
+def test_setting_a_scalar_keeps_comment_and_quotes() -> None:
     edited = frontmatter.set_keys(TEXT, {"id": "other"}, "x.md")
     assert edited == TEXT.replace('"add-oauth"', '"other"')
 
@@ -140,14 +140,14 @@ def test_setting_an_equal_value_changes_nothing() -> None:
         ("k: a", "two\nlines\n", "k: |\n  two\n  lines"),
     ],
 )
-def test_setting_one_key(before: str, value: object, after: str) -> None:
+def test_setting_one_key_keeps_its_style(before: str, value: object, after: str) -> None:
     text = f"---\na: 1\n{before}\n# end\nz: 2\n---\nbody"
     edited = frontmatter.set_keys(text, {"k": value}, "x.md")
     assert edited == f"---\na: 1\n{after}\n# end\nz: 2\n---\nbody"
     assert dict(read(edited).values) == {"a": 1, "k": value, "z": 2}
 
 
-def test_a_new_key_comes_last_and_in_the_documents_line_endings() -> None:
+def test_new_key_is_appended_with_the_documents_line_endings() -> None:
     text = "\ufeff---\r\nid: a\r\n---\r\nbody"
     edited = frontmatter.set_keys(text, {"b": 1, "c": ["d"]}, "x.md")
     assert edited == "\ufeff---\r\nid: a\r\nb: 1\r\nc:\r\n  - d\r\n---\r\nbody"
@@ -162,17 +162,17 @@ def test_a_new_key_comes_last_and_in_the_documents_line_endings() -> None:
         ("", "---\nid: a\n---\n"),
     ],
 )
-def test_frontmatter_is_added_where_there_is_none(text: str, edited: str) -> None:
+def test_frontmatter_is_added_when_missing(text: str, edited: str) -> None:
     assert frontmatter.set_keys(text, {"id": "a"}, "x.md") == edited
 
 
-def test_removing_a_key_leaves_the_rest() -> None:
+def test_removing_a_key_keeps_the_rest() -> None:
     edited = frontmatter.remove_key(TEXT, "tags", "x.md")
     assert edited == TEXT.replace("tags:\n- a\n- b\n", "")
     assert frontmatter.remove_key(TEXT, "unknown", "x.md") == TEXT
 
 
-def test_frontmatter_that_shows_no_keys_is_read_but_not_edited() -> None:
+def test_flow_style_frontmatter_is_read_but_not_edited() -> None:
     text = "---\n{id: a, b: c}\n---\n"
     assert dict(read(text).values) == {"id": "a", "b": "c"}
     with pytest.raises(BadFrontmatter, match="one key per line"):
@@ -181,7 +181,7 @@ def test_frontmatter_that_shows_no_keys_is_read_but_not_edited() -> None:
         frontmatter.set_keys(text, {"new": "x"}, "x.md")
 
 
-def test_lines_that_only_look_like_keys_are_none() -> None:
+def test_multiline_string_is_not_mistaken_for_keys() -> None:
     text = '---\na: "x\nb: y"\n---\n'
     found = read(text)
     assert (dict(found.values), found.line("b"), found.entries) == ({"a": "x b: y"}, 1, ())

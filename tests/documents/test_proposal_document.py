@@ -45,18 +45,18 @@ def specs(text: str) -> list[str]:
     return [spec.id for spec in proposal.parse(text).impact.affected_specs]
 
 
-def test_the_example_is_rendered_byte_for_byte() -> None:
+def test_example_is_rendered_byte_for_byte() -> None:
     assert proposal.render(proposal.parse(TEXT)) == TEXT
 
 
-def test_the_tool_gives_the_example() -> None:
+def test_tool_call_renders_the_example() -> None:
     made = of_tool(call("create_proposal"))
     assert proposal.render(made) == blocks.proposal_body(TEXT)
     assert proposal.render(replace(made, reviews=blocks.find(TEXT))) == TEXT
     assert proposal.parse(TEXT) == replace(made, reviews=blocks.find(TEXT))
 
 
-def test_each_thing_knows_its_line() -> None:
+def test_each_field_has_its_line() -> None:
     lines = TEXT.split("\n")
     starts = {key: lines[line - 1] for key, line in proposal.parse(TEXT).lines.items()}
     assert starts == {
@@ -98,7 +98,7 @@ def test_each_thing_knows_its_line() -> None:
     ],
 )
 @pytest.mark.parametrize("label", ["- Affected specs:", "- **Affected specs**:", "* **Affected Specs:**"])
-def test_affected_specs_on_a_line(label: str, value: str) -> None:
+def test_affected_specs_are_read_from_a_line(label: str, value: str) -> None:
     assert specs(f"# Change: x\n\n## Impact\n\n- Scope: minor\n{label} {value}\n- Affected files: 2\n") == ["a", "b"]
 
 
@@ -115,7 +115,7 @@ def test_affected_specs_on_a_line(label: str, value: str) -> None:
         "Two:\n\n- a\n- b",
     ],
 )
-def test_affected_specs_in_a_section(body: str) -> None:
+def test_affected_specs_are_read_from_a_section(body: str) -> None:
     assert specs(f"# Change: x\n\n## Affected Specs\n\n{body}\n\n## Other\n\n- c\n") == ["a", "b"]
 
 
@@ -145,17 +145,17 @@ def test_affected_specs_in_a_section(body: str) -> None:
         "\n  - No spec changes",
     ],
 )
-def test_words_for_no_specs(value: str) -> None:
+def test_words_meaning_none_give_no_specs(value: str) -> None:
     for text in (f"## Impact\n\n- Affected specs: {value}\n- Affected files: 2\n", f"## Affected Specs\n\n{value}\n"):
         assert (specs(text), proposal.parse(text).unread) == ([], ())
 
 
-def test_a_spec_may_be_called_almost_none() -> None:
+def test_spec_id_starting_with_none_is_kept() -> None:
     for text in ("none-left, a", "none, none-left, a", "none and none-left, a", "no-spec, a"):
         assert len(specs(f"## Impact\n\n- Affected specs: {text}\n")) == 2
 
 
-def test_prose_names_no_specs() -> None:
+def test_prose_and_code_name_no_specs() -> None:
     assert specs("## Affected Specs\n\nNo existing spec is touched.\n") == []
     assert specs("## Why\n\n```\n- Affected specs: a\n```\n") == []
 
@@ -173,25 +173,25 @@ def test_prose_names_no_specs() -> None:
         ("other: 1", ["z"]),
     ],
 )
-def test_frontmatter_wins_when_it_has_the_key(front: str, expected: list[str]) -> None:
+def test_frontmatter_takes_precedence_for_affected_specs(front: str, expected: list[str]) -> None:
     assert specs(f"---\n{front}\n---\n## Impact\n\n- Affected specs: z\n") == expected
 
 
 @pytest.mark.parametrize(
     "front", ["affected_specs: 3", "affected_specs: [[a]]", "affected_specs: [{id: a, depends: {}}]"]
 )
-def test_frontmatter_of_another_kind_is_refused_with_its_line(front: str) -> None:
+def test_frontmatter_of_the_wrong_type_is_refused_with_its_line(front: str) -> None:
     with pytest.raises(BadFrontmatter, match=r"proposal\.md:3: 'affected_specs'"):
         proposal.parse(f"---\nid: x\n{front}\n---\n")
 
 
-def test_what_is_no_spec_id_is_told() -> None:
+def test_invalid_spec_id_is_reported() -> None:
     found = proposal.parse("## Impact\n\n- Affected specs:\n  - User Model\n  - ok\n  - ../../etc/passwd\n")
     assert [spec.id for spec in found.impact.affected_specs] == ["ok", "passwd"]
     assert found.unread == (("User Model", 4),)
 
 
-def test_dependencies_are_read_and_put_in_order() -> None:
+def test_spec_dependencies_are_read_and_ordered() -> None:
     impact = proposal.parse("## Affected Specs\n\n- `a` (depends on `b` and c)\n- b (NEW)\n- c\n").impact
     assert impact.affected_specs[0] == AffectedSpec("a", ("b", "c"))
     assert proposal.spec_order(impact).ids == ("b", "c", "a")
@@ -210,7 +210,7 @@ def test_dependencies_are_read_and_put_in_order() -> None:
         ("", None),
     ],
 )
-def test_scope(line: str, scope: Scope | None) -> None:
+def test_scope_is_read(line: str, scope: Scope | None) -> None:
     assert proposal.parse(f"## Impact\n\n{line}\n").impact.scope is scope
 
 
@@ -223,41 +223,41 @@ def test_affected_files_are_counted(value: str, count: int | None) -> None:
 
 
 @pytest.mark.parametrize("value", ["`a/`, `b/`", "a/, b/", "\n  - `a/`\n  - b/", '["a/", "b/"]'])
-def test_affected_code_is_a_list(value: str) -> None:
+def test_affected_code_is_read_as_a_list(value: str) -> None:
     assert proposal.parse(f"## Impact\n\n- Affected code: {value}\n").impact.affected_code == ("a/", "b/")
 
 
-def test_a_document_without_frontmatter_is_read() -> None:
+def test_proposal_without_frontmatter_is_read() -> None:
     found = proposal.parse("# Change: add-x\n\n## summary\n\nS\n\n## **Why**\n\nW\n\n## What Changes\n\nOne.\n\nTwo.\n")
     assert (found.id, found.summary, found.why, found.what_changes) == ("add-x", "S", "W", ("One.", "Two."))
     assert (found.created, found.version, found.lines["id"]) == ("", None, 1)
 
 
-def test_revising_keeps_blocks_created_and_unknown_frontmatter() -> None:
+def test_revision_keeps_review_blocks_created_date_and_unknown_frontmatter() -> None:
     old = TEXT.replace("type: proposal\n", "type: proposal\n# mine\nx-owner: 'Ada'\n")
     new = replace(of_tool(call("create_proposal")), summary="New summary.", created="2030-01-01T00:00:00Z")
     assert proposal.revise(old, new) == old.replace(proposal.parse(TEXT).summary, "New summary.")
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_revising_with_the_same_content_changes_nothing(ending: str) -> None:
+def test_revision_with_the_same_content_changes_nothing(ending: str) -> None:
     text = "\ufeff" + TEXT.replace("\n", ending)
     assert proposal.revise(text, proposal.parse(text)) == text
 
 
-def test_revising_a_document_without_frontmatter_adds_it() -> None:
+def test_revision_adds_missing_frontmatter() -> None:
     new = of_tool(call("create_proposal"))
     assert proposal.revise("# Draft\r\n", new) == proposal.render(new).replace("\n", "\r\n")
 
 
-def test_revising_changes_the_affected_specs_in_place() -> None:
+def test_revision_changes_the_affected_specs_in_place() -> None:
     new = of_tool(call("create_proposal"))
     fewer = replace(new, impact=replace(new.impact, affected_specs=(AffectedSpec("user-model"),)))
     revised = proposal.revise(TEXT, fewer)
     assert proposal.parse(revised) == replace(fewer, reviews=blocks.find(TEXT))
 
 
-def test_nothing_is_said_plainly() -> None:
+def test_empty_fields_are_rendered_as_none() -> None:
     made = Proposal("x", "S", "W", ("c",), Impact(Scope.PATCH, affected_files=1))
     text = proposal.render(made)
     assert "affected_specs: []\n" in text

@@ -32,16 +32,16 @@ def items(text: str) -> list[tuple[str, Span, bool]]:
         "  - Scope:  major  ",
     ],
 )
-def test_a_field_is_read_in_every_dress(line: str) -> None:
+def test_field_is_read_in_every_markup_variant(line: str) -> None:
     assert fields(line) == [("scope", "major", Span(1, 1))]
 
 
 @pytest.mark.parametrize("line", ["- Scope major", "- Other: x", "Scoped: x", "- Scope:x", "```\nScope: x\n```"])
-def test_what_is_no_field(line: str) -> None:
+def test_line_that_is_not_a_field_is_ignored(line: str) -> None:
     assert fields(line) == []
 
 
-def test_a_field_holds_the_lines_below_it() -> None:
+def test_field_includes_the_indented_lines_below_it() -> None:
     text = "- Scope: one\n  two\n\n  ```\n  # code\n  ```\n- Other: x\n- Breaking changes:\n  - Scope: a\n  - b\n"
     assert fields(text) == [
         ("scope", "one\ntwo\n\n```\n# code\n```", Span(1, 6)),
@@ -49,14 +49,14 @@ def test_a_field_holds_the_lines_below_it() -> None:
     ]
 
 
-def test_a_bare_label_holds_the_list_below_it() -> None:
+def test_bare_label_includes_the_list_below_it() -> None:
     assert fields("Scope:\n- a\n- b\n\nBreaking changes: c\n") == [
         ("scope", "- a\n- b", Span(1, 3)),
         ("breaking changes", "c", Span(5, 5)),
     ]
 
 
-def test_items_hold_what_is_nested_and_paragraphs_stand_beside_them() -> None:
+def test_items_include_nested_lists_and_paragraphs_are_separate() -> None:
     text = "Before\nwrapped\n\n- a\n  more\n\n  - nested\n- b\n<!-- hidden -->\n* c\nlazy\n\nAfter\n"
     assert items(text) == [
         ("Before\nwrapped", Span(1, 2), False),
@@ -68,7 +68,7 @@ def test_items_hold_what_is_nested_and_paragraphs_stand_beside_them() -> None:
 
 
 @pytest.mark.parametrize("word", ["", "none", "None.", "N/A", "**none**", "(none)", "-", "`null`", "[]"])
-def test_words_for_nothing(word: str) -> None:
+def test_words_meaning_nothing_are_recognized(word: str) -> None:
     assert prose.is_nothing(word)
 
 
@@ -85,11 +85,11 @@ def test_words_for_nothing(word: str) -> None:
         ("a\r\nb", 2, "a\nb"),
     ],
 )
-def test_text_in_a_section_ends_nothing_around_it(text: str, level: int, written: str) -> None:
+def test_block_text_cannot_close_its_section(text: str, level: int, written: str) -> None:
     assert prose.block(text, level) == written
 
 
-def test_an_item_keeps_its_lines_together() -> None:
+def test_item_keeps_its_lines_together() -> None:
     written = prose.item("a\n\n# b\n```\nc", "**Answer**")
     document = base.parse(f"# T\n\n{written}\n- next\n\n## Next\n", "x.md")
     assert [heading.title for heading in document.headings] == ["T", "Next"]
@@ -97,23 +97,23 @@ def test_an_item_keeps_its_lines_together() -> None:
 
 
 @pytest.mark.parametrize("text", ["graph TD", "a\n```\nb\n```", "a\n~~~"])
-def test_fenced_text_comes_back(text: str) -> None:
+def test_fenced_text_round_trips(text: str) -> None:
     fenced = prose.fenced(text, "mermaid")
     assert prose.unfenced(fenced) == text
     assert len(base.parse(fenced, "x.md").fences) == 1
 
 
 @pytest.mark.parametrize("text", ["a", "```\na\n```\nb", "```\na\n```\n```\nb\n```", "```\na"])
-def test_text_that_is_not_one_fence_stays(text: str) -> None:
+def test_text_that_is_not_a_single_fence_is_unchanged(text: str) -> None:
     assert prose.unfenced(text) == text
 
 
-def test_dependencies_come_first_and_the_rest_as_given() -> None:
+def test_dependencies_come_first_and_the_rest_keeps_its_order() -> None:
     found = order({"d": [], "a": ["c"], "b": [], "c": ["b"], "e": []})
     assert (found.ids, found.unknown, found.cycle) == (("d", "b", "c", "a", "e"), (), ())
 
 
-def test_unknown_dependencies_and_circles_are_told_not_raised() -> None:
+def test_unknown_dependencies_and_cycles_are_reported_not_raised() -> None:
     found = order({"a": ["b", "x"], "b": ["c"], "c": ["b"], "d": ["y", "y"]}, known=["x"])
     assert found.unknown == (("d", "y"),)
     assert found.cycle == ("b", "c", "b")

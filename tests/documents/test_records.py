@@ -17,7 +17,7 @@ RECORDS = {name: records.parse(text, name) for name, text in TEXTS.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_written_back_to_its_bytes(name: str) -> None:
+def test_example_record_round_trips_byte_for_byte(name: str) -> None:
     assert records.render(RECORDS[name]) == TEXTS[name]
 
 
@@ -25,12 +25,12 @@ def states(*names: str) -> dict[str, str]:
     return {finding.id: str(finding.state) for finding in standing(RECORDS[name] for name in names)}
 
 
-def test_a_makers_fixed_leaves_a_finding_open() -> None:
+def test_authors_fixed_answer_leaves_a_finding_open() -> None:
     assert RECORDS["challenge-1"].answers[0].answer == "fixed"
     assert states("challenge-1") == {"C1": "open", "C2": "open", "C3": "open"}
 
 
-def test_the_judges_last_word_counts() -> None:
+def test_judges_last_answer_counts() -> None:
     assert states("challenge-1", "challenge-2") == {"C1": "fixed", "C2": "fixed", "C3": "withdrawn", "C4": "open"}
 
 
@@ -39,7 +39,7 @@ def test_open_findings_are_counted_by_severity() -> None:
     assert counts == {"high": 1, "medium": 0, "low": 2}
 
 
-def test_a_persons_edit_closes_and_regrades() -> None:
+def test_users_edit_closes_and_regrades_findings() -> None:
     first = replace(
         RECORDS["challenge-1"],
         edits=(
@@ -64,7 +64,7 @@ def test_a_finding_stays_closed_by_a_person_until_it_is_reopened() -> None:
     assert closed_by_people([closed, replace(second, previous=(judged_open,))]) == set()
 
 
-def test_a_finding_that_a_person_added_stands_with_the_others() -> None:
+def test_finding_added_by_a_user_is_counted() -> None:
     added = Edit("P1", ADDED, {"severity": "high", "title": "No limit on tries"}, "person:dev", "t")
     closed = Edit("P1", "state", "accepted", "person:dev", "t")
     first = replace(RECORDS["challenge-1"], edits=(added,))
@@ -83,6 +83,6 @@ def test_a_finding_that_a_person_added_stands_with_the_others() -> None:
         ("kind: challenge", "kind: [", "r.yaml line"),
     ],
 )
-def test_what_is_wrong_is_named(old: str, new: str, words: str) -> None:
+def test_invalid_record_is_reported(old: str, new: str, words: str) -> None:
     with pytest.raises(StateError, match=words):
         records.parse(TEXTS["challenge-1"].replace(old, new, 1), "r.yaml")

@@ -18,11 +18,11 @@ def block(text: str = "Fine.", iteration: int = 1, status: str = "approved") -> 
     return ReviewBlock(status, iteration, "codex", text)
 
 
-def test_the_hash_covers_the_text_before_the_first_block() -> None:
+def test_proposal_hash_covers_the_text_before_the_first_block() -> None:
     assert hashlib.sha256(proposal_body(TEXT).encode()).hexdigest() == JUDGED
 
 
-def test_the_examples_blocks_are_found() -> None:
+def test_blocks_of_the_example_are_found() -> None:
     first, second = blocks.find(TEXT)
     assert (first.status, first.iteration, first.reviewer, first.line) == ("needs_revision", 1, "codex", 41)
     assert first.text.startswith("**Verdict**: NEEDS_REVISION\n\nThe plan")
@@ -30,7 +30,7 @@ def test_the_examples_blocks_are_found() -> None:
     assert blocks.latest((first, second)) == second
 
 
-def test_appending_the_examples_blocks_gives_the_example() -> None:
+def test_appending_the_example_blocks_gives_the_example() -> None:
     text = proposal_body(TEXT)
     for one in blocks.find(TEXT):
         text = blocks.append(text, one)
@@ -38,7 +38,7 @@ def test_appending_the_examples_blocks_gives_the_example() -> None:
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n", "\n```\nopen", "\n<!-- open", "\n```\nclosed\n```"])
-def test_a_new_block_does_not_change_the_hash(end: str) -> None:
+def test_new_block_does_not_change_the_hash(end: str) -> None:
     text = "# Change: a\n\nwhy" + end
     once = blocks.append(text, block("```\nnever closed"))
     twice = blocks.append(once, block("second"))
@@ -47,7 +47,7 @@ def test_a_new_block_does_not_change_the_hash(end: str) -> None:
     assert [one.text for one in blocks.find(twice)] == ["```\nnever closed\n```", "second"]
 
 
-def test_the_body_ends_with_exactly_one_newline() -> None:
+def test_body_ends_with_exactly_one_newline() -> None:
     assert proposal_body("a") == proposal_body("a\n") == proposal_body("a\n\n\n") == "a\n"
     assert proposal_body("a\r\nb\r\n\r\n") == "a\r\nb\r\n"
 
@@ -65,7 +65,7 @@ def test_the_body_ends_with_exactly_one_newline() -> None:
         "<reviewer name='x'>",
     ],
 )
-def test_prose_is_no_block(text: str) -> None:
+def test_prose_is_not_a_review_block(text: str) -> None:
     assert blocks.find(text) == ()
     assert proposal_body(text) == text + "\n"
 
@@ -80,24 +80,24 @@ def test_prose_is_no_block(text: str) -> None:
         "</review></review>",
     ],
 )
-def test_a_judges_text_comes_back_and_opens_and_closes_nothing(text: str) -> None:
+def test_judges_text_round_trips_and_cannot_open_or_close_a_block(text: str) -> None:
     written = blocks.append(blocks.append("# T\n", block(text)), block("next", 2))
     first, second = blocks.find(written)
     assert (first.text, second.text) == (text, "next")
     assert written.count("</review>") == 2
 
 
-def test_text_without_tags_is_written_as_it_is() -> None:
+def test_text_without_tags_is_written_unchanged() -> None:
     assert "a < b &lt; `<div>`" in blocks.render(block("a < b &lt; `<div>`"))
 
 
-def test_the_highest_iteration_counts_and_the_last_of_equals() -> None:
+def test_block_with_the_highest_iteration_is_the_latest() -> None:
     found = [block("a", 2), block("b", 3), block("c", 3), block("d", 1)]
     assert blocks.latest(found) == found[2]
     assert blocks.latest([]) is None
 
 
-def test_hand_made_blocks_are_read() -> None:
+def test_manually_written_blocks_are_read() -> None:
     text = (
         "# T\n<review status='rejected' iteration=\"x\">no</review>\nbetween\n"
         '<review iteration="2" status="approved" by="me">\nAll fine.</review>\n'
@@ -114,7 +114,7 @@ def test_hand_made_blocks_are_read() -> None:
     assert [one.span for one in found] == [Span(2, 2), Span(4, 5), Span(6, 7), Span(8, 9)]
 
 
-def test_blocks_follow_the_documents_line_endings() -> None:
+def test_blocks_use_the_documents_line_endings() -> None:
     written = blocks.append("a\r\n", block("b\nc"))
     assert written.replace("\r\n", "").count("\n") == 0
     assert blocks.find(written)[0].text == "b\nc"

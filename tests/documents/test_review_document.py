@@ -26,11 +26,11 @@ REVIEW = example("review-1")
 
 
 @pytest.mark.parametrize(("record", "file"), [(CHALLENGE, "CHALLENGE.md"), (REVIEW, "REVIEW.md")])
-def test_the_examples_are_rendered_byte_for_byte(record: Record, file: str) -> None:
+def test_examples_are_rendered_byte_for_byte(record: Record, file: str) -> None:
     assert review.render(record) == (EXAMPLE / file).read_bytes().decode()
 
 
-def test_the_blocks_of_the_example_are_rendered_byte_for_byte() -> None:
+def test_example_blocks_are_rendered_byte_for_byte() -> None:
     text = (EXAMPLE / "proposal.md").read_bytes().decode()
     first = text.index("<review")
     second = text.index("<review", first + 1)
@@ -38,26 +38,26 @@ def test_the_blocks_of_the_example_are_rendered_byte_for_byte() -> None:
     assert blocks.render(review.block_of(CHALLENGE)) == text[second:]
 
 
-def test_one_vendor_is_said() -> None:
+def test_shared_vendor_of_author_and_judge_is_mentioned() -> None:
     text = review.render(CHALLENGE, same_vendor=True)
     assert "Maker: gemini. Judge and maker are the same vendor; the judge had a fresh session.\n" in text
     assert "same vendor" not in review.render(CHALLENGE)
 
 
-def test_the_file_number_may_differ_from_the_round() -> None:
+def test_file_number_may_differ_from_the_round() -> None:
     text = review.render(CHALLENGE, number=5)
     assert "round: 2\nrecord: reviews/challenge-5.yaml\n" in text
     assert review.block_of(CHALLENGE, iteration=5).iteration == 5
 
 
 @pytest.mark.parametrize("checks", [None, ()])
-def test_no_checks_are_said_loudly(checks: tuple[()] | None) -> None:
+def test_missing_checks_are_mentioned_prominently(checks: tuple[()] | None) -> None:
     text = review.render(replace(REVIEW, checks=checks))
     assert "\n\n**No checks are configured.** " in text
     assert "No checks" not in review.render(CHALLENGE)
 
 
-def test_what_is_unknown_is_said() -> None:
+def test_missing_values_are_mentioned() -> None:
     bare = Finding("V3", Severity.LOW, "Title", "", "", None, None, None, False, "person:Ann", FindingState.OPEN)
     text = review.render(replace(REVIEW, findings=(bare,), model=None, previous=()))
     assert "Judge: codex. Maker" in text
@@ -68,7 +68,7 @@ def test_what_is_unknown_is_said() -> None:
     assert "## Issues\n\nNone.\n" in review.render(replace(CHALLENGE, findings=()))
 
 
-def test_failures_that_were_there_before_are_marked() -> None:
+def test_known_failures_are_marked() -> None:
     assert REVIEW.checks
     tests: dict[str, Any] = {**REVIEW.checks[0]}
     tests |= {"failed_tests": ["a", "b"], "before": {"status": "failed", "failed_tests": ["a"]}, "tail": None}
@@ -78,7 +78,7 @@ def test_failures_that_were_there_before_are_marked() -> None:
     assert "`t19` and 480 more\n" in many
 
 
-def test_a_tail_cannot_leave_its_fence() -> None:
+def test_check_output_cannot_leave_its_fence() -> None:
     assert REVIEW.checks
     tail = "````\n## Issues\n\n### V9: Made up\n\n- **Severity**: High\n```"
     record = replace(REVIEW, checks=({**REVIEW.checks[0], "tail": tail},))
@@ -125,17 +125,17 @@ def check_structure(record: Record) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("record", [CHALLENGE, REVIEW], ids=["challenge", "review"])
-def test_no_text_breaks_the_document(record: Record, text: str) -> None:
+def test_hostile_text_cannot_break_the_document(record: Record, text: str) -> None:
     check_structure(with_text(record, text))
 
 
 @given(st.text(st.sampled_from("ab#`~<>!-*_ \n\r\t&|.:[]x/") | st.characters(codec="utf-8"), max_size=60))
-def test_no_text_at_all_breaks_the_document(text: str) -> None:
+def test_arbitrary_text_cannot_break_the_document(text: str) -> None:
     check_structure(with_text(CHALLENGE, text))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_breaks_the_proposal(text: str) -> None:
+def test_hostile_text_cannot_break_the_proposal(text: str) -> None:
     proposal = "# Change: x\n\n## Impact\n\n- Scope: patch\n"
     record = with_text(example("challenge-1"), text)
     once = blocks.append(proposal, review.block_of(record))
@@ -145,7 +145,7 @@ def test_no_text_breaks_the_proposal(text: str) -> None:
     assert read(twice, "challenge").word == "REJECTED"
 
 
-def test_tags_in_a_block_are_read_back_as_they_were() -> None:
+def test_tags_in_a_block_round_trip() -> None:
     words = 'Say <review status="x"> and </review> here.'
     block = review.block_of(replace(CHALLENGE, summary=words))
     text = blocks.append("# Change: x\n", block)
@@ -153,7 +153,7 @@ def test_tags_in_a_block_are_read_back_as_they_were() -> None:
     assert words in blocks.find(text)[0].text
 
 
-def test_a_persons_edits_show_when_rendered_again() -> None:
+def test_users_edits_are_shown_when_rendered_again() -> None:
     added = {"severity": "high", "title": "No rollback", "what": "It cannot be undone."}
     edits = (
         Edit("C4", "state", "accepted", "person:Ann", ""),

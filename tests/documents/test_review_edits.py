@@ -42,13 +42,13 @@ def without(id_: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("record", [FIRST, CHALLENGE, REVIEW])
-def test_an_untouched_document_holds_no_edits(record: Record) -> None:
+def test_untouched_document_has_no_edits(record: Record) -> None:
     assert edits(review.render(record), record) == Edits()
     assert edits("\ufeff" + review.render(record).replace("\n", "\r\n"), record) == Edits()
 
 
 @pytest.mark.parametrize("state", ["fixed", "Withdrawn", "`accepted`", "**disputed**"])
-def test_a_state_is_changed(state: str) -> None:
+def test_state_can_be_changed(state: str) -> None:
     at = TEXT.index("- **State**: open", TEXT.index("### C2"))
     text = TEXT[:at] + f"* State:  {state} " + TEXT[at + len("- **State**: open") :]
     word = state.strip("`*").lower()
@@ -57,12 +57,12 @@ def test_a_state_is_changed(state: str) -> None:
     assert edits(text, recorded) == Edits()
 
 
-def test_a_severity_is_regraded() -> None:
+def test_severity_can_be_regraded() -> None:
     text = TEXT.replace("**Severity**: High", "**Severity**: low")
     assert edits(text).changes == (Change("C1", "severity", "low", line_of("**Severity**: low", text)),)
 
 
-def test_a_removed_finding_is_withdrawn() -> None:
+def test_removed_finding_is_withdrawn() -> None:
     text = without("C2", TEXT)
     assert edits(text).changes == (Change("C2", "state", "withdrawn", line_of("## Issues", text)),)
     recorded = replace(FIRST, edits=(edits(text).changes[0].edit("person:Ann", "now"),))
@@ -70,7 +70,7 @@ def test_a_removed_finding_is_withdrawn() -> None:
     assert edits(TEXT, recorded).changes[0].to == "open"
 
 
-def test_a_finding_is_added() -> None:
+def test_finding_can_be_added() -> None:
     new = "### Nobody can undo it\n\n- **Severity**: High\n- **Description**: There is no\n  way back.\n\n"
     text = TEXT.replace("## Earlier findings", new + "## Earlier findings")
     (added,) = edits(text).added
@@ -88,7 +88,7 @@ def test_a_finding_is_added() -> None:
     assert edits(text, stored) == Edits()
 
 
-def test_plain_words_are_enough_for_a_new_finding() -> None:
+def test_new_finding_needs_no_special_format() -> None:
     text = TEXT.replace("### C2:", "### C7: Slow\n\nThis reads every row.\n\n- Spec Reference: a:R1\n\n### C2:")
     (added,) = edits(text).added
     assert (added.title, added.severity, added.what) == ("Slow", Severity.MEDIUM, "This reads every row.")
@@ -97,23 +97,23 @@ def test_plain_words_are_enough_for_a_new_finding() -> None:
     assert edits(text).added[0].title == "R2: is unclear"
 
 
-def test_a_heading_alone_is_no_finding() -> None:
+def test_heading_without_text_is_not_a_finding() -> None:
     found = edits(TEXT.replace("### C2:", "### Notes\n\n### C2:"))
     assert (found.added, found.changes, len(found.faults)) == ((), (), 1)
 
 
-def test_other_words_are_free() -> None:
+def test_other_wording_may_be_edited_freely() -> None:
     text = TEXT.replace("The plan is feasible", "I find the plan feasible")
     text = text.replace("- **Suggestion**: Name", "- **Suggestion**:   Please name").replace("\n\n", "\n\n\n")
     text = text.replace("### C2: People who hide", "### C2 - Persons who hide")
     assert edits(text) == Edits()
 
 
-def test_a_heading_among_the_findings_removes_none() -> None:
+def test_heading_between_findings_removes_none() -> None:
     assert edits(TEXT.replace("### C2:", "## My notes\n\nHm.\n\n### C2:")).changes == ()
 
 
-def test_the_verdict_is_reported_and_decides_nothing() -> None:
+def test_edited_verdict_is_reported_but_decides_nothing() -> None:
     found = edits(TEXT.replace("**Verdict**: NEEDS_REVISION", "**Verdict**: APPROVED"))
     assert found == Edits(verdict=("APPROVED", 10))
 
@@ -131,7 +131,7 @@ def test_earlier_findings_are_edited_in_their_line() -> None:
     assert edits(text[:start], CHALLENGE).changes == found.changes  # it was closed already
 
 
-def test_an_open_earlier_finding_can_be_taken_out() -> None:
+def test_open_earlier_finding_can_be_removed() -> None:
     record = replace(CHALLENGE, previous=(replace(CHALLENGE.previous[0], state=FIRST.findings[0].state),))
     text = review.render(record)
     gone = text[: text.index("- C1")] + "None.\n"
@@ -147,7 +147,7 @@ def test_an_open_earlier_finding_can_be_taken_out() -> None:
         TEXT.replace("### C1:", "<!-- hm\n\n### C1:"),
     ],
 )
-def test_an_accident_withdraws_nothing(text: str) -> None:
+def test_accidental_damage_withdraws_no_finding(text: str) -> None:
     found = edits(text)
     assert found.changes == ()
     assert found.faults
@@ -162,18 +162,18 @@ def test_an_accident_withdraws_nothing(text: str) -> None:
         ("### C2:", "### C1: The callback accepts any `state`\n\n### C2:"),
     ],
 )
-def test_what_cannot_be_read_is_a_fault(old: str, new: str) -> None:
+def test_unreadable_edit_is_a_fault(old: str, new: str) -> None:
     found = edits(TEXT.replace(old, new, 1))
     assert (found.changes, found.added, len(found.faults)) == ((), (), 1)
 
 
-def test_a_second_state_beside_the_old_one_counts() -> None:
+def test_second_state_line_takes_precedence() -> None:
     text = TEXT.replace("- **State**: open\n", "- **State**: open\n- **State**: fixed\n", 1)
     assert [(one.id, one.to) for one in edits(text).changes] == [("C1", "fixed")]
 
 
 @given(st.data())
-def test_a_broken_document_raises_nothing_of_its_own(data: st.DataObject) -> None:
+def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([TEXT, review.render(CHALLENGE), review.render(REVIEW)]))
     junk = ["", "```", "\n", "---\n", "### ", "## Issues", "- **State**: ", "\x00", "\ud800", "<!--", "C1", "#", "\t"]
     for _ in range(data.draw(st.integers(1, 4))):
@@ -196,5 +196,5 @@ def test_a_broken_document_raises_nothing_of_its_own(data: st.DataObject) -> Non
         ("## Earlier findings\n\n- C1 (", "(", 200_000),
     ],
 )
-def test_reading_takes_linear_time(start: str, unit: str, count: int) -> None:
+def test_parsing_takes_linear_time(start: str, unit: str, count: int) -> None:
     assert_grows_linearly(lambda text: edits(text, CHALLENGE), start, unit, count=count)

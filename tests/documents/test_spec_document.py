@@ -80,11 +80,11 @@ def pair(text: str) -> Named:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_the_examples_are_rendered_byte_for_byte(path: Path) -> None:
+def test_examples_are_rendered_byte_for_byte(path: Path) -> None:
     assert spec_writing.render(parse(read(path))) == read(path)
 
 
-def test_the_tool_gives_the_delta_of_the_example() -> None:
+def test_tool_call_renders_the_example_delta() -> None:
     section = read(EXAMPLE / "tools.md").split("\n## create_spec\n")[1]
     data = json.loads(section.split("```json\n")[1].split("```")[0])
     main = parse(read(EXAMPLE / "base" / "api-endpoints.md"))
@@ -92,7 +92,7 @@ def test_the_tool_gives_the_delta_of_the_example() -> None:
     assert spec_writing.render(made) == read(EXAMPLE / "specs" / "api-endpoints.md")
 
 
-def test_a_delta_is_read() -> None:
+def test_delta_is_parsed() -> None:
     found = parse(read(EXAMPLE / "specs" / "api-endpoints.md"))
     assert (found.is_delta, found.base_version, found.version) == (True, 3, None)
     assert found.removed == (
@@ -105,7 +105,7 @@ def test_a_delta_is_read() -> None:
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_older_documents_read_as_specs(name: str) -> None:
+def test_older_documents_are_parsed_as_specs(name: str) -> None:
     text = read(DATA / "seeds" / name)
     found = parse(text)
     requirements, scenarios = SEEDS[name]
@@ -136,19 +136,19 @@ def test_spans_start_at_their_heading_and_never_overlap(path: Path) -> None:
         ("  ### R1: `a`: b", ("R1", "`a`: b")),
     ],
 )
-def test_headings_of_requirements(heading: str, expected: tuple[str, str]) -> None:
+def test_requirement_headings_are_parsed(heading: str, expected: tuple[str, str]) -> None:
     (found,) = parse(f"## Requirements\n\n{heading}\n\ntext\n").requirements
     assert (found.id, found.title) == expected
 
 
 @pytest.mark.parametrize("heading", ["### R1", "### R1:", "#### R1: Title", "## R1: Title", "### R1.1: T", "### Login"])
-def test_what_cannot_be_read_as_a_requirement_is_told(heading: str) -> None:
+def test_malformed_requirement_heading_is_reported(heading: str) -> None:
     found = parse(f"## Requirements\n\n{heading}\n\ntext\n")
     assert found.requirements == ()
     assert [one.line for one in found.strays] == [3]
 
 
-def test_the_pattern_of_a_project() -> None:
+def test_requirement_pattern_of_the_project_is_used() -> None:
     pattern = re.compile(r"^## (REQ-\d+) (.+)$")
     text = "## REQ-7 Login\n\ntext\n\n### Scenario: A\n\nWHEN a THEN b\n\n## Removed\n\n- REQ-9 Old\n"
     found = spec.parse(text, "x.md", pattern)
@@ -158,7 +158,7 @@ def test_the_pattern_of_a_project() -> None:
     assert spec.parse("### R1\n", "x.md", re.compile("^### R1$")).requirements[0].id == "### R1"
 
 
-def test_code_and_comments_hold_no_requirements_and_no_scenarios() -> None:
+def test_code_and_comments_contain_no_requirements_or_scenarios() -> None:
     inner = "### R1: A\n### Scenario: B\n- WHEN a\n- THEN b"
     found = parse(f"## Requirements\n\n```\n{inner}\n```\n<!--\n{inner}\n-->\n~~~\n{inner}\n")
     assert (found.requirements, found.scenarios) == ((), ())
@@ -175,7 +175,7 @@ def test_code_and_comments_hold_no_requirements_and_no_scenarios() -> None:
         ("a\n\n#### Detail\n\nb", None, "a\n\n#### Detail\n\nb"),
     ],
 )
-def test_priority_and_text(body: str, priority: Priority | None, text: str) -> None:
+def test_priority_and_text_are_parsed(body: str, priority: Priority | None, text: str) -> None:
     (found,) = parse(f"## Requirements\n\n### R1: A\n\n{body}\n\n## Other\n").requirements
     assert (found.priority, found.text) == (priority, text)
 
@@ -200,7 +200,7 @@ def test_priority_and_text(body: str, priority: Priority | None, text: str) -> N
         "GIVEN g,\nWHEN w\n\n<!-- THEN x -->\nTHEN t\n```\nTHEN x\n```\nAND u",
     ],
 )
-def test_forms_of_a_scenario(body: str) -> None:
+def test_scenario_formats_are_parsed(body: str) -> None:
     found = scenario(body)
     assert (found.when, found.then) == (("w",), ("t", "u"))
     assert found.given[0].rstrip(",") == "g"
@@ -216,11 +216,11 @@ def test_forms_of_a_scenario(body: str) -> None:
         "- **WHEN**\n- **THEN**",
     ],
 )
-def test_what_is_no_step(body: str) -> None:
+def test_line_that_is_not_a_step_is_ignored(body: str) -> None:
     assert (scenario(body).when, scenario(body).then) == ((), ())
 
 
-def test_a_sentence_in_a_step_is_no_step() -> None:
+def test_sentence_within_a_step_is_not_a_step() -> None:
     found = scenario("- **WHEN** w\n  Then again, x\n- **THEN** t\n  When y, z")
     assert (found.when, found.then) == (("w\nThen again, x",), ("t\nWhen y, z",))
 
@@ -238,7 +238,7 @@ def test_a_sentence_in_a_step_is_no_step() -> None:
         "### scenario 3 - S",
     ],
 )
-def test_headings_of_scenarios(heading: str) -> None:
+def test_scenario_headings_are_parsed(heading: str) -> None:
     (found,) = parse(f"## Acceptance Criteria\n\n{heading}\n\nWHEN a THEN b\n").scenarios
     assert found.name == "S"
 
@@ -256,7 +256,7 @@ def test_headings_of_scenarios(heading: str) -> None:
         ("other:R1, R2", ("other:R1", ("other:R2",))),
     ],
 )
-def test_a_scenario_may_name_several_requirements(value: str, expected: tuple[str, tuple[str, ...]]) -> None:
+def test_scenario_may_name_several_requirements(value: str, expected: tuple[str, tuple[str, ...]]) -> None:
     text = f"### Scenario: A\n\n- **Requirement**: {value}\n- **WHEN** a\n- **THEN** b\n"
     (found,) = parse(text).scenarios
     assert (found.requirement, found.also) == expected
@@ -264,7 +264,7 @@ def test_a_scenario_may_name_several_requirements(value: str, expected: tuple[st
     assert again == found
 
 
-def test_a_heading_may_say_it_all() -> None:
+def test_scenario_heading_may_contain_all_steps() -> None:
     found = scenario("", "WHEN it rains THEN the roof closes")
     assert (found.when, found.then) == (("it rains",), ("the roof closes",))
     assert found.name == "WHEN it rains THEN the roof closes"
@@ -278,7 +278,7 @@ def test_lines_below_a_step_belong_to_it() -> None:
 
 @pytest.mark.parametrize("value", ["R1", "`R1`", "R1: Title", "R1, R2", "x:R1", "**R1**", "R1 - T"])
 @pytest.mark.parametrize("label", ["- **Requirement**:", "- Requirement:", "**Requirement:**"])
-def test_a_scenario_names_its_requirement(label: str, value: str) -> None:
+def test_scenario_names_its_requirement(label: str, value: str) -> None:
     assert scenario(f"{label} {value}\n- WHEN a\n- THEN b").requirement == "R1"
     assert scenario(f"- WHEN a\n- THEN b\n{label} {value}").then == ("b",)
 
@@ -340,7 +340,7 @@ def test_scenarios_under_a_requirement_belong_to_it() -> None:
     assert found.scenarios[0].requirement == found.scenarios[2].requirement == "R1"
 
 
-def test_a_scenario_ends_where_the_next_one_starts() -> None:
+def test_scenario_ends_where_the_next_one_starts() -> None:
     found = parse("### Scenario: A\n\nWHEN a THEN b\n\n#### Scenario: B\n\nWHEN c THEN d\n")
     assert [(one.when, one.span) for one in found.scenarios] == [(("a",), Span(1, 4)), (("c",), Span(5, 7))]
 
@@ -355,37 +355,37 @@ def test_a_scenario_ends_where_the_next_one_starts() -> None:
         ("- Scenario: Known token\n  **Reason**: why\n  more", Removed("", "Known token", "why\nmore")),
     ],
 )
-def test_what_is_removed(entry: str, expected: Removed) -> None:
+def test_removed_entries_are_parsed(entry: str, expected: Removed) -> None:
     found = parse(f"## Removed\n\n{entry}\n\n## Requirements\n")
     assert (found.removed, found.unread) == ((expected,), ())
 
 
 @pytest.mark.parametrize("words", ["None.", "- none", "n/a", "- N/A", "None (all stays)", "Nothing is removed."])
-def test_nothing_removed_and_nothing_renamed(words: str) -> None:
+def test_words_meaning_none_give_no_removed_or_renamed_entries(words: str) -> None:
     found = parse(f"## Removed\n\n{words}\n\n## Renamed\n\n{words}\n")
     assert (found.removed, found.renamed, found.unread) == ((), (), ())
 
 
 @pytest.mark.parametrize("arrow", [" → ", " -> ", "→", " => "])
-def test_what_is_renamed(arrow: str) -> None:
+def test_renamed_entries_are_parsed(arrow: str) -> None:
     found = parse(f"## Renamed\n\n- R4: A → B{arrow}R4: New\n")
     assert found.renamed == (Renamed(Named("R4", "A → B"), Named("R4", "New")),)
 
 
-def test_entries_that_name_nothing_are_told() -> None:
+def test_unreadable_entries_are_reported() -> None:
     found = parse("## Removed\n\nsome words\n\n- the login\n\n## Renamed\n\n- R4: only one side\n")
     assert (found.removed, found.renamed) == ((), ())
     assert found.unread == (("some words", 3), ("the login", 5), ("R4: only one side", 9))
 
 
-def test_titles_come_from_frontmatter_or_heading() -> None:
+def test_title_comes_from_frontmatter_or_heading() -> None:
     assert parse("---\ntitle: A\n---\n# Spec: B\n").title == "A"
     assert parse("# Specification: B\n").title == "B"
     assert parse("## Overview\n\n# Spec: B\n").title == "B"
     assert parse("# B\n").lines["title"] == 1
 
 
-def test_lines_of_keys_and_sections() -> None:
+def test_keys_and_sections_have_their_lines() -> None:
     text = read(EXAMPLE / "specs" / "api-endpoints.md")
     lines = text.split("\n")
     found = {key: lines[line - 1] for key, line in parse(text).lines.items()}
@@ -394,26 +394,26 @@ def test_lines_of_keys_and_sections() -> None:
     assert found["removed"] == "## Removed"
 
 
-def test_revising_keeps_version_dates_and_unknown_frontmatter() -> None:
+def test_revision_keeps_version_dates_and_unknown_frontmatter() -> None:
     old = read(EXAMPLE / "base" / "api-endpoints.md").replace("type: spec\n", "type: spec\nx-owner: [ada]  # mine\n")
     new = replace(parse(old), overview="New words.", version=9, archived="2030-01-01")
     assert spec_writing.revise(old, new, "x.md") == old.replace(parse(old).overview, "New words.")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_revising_with_the_same_content_changes_nothing(path: Path) -> None:
+def test_revision_with_the_same_content_changes_nothing(path: Path) -> None:
     text = "\ufeff" + read(path).replace("\n", "\r\n")
     assert spec_writing.revise(text, parse(text), "x.md") == text
 
 
-def test_revising_a_whole_spec_into_a_delta_swaps_the_version() -> None:
+def test_revising_a_whole_spec_into_a_delta_replaces_the_version() -> None:
     old = read(EXAMPLE / "specs" / "user-model.md")
     delta = replace(parse(old), version=None, base_version=4)
     found = parse(spec_writing.revise(old, delta, "x.md"))
     assert (found.version, found.base_version) == (None, 4)
 
 
-def test_a_delta_that_only_removes_has_every_heading() -> None:
+def test_delta_that_only_removes_has_every_heading() -> None:
     made = Spec("a", "A", "Goes away.", (), (), removed=(Removed("R1"),), version=None, base_version=1)
     text = spec_writing.render(made)
     assert parse(text) == made

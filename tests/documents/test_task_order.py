@@ -18,39 +18,39 @@ def ids(tasks: tuple[Task, ...]) -> str:
     return " ".join(task.id for task in tasks)
 
 
-def test_dependencies_come_first_and_the_file_order_stays() -> None:
+def test_dependencies_come_first_and_file_order_is_kept() -> None:
     tasks = make(("1.1", "2.2"), ("1.2", ""), ("2.1", "1.2"), ("2.2", ""), ("3.1", "1.1"))
     assert ids(ordered(tasks)) == "1.2 2.1 2.2 1.1 3.1"
 
 
-def test_without_dependencies_nothing_moves() -> None:
+def test_order_is_unchanged_without_dependencies() -> None:
     assert ids(ordered(make(("3.1", ""), ("1.1", ""), ("2.1", "")))) == "3.1 1.1 2.1"
 
 
-def test_a_circle_is_told_by_layer() -> None:
+def test_cycle_is_reported_by_layer() -> None:
     tasks = make(("1.1", "2.1"), ("2.1", "1.1"))
     assert cycle_message(cycle(tasks)) == "Circular dependency detected: data.1 → logic.1 → data.1"
     with pytest.raises(FormatInvalid, match=r"^Circular dependency detected: data.1 → logic.1 → data.1$"):
         ordered(tasks)
 
 
-def test_a_circle_starts_with_its_first_task() -> None:
+def test_cycle_starts_with_its_first_task() -> None:
     tasks = make(("1.1", "2.1"), ("1.2", "5.1"), ("2.1", "5.1"), ("5.1", "1.2"))
     assert cycle_message(cycle(tasks)) == "Circular dependency detected: data.2 → 5.1 → data.2"
 
 
-def test_a_task_may_not_wait_for_itself() -> None:
+def test_task_that_depends_on_itself_is_a_cycle() -> None:
     assert cycle(make(("1.1", "1.1"))) == ("1.1", "1.1")
 
 
-def test_unknown_ids_are_told_and_hold_nobody_up() -> None:
+def test_unknown_ids_are_reported_and_do_not_block() -> None:
     tasks = make(("1.1", "9.9"), ("1.2", "1.1 7"))
     assert [(task.id, other) for task, other in unknown(tasks)] == [("1.1", "9.9"), ("1.2", "7")]
     assert ids(ordered(tasks)) == "1.1 1.2"
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.lists(st.integers(0, 12), max_size=4)), max_size=13))
-def test_the_order_holds_or_there_is_a_circle(rows: list[tuple[int, list[int]]]) -> None:
+def test_order_respects_dependencies_unless_there_is_a_cycle(rows: list[tuple[int, list[int]]]) -> None:
     tasks = make(*((f"1.{id_}", " ".join(f"1.{one}" for one in depends)) for id_, depends in rows))
     circle = cycle(tasks)
     if circle:
@@ -65,7 +65,7 @@ def test_the_order_holds_or_there_is_a_circle(rows: list[tuple[int, list[int]]])
     assert all(last[one] < place[task.id] for task in found for one in task.depends_on if one in place)
 
 
-def test_a_long_chain_needs_no_recursion() -> None:
+def test_long_dependency_chain_needs_no_recursion() -> None:
     count = 20_000
     tasks = make(*((f"1.{number}", f"1.{number + 1}") for number in range(count)))
     assert ordered(tasks)[0].id == f"1.{count - 1}"

@@ -62,7 +62,7 @@ def faults(text: str) -> list[tuple[int, str]]:
 # ---- reading
 
 
-def test_the_example_is_read_in_full() -> None:
+def test_example_is_parsed_completely() -> None:
     found = parse(TEXT)
     assert (found.change_id, found.version, found.faults) == ("add-oauth", 1, ())
     assert [task.id for task in found.tasks] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "4.1"]
@@ -80,7 +80,7 @@ def test_the_example_is_read_in_full() -> None:
         assert lines[task.at(key) - 1].startswith(key)
 
 
-def test_checkbox_tasks_are_read() -> None:
+def test_checkbox_tasks_are_parsed() -> None:
     found = parse(BOXES)
     assert found.faults == ()
     first, second, third = found.tasks
@@ -119,12 +119,12 @@ def test_checkbox_tasks_are_read() -> None:
         ("- File: `_config.yml` CREATE", "_config.yml", "CREATE"),
     ],
 )
-def test_a_file_may_be_written_in_many_ways(line: str, path: str, action: str) -> None:
+def test_file_formats_are_parsed(line: str, path: str, action: str) -> None:
     task = only(f"- [ ] 1.1 Title\n  {line}\n")
     assert task.files == (TaskFile(path, TaskAction(action)),)
 
 
-def test_an_action_counts_for_the_files_before_it() -> None:
+def test_action_applies_to_the_files_before_it() -> None:
     task = only("- [ ] 1.1 Title\n  - Files: a.py, b.py (CREATE), c.py (DELETE)\n")
     assert [str(file.action) for file in task.files] == ["CREATE", "CREATE", "DELETE"]
 
@@ -140,7 +140,7 @@ def test_an_action_counts_for_the_files_before_it() -> None:
         "### TASK 1.1 Title ###",
     ],
 )
-def test_a_heading_names_its_task(heading: str) -> None:
+def test_heading_names_its_task(heading: str) -> None:
     task = only(block('id: "1.1"\nfile: a.py\naction: CREATE\n', heading))
     assert (task.id, task.title, task.layer) == ("1.1", "Title", Layer.DATA)
 
@@ -156,17 +156,17 @@ def test_a_heading_names_its_task(heading: str) -> None:
         ("auth-flow:login-works", ("auth-flow:login-works",)),
     ],
 )
-def test_forms_of_a_reference(value: str, expected: tuple[str, ...]) -> None:
+def test_spec_reference_formats_are_parsed(value: str, expected: tuple[str, ...]) -> None:
     found = parse(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n")
     assert (found.tasks[0].spec_refs, found.faults) == (expected, ())
 
 
 @pytest.mark.parametrize("value", ["R1", "auth-flow:R1 the login", "auth-flow:", "auth flow:/R1"])
-def test_what_is_no_reference(value: str) -> None:
+def test_invalid_spec_reference_is_a_fault(value: str) -> None:
     assert faults(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n") == [(3, "task-spec-ref")]
 
 
-def test_a_heading_with_an_id_and_bullets_is_a_task() -> None:
+def test_heading_with_an_id_and_bullets_is_a_task() -> None:
     text = (
         "## 1. Data Layer\n\n### 1.1 Store users\n\n- **File**: `a.py` (CREATE)\n- Spec: user-model:R1\n"
         "- Depends: none\n\nWords.\n\n### 1.2 Store more\n\n- File: b.py (MODIFY)\n- Depends: 1.1\n"
@@ -180,28 +180,28 @@ def test_a_heading_with_an_id_and_bullets_is_a_task() -> None:
     assert (found.tasks[0].spec_refs, found.tasks[0].description) == (("user-model:R1",), "Words.")
 
 
-def test_a_heading_over_checkboxes_is_no_task() -> None:
+def test_heading_above_checkboxes_is_not_a_task() -> None:
     found = parse("### 1.1 Models\n\n- [ ] 1.1.1 Store users\n  - File: a.py (CREATE)\n")
     assert ([task.id for task in found.tasks], found.faults) == (["1.1.1"], ())
     assert faults(BOXES + "\n### 2.1 Notes\n\nWords.\n") == []
 
 
 @pytest.mark.parametrize("body", ['id: "1.1"\nfile: a.py\naction: CREATE\n', "file: a.py\naction: CREATE\n"])
-def test_a_block_may_name_no_language(body: str) -> None:
+def test_yaml_block_without_a_language_is_read(body: str) -> None:
     text = block(body).replace("```yaml", "```")
     assert only(text) == only(block(body))
     assert tick(text, "1.1", TaskStatus.DONE) == block(body + "status: done\n").replace("```yaml", "```")
 
 
 @pytest.mark.parametrize("code", ["Error: x\nfile: not found", "print(1)", "action: x"])
-def test_other_code_is_no_block(code: str) -> None:
+def test_other_code_block_is_not_the_task_block(code: str) -> None:
     task = only(f"### Task 1.1: Title\n\n- File: a.py (CREATE)\n\n```\n{code}\n```\n")
     assert (task.block, task.files) == (None, (TaskFile("a.py", TaskAction.CREATE),))
     assert faults(TEXT + "\n## Example\n\n```\nid: x\n```\n") == []
 
 
 @pytest.mark.parametrize("heading", ["## Testing", "## 5. Tests"])
-def test_a_checklist_for_testing_is_no_list_of_tasks(heading: str) -> None:
+def test_testing_checklist_is_not_a_task_list(heading: str) -> None:
     checklist = f"\n{heading}\n\n- [ ] all tests pass\n- [x] by hand\n"
     assert faults(BOXES + checklist) == []
     assert faults(TEXT + checklist) == []
@@ -211,7 +211,7 @@ def test_a_checklist_for_testing_is_no_list_of_tasks(heading: str) -> None:
     assert [rule for _, rule in faults(f"{BOXES}{checklist}  - File: a.py (CREATE)\n")] == ["task-id"]
 
 
-def test_ids_are_no_numbers() -> None:
+def test_ids_are_not_parsed_as_numbers() -> None:
     body = "id: 1.10\nfile: a.py\naction: CREATE\ndepends_on: [1.20, '1.1', \"2.30\"]\n"
     task = only(block(body, "### Task 1.10: Title"))
     assert task.depends_on == ("1.20", "1.1", "2.30")
@@ -219,7 +219,7 @@ def test_ids_are_no_numbers() -> None:
     assert only(block(listed)).depends_on == ("1.20", "1.3")
 
 
-def test_a_block_may_hold_several_files_and_references() -> None:
+def test_block_may_have_several_files_and_references() -> None:
     body = "files:\n  - path: a.py\n    action: CREATE\n  - b.py (DELETE)\nspec_refs: [x:R1, 'y:R2']\n"
     task = only(block(body))
     assert [file.path for file in task.files] == ["a.py", "b.py"]
@@ -232,20 +232,20 @@ def test_fences_and_comments_hide_tasks() -> None:
     assert [task.id for task in parse(TEXT + "\n" + hidden).tasks][-1] == "4.1"
 
 
-def test_an_example_in_yaml_is_not_the_block() -> None:
+def test_yaml_example_is_not_the_task_block() -> None:
     text = "### Task 1.1: Title\n\nWrite this:\n\n```yaml\nport: 1\n```\n\n- File: a.py (CREATE)\n"
     task = only(text)
     assert task.block is None
     assert task.files == (TaskFile("a.py", TaskAction.CREATE),)
 
 
-def test_a_section_with_yaml_is_no_task() -> None:
+def test_section_with_yaml_is_not_a_task() -> None:
     assert len(parse(TEXT + "\n## Settings\n\n```yaml\nfile: x\n```\n").tasks) == 7
     assert faults(TEXT + "\n## Settings\n\n```yaml\nfile: x\n```\n") == []
     assert only(block('id: "1.1"\nfile: a.py\naction: CREATE\n', "### Title")).title == "Title"
 
 
-def test_a_checklist_elsewhere_is_no_list_of_tasks() -> None:
+def test_checklist_in_another_section_is_not_a_task_list() -> None:
     assert faults(BOXES + "\n## Done when\n\n- [ ] all is green\n") == []
 
 
@@ -278,16 +278,16 @@ def test_a_checklist_elsewhere_is_no_list_of_tasks() -> None:
         ("# Tasks\n\nNone yet.\n", (1, "task-missing")),
     ],
 )
-def test_a_fault_is_data_with_its_line(text: str, expected: tuple[int, str]) -> None:
+def test_fault_has_its_line_and_rule(text: str, expected: tuple[int, str]) -> None:
     assert faults(text) == [expected]
 
 
-def test_an_id_stands_once() -> None:
+def test_duplicate_id_is_a_fault() -> None:
     (fault,) = parse(BOXES.replace("data.2", "data.1")).faults
     assert fault.message == "task 1.1 stands twice, first on line 5"
 
 
-def test_ids_have_two_spellings() -> None:
+def test_ids_can_be_written_by_layer_or_number() -> None:
     assert [canonical(word) for word in ("data.1", "LOGIC.2b", "1.1", "5.1", "other")] == [
         "1.1",
         "2.2b",
@@ -303,7 +303,7 @@ def test_ids_have_two_spellings() -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_tick_changes_one_word(ending: str, mark: str) -> None:
+def test_status_change_edits_one_word(ending: str, mark: str) -> None:
     text = mark + TEXT.replace("\n", ending)
     done = tick(text, "logic.2", TaskStatus.DONE)
     at = text.index("status: pending", text.index("### Task 2.2"))
@@ -321,17 +321,17 @@ def test_a_tick_changes_one_word(ending: str, mark: str) -> None:
         ("status:  ", "status:  done"),
     ],
 )
-def test_odd_spacing_and_comments_stay(before: str, after: str) -> None:
+def test_spacing_and_comments_of_a_status_line_are_kept(before: str, after: str) -> None:
     text = block(f"file: a.py\naction: CREATE\n{before}\nowner: me\n")
     assert tick(text, "1.1", TaskStatus.DONE) == text.replace(before, after)
 
 
-def test_a_missing_status_line_is_added() -> None:
+def test_missing_status_line_is_added() -> None:
     text = block("  file: a.py\n  action: CREATE\n\n")
     assert tick(text, "1.1", TaskStatus.PENDING) == block("  file: a.py\n  action: CREATE\n  status: pending\n\n")
 
 
-def test_a_tick_sets_the_box() -> None:
+def test_status_change_sets_the_checkbox() -> None:
     done = tick(BOXES, "data.1", TaskStatus.DONE)
     assert done == BOXES.replace("- [ ] 1.1", "- [x] 1.1")
     assert tick(BOXES, "1.1", TaskStatus.WAIVED) == BOXES.replace("- [ ] 1.1", "- [-] 1.1")
@@ -349,7 +349,7 @@ def test_a_tick_sets_the_box() -> None:
         (block("file: a.py\nstatus: |\n  pending\n"), "1.1"),
     ],
 )
-def test_what_cannot_be_ticked_is_refused(text: str, id_: str) -> None:
+def test_task_that_cannot_be_updated_is_refused(text: str, id_: str) -> None:
     with pytest.raises(BadDocument):
         tick(text, id_, TaskStatus.DONE)
 
@@ -357,7 +357,7 @@ def test_what_cannot_be_ticked_is_refused(text: str, id_: str) -> None:
 # ---- writing
 
 
-def test_the_example_is_rendered_byte_for_byte() -> None:
+def test_example_is_rendered_byte_for_byte() -> None:
     assert task_writing.render(parse(TEXT)) == TEXT
 
 
@@ -369,14 +369,14 @@ def call() -> list[dict[str, object]]:
     return rows
 
 
-def test_the_call_of_the_tool_gives_the_example() -> None:
+def test_tool_call_renders_the_example() -> None:
     rows = call()
     assert task_writing.render(TaskList("add-oauth", task_writing.from_rows(rows))) == TEXT
     # The order in which tasks are sent does not matter.
     assert task_writing.render(TaskList("add-oauth", task_writing.from_rows(rows[::-1]))) == TEXT
 
 
-def test_revising_keeps_status_and_foreign_frontmatter() -> None:
+def test_revision_keeps_status_and_unknown_frontmatter() -> None:
     old = TEXT.replace("version: 1\n", "version: 3 # third\nowner: me\n")
     old = tick(tick(old, "1.1", TaskStatus.DONE), "1.2", TaskStatus.WAIVED)
     new = list(task_writing.from_rows(call()))
@@ -389,11 +389,11 @@ def test_revising_keeps_status_and_foreign_frontmatter() -> None:
     assert statuses["1.2"] is TaskStatus.PENDING
 
 
-def test_revising_what_cannot_be_read_starts_afresh() -> None:
+def test_revision_of_an_unreadable_document_starts_over() -> None:
     assert task_writing.revise("---\nid: [\n---\n", parse(TEXT)) == TEXT
 
 
-def test_a_description_cannot_end_its_task() -> None:
+def test_description_cannot_end_its_task() -> None:
     words = "## 2. Logic Layer\n### Task 1.2: Not one\n```yaml\nid: x"
     task = Task("1.1", "A title #", Layer.DATA, (TaskFile("a.py", TaskAction.CREATE),), description=words)
     found = parse(task_writing.render(TaskList("x", (task, replace(task, id="1.2", description="")))))
@@ -439,7 +439,7 @@ def task_lists(draw: st.DrawFn) -> TaskList:
 
 
 @given(task_lists())
-def test_what_is_written_is_read(tasks_: TaskList) -> None:
+def test_task_list_round_trips(tasks_: TaskList) -> None:
     text = task_writing.render(tasks_)
     found = parse(text)
     assert found.faults == ()
@@ -448,7 +448,7 @@ def test_what_is_written_is_read(tasks_: TaskList) -> None:
 
 
 @given(task_lists(), st.data())
-def test_a_status_edit_keeps_all_other_bytes(tasks_: TaskList, data: st.DataObject) -> None:
+def test_status_change_keeps_all_other_bytes(tasks_: TaskList, data: st.DataObject) -> None:
     text = task_writing.render(tasks_).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
     task = data.draw(st.sampled_from(tasks_.tasks))
     status = data.draw(st.sampled_from(TaskStatus))
@@ -482,7 +482,7 @@ def mutate(text: str, data: st.DataObject) -> str:
 
 
 @given(st.data())
-def test_a_broken_document_raises_nothing_of_its_own(data: st.DataObject) -> None:
+def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
     text = mutate(data.draw(st.sampled_from([TEXT, BOXES])), data)
     try:
         found = parse(text)
@@ -506,5 +506,5 @@ def test_a_broken_document_raises_nothing_of_its_own(data: st.DataObject) -> Non
         ("### Task 1.1: T\n\n", "```yaml\nx: 1\n```\n", "", 500),
     ],
 )
-def test_reading_takes_linear_time(start: str, unit: str, end: str, count: int) -> None:
+def test_parsing_takes_linear_time(start: str, unit: str, end: str, count: int) -> None:
     assert_grows_linearly(parse, start, unit, end, count)

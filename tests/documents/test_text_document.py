@@ -39,12 +39,12 @@ def test_lines_keep_their_endings(text: str, lines: tuple[str, ...]) -> None:
         ("##\tA", (2, "A", 1)),
     ],
 )
-def test_what_is_a_heading(line: str, heading: tuple[int, str, int]) -> None:
+def test_heading_formats_are_parsed(line: str, heading: tuple[int, str, int]) -> None:
     assert titles(line) == [heading]
 
 
 @pytest.mark.parametrize("line", ["#A", "####### A", "    # A", "text # A", "\\# A", "\t# A"])
-def test_what_is_no_heading(line: str) -> None:
+def test_line_that_is_not_a_heading_is_ignored(line: str) -> None:
     assert titles(line) == []
 
 
@@ -62,16 +62,16 @@ def test_what_is_no_heading(line: str) -> None:
         "---\n# no\n---",
     ],
 )
-def test_headings_in_code_comments_and_frontmatter_do_not_count(code: str) -> None:
+def test_headings_in_code_comments_and_frontmatter_are_ignored(code: str) -> None:
     assert [title for _, title, _ in titles(f"{code}\n# yes\n")] == ["yes"]
 
 
 @pytest.mark.parametrize("text", ["`` `\n# yes", "```a`b```\n# yes", "<!-- a -->\n# yes", "a <!--\n# yes"])
-def test_what_opens_no_code_and_no_comment(text: str) -> None:
+def test_inline_code_and_comments_do_not_open_a_block(text: str) -> None:
     assert [title for _, title, _ in titles(text)] == ["yes"]
 
 
-def test_an_open_fence_runs_to_the_end() -> None:
+def test_unclosed_fence_extends_to_the_end() -> None:
     document = base.parse("a\n````yaml\n# no\n```\n", "x.md")
     (fence,) = document.fences
     assert (fence.span, fence.inner, fence.info, fence.closed) == (Span(2, 4), Span(3, 4), "yaml", False)
@@ -79,7 +79,7 @@ def test_an_open_fence_runs_to_the_end() -> None:
     assert base.parse(document.text + document.closing, "x.md").closing == ""
 
 
-def test_an_open_comment_runs_to_the_end() -> None:
+def test_unclosed_comment_extends_to_the_end() -> None:
     document = base.parse("<!-- a\n# no\n", "x.md")
     assert not document.headings
     assert document.closing == "-->"
@@ -101,11 +101,11 @@ def test_sections_end_at_the_next_heading_of_their_level() -> None:
 @pytest.mark.parametrize(
     "heading", ["## Why", "## 1. Why", "## 1) why", "## 1.2 **Why**", "## **2. Why:**", "## __Why__"]
 )
-def test_numbers_and_bold_do_not_make_another_title(heading: str) -> None:
+def test_numbers_and_bold_in_a_title_are_ignored(heading: str) -> None:
     assert base.parse(heading, "x.md").section("Why")
 
 
-def test_marks_say_what_each_line_is() -> None:
+def test_marks_classify_each_line() -> None:
     document = base.parse("---\na: 1\n---\nx\n```\ny\n```\n<!-- z -->\n", "x.md")
     assert [Mark(mark).name[0] for mark in document.marks] == list("FFFTFFFC")
     assert [line for line, _ in document.plain(document.span)] == [4]
@@ -119,12 +119,12 @@ def test_byte_order_mark_and_line_endings_do_not_hide_structure(text: str) -> No
     assert "".join(document.lines) == text
 
 
-def test_content_is_a_line_without_its_ending_and_nothing_else() -> None:
+def test_content_is_the_line_without_its_ending() -> None:
     document = base.parse("\ufeffa  \r\nb\t\nc\r", "x.md")
     assert [document.content(line) for line in (1, 2, 3)] == ["a  ", "b\t", "c\r"]
 
 
-def test_an_edit_keeps_every_other_byte() -> None:
+def test_edit_keeps_every_other_byte() -> None:
     text = "\ufeffa\r\nb\nc\rd\r\ne"
     document = base.parse(text, "x.md")
     assert document.replace(Span(2, 2), "X\n") == "\ufeffa\r\nX\nc\rd\r\ne"
@@ -133,13 +133,13 @@ def test_an_edit_keeps_every_other_byte() -> None:
     assert document.replace_all([(Span(4, 4), "E"), (Span(1, 1), "A\n")]) == "A\nb\nc\rd\r\nE"
 
 
-def test_edits_may_not_overlap() -> None:
+def test_overlapping_edits_are_refused() -> None:
     with pytest.raises(ValueError, match="overlap at line 2"):
         base.parse("a\nb\nc\n", "x.md").replace_all([(Span(1, 2), ""), (Span(2, 3), "")])
 
 
 @pytest.mark.parametrize(("data", "line"), [(b"a\nb\xff\n", 2), (b"\xff\xfea\x00", 1), (b"a\n\n\xc3", 3)])
-def test_bytes_that_are_no_text_name_file_and_line(data: bytes, line: int) -> None:
+def test_invalid_utf8_error_names_file_and_line(data: bytes, line: int) -> None:
     with pytest.raises(BadDocument, match=rf"specs/a\.md:{line}: ") as caught:
         base.decode(data, "specs/a.md")
     assert isinstance(caught.value, FormatInvalid)
@@ -147,7 +147,7 @@ def test_bytes_that_are_no_text_name_file_and_line(data: bytes, line: int) -> No
 
 
 @pytest.mark.parametrize("text", ["a\nb\0", "a\n\ud800"])
-def test_text_that_cannot_be_a_file_names_file_and_line(text: str) -> None:
+def test_unwritable_text_error_names_file_and_line(text: str) -> None:
     with pytest.raises(BadDocument, match=r"x\.md:2: "):
         base.parse(text, "x.md")
 

@@ -38,7 +38,7 @@ EXAMPLE = Path(__file__).parents[1] / "data" / "example"
         ('<review status="approved" iteration="2">\n\nx\n\n</review>', "APPROVED", 1),
     ],
 )
-def test_each_form_is_read_with_its_line(text: str, word: str, line: int) -> None:
+def test_each_verdict_format_is_read_with_its_line(text: str, word: str, line: int) -> None:
     found = read(text, "challenge")
     assert (found.word, found.line) == (word, line)
     assert found.verdict is ChallengeVerdict(word)
@@ -92,7 +92,7 @@ def test_each_form_is_read_with_its_line(text: str, word: str, line: int) -> Non
         "**Verdict**: APPROVED\0",
     ],
 )
-def test_nothing_else_is_a_pass(text: str) -> None:
+def test_other_text_is_never_a_verdict(text: str) -> None:
     found = read(text, "challenge")
     assert found.verdict is None
     assert found.why
@@ -115,12 +115,12 @@ def test_nothing_else_is_a_pass(text: str) -> None:
         "## Verdict\n\n- [ ] APPROVED - go on\n- [ ] REJECTED - start anew\n",
     ],
 )
-def test_an_untouched_template_is_unfilled(text: str) -> None:
+def test_untouched_template_is_unfilled(text: str) -> None:
     found = read(text, "challenge")
     assert (found.word, found.line is not None) == ("unfilled", True)
 
 
-def test_each_kind_has_its_own_verdicts() -> None:
+def test_each_record_kind_has_its_own_verdicts() -> None:
     assert read("Verdict: needs fix", "review").verdict is ReviewVerdict.NEEDS_CHANGES
     assert read("Verdict: MAJOR ISSUES", "review").verdict is ReviewVerdict.MAJOR_ISSUES
     found = read("Verdict: REJECTED", "review")
@@ -128,7 +128,7 @@ def test_each_kind_has_its_own_verdicts() -> None:
     assert found.why == "'REJECTED' is no verdict here; write one of APPROVED, NEEDS_CHANGES, MAJOR_ISSUES"
 
 
-def test_the_latest_block_counts() -> None:
+def test_latest_block_counts() -> None:
     def block(status: str, iteration: int) -> str:
         return f'<review status="{status}" iteration="{iteration}">\n\n**Verdict**: {status}\n\n</review>\n\n'
 
@@ -138,7 +138,7 @@ def test_the_latest_block_counts() -> None:
     assert (read(text, "challenge").word, read(text, "challenge").line) == ("REJECTED", 7)
 
 
-def test_the_examples_are_read() -> None:
+def test_example_verdicts_are_read() -> None:
     def verdict(name: str, kind: str) -> str:
         return read((EXAMPLE / name).read_text(), kind).word
 
@@ -149,7 +149,7 @@ def test_the_examples_are_read() -> None:
 
 
 @given(st.text("APROVEDapproved*_`: \n#-[x]<>!~", max_size=80))
-def test_any_text_has_an_answer(text: str) -> None:
+def test_any_text_has_a_result(text: str) -> None:
     found = read("**Verdict**: " + text, "challenge")
     assert found.word in (*ChallengeVerdict, "unfilled", "UNKNOWN")
 
@@ -167,7 +167,7 @@ def test_any_text_has_an_answer(text: str) -> None:
         ("", '<review status="approved">\n', 500),
     ],
 )
-def test_reading_takes_linear_time(start: str, unit: str, count: int) -> None:
+def test_parsing_takes_linear_time(start: str, unit: str, count: int) -> None:
     assert_grows_linearly(lambda text: (read(text, "challenge"), self_review(text)), start, unit, count=count)
 
 
@@ -188,5 +188,5 @@ def test_reading_takes_linear_time(start: str, unit: str, count: int) -> None:
         ("", SelfReview.MISSING),
     ],
 )
-def test_the_last_marker_in_plain_text_counts(text: str, expected: SelfReview) -> None:
+def test_last_marker_in_plain_text_counts(text: str, expected: SelfReview) -> None:
     assert self_review(text) is expected

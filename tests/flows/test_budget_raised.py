@@ -36,7 +36,7 @@ def decided(box: Scenario) -> list[tuple[str, str, str, str]]:
 # ---- STATE.yaml
 
 
-def test_a_raised_budget_is_kept_and_what_else_stands_there_too() -> None:
+def test_raised_budget_and_unknown_keys_round_trip() -> None:
     text = state.render(state.parse(TEXT + RAISED))
     assert RAISED in text and state.parse(text).budget == Raised(
         20.0, "person:ann", "2026-01-19T11:00:00Z", {"colour": "green"}
@@ -46,7 +46,7 @@ def test_a_raised_budget_is_kept_and_what_else_stands_there_too() -> None:
 
 
 @pytest.mark.parametrize(("configured", "raised", "limit"), [(10.0, 20.0, 20.0), (30.0, 20.0, 30.0), (0.0, 20.0, 0.0)])
-def test_what_was_raised_never_lowers_what_is_configured(configured: float, raised: float, limit: float) -> None:
+def test_raised_budget_never_lowers_the_configured_one(configured: float, raised: float, limit: float) -> None:
     known = state.parse(TEXT + RAISED.replace("20.0", str(raised)))
     assert in_force(Budget(configured, 5.0, "stop"), known) == Budget(limit, 5.0, "stop")
     assert in_force(Budget(configured, 5.0, "stop"), state.parse(TEXT)).per_change == configured
@@ -55,7 +55,7 @@ def test_what_was_raised_never_lowers_what_is_configured(configured: float, rais
 # ---- at work
 
 
-def test_a_change_that_is_over_its_budget_says_how_to_raise_it_and_goes_on_by_that(project: Scenario) -> None:
+def test_over_budget_error_suggests_raise_budget_and_the_run_continues(project: Scenario) -> None:
     change = used_up(project)
     over = project.run("plan", "--json")
     hint = over.json["error"]["hint"]
@@ -71,13 +71,13 @@ def test_a_change_that_is_over_its_budget_says_how_to_raise_it_and_goes_on_by_th
     assert project.run("plan", "--rechallenge", "--json").code == 7, "0.11 of 0.12 by now, and then 0.16"
 
 
-def test_a_call_under_way_is_measured_by_what_was_raised(project: Scenario) -> None:
+def test_raised_budget_applies_during_a_call(project: Scenario) -> None:
     used_up(project, usage(1.0), *report_in_text("APPROVED"))
     assert raising(project, "0.5").code == 7
     assert raising(project, "5").code == 0
 
 
-def test_an_agent_that_writes_itself_more_gets_no_more(project: Scenario) -> None:
+def test_agent_cannot_raise_its_own_budget(project: Scenario) -> None:
     line = "budget:\n  per_change: 50.0\n  by: person:dev\n  at: now\n"
     cheat = {"edit": "agentd/changes/add-oauth/STATE.yaml", "old": "total_cost:", "new": f"{line}total_cost:"}
     change = used_up(project, cheat, usage(1.0), say("Mine."))
@@ -86,7 +86,7 @@ def test_an_agent_that_writes_itself_more_gets_no_more(project: Scenario) -> Non
     assert raised and raised.per_change == 0.5
 
 
-def test_the_code_of_a_change_names_its_own_command(project: Scenario) -> None:
+def test_impl_suggests_its_own_raise_budget_command(project: Scenario) -> None:
     project.greeting_approved(
         {"implement-greeting": implement(), "review": NEEDS_CHANGES}, more="[budget]\nper_change = 0.1\n"
     )
@@ -97,13 +97,13 @@ def test_the_code_of_a_change_names_its_own_command(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("command", ["challenge", "run"])
-def test_every_command_that_spends_takes_it(project: Scenario, command: str) -> None:
+def test_every_command_that_spends_accepts_raise_budget(project: Scenario, command: str) -> None:
     change = used_up(project)
     project.agentd(command, "add-oauth", "--raise-budget", "3", "--json")
     assert change.read().budget and "challenge" in project.started_steps()
 
 
-def test_less_than_before_is_refused_and_the_same_again_changes_nothing(project: Scenario) -> None:
+def test_lower_budget_is_refused_and_the_same_budget_is_a_no_op(project: Scenario) -> None:
     change = used_up(project)
     less = raising(project, "0.03")
     assert (less.code, less.json["error"]["message"]) == (
@@ -117,13 +117,13 @@ def test_less_than_before_is_refused_and_the_same_again_changes_nothing(project:
     assert [one[1] for one in decided(project)] == ["2"] and len(project.started_steps()) == 1
 
 
-def test_what_has_no_limit_cannot_be_raised(project: Scenario) -> None:
+def test_unlimited_budget_cannot_be_raised(project: Scenario) -> None:
     project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 0\n")
     ended = raising(project, "5")
     assert ended.code == 2 and "has no limit" in ended.json["error"]["message"]
 
 
-def test_a_plan_that_is_complete_is_raised_all_the_same(project: Scenario) -> None:
+def test_budget_of_a_completed_plan_can_be_raised(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     ended = raising(project, "50")
     assert (ended.code, ended.json["message"]) == (0, "Planning of add-oauth is complete")
@@ -131,7 +131,7 @@ def test_a_plan_that_is_complete_is_raised_all_the_same(project: Scenario) -> No
     assert raised and raised.per_change == 50 and project.started_steps() == []
 
 
-def test_a_run_in_the_background_is_told_of_it(project: Scenario) -> None:
+def test_background_run_uses_the_raised_budget(project: Scenario) -> None:
     change = used_up(project)
     started = raising(project, "4", "--detach")
     assert started.code == 0, started.err
@@ -142,14 +142,14 @@ def test_a_run_in_the_background_is_told_of_it(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("more", [["--accept", "So."], ["--dry-run"]])
-def test_what_spends_nothing_goes_without_it(project: Scenario, more: list[str]) -> None:
+def test_raise_budget_is_refused_with_flags_that_spend_nothing(project: Scenario, more: list[str]) -> None:
     change = used_up(project)
     ended = project.agentd("plan", "add-oauth", "--raise-budget", "5", *more)
     assert ended.code == 2 and "goes without --raise-budget" in ended.err
     assert change.read().budget is None
 
 
-def test_status_and_cost_show_the_limit_in_force(project: Scenario) -> None:
+def test_status_and_cost_show_the_effective_limit(project: Scenario) -> None:
     used_up(project)
     assert raising(project, "2.5").code == 0
     assert "0.11 USD of 2.50 USD in 2 calls" in project.agentd("status", "add-oauth").out

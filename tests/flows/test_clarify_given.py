@@ -57,7 +57,7 @@ def given(box: Scenario, path: str, *flags: str) -> Result:
 
 
 @pytest.mark.parametrize("data", [ROWS, {"questions": ROWS}, {"change_id": "add-oauth", "questions": ROWS}])
-def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Scenario, data: Any) -> None:
+def test_answers_file_accepts_a_list_or_a_tool_call(project: Scenario, data: Any) -> None:
     stage_questions(project, *THREE)
     ended = given(project, answers_file(project, data))
     assert ended.code == 0, ended.out
@@ -90,9 +90,7 @@ def test_answers_come_from_a_file_as_a_list_or_as_a_tool_takes_them(project: Sce
         ([{**ROWS[0], "answer": "x" * 2001}], "questions[0].answer has 2001 characters; send at most 2000"),
     ],
 )
-def test_a_file_that_is_no_answer_is_refused_with_its_place_and_nothing_is_made(
-    project: Scenario, data: Any, words: str
-) -> None:
+def test_invalid_answers_file_is_refused_and_nothing_is_written(project: Scenario, data: Any, words: str) -> None:
     stage_questions(project)
     path, before = answers_file(project, data), project_files(project.root)
     ended = given(project, path)
@@ -102,7 +100,7 @@ def test_a_file_that_is_no_answer_is_refused_with_its_place_and_nothing_is_made(
     assert project_files(project.root) == before
 
 
-def test_what_is_no_file_is_refused(project: Scenario) -> None:
+def test_unreadable_answers_path_is_refused(project: Scenario) -> None:
     stage_questions(project)
     before = project_files(project.root)
     for path in (str(project.home), str(project.home / "no-such.json"), "/proc/self/mem"):
@@ -111,7 +109,7 @@ def test_what_is_no_file_is_refused(project: Scenario) -> None:
     assert project_files(project.root) == before
 
 
-def test_answers_come_through_a_pipe_too(project: Scenario) -> None:
+def test_answers_can_be_read_from_a_pipe(project: Scenario) -> None:
     stage_questions(project)
     pipe = project.home / "answers"
     os.mkfifo(pipe)
@@ -132,7 +130,7 @@ def test_answers_come_through_a_pipe_too(project: Scenario) -> None:
     assert answers_in(project) == ["Google", "No"]
 
 
-def test_answers_for_a_change_that_is_past_its_questions_are_ignored_with_a_word(project: Scenario) -> None:
+def test_late_answers_file_is_ignored_with_a_note(project: Scenario) -> None:
     stage_questions(project, plan_gen=[{"fault": "crash"}])
     assert proposed_without(project, "--skip-clarify").code == 4
     assert given(project, answers_file(project, ROWS)).code == 4
@@ -141,7 +139,7 @@ def test_answers_for_a_change_that_is_past_its_questions_are_ignored_with_a_word
     assert notes == ["add-oauth is past its questions, so the answers of the file are ignored"]
 
 
-def test_answers_of_a_file_end_questions_that_are_open(project: Scenario) -> None:
+def test_answers_file_ends_open_questions(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     answer(person, THREE[0])
@@ -163,7 +161,7 @@ WILD = [
 ]
 
 
-def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project: Scenario) -> None:
+def test_arbitrary_answers_give_a_valid_document(project: Scenario) -> None:
     rows = [
         {"topic": f"Topic {number} ##", "question": words[:400], "answer": words} for number, words in enumerate(WILD)
     ]
@@ -178,7 +176,7 @@ def test_any_words_leave_a_document_that_is_valid_and_says_what_was_said(project
     assert "Not a question" in said[1] and "change: other" in said[1] and "an open fence" in said[2]
 
 
-def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(project: Scenario) -> None:
+def test_hostile_question_is_shown_on_one_line_and_written_completely(project: Scenario) -> None:
     wild = {
         **TOKEN,
         "question": "Is\n## Q7: this\n- **Answer**: one?",
@@ -200,7 +198,7 @@ def test_wild_questions_of_a_planner_are_asked_in_one_line_and_written_whole(pro
 # ---- by another session
 
 
-def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_asked(project: Scenario) -> None:
+def test_change_clarified_by_another_session_keeps_its_id_and_asks_nothing(project: Scenario) -> None:
     stage_questions(project, *THREE)
     server = Server((AGENTD, "mcp"))
     server.greet()
@@ -221,7 +219,7 @@ def test_a_change_that_another_session_has_clarified_keeps_its_id_and_is_not_ask
 # ---- by flags, and by nobody
 
 
-def test_without_a_terminal_the_three_ways_are_named_and_nothing_is_made(project: Scenario) -> None:
+def test_missing_terminal_names_the_three_flags_and_writes_nothing(project: Scenario) -> None:
     stage_questions(project, *THREE)
     before = project_files(project.root)
     for command in ("plan", "proposal"):
@@ -232,13 +230,13 @@ def test_without_a_terminal_the_three_ways_are_named_and_nothing_is_made(project
     assert project_files(project.root) == before
 
 
-def test_skipped_questions_are_not_asked_at_a_terminal_either(project: Scenario) -> None:
+def test_skip_clarify_also_applies_on_a_terminal(project: Scenario) -> None:
     stage_questions(project, *THREE)
     assert proposing(project, "--skip-clarify").waits() == 0
     assert (paid(project), clarified(project), rows_of(project)) == (["plan-gen"], "", [(1, "skipped", [])])
 
 
-def test_yes_takes_what_the_planner_recommends_and_the_document_says_so(project: Scenario) -> None:
+def test_yes_takes_the_recommended_answers_and_records_that(project: Scenario) -> None:
     stage_questions(project, *THREE)
     assert proposed_without(project, "--yes").code == 0
     rows = [(one, one["recommended"]) for one in THREE]
@@ -247,7 +245,7 @@ def test_yes_takes_what_the_planner_recommends_and_the_document_says_so(project:
     assert rows_of(project) == [(1, "done", [clarifications.NAME])]
 
 
-def test_a_project_without_a_human_in_its_loop_asks_nothing(project: Scenario) -> None:
+def test_project_without_human_in_loop_asks_nothing(project: Scenario) -> None:
     stage_questions(project, *THREE, workflow=f"human_in_loop = false\n{NO_REVIEWS}")
     person = start_on_terminal([AGENTD, "proposal", "add-oauth", SIGN_IN], project.env, width=110, height=40)
     assert person.waits() == 0
@@ -264,7 +262,7 @@ def steps_ahead(box: Scenario, *flags: str) -> list[str]:
     return [one["step"] for one in shown.json["steps"]]
 
 
-def test_a_dry_run_shows_questions_that_would_be_asked(project: Scenario) -> None:
+def test_dry_run_shows_whether_questions_would_be_asked(project: Scenario) -> None:
     stage_questions(project, SESSION, clarify=[{"fault": "crash"}])
     rest = ["plan-gen", "challenge"]
     path = answers_file(project, ROWS)

@@ -75,7 +75,7 @@ def killed_at_first_question(box: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("moment", "calls"), [("before", 2), ("after", 1)])
-def test_questions_that_are_kept_are_not_paid_for_again(project: Scenario, moment: str, calls: int) -> None:
+def test_saved_questions_are_not_paid_for_again(project: Scenario, moment: str, calls: int) -> None:
     stage_questions(project, *THREE)
     is_killed(project, mortal(project, moment, 1, room(project)))
     assert rows_of(project) == [(1, "running", [])] and questions_asked(project) == []
@@ -90,7 +90,7 @@ def test_questions_that_are_kept_are_not_paid_for_again(project: Scenario, momen
     assert rows_of(project)[-1] == (calls, "done", [clarifications.NAME])
 
 
-def test_killed_among_the_answers_each_is_given_once(project: Scenario) -> None:
+def test_each_answer_is_given_once_despite_kills(project: Scenario) -> None:
     """An answer counts from when it is kept."""
     killed_at_first_question(project)
     with restorable(project) as put_back:
@@ -118,7 +118,7 @@ def _killed_at_answer(box: Scenario, moment: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_around_the_document_it_is_written_from_the_same_answers(project: Scenario, moment: str) -> None:
+def test_kill_around_writing_the_document_keeps_the_answers(project: Scenario, moment: str) -> None:
     killed_at_first_question(project)
     person = mortal(project, moment, 1, project.folder / clarifications.NAME)
     for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
@@ -133,7 +133,7 @@ def test_killed_around_the_document_it_is_written_from_the_same_answers(project:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Scenario, moment: str) -> None:
+def test_kill_at_the_end_of_clarify_gives_the_same_result(project: Scenario, moment: str) -> None:
     """Nobody is at a terminal: the planner's own answers are taken."""
     killed_at_first_question(project)
     places = [(project.folder / STATE, number) for number in (1, 2, 3)]
@@ -147,7 +147,7 @@ def test_killed_around_the_end_of_the_questions_it_comes_to_the_same(project: Sc
             put_back()
 
 
-def test_an_edit_of_the_document_after_a_kill_stays(project: Scenario) -> None:
+def test_edit_of_the_document_after_a_kill_is_kept(project: Scenario) -> None:
     killed_at_first_question(project)
     assert kill_at_write(project, "after", 1, project.folder / clarifications.NAME, (*COMMAND, "--yes"))
     path = project.folder / clarifications.NAME

@@ -38,7 +38,7 @@ def listed(change: Change) -> list[str]:
     return [one.id for one in margin.left(change)]
 
 
-def test_a_finding_names_the_comment_that_it_was_made_of(project: Scenario) -> None:
+def test_finding_names_its_source_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     take_up(project)
@@ -47,7 +47,7 @@ def test_a_finding_names_the_comment_that_it_was_made_of(project: Scenario) -> N
     assert text.count("comment:") == 1, "what has none does not speak of it"
 
 
-def test_a_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Scenario) -> None:
+def test_forged_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1", state="resolved", resolved_by=BOB)
@@ -58,7 +58,7 @@ def test_a_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Scenari
     assert project.finding_states() == {"C1": "open", "C2": "open"} and record_edits(change.records()[0]) == []
 
 
-def test_an_open_comment_with_such_a_link_becomes_a_finding_of_its_own(project: Scenario) -> None:
+def test_open_comment_with_a_forged_link_becomes_its_own_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1")
@@ -68,7 +68,7 @@ def test_an_open_comment_with_such_a_link_becomes_a_finding_of_its_own(project: 
     assert (comments.read(change)[0].finding, margin.problems(change)) == ("P1", ())
 
 
-def test_a_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None:
+def test_forged_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change, "First.")
     comment(change, "Second.")
@@ -84,7 +84,7 @@ def test_a_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None
     assert "accept" in [one.id for one in deciding.choices(change)]
 
 
-def test_a_comment_cannot_take_the_finding_of_another_comment(project: Scenario) -> None:
+def test_comment_cannot_claim_the_finding_of_another_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change, "Mine.")
     take_up(project)
@@ -96,7 +96,7 @@ def test_a_comment_cannot_take_the_finding_of_another_comment(project: Scenario)
 
 
 @pytest.mark.parametrize("name", ["C9", "V1", "P0", "P", "", "../P1", "check:tests"])
-def test_what_is_no_id_of_a_persons_finding_is_never_made(project: Scenario, name: str) -> None:
+def test_forged_finding_id_is_never_created(project: Scenario, name: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding=name)
@@ -104,7 +104,7 @@ def test_what_is_no_id_of_a_persons_finding_is_never_made(project: Scenario, nam
     assert list(project.finding_states()) == ["C1", "C2", "P1"]
 
 
-def test_a_hostile_link_is_told_in_short(project: Scenario) -> None:
+def test_long_forged_link_is_reported_in_short(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1" * 500)
@@ -147,7 +147,7 @@ def older(**values: object) -> Finding:
         ({"comment": "K1", "by": "agent:codex"}, False),
     ],
 )
-def test_one_that_names_no_comment_is_known_by_what_it_is_about(
+def test_finding_without_a_comment_id_is_matched_by_its_content(
     project: Scenario, values: dict[str, object], is_own: bool
 ) -> None:
     change = project.challenged().change
@@ -159,7 +159,7 @@ def test_one_that_names_no_comment_is_known_by_what_it_is_about(
     assert as_they_stand(found, [finding])[0].finding == ("P1" if is_own else None)
 
 
-def test_the_finding_of_an_older_agentd_follows_its_comment_still(project: Scenario) -> None:
+def test_finding_written_by_an_older_version_still_follows_its_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     take_up(project)

@@ -57,7 +57,7 @@ def at_gate(box: Scenario, steps: dict[str, list[Action]]) -> Iterator[None]:
     threading.Thread(target=gate.read_text, daemon=True).start()
 
 
-def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Scenario) -> None:
+def test_detach_returns_at_once_and_wait_reports_the_result(project: Scenario) -> None:
     with at_gate(project, plan_steps()):
         begun = detach(project)
         assert project.change.active_run(), "it works while we are told so"
@@ -72,7 +72,7 @@ def test_it_says_at_once_that_it_runs_and_wait_tells_the_end(project: Scenario) 
     assert wait(project) == (code, told), "asked again, it says the same"
 
 
-def test_a_person_reads_it_in_words(project: Scenario) -> None:
+def test_detach_and_wait_print_readable_text(project: Scenario) -> None:
     project.with_agents(slow())
     begun = project.run("plan", "--detach")
     assert "in the background" in begun.out and "Next    agentd wait add-oauth" in begun.out
@@ -84,7 +84,7 @@ def test_a_person_reads_it_in_words(project: Scenario) -> None:
     assert told.code == 130 and "to go on: agentd plan add-oauth" in told.out
 
 
-def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Scenario) -> None:
+def test_interrupting_wait_says_that_the_run_continues(project: Scenario) -> None:
     project.with_agents(slow())
     assert project.run("plan", "--detach").code == 0
     person = start_on_terminal([AGENTD, "wait", "add-oauth"], {**project.env, "PWD": str(project.root)})
@@ -97,7 +97,7 @@ def test_whoever_waits_no_longer_is_told_that_it_goes_on(project: Scenario) -> N
 
 
 @pytest.mark.parametrize("how", ["its group is killed", "its terminal is closed"])
-def test_it_survives_the_death_of_whoever_started_it(project: Scenario, how: str) -> None:
+def test_detached_run_survives_its_caller(project: Scenario, how: str) -> None:
     shell = f'{AGENTD} plan add-oauth "{SIGN_IN}" --skip-clarify --detach && echo started && sleep 600'
     with at_gate(project, plan_steps()):
         if how == "its terminal is closed":
@@ -120,7 +120,7 @@ def test_it_survives_the_death_of_whoever_started_it(project: Scenario, how: str
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
 
 
-def test_wait_returns_at_its_timeout_and_the_run_goes_on(project: Scenario) -> None:
+def test_wait_returns_at_its_timeout_while_the_run_continues(project: Scenario) -> None:
     project.with_agents(slow())
     pid = detach(project).json["pid"]
     code, told = wait(project, "--timeout", "0.3")
@@ -129,7 +129,7 @@ def test_wait_returns_at_its_timeout_and_the_run_goes_on(project: Scenario) -> N
     assert project.change.active_run()
 
 
-def test_wait_returns_at_a_decision_that_a_run_has_left(project: Scenario) -> None:
+def test_wait_returns_when_a_run_ended_with_an_open_decision(project: Scenario) -> None:
     project.with_agents(plan_steps(challenge=REVISE), workflow=NO_REVIEWS)
     assert detach(project, "--rounds", "0").code == 0
     code, told = wait(project)
@@ -143,7 +143,7 @@ def test_wait_returns_at_a_decision_that_a_run_has_left(project: Scenario) -> No
     assert (code, told["state"], told["result"]["phase"]) == (0, "ended", "challenged")
 
 
-def test_wait_returns_at_a_question_that_a_run_asks_at_its_terminal(project: Scenario) -> None:
+def test_wait_returns_when_a_run_asks_on_its_terminal(project: Scenario) -> None:
     project.with_agents(plan_steps(challenge=REVISE), workflow=NO_REVIEWS)
     argv = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify"]
     person = start_on_terminal(argv, project.env, 100)
@@ -159,7 +159,7 @@ def test_wait_returns_at_a_question_that_a_run_asks_at_its_terminal(project: Sce
     assert person.waits() == 0
 
 
-def test_what_a_failed_run_said_is_told_later(project: Scenario) -> None:
+def test_wait_reports_the_error_of_a_failed_run(project: Scenario) -> None:
     project.with_agents(plan_steps(challenge=[{"fault": "crash"}]), workflow=NO_REVIEWS)
     assert detach(project).code == 0
     code, told = wait(project)
@@ -170,7 +170,7 @@ def test_what_a_failed_run_said_is_told_later(project: Scenario) -> None:
     assert project.agentd("wait", "add-oauth").code == 1
 
 
-def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Scenario) -> None:
+def test_killed_run_is_reported_as_interrupted_and_can_continue(project: Scenario) -> None:
     project.with_agents(slow(), workflow=NO_REVIEWS)
     pid = detach(project).json["pid"]
     watching = Program(
@@ -188,7 +188,7 @@ def test_a_run_that_was_killed_is_said_to_be_and_goes_on(project: Scenario) -> N
     assert wait(project)[0] == 0
 
 
-def test_what_stands_against_it_is_told_at_once_and_nothing_is_made(project: Scenario) -> None:
+def test_detach_reports_obstacles_at_once_and_writes_nothing(project: Scenario) -> None:
     project.with_agents(plan_steps())
     trust.withdraw(find_project(), os.environ)
     before = project_files(project.root)
@@ -199,7 +199,7 @@ def test_what_stands_against_it_is_told_at_once_and_nothing_is_made(project: Sce
     assert project_files(project.root) == before
 
 
-def test_what_the_child_says_before_it_runs_is_told(project: Scenario) -> None:
+def test_detach_reports_errors_of_the_child_before_it_runs(project: Scenario) -> None:
     """The agent's program goes between our look and the run."""
     project.with_agents(slow())
     assert project.run("plan", "--max-cost", "5", "--rounds", "0", "--detach").code == 0
@@ -219,13 +219,13 @@ def test_what_the_child_says_before_it_runs_is_told(project: Scenario) -> None:
     ("flags", "word"),
     [(["--dry-run"], "dry-run"), (["--accept", "So be it."], "accept"), (["--events"], "--events")],
 )
-def test_what_makes_no_sense_in_the_background_is_refused(project: Scenario, flags: list[str], word: str) -> None:
+def test_flags_that_make_no_sense_with_detach_are_refused(project: Scenario, flags: list[str], word: str) -> None:
     project.with_agents(plan_steps())
     refused = project.run("plan", "--detach", *flags)
     assert refused.code == 2 and word in refused.err
 
 
-def test_wait_for_nothing_tells_how_the_change_stands(project: Scenario) -> None:
+def test_wait_without_a_run_reports_the_last_result(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     unknown = project.agentd("wait", "add-oauth", "--json")
     assert (unknown.code, unknown.json["error"]["code"]) == (1, "change-not-found")
@@ -235,7 +235,7 @@ def test_wait_for_nothing_tells_how_the_change_stands(project: Scenario) -> None
     assert project.agentd("wait", "add-oauth", "--timeout", "-1").code == 2
 
 
-def test_the_id_that_it_became_is_told(project: Scenario) -> None:
+def test_detach_reports_the_resolved_id(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     project.write("agentd/changes/add-oauth/notes.txt", "somebody's")
     begun = detach(project)

@@ -17,7 +17,7 @@ def error(ran: Result) -> dict[str, Any]:
     return dict(ran.json["error"])
 
 
-def test_the_agents_tools_are_not_there(project: Scenario) -> None:
+def test_unavailable_mcp_tools_are_reported_and_the_plan_can_continue(project: Scenario) -> None:
     """MCP tool failure: agentd's server does not come up in the agent."""
     told = {
         "type": "system",
@@ -40,7 +40,7 @@ def test_the_agents_tools_are_not_there(project: Scenario) -> None:
     assert project.run("plan").code == 0, "the same command goes on"
 
 
-def test_the_planners_session_is_lost(project: Scenario) -> None:
+def test_lost_planner_session_suggests_new_session(project: Scenario) -> None:
     broken = plan_steps(proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")])
     broken["format-fix"] = [{"fault": "session-lost"}]
     project.with_agents(broken, workflow=NO_REVIEWS)
@@ -51,7 +51,7 @@ def test_the_planners_session_is_lost(project: Scenario) -> None:
     assert project.run("plan", "--new-session").code == 0
 
 
-def test_the_form_is_still_wrong_after_two_tries(project: Scenario) -> None:
+def test_persistent_format_errors_are_reported_and_a_manual_fix_continues(project: Scenario) -> None:
     broken = plan_steps(
         proposal_gen=[write_document("proposal.md", "no proposal\n"), say("Written.")], format_fix=[say("Done.")]
     )
@@ -64,7 +64,7 @@ def test_the_form_is_still_wrong_after_two_tries(project: Scenario) -> None:
     assert project.run("plan").code == 0, "mended by hand, it goes on"
 
 
-def test_the_verdict_cannot_be_read(project: Scenario) -> None:
+def test_unreadable_verdict_moves_nothing_and_points_to_the_transcript(project: Scenario) -> None:
     change = project.proposed([say("Looks good to me, ship it.")]).change
     unknown = error(project.agentd("challenge", "add-oauth", "--json"))
     assert (unknown["code"], unknown["message"]) == ("verdict-unknown", "Could not parse challenge verdict")
@@ -74,7 +74,7 @@ def test_the_verdict_cannot_be_read(project: Scenario) -> None:
     assert "ship it" in shown.out
 
 
-def test_tasks_depend_on_each_other_in_a_circle(project: Scenario) -> None:
+def test_circular_task_dependencies_are_reported_before_the_challenge(project: Scenario) -> None:
     change = project.proposed([say("**Verdict**: APPROVED")], {"format-fix": [say("Done.")]}).change
     project.write("agentd/changes/add-oauth/tasks.md", CYCLE)
     circle = error(project.agentd("challenge", "add-oauth", "--json"))

@@ -15,7 +15,7 @@ UNTESTED = {
 }
 
 
-def test_what_an_acceptance_waived_is_wanted_again_when_the_code_is_sent_back(project: Scenario) -> None:
+def test_tasks_waived_by_acceptance_are_pending_again_after_send_back(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": WITHOUT}, documents=UNTESTED)
     assert project.run("impl", "--rounds", "0").code == 1
     page = project.folder / "tasks.md"
@@ -26,7 +26,7 @@ def test_what_an_acceptance_waived_is_wanted_again_when_the_code_is_sent_back(pr
     assert (page.read_text().count("status: pending"), project.state().waived) == (1, ())
 
 
-def test_what_a_person_waived_stays_waived(project: Scenario) -> None:
+def test_task_waived_by_the_user_stays_waived(project: Scenario) -> None:
     plan = {**UNTESTED, "tasks.md": UNTESTED["tasks.md"].replace("status: pending", "status: waived", 1)}
     tests = [write("tests/test_greeting.py", "# none yet\n")]
     project.greeting_approved({"implement-greeting": tests, "review": NEEDS_CHANGES}, documents=plan)
@@ -36,7 +36,7 @@ def test_what_a_person_waived_stays_waived(project: Scenario) -> None:
     assert (project.folder / "tasks.md").read_text().count("status: waived") == 1
 
 
-def test_a_guards_finding_that_no_record_holds_stays_known_when_the_code_is_accepted(project: Scenario) -> None:
+def test_guard_finding_without_a_record_is_accepted_with_the_code(project: Scenario) -> None:
     project.greeting_approved(
         {"implement-greeting": [*implement(), write("agentd/config.toml", "schema_version = 1\n")]}
     )
@@ -47,7 +47,7 @@ def test_a_guards_finding_that_no_record_holds_stays_known_when_the_code_is_acce
     assert project.agentd("status", "greet", "--json").json["findings"] == []
 
 
-def test_code_that_is_edited_after_it_was_complete_is_told(project: Scenario) -> None:
+def test_code_edited_after_completion_is_reported(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.run("impl").code == 0
     assert project.agentd("status", "greet", "--json").json["edited"] == []
@@ -58,7 +58,7 @@ def test_code_that_is_edited_after_it_was_complete_is_told(project: Scenario) ->
     assert project.agentd("status", "greet", "--json").json["edited"] == ["greeting.py"]
 
 
-def test_nothing_is_judged_where_nothing_was_made(project: Scenario) -> None:
+def test_review_without_code_changes_is_refused(project: Scenario) -> None:
     change = project.greeting_approved({}).change
     assert project.run("impl", "--tasks", "9.9").code == 2
     project.run("impl")  # its implementer does nothing, and fails
@@ -69,14 +69,14 @@ def test_nothing_is_judged_where_nothing_was_made(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("command", ["impl", "implement"])
-def test_tasks_that_name_nothing_run_nothing(command: str, project: Scenario) -> None:
+def test_empty_tasks_option_is_refused(command: str, project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     refused = project.agentd(command, "greet", "--tasks", "", "--json")
     assert (refused.code, refused.json["error"]["message"]) == (2, "--tasks names no task")
     assert not project.state().llm_calls
 
 
-def test_while_it_runs_every_command_says_how_to_wait_for_it(project: Scenario) -> None:
+def test_busy_change_error_says_how_to_wait(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement()}).change
     with change.running("agentd impl greet") as held:
         change.update(lambda old: old, held.token)
@@ -84,20 +84,20 @@ def test_while_it_runs_every_command_says_how_to_wait_for_it(project: Scenario) 
         assert (busy.code, busy.json["error"]["hint"]) == (5, "agentd wait greet, or agentd stop greet")
 
 
-def test_only_the_tasks_that_are_asked_for_are_announced(project: Scenario) -> None:
+def test_dry_run_lists_only_the_selected_tasks(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": WITHOUT})
     shown = project.run("impl", "--tasks", "2.1", "--dry-run").out
     assert "task 2.1" in shown and "4.1" not in shown
 
 
-def test_a_dry_run_of_a_review_names_what_would_be_paid(project: Scenario) -> None:
+def test_dry_run_of_a_review_lists_the_paid_steps(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.run("impl").code == 0
     shown = project.run("impl", "--review", "--dry-run", "--json")
     assert [one["step"] for one in shown.json["steps"]] == ["review"], shown.out
 
 
-def test_from_another_branch_a_change_is_seen_as_its_last_run_left_it(project: Scenario) -> None:
+def test_change_on_another_branch_is_listed_as_its_last_run_left_it(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement()}).change
     project.git("switch", "-q", "-c", "agentd/greet")
     change.update(lambda old: replace(old, git=replace(old.git, branch="agentd/greet", target="main")))
@@ -108,7 +108,7 @@ def test_from_another_branch_a_change_is_seen_as_its_last_run_left_it(project: S
     assert (row["phase"], row["checked_out"]) == ("complete", False)
 
 
-def test_a_check_that_is_gone_is_said_to_be_gone(project: Scenario) -> None:
+def test_finding_of_a_removed_check_says_that_the_check_is_gone(project: Scenario) -> None:
     broken = '[[checks]]\nname = "lint"\ncommand = "exit 3"\nrequired = true\ntimeout = 60\n'
     project.greeting_approved({"implement-greeting": implement()}, broken)
     assert project.run("impl", "--rounds", "0").code == 1

@@ -31,7 +31,7 @@ def with_old_failure(box: Scenario, code: str = "") -> None:
 # ---- before the first edit
 
 
-def test_what_failed_before_by_name_is_shown_as_known_and_does_not_block(project: Scenario) -> None:
+def test_failure_known_by_name_does_not_block(project: Scenario) -> None:
     with_old_failure(project)
     end = project.run("impl", "--json")
     assert (end.code, end.json["phase"]) == (0, "complete"), end.json["findings"]
@@ -43,7 +43,7 @@ def test_what_failed_before_by_name_is_shown_as_known_and_does_not_block(project
     assert "- **Result**: failed (required)" in page and "- **Before the first edit**: failed" in page
 
 
-def test_a_new_failure_beside_a_known_one_blocks_and_is_the_one_named(project: Scenario) -> None:
+def test_new_failure_next_to_a_known_one_blocks_and_is_named(project: Scenario) -> None:
     """Whatever a person has said about the known one."""
     with_old_failure(project, BAD_CODE)
     assert project.run("impl", "--rounds", "0", "--known-failures", "the old one is broken").code == 1
@@ -54,7 +54,7 @@ def test_a_new_failure_beside_a_known_one_blocks_and_is_the_one_named(project: S
     assert project.review_record()["verdict"] == "NEEDS_CHANGES"
 
 
-def test_tests_that_waited_for_the_code_pass_with_it(project: Scenario) -> None:
+def test_tests_written_before_the_code_pass_with_it(project: Scenario) -> None:
     """They could not even be loaded before."""
     project.write("tests/test_greeting.py", GREETING_TEST.replace("covers: greeting:R1", "Ann"))
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED})
@@ -64,7 +64,7 @@ def test_tests_that_waited_for_the_code_pass_with_it(project: Scenario) -> None:
     assert row["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
 
 
-def test_failures_without_names_block_until_a_person_says_that_they_are_known(project: Scenario) -> None:
+def test_failures_without_test_names_block_until_declared_known(project: Scenario) -> None:
     project.greeting_approved(
         {"implement-greeting": implement(), "review": APPROVED}, check("lint", "echo ugly; exit 3")
     )
@@ -82,7 +82,7 @@ def test_failures_without_names_block_until_a_person_says_that_they_are_known(pr
     assert project.state().base.extra["checks"][0]["known"] == "the linter is broken (dev)"
 
 
-def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is_offered(project: Scenario) -> None:
+def test_existing_failures_are_reported_and_known_failures_is_offered(project: Scenario) -> None:
     checks = check("lint", "echo ugly; exit 3") + check("none", "no-such-program") + CHECK
     project.write("tests/test_old.py", OLD)
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, checks)
@@ -98,7 +98,7 @@ def test_what_fails_already_is_told_before_any_money_is_spent_and_the_way_out_is
     assert options["known-failures"] == 'agentd impl greet --known-failures "REASON"' and "accept" not in options
 
 
-def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: Scenario) -> None:
+def test_code_with_only_known_failures_can_be_accepted(project: Scenario) -> None:
     project.write("tests/test_old.py", OLD)
     project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES})
     end = project.run("impl", "--rounds", "0", "--json")
@@ -112,7 +112,7 @@ def test_a_check_that_fails_only_by_known_tests_leaves_accepting_open(project: S
     assert project.run("impl", "--accept", "good enough").code == 0
 
 
-def test_known_failures_are_those_of_before_and_nothing_else(project: Scenario) -> None:
+def test_known_failures_flag_is_refused_when_nothing_failed_before(project: Scenario) -> None:
     """A check that passed then is not excused by a sentence."""
     project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED})
     end = project.run("impl", "--known-failures", "never mind", "--json")
@@ -126,7 +126,7 @@ def test_known_failures_are_those_of_before_and_nothing_else(project: Scenario) 
 # ---- checks that do not come to an end of their own
 
 
-def test_required_checks_that_could_not_run_or_took_too_long_block(project: Scenario) -> None:
+def test_required_check_that_could_not_run_or_timed_out_blocks(project: Scenario) -> None:
     checks = check("lint", "no-such-linter --all") + check("slow", "echo begun; sleep 600", timeout=0.5)
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, checks)
     end = project.run("impl", "--rounds", "0", "--json")
@@ -144,7 +144,7 @@ def test_required_checks_that_could_not_run_or_took_too_long_block(project: Scen
     assert (slow["status"], slow["exit_code"]) == ("failed", None) and "time limit of 0.5 s" in slow["tail"]
 
 
-def test_what_is_not_required_is_told_and_blocks_nothing(project: Scenario) -> None:
+def test_optional_check_is_reported_but_does_not_block(project: Scenario) -> None:
     """An audit's advisories are findings, though."""
     project.write("audit.txt", AUDIT)
     checks = (
@@ -172,7 +172,7 @@ def test_what_is_not_required_is_told_and_blocks_nothing(project: Scenario) -> N
 # ---- checks that write, and checks that go
 
 
-def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Scenario) -> None:
+def test_checks_run_again_after_they_changed_files(project: Scenario) -> None:
     """What it makes before the first edit is no part of the change."""
     project.greeting_approved(
         {"implement-greeting": implement(), "review": APPROVED}, check("gen", "cp README.md made.txt") + CHECK
@@ -185,7 +185,7 @@ def test_a_check_that_writes_files_is_run_again_on_what_it_left(project: Scenari
     assert project.git("ls-tree", "--name-only", tree, "made.txt") == "made.txt", "judged is what the checks left"
 
 
-def test_a_check_that_writes_something_new_in_each_run_is_not_judged_again_for_that(project: Scenario) -> None:
+def test_file_rewritten_by_every_check_run_does_not_trigger_another_review(project: Scenario) -> None:
     project.greeting_approved(
         {"implement-greeting": implement(), "review": NEEDS_CHANGES}, check("gen", "date +%N > made.txt") + CHECK
     )
@@ -197,7 +197,7 @@ def test_a_check_that_writes_something_new_in_each_run_is_not_judged_again_for_t
     assert project.finished_steps().count("review") == 2
 
 
-def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Scenario) -> None:
+def test_review_after_the_check_was_removed_says_nothing_verifies_the_code(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED})
     assert project.run("impl", "--rounds", "0").code == 1
     project.configure((project.root / "agentd/config.toml").read_text().replace(CHECK, ""))
@@ -210,7 +210,7 @@ def test_a_check_that_a_person_takes_away_proves_nothing_any_more(project: Scena
 
 
 @pytest.mark.parametrize("meanwhile", ["changed", "added"])
-def test_a_check_that_is_another_one_now_has_no_before(meanwhile: str, project: Scenario) -> None:
+def test_changed_or_added_check_has_no_earlier_result(meanwhile: str, project: Scenario) -> None:
     """Its failures cannot have been there before."""
     project.write("tests/test_old.py", OLD)
     project.greeting_approved(
@@ -225,7 +225,7 @@ def test_a_check_that_is_another_one_now_has_no_before(meanwhile: str, project: 
     assert "It was not run before the first edit." in project.review_record()["findings"][0]["what"]
 
 
-def test_a_check_that_passes_again_is_closed_and_one_that_fails_again_is_open_again(project: Scenario) -> None:
+def test_check_finding_is_closed_when_it_passes_and_reopened_when_it_fails(project: Scenario) -> None:
     """It keeps its id over the rounds."""
     steps = {
         "implement-greeting": implement(BAD_CODE),

@@ -50,7 +50,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scenario, R
         yield box, box.run("impl", "--json")
 
 
-def test_code_that_fails_is_not_done_whatever_agents_say_and_mended_code_is(done: tuple[Scenario, Result]) -> None:
+def test_failing_code_is_not_complete_until_it_is_fixed(done: tuple[Scenario, Result]) -> None:
     box, end = done
     assert end.code == 0, end.out + end.err
     said = end.json
@@ -62,7 +62,7 @@ def test_code_that_fails_is_not_done_whatever_agents_say_and_mended_code_is(done
     assert box.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
 
 
-def test_the_first_verdict_is_overruled_by_the_failed_check(done: tuple[Scenario, Result]) -> None:
+def test_failed_check_overrules_the_first_approval(done: tuple[Scenario, Result]) -> None:
     box, _ = done
     first = box.review_record()
     assert (first["reported"], first["verdict"], first["overruled"]) == ("APPROVED", "NEEDS_CHANGES", OVERRULED)
@@ -75,7 +75,7 @@ def test_the_first_verdict_is_overruled_by_the_failed_check(done: tuple[Scenario
     assert row["tree"] == first["judged"]["tree"], "proved is what was judged"
 
 
-def test_a_record_has_the_keys_of_the_contract_in_their_order(done: tuple[Scenario, Result]) -> None:
+def test_review_record_has_the_keys_of_the_contract_in_order(done: tuple[Scenario, Result]) -> None:
     example: dict[str, Any] = yaml12.load((EXAMPLE / "reviews/review-1.yaml").read_text())
     first = done[0].review_record()
     assert list(first) == list(example)
@@ -85,7 +85,7 @@ def test_a_record_has_the_keys_of_the_contract_in_their_order(done: tuple[Scenar
     assert first["findings"][0]["evidence"]["check"] == "tests" and first["findings"][0]["where"] == "check tests"
 
 
-def test_the_finding_of_a_check_is_closed_by_agentd_when_it_passes(done: tuple[Scenario, Result]) -> None:
+def test_check_finding_is_closed_by_agentd_when_the_check_passes(done: tuple[Scenario, Result]) -> None:
     box, _ = done
     assert [(one["id"], one["answer"], one["files"]) for one in box.review_record()["answers"]] == [
         ("V1", "fixed", ["greeting.py"])
@@ -96,11 +96,11 @@ def test_the_finding_of_a_check_is_closed_by_agentd_when_it_passes(done: tuple[S
     assert box.review_findings(2) == []
 
 
-def test_tasks_are_ticked_and_nothing_else_of_their_file_is_touched(done: tuple[Scenario, Result]) -> None:
+def test_completed_tasks_are_ticked_and_nothing_else_in_the_file_changes(done: tuple[Scenario, Result]) -> None:
     assert (done[0].folder / "tasks.md").read_text() == GREETING_TASKS.replace("status: pending", "status: done")
 
 
-def test_the_trees_are_kept_for_as_long_as_the_change_lives(done: tuple[Scenario, Result]) -> None:
+def test_base_and_reviewed_trees_are_kept_under_refs(done: tuple[Scenario, Result]) -> None:
     box, _ = done
     rows = [line.split() for line in box.git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()]
     kept = {name.removeprefix("refs/agentd/greet/"): tree for name, tree in rows if name.startswith("refs/agentd/")}
@@ -113,7 +113,7 @@ def test_the_trees_are_kept_for_as_long_as_the_change_lives(done: tuple[Scenario
     assert box.git("diff", "--cached", "--name-only") == "", "the index is a person's"
 
 
-def test_the_state_tells_every_step_and_every_move(done: tuple[Scenario, Result]) -> None:
+def test_state_records_every_step_and_transition(done: tuple[Scenario, Result]) -> None:
     found = done[0].state()
     rows = [(one.name, one.round, one.status) for one in found.steps]
     assert rows == [
@@ -137,7 +137,7 @@ def test_the_state_tells_every_step_and_every_move(done: tuple[Scenario, Result]
     assert [row["status"] for row in found.checks] == ["passed"]
 
 
-def test_run_again_it_says_that_all_is_done_and_asks_nobody(done: tuple[Scenario, Result]) -> None:
+def test_running_impl_again_on_complete_code_makes_no_call(done: tuple[Scenario, Result]) -> None:
     box, _ = done
     calls = len(box.state().llm_calls)
     again = box.run("impl")
@@ -156,7 +156,7 @@ def failing(box: Scenario, workflow: str = "", **other: list[Action]) -> None:
     box.greeting_approved({"implement-greeting": implement(BAD_CODE), **more}, workflow=workflow)
 
 
-def test_without_rounds_it_stops_at_the_verdict_and_with_them_it_goes_on(project: Scenario) -> None:
+def test_zero_rounds_stop_at_the_verdict_and_more_rounds_continue(project: Scenario) -> None:
     failing(project, resolve_2=MENDED)
     first = project.run("impl", "--rounds", "0", "--json")
     said = first.json
@@ -180,7 +180,7 @@ def test_without_rounds_it_stops_at_the_verdict_and_with_them_it_goes_on(project
     assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"], "nothing was done twice"
 
 
-def test_a_person_reads_what_is_left_and_the_checks_on_the_way(project: Scenario) -> None:
+def test_output_shows_open_findings_and_check_results(project: Scenario) -> None:
     failing(project)
     end = project.run("impl", "--rounds", "0")
     assert end.code == 1
@@ -190,7 +190,7 @@ def test_a_person_reads_what_is_left_and_the_checks_on_the_way(project: Scenario
     assert re.search(r"tests.*failed", text), "a check's end is shown as it comes"
 
 
-def test_rounds_have_a_limit_and_the_same_command_grants_as_many_again(project: Scenario) -> None:
+def test_rounds_are_limited_and_the_same_command_grants_more(project: Scenario) -> None:
     """Each round closes the finding before, so nothing but the limit ends it."""
     steps = {
         "implement-greeting": implement(),
@@ -213,7 +213,7 @@ def gone(*ids: str) -> list[dict[str, str]]:
     return [{"id": id_, "state": "fixed", "note": "Seen."} for id_ in ids]
 
 
-def test_a_round_that_closes_nothing_is_the_last(project: Scenario) -> None:
+def test_round_that_closes_no_finding_is_the_last(project: Scenario) -> None:
     failing(project, resolve=[edit("greeting.py", "Greetings", "My greetings"), usage(0.02), say("All green now.")])
     end = project.run("impl")
     assert end.code == 1 and "round 2 closed no finding" in end.err
@@ -224,7 +224,7 @@ def test_a_round_that_closes_nothing_is_the_last(project: Scenario) -> None:
     assert [one["id"] for one in project.review_record(2)["findings"]] == [], "it keeps its id"
 
 
-def test_major_issues_stop_at_once_and_the_next_command_goes_on_from_them(project: Scenario) -> None:
+def test_major_issues_stop_and_the_next_command_resolves_them(project: Scenario) -> None:
     major = [usage(0.05), say("It is upside down.\n\n**Verdict**: MAJOR_ISSUES")]
     steps = {"implement-greeting": implement(), "review/1": major, "review/2": report(previous=gone("V1"))}
     project.greeting_approved(steps | {"resolve": [edit("greeting.py", "Greetings", "Upright greetings")]})
@@ -240,7 +240,7 @@ def test_major_issues_stop_at_once_and_the_next_command_goes_on_from_them(projec
 # ---- judged again
 
 
-def test_complete_code_can_be_judged_again_and_stays_complete_or_goes_back(project: Scenario) -> None:
+def test_complete_code_can_be_reviewed_again(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.run("impl").code == 0
     again = project.run("impl", "--review", "--json")
@@ -251,7 +251,7 @@ def test_complete_code_can_be_judged_again_and_stays_complete_or_goes_back(proje
     assert project.finished_steps() == ["implement-greeting", "review", "review", "review"]
 
 
-def test_there_is_nothing_to_judge_before_there_is_code(project: Scenario) -> None:
+def test_review_before_any_code_is_refused(project: Scenario) -> None:
     project.greeting_approved({})
     for words in (("impl", "greet", "--review"), ("review", "greet")):
         end = project.agentd(*words, "--json")
@@ -263,7 +263,7 @@ def test_there_is_nothing_to_judge_before_there_is_code(project: Scenario) -> No
     assert project.state().phase == "challenged" and not project.state().llm_calls
 
 
-def test_without_checks_it_is_said_loudly_that_nothing_proves_the_code(project: Scenario) -> None:
+def test_missing_checks_are_warned_about(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, more="")
     end = project.run("impl")
     assert end.code == 0
@@ -272,7 +272,7 @@ def test_without_checks_it_is_said_loudly_that_nothing_proves_the_code(project: 
     assert project.review_record()["checks"] in ([], None)
 
 
-def test_checks_are_shown_as_they_end_and_told_as_events(project: Scenario) -> None:
+def test_finished_checks_are_shown_and_emitted_as_events(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()}, CHECK + CHECK.replace('"tests"', '"again"'))
     end = project.run("impl", "--events")
     assert end.code == 0, end.out

@@ -23,7 +23,7 @@ def gone(*ids: str) -> list[dict[str, str]]:
 # ---- the tree
 
 
-def test_an_unsettled_merge_stops_it_before_anything_runs(project: Scenario) -> None:
+def test_unresolved_merge_stops_impl_before_anything_runs(project: Scenario) -> None:
     project.greeting_approved({})
     project.commit("plan")
     project.paste("git switch -qc other && echo theirs > README.md && git commit -qam theirs && git switch -q main")
@@ -34,7 +34,7 @@ def test_an_unsettled_merge_stops_it_before_anything_runs(project: Scenario) -> 
     assert project.state().phase is Phase.CHALLENGED and not project.state().steps
 
 
-def test_what_lay_there_before_is_no_part_of_the_change_and_stays(project: Scenario) -> None:
+def test_uncommitted_changes_from_before_are_kept_and_not_part_of_the_change(project: Scenario) -> None:
     """Changed, staged, untracked, deleted."""
     project.write("old.py", "OLD = 1\n")
     project.write("gone.py", "GONE = 1\n")
@@ -58,7 +58,7 @@ def test_what_lay_there_before_is_no_part_of_the_change_and_stays(project: Scena
     assert project.git("diff", "--cached", "--name-only") == "staged.py"
 
 
-def test_without_the_tree_that_it_began_from_nothing_can_be_compared(project: Scenario) -> None:
+def test_missing_base_tree_stops_impl(project: Scenario) -> None:
     """As in a fresh clone: only git's own refs come with it."""
     project.greeting_approved({"implement-greeting": implement()}, more="")
     assert project.agentd("implement", "greet").code == 0
@@ -73,7 +73,7 @@ def test_without_the_tree_that_it_began_from_nothing_can_be_compared(project: Sc
 # ---- the plan
 
 
-def test_a_plan_edited_after_approval_is_not_implemented_and_both_ways_on_are_told(project: Scenario) -> None:
+def test_plan_edited_after_approval_suggests_rechallenge_or_accept(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(), "challenge": APPROVED})
     spec = project.folder / "specs/greeting.md"
     replace_text(spec, "How people are greeted.", "How all people are greeted.")
@@ -87,7 +87,7 @@ def test_a_plan_edited_after_approval_is_not_implemented_and_both_ways_on_are_to
     assert project.run("impl", "--tasks", "2.1").code == 0
 
 
-def test_an_edited_plan_that_a_person_accepts_is_implemented(project: Scenario) -> None:
+def test_edited_plan_that_was_accepted_is_implemented(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     replace_text(project.folder / "specs/greeting.md", "How people are greeted.", "How all people are greeted.")
     assert project.agentd("plan", "greet", "--accept", "a word more").code == 0
@@ -97,7 +97,7 @@ def test_an_edited_plan_that_a_person_accepts_is_implemented(project: Scenario) 
     assert started.hashes["specs/greeting.md"] == spec
 
 
-def test_a_task_that_a_person_adds_meanwhile_is_made_and_one_that_is_waived_is_not(project: Scenario) -> None:
+def test_task_added_during_implementation_is_done_and_waived_one_skipped(project: Scenario) -> None:
     """An edit of the plan while it is implemented makes nobody judge the plan again."""
     steps = {"implement-greeting#1": [write("greeting.py", "X = 1\n"), usage(0.1), say("So.")]}
     project.greeting_approved(steps | {"implement-greeting#2": [write("more.py", "X = 1\n"), usage(0.1), say("So.")]})
@@ -124,7 +124,7 @@ def reviewed(box: Scenario, later: dict[str, list[Action]] | None = None) -> Non
     assert box.run("impl", "--rounds", "0").code == 1
 
 
-def test_a_person_closes_regrades_and_adds_findings_in_the_page(project: Scenario) -> None:
+def test_findings_can_be_closed_regraded_and_added_in_review_md(project: Scenario) -> None:
     reviewed(project, {"resolve/2": [GREETED, usage(0.02), say("So.")], "review/2": report(previous=gone("P1"))})
     page = project.folder / "REVIEW.md"
     replace_text(page, "- **State**: open", "- **State**: withdrawn")
@@ -138,7 +138,7 @@ def test_a_person_closes_regrades_and_adds_findings_in_the_page(project: Scenari
     assert [(one["id"], one["state"]) for one in project.review_record(2)["previous"]] == [("P1", "fixed")]
 
 
-def test_a_verdict_written_by_hand_decides_nothing(project: Scenario) -> None:
+def test_verdict_edited_in_review_md_decides_nothing(project: Scenario) -> None:
     reviewed(project)
     head = "# Review: greet\n\n**Verdict**: "
     replace_text(project.folder / "REVIEW.md", f"{head}NEEDS_CHANGES", f"{head}APPROVED")
@@ -149,7 +149,7 @@ def test_a_verdict_written_by_hand_decides_nothing(project: Scenario) -> None:
     assert project.finished_steps() == ["implement-greeting", "review"]
 
 
-def test_a_page_in_which_all_is_closed_leaves_the_decision_to_the_person(project: Scenario) -> None:
+def test_closing_all_findings_in_review_md_leaves_the_decision_to_the_user(project: Scenario) -> None:
     reviewed(project)
     replace_text(project.folder / "REVIEW.md", "- **State**: open", "- **State**: withdrawn")
     end = project.run("impl")
@@ -157,7 +157,7 @@ def test_a_page_in_which_all_is_closed_leaves_the_decision_to_the_person(project
     assert project.finished_steps() == ["implement-greeting", "review"]
 
 
-def test_nobody_closes_a_failed_check_in_the_page(project: Scenario) -> None:
+def test_failed_check_cannot_be_closed_in_review_md(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
     assert project.run("impl", "--rounds", "0").code == 1
     replace_text(project.folder / "REVIEW.md", "- **State**: open", "- **State**: accepted")
@@ -168,7 +168,7 @@ def test_nobody_closes_a_failed_check_in_the_page(project: Scenario) -> None:
 # ---- decisions
 
 
-def test_no_acceptance_goes_over_a_failed_check(project: Scenario) -> None:
+def test_code_with_a_failed_check_cannot_be_accepted(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
     assert project.run("impl", "--rounds", "0").code == 1
     end = project.run("impl", "--accept", "good enough", "--json")
@@ -177,7 +177,7 @@ def test_no_acceptance_goes_over_a_failed_check(project: Scenario) -> None:
     assert (project.folder / "tasks.md").read_text() == GREETING_TASKS
 
 
-def test_accepting_waives_what_is_not_done_and_is_kept_with_its_reason(project: Scenario) -> None:
+def test_acceptance_waives_open_tasks_and_records_its_reason(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": [write("greeting.py", "X = 1\n"), usage(0.1), say("So.")]})
     assert project.run("impl", "--rounds", "0").code == 1
     assert "Task 4.1 is not done: tests/test_greeting.py" in [title for _, _, title in project.review_findings()]
@@ -192,7 +192,7 @@ def test_accepting_waives_what_is_not_done_and_is_kept_with_its_reason(project: 
     assert {one["to"] for one in project.review_record()["edits"]} == {"accepted"}
 
 
-def test_only_what_is_there_can_be_decided(project: Scenario) -> None:
+def test_decision_is_refused_before_there_is_code(project: Scenario) -> None:
     project.greeting_approved({})
     for flag in ("--accept", "--send-back", "--plan-wrong"):
         end = project.run("impl", flag, "why not", "--json")
@@ -202,7 +202,7 @@ def test_only_what_is_there_can_be_decided(project: Scenario) -> None:
     assert project.state().phase is Phase.CHALLENGED
 
 
-def test_complete_code_is_sent_back_and_its_reason_answered(project: Scenario) -> None:
+def test_code_that_was_sent_back_gets_the_reason_as_a_finding(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(), "resolve": [GREETED, usage(0.02), say("So.")]})
     assert project.run("impl").code == 0
     back = project.run("impl", "--send-back", "it must be louder", "--json")
@@ -216,7 +216,7 @@ def test_complete_code_is_sent_back_and_its_reason_answered(project: Scenario) -
     assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
 
 
-def test_a_wrong_plan_is_planned_and_built_again_from_the_same_base(project: Scenario) -> None:
+def test_change_with_a_wrong_plan_is_replanned_and_rebuilt_from_the_same_base(project: Scenario) -> None:
     spec = "agentd/changes/greet/specs/greeting.md"
     steps = {
         "challenge/1": APPROVED,
@@ -260,7 +260,7 @@ def test_a_wrong_plan_is_planned_and_built_again_from_the_same_base(project: Sce
 
 
 @pytest.mark.parametrize("limit", ["of the command", "of the change"])
-def test_a_budget_stops_it_and_more_money_goes_on(limit: str, project: Scenario) -> None:
+def test_budget_stops_impl_and_more_budget_continues_it(limit: str, project: Scenario) -> None:
     more = "[budget]\nper_change = 0.12\n" if limit == "of the change" else ""
     project.greeting_approved({"implement-greeting": implement()}, more)
     end = project.run("impl", "--json", *(("--max-cost", "0.05") if limit == "of the command" else ()))
@@ -275,7 +275,7 @@ def test_a_budget_stops_it_and_more_money_goes_on(limit: str, project: Scenario)
 # ---- interrupted
 
 
-def test_interrupted_in_every_step_it_goes_on_and_ends_well(project: Scenario) -> None:
+def test_impl_interrupted_in_every_step_continues_to_completion(project: Scenario) -> None:
     steps = {
         "implement-greeting": implement(BAD_CODE),
         "resolve/2": [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("So.")],

@@ -46,7 +46,7 @@ def change(file: str, action: str = "MODIFY", id_: str = "2.1") -> str:
     return task(id_, file, action, ref="")
 
 
-def test_a_bug_is_mended_and_its_test_has_a_better_name(project: Scenario) -> None:
+def test_bug_fix_with_a_renamed_test_has_no_findings(project: Scenario) -> None:
     project.write("greeting.py", GOOD_CODE.replace("name or 'world'", "name or 'word'"))
     project.write("tests/test_greeting.py", GREETING_TEST.replace("Hello, world!", "Hello, word!"))
     renamed = edit("tests/test_greeting.py", "def test_nobody(self):", "def test_the_world_is_greeted(self):")
@@ -56,7 +56,7 @@ def test_a_bug_is_mended_and_its_test_has_a_better_name(project: Scenario) -> No
     works(project, mend, renamed, better, documents=greeting_plan(*rows), step="implement-greeting")
 
 
-def test_tests_move_to_another_file(project: Scenario) -> None:
+def test_tests_moved_to_another_file_have_no_findings(project: Scenario) -> None:
     project.write("tests/test_old.py", OLD)
     head, two = OLD[: OLD.index("    def test_two")], OLD[OLD.index("    def test_two") :]
     rows = (change("tests/test_old.py"), change("tests/test_new.py", "CREATE", "2.2"))
@@ -69,30 +69,30 @@ def test_tests_move_to_another_file(project: Scenario) -> None:
     )
 
 
-def test_what_the_plan_wants_gone_goes_with_its_tests(project: Scenario) -> None:
+def test_planned_deletion_with_its_tests_has_no_findings(project: Scenario) -> None:
     project.write("old.py", "OLD = 1\n")
     project.write("tests/test_old.py", OLD)
     rows = (change("old.py", "DELETE"), change("tests/test_old.py", "DELETE", "2.2"))
     works(project, {"delete": "old.py"}, {"delete": "tests/test_old.py"}, documents=bare(*rows))
 
 
-def test_a_file_gets_another_name(project: Scenario) -> None:
+def test_renamed_file_has_no_findings(project: Scenario) -> None:
     project.write("old.py", GOOD_CODE)
     rows = (change("old.py", "DELETE"), change("new.py", "CREATE", "2.2"))
     works(project, {"delete": "old.py"}, write("new.py", GOOD_CODE), documents=bare(*rows))
 
 
-def test_words_alone(project: Scenario) -> None:
+def test_documentation_change_has_no_findings(project: Scenario) -> None:
     works(project, edit("README.md", "notes", "Notes, and how to take them."), documents=bare(change("README.md")))
 
 
-def test_a_generated_file_beside_its_source(project: Scenario) -> None:
+def test_generated_file_next_to_its_source_has_no_findings(project: Scenario) -> None:
     rows = (change("schema.json", "CREATE"), change("src/generated/schema.py", "CREATE", "2.2"))
     generated = write("src/generated/schema.py", "# Generated from schema.json. Do not edit.\n" + "X = 1\n" * 500)
     works(project, write("schema.json", '{"x": 1}\n'), generated, documents=bare(*rows))
 
 
-def test_many_files(project: Scenario) -> None:
+def test_change_of_many_files_has_no_findings(project: Scenario) -> None:
     names = [f"src/part_{number}/module_{number}.py" for number in range(30)]
     rows = [change(name, "CREATE", f"2.{number}") for number, name in enumerate(names, 1)]
     works(project, *(write(name, f"X = {name!r}\n") for name in names), documents=bare(*rows))
@@ -108,7 +108,7 @@ def test_many_files(project: Scenario) -> None:
     ],
     ids=["new binary", "changed binary", "crlf", "odd name"],
 )
-def test_files_that_are_no_plain_text(name: str, before: str, act: Action, project: Scenario) -> None:
+def test_binary_and_crlf_files_have_no_findings(name: str, before: str, act: Action, project: Scenario) -> None:
     if before:
         (project.root / name).write_bytes(before.encode())
     works(project, act, documents=bare(change(name, "MODIFY" if before else "CREATE")))
@@ -129,14 +129,14 @@ def node(box: Scenario) -> tuple[list[Action], dict[str, Any]]:
     return [write("greet.js", code), write("greet.test.js", tests)], greeting_plan(*rows)
 
 
-def test_a_node_project(project: Scenario) -> None:
+def test_node_project_has_no_findings(project: Scenario) -> None:
     acts, documents = node(project)
     works(project, *acts, more=NODE, documents=documents, step="implement-greeting")
     (row,) = project.state().checks
     assert row["counts"]["passed"] >= 2 and row["counts"]["failed"] == 0
 
 
-def test_a_node_project_whose_first_code_fails(project: Scenario) -> None:
+def test_node_project_whose_first_code_fails_is_fixed_in_round_two(project: Scenario) -> None:
     """The reviewer approves it all the same; agentd does not."""
     acts, documents = node(project)
     bad = [acts[0] | {"text": acts[0]["text"].replace("name || 'world'", "name")}, acts[1]]

@@ -90,7 +90,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["step.started", "step.finished"])
-def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
+def test_impl_killed_at_every_step_boundary_gives_the_same_result(
     kind: str, project: Scenario, undisturbed: list[str]
 ) -> None:
     begin(project)
@@ -106,7 +106,7 @@ def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
     assert result(project) == undisturbed
 
 
-def test_killed_while_an_agent_works_it_comes_to_the_same_and_no_agent_is_left(
+def test_impl_killed_during_agent_calls_gives_the_same_result_and_leaves_no_agent(
     project: Scenario, undisturbed: list[str]
 ) -> None:
     """The code of the cut call is there when the next one begins."""
@@ -122,7 +122,7 @@ def test_killed_while_an_agent_works_it_comes_to_the_same_and_no_agent_is_left(
     assert result(project) == undisturbed
 
 
-def test_killed_while_a_check_runs_it_comes_to_the_same_and_no_check_is_left(
+def test_impl_killed_during_checks_gives_the_same_result_and_leaves_no_check(
     project: Scenario, undisturbed: list[str]
 ) -> None:
     begin(project, HELD)
@@ -137,7 +137,7 @@ def test_killed_while_a_check_runs_it_comes_to_the_same_and_no_check_is_left(
 # ---- killed at a write
 
 
-def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
+def test_impl_killed_repeatedly_at_random_writes_gives_the_same_result(
     exhaustive: Exhaustive, project: Scenario, undisturbed: list[str]
 ) -> None:
     begin(project)
@@ -155,7 +155,7 @@ def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
             put_back()
 
 
-def test_killed_at_each_write_of_a_verdict_it_is_one_verdict(exhaustive: Exhaustive, project: Scenario) -> None:
+def test_review_killed_at_each_write_records_one_verdict(exhaustive: Exhaustive, project: Scenario) -> None:
     """The record, its page, the ticks and the transition: each is there once in the end."""
     review = ("review", "greet")
     project.greeting_approved({"implement-greeting": implement()}, CHECK + PATIENT)
@@ -180,7 +180,7 @@ def test_killed_at_each_write_of_a_verdict_it_is_one_verdict(exhaustive: Exhaust
     assert not (project.folder / "reviews/review-2.yaml").exists()
 
 
-def test_killed_between_record_and_transition_a_persons_edit_of_the_page_is_not_lost(project: Scenario) -> None:
+def test_edit_of_review_md_is_kept_when_killed_before_the_transition(project: Scenario) -> None:
     """The page is rendered from the record when the next command finishes the round."""
     project.greeting_approved({"implement-greeting": implement()}, CHECK + PATIENT)
     assert project.agentd("implement", "greet").code == 0

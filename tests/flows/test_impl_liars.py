@@ -39,7 +39,7 @@ def lying(box: Scenario, *actions: Action, more: str = CHECK, review: list[Actio
         (WEAKER, f"{WEAKENED}test_it has 0 assertions, 1 before"),
     ],
 )
-def test_a_test_that_proves_less_is_found_and_blocks(lie: Action, title: str, project: Scenario) -> None:
+def test_weakened_test_is_found_and_blocks(lie: Action, title: str, project: Scenario) -> None:
     said = lying(project, lie)
     assert (said["exit_code"], said["phase"], said["verdict"]) == (1, "implementing", "NEEDS_CHANGES")
     assert ("rule:test-weakened", "high", title) in project.review_findings()
@@ -47,7 +47,7 @@ def test_a_test_that_proves_less_is_found_and_blocks(lie: Action, title: str, pr
     assert (project.folder / "tasks.md").read_text() == GREETING_TASKS, "nothing is ticked"
 
 
-def test_a_check_that_runs_no_test_any_more_proves_nothing(project: Scenario) -> None:
+def test_check_that_runs_no_tests_anymore_blocks(project: Scenario) -> None:
     """The command still ends well."""
     empty = [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", "# all tests pass\n")]
     project.greeting_approved({"implement-greeting": [*empty, {"delete": THE_TEST}, *SAYS]})
@@ -56,7 +56,7 @@ def test_a_check_that_runs_no_test_any_more_proves_nothing(project: Scenario) ->
     assert project.review_record()["checks"][0]["counts"] == {"passed": 0, "failed": 0, "skipped": 0}
 
 
-def test_tests_that_nobody_wrote_are_missed(project: Scenario) -> None:
+def test_missing_tests_for_requirements_are_found(project: Scenario) -> None:
     """A medium finding for each requirement, beside what a check says."""
     project.greeting_approved(
         {"implement-greeting": [write("greeting.py", GOOD_CODE), write("tests/test_greeting.py", "#\n"), *SAYS]}
@@ -71,7 +71,7 @@ def test_tests_that_nobody_wrote_are_missed(project: Scenario) -> None:
 # ---- work that is not done, or not asked for
 
 
-def test_a_task_whose_file_is_not_there_is_not_done(project: Scenario) -> None:
+def test_task_whose_file_is_missing_is_not_done(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": [write("greeting.py", GOOD_CODE), *SAYS]})
     end = project.run("impl", "--rounds", "0")
     assert end.code == 1 and "the files of 4.1 do not show it" in end.err
@@ -79,7 +79,7 @@ def test_a_task_whose_file_is_not_there_is_not_done(project: Scenario) -> None:
     assert project.review_record()["reported"] == "APPROVED" and project.review_record()["verdict"] == "NEEDS_CHANGES"
 
 
-def test_an_implementer_that_does_nothing_has_failed(project: Scenario) -> None:
+def test_implementer_that_does_nothing_has_failed(project: Scenario) -> None:
     project.greeting_approved(
         {"implement-greeting": [say("I have implemented everything. All tests pass."), usage(0.1)]}
     )
@@ -90,7 +90,7 @@ def test_an_implementer_that_does_nothing_has_failed(project: Scenario) -> None:
     assert project.run("impl").code == 0, "the same command goes on"
 
 
-def test_a_file_that_no_task_names_is_told(project: Scenario) -> None:
+def test_file_not_named_by_any_task_is_reported(project: Scenario) -> None:
     said = lying(project, write("other.py", "X = 1\n"))
     assert project.review_findings() == [("rule:file-without-task", "low", "No task names other.py")]
     assert said["exit_code"] == 0, "it is for the judge to say what that is worth"
@@ -99,7 +99,7 @@ def test_a_file_that_no_task_names_is_told(project: Scenario) -> None:
 # ---- what is agentd's own
 
 
-def test_agentds_own_files_are_put_back_and_each_attempt_is_a_finding(project: Scenario) -> None:
+def test_changes_to_agentds_own_files_are_restored_and_reported(project: Scenario) -> None:
     own = "agentd/changes/greet"
     lies = {
         f"{own}/REVIEW.md": "# Review: greet\n\n**Verdict**: APPROVED\n",
@@ -140,7 +140,7 @@ def _how(path: str) -> str:
         ),
     ],
 )
-def test_what_defines_a_check_is_put_back_before_it_runs(
+def test_check_definition_is_restored_before_the_check_runs(
     file: str, honest_text: str, lie: str, command: str, project: Scenario
 ) -> None:
     project.write(file, honest_text)
@@ -154,7 +154,7 @@ def test_what_defines_a_check_is_put_back_before_it_runs(
     assert "Required check failed: tests" in titles, "the check is the one that the person wrote"
 
 
-def test_head_on_another_branch_after_a_call_is_told_and_nothing_goes_on(project: Scenario) -> None:
+def test_head_on_another_branch_after_a_call_stops_the_run(project: Scenario) -> None:
     head = (project.root / ".git/HEAD").read_text()
     project.greeting_approved(
         {"implement-greeting": [*implement()[:2], write(".git/HEAD", "ref: refs/heads/mine\n"), *SAYS]}
@@ -174,14 +174,14 @@ def test_head_on_another_branch_after_a_call_is_told_and_nothing_goes_on(project
 # ---- judges
 
 
-def test_a_reviewer_that_edits_code_has_failed(project: Scenario) -> None:
+def test_reviewer_that_edits_code_has_failed(project: Scenario) -> None:
     said = lying(project, review=[edit("greeting.py", "Hello", "Hi"), *APPROVED])
     assert (said["exit_code"], said["error"]["code"], said["phase"]) == (4, "changed-files", "implementing")
     assert "it may only read, but while it worked greeting.py changed" in said["error"]["message"]
     assert not (project.folder / "REVIEW.md").exists() and project.state().phase is Phase.IMPLEMENTING
 
 
-def test_a_reviewer_that_writes_the_verdict_itself_has_failed(project: Scenario) -> None:
+def test_reviewer_that_writes_review_md_has_failed(project: Scenario) -> None:
     page = write("agentd/changes/greet/REVIEW.md", "**Verdict**: APPROVED\n")
     said = lying(project, review=[page, *APPROVED])
     assert (said["exit_code"], said["error"]["code"]) == (4, "changed-files")
@@ -199,13 +199,13 @@ def test_a_reviewer_that_writes_the_verdict_itself_has_failed(project: Scenario)
         ("This cannot be APPROVED.", 1, "verdict-unknown"),
     ],
 )
-def test_a_reviewer_without_a_verdict_never_passes(words: str, code: int, error: str, project: Scenario) -> None:
+def test_reviewer_without_a_verdict_never_passes(words: str, code: int, error: str, project: Scenario) -> None:
     said = lying(project, more="", review=[usage(0.05), *([say(words)] if words else [])])
     assert (said["exit_code"], said["error"]["code"], said["phase"]) == (code, error, "implementing")
     assert not (project.folder / "reviews").exists() or not list((project.folder / "reviews").iterdir())
 
 
-def test_nobody_withdraws_the_finding_of_a_failed_check(project: Scenario) -> None:
+def test_finding_of_a_failed_check_cannot_be_withdrawn(project: Scenario) -> None:
     withdrawn = [{"id": "V1", "state": "withdrawn", "note": "The test is wrong."}]
     steps = {
         "implement-greeting": implement(BAD_CODE),

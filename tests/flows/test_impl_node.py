@@ -56,7 +56,7 @@ def run(box: Scenario, steps: dict[str, list[Action]], *flags: str, there: str =
     return box.run("impl", "--json", *flags)
 
 
-def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_complete(project: Scenario) -> None:
+def test_approval_with_a_failing_test_is_overruled_and_fixed_code_completes(project: Scenario) -> None:
     end = run(project, {"implement-greeting": made(BAD), "resolve": MENDED})
     assert (end.code, end.json["phase"], end.json["round"]) == (0, "complete", 2), end.out + end.err
     assert project.finished_steps() == ["implement-greeting", "review", "resolve", "review"]
@@ -88,7 +88,7 @@ def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_com
     assert FAILED in asked and "not ok 2 - is to the world" in asked, "the implementer is told what failed"
 
 
-def test_what_failed_before_the_first_edit_does_not_block(project: Scenario) -> None:
+def test_failure_from_before_the_first_edit_does_not_block(project: Scenario) -> None:
     end = run(project, {"implement-greeting": made()}, there=THERE.replace("1 + 1, 2", "1 + 1, 3"))
     assert (end.code, end.json["phase"]) == (0, "complete"), end.out + end.err
     (check,) = project.review_record()["checks"]
@@ -96,7 +96,7 @@ def test_what_failed_before_the_first_edit_does_not_block(project: Scenario) -> 
     assert project.review_findings() == []
 
 
-def test_a_test_that_is_skipped_so_that_it_passes_is_found(project: Scenario) -> None:
+def test_skipped_test_is_found(project: Scenario) -> None:
     skipping = edit("test/there.test.js", 'test("it', 'test.skip("it')
     end = run(project, {"implement-greeting": [skipping, *made()]}, "--rounds", "0")
     assert (end.code, end.json["phase"]) == (1, "implementing"), end.out + end.err

@@ -38,7 +38,7 @@ def made(box: Scenario) -> list[tuple[str, int, list[str]]]:
 # ---- runs
 
 
-def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(project: Scenario) -> None:
+def test_adjacent_tasks_of_a_spec_are_grouped_into_runs(project: Scenario) -> None:
     steps = {
         "implement-data#1": makes("1.1", "1.2"),
         "implement-data#2": makes("2.2"),
@@ -59,7 +59,7 @@ def test_neighbouring_tasks_of_a_spec_are_a_run_and_a_spec_may_come_twice(projec
     ]
 
 
-def test_what_a_task_depends_on_comes_first_wherever_it_stands(project: Scenario) -> None:
+def test_dependencies_are_implemented_first(project: Scenario) -> None:
     rows = [task("1.1", "a.py", ref="data:R1", needs=["2.1"]), task("2.1", "c.py", ref="logic:R1")]
     steps = {"implement-data": makes("1.1"), "implement-logic": makes("2.1")}
     project.greeting_approved(steps, more="", documents=greeting_plan(*rows, specs=("data", "logic")))
@@ -68,7 +68,7 @@ def test_what_a_task_depends_on_comes_first_wherever_it_stands(project: Scenario
 
 
 @pytest.mark.parametrize("why", ["not sequential", "no specs"])
-def test_all_tasks_are_one_run_where_specs_do_not_part_them(why: str, project: Scenario) -> None:
+def test_all_tasks_form_one_run_without_specs_or_sequential_mode(why: str, project: Scenario) -> None:
     if why == "no specs":
         documents, workflow = greeting_plan(*(task(one, FILES[one], ref="") for one in ("1.1", "2.1")), specs=()), ""
         ids = ["1.1", "2.1"]
@@ -85,7 +85,7 @@ def test_all_tasks_are_one_run_where_specs_do_not_part_them(why: str, project: S
 # ---- some tasks
 
 
-def test_some_tasks_are_made_and_later_the_rest(project: Scenario) -> None:
+def test_selected_tasks_are_implemented_first_and_the_rest_later(project: Scenario) -> None:
     steps = {"implement-data#1": makes("1.1", "1.2"), "implement-logic": makes("2.1", "3.1", "4.1")}
     steps |= {"implement-data#2": makes("2.2"), "implement-data#3": makes("4.2")}
     project.greeting_approved(steps, more="", documents=PLAN)
@@ -106,7 +106,7 @@ def test_some_tasks_are_made_and_later_the_rest(project: Scenario) -> None:
     ]
 
 
-def test_tasks_that_cannot_be_made_are_refused_before_anything_runs(project: Scenario) -> None:
+def test_invalid_task_selection_is_refused_before_anything_runs(project: Scenario) -> None:
     project.greeting_approved({}, documents=PLAN)
     unknown = project.run("impl", "--tasks", "1.1,9.9", "--json")
     assert (unknown.code, unknown.json["error"]["message"]) == (2, "there is no task 9.9")
@@ -123,7 +123,7 @@ def test_tasks_that_cannot_be_made_are_refused_before_anything_runs(project: Sce
 # ---- phase commands
 
 
-def test_the_phase_commands_do_their_part_and_no_more(project: Scenario) -> None:
+def test_phase_commands_do_only_their_part(project: Scenario) -> None:
     mended = [edit("greeting.py", "{name}", "{name or 'world'}"), usage(0.02), say("Mended.")]
     project.greeting_approved({"implement-greeting": implement(BAD_CODE), "resolve/2": mended})
     early = project.agentd("resolve-reviews", "greet")
@@ -149,7 +149,7 @@ def test_the_phase_commands_do_their_part_and_no_more(project: Scenario) -> None
 # ---- before anything runs
 
 
-def test_a_dry_run_tells_what_would_run_and_changes_nothing(project: Scenario) -> None:
+def test_dry_run_lists_the_steps_and_changes_nothing(project: Scenario) -> None:
     project.greeting_approved({}, documents=PLAN)
     before = project_files(project.root)
     end = project.run("impl", "--dry-run", "--json")
@@ -170,7 +170,7 @@ def test_a_dry_run_tells_what_would_run_and_changes_nothing(project: Scenario) -
         (Phase.REJECTED, "greet is rejected: its plan was rejected", "agentd view greet"),
     ],
 )
-def test_a_plan_that_is_not_approved_is_not_implemented(phase: Phase, words: str, hint: str, project: Scenario) -> None:
+def test_unapproved_plan_is_not_implemented(phase: Phase, words: str, hint: str, project: Scenario) -> None:
     change = entry.create(find_project(), "greet", "Greet people")
     for name, text in GREETING_DOCUMENTS.items():
         project.write(f"agentd/changes/greet/{name}", text)
@@ -185,7 +185,7 @@ def test_a_plan_that_is_not_approved_is_not_implemented(phase: Phase, words: str
     assert project.state().phase is phase
 
 
-def test_what_is_beyond_implementing_is_told(project: Scenario) -> None:
+def test_impl_of_an_unknown_or_complete_change_says_so(project: Scenario) -> None:
     nothing = project.agentd("impl", "greet", "--json")
     assert (nothing.code, nothing.json["error"]["code"]) == (1, "change-not-found")
     change = project.greeting_approved({}).change
@@ -196,7 +196,7 @@ def test_what_is_beyond_implementing_is_told(project: Scenario) -> None:
     assert not project.state().steps
 
 
-def test_a_task_that_cannot_be_ordered_is_refused_before_anything_runs(project: Scenario) -> None:
+def test_circular_tasks_are_refused_before_anything_runs(project: Scenario) -> None:
     circle = greeting_tasks(task("1.1", "a.py", needs=["2.1"]), task("2.1", "b.py", needs=["1.1"]))
     project.greeting_approved({}, documents=GREETING_DOCUMENTS | {"tasks.md": circle})
     end = project.run("impl", "--json")
@@ -215,14 +215,14 @@ def test_a_task_that_cannot_be_ordered_is_refused_before_anything_runs(project: 
         ([], "greet has no tasks to implement"),
     ],
 )
-def test_tasks_that_mean_nothing_are_refused_too(rows: list[str], words: str, project: Scenario) -> None:
+def test_invalid_tasks_are_refused_before_anything_runs(rows: list[str], words: str, project: Scenario) -> None:
     project.greeting_approved({}, documents=greeting_plan(*rows))
     end = project.run("impl", "--json")
     assert (end.code, end.json["error"]["message"]) == (1, words)
     assert "agentd validate greet" in end.json["error"]["hint"] and not project.state().steps
 
 
-def test_the_last_event_is_the_result(project: Scenario) -> None:
+def test_last_event_is_the_result(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()}, more="")
     end = project.run("impl", "--events")
     rows = [json.loads(line) for line in end.out.splitlines()]

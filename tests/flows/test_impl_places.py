@@ -36,7 +36,7 @@ def planned(box: Scenario, way: str) -> Path:
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Scenario) -> None:
+def test_code_is_written_and_checked_in_the_changes_tree(way: str, project: Scenario) -> None:
     tree = planned(project, way)
     end = project.run("impl", "--json")
     assert (end.code, end.json["phase"], end.json["git"]["setup"]) == (0, "complete", way), end.out
@@ -53,7 +53,7 @@ def test_code_is_written_and_proved_where_the_change_lives(way: str, project: Sc
         assert away.code == 1 and "git switch agentd/greet" in away.json["error"]["hint"]
 
 
-def test_what_is_not_trusted_in_a_work_tree_is_looked_at_there(project: Scenario) -> None:
+def test_untrusted_config_in_a_worktree_names_the_trust_command_there(project: Scenario) -> None:
     tree = planned(project, "worktree")
     page = tree / "agentd/config.toml"
     page.write_text(page.read_text().replace("-m unittest", "-m  unittest"))
@@ -64,7 +64,7 @@ def test_what_is_not_trusted_in_a_work_tree_is_looked_at_there(project: Scenario
     assert project.run("impl").code == 0
 
 
-def test_a_project_in_a_sub_folder_is_built_there(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_in_a_subfolder_is_implemented_there(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies beside it is nobody's business."""
     box.write("beside.txt", "beside\n")
     box.commit("start")
@@ -85,7 +85,7 @@ def test_a_project_in_a_sub_folder_is_built_there(box: Scenario, monkeypatch: py
     assert (box.root / "beside.txt").read_text() == "changed by a person\n"
 
 
-def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_diff(
+def test_changes_outside_the_subfolder_are_in_the_reviewers_diff(
     box: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("beside.txt", "beside\n")
@@ -108,7 +108,7 @@ def test_what_an_implementer_changes_outside_its_sub_folder_is_in_the_reviewers_
     assert "+nor this" in diff(change, base, tree, "../other/ä ö.txt")
 
 
-def test_no_attribute_hides_text_from_the_reviewer(project: Scenario) -> None:
+def test_gitattributes_cannot_hide_text_from_the_reviewer(project: Scenario) -> None:
     hide = write(".gitattributes", "*.py -diff\n*.bin -diff\n")
     change = project.greeting_approved({"implement-greeting": [*implement(), hide, write("x.bin", "a\0b")]}).change
     assert project.agentd("implement", "greet").code == 0
@@ -118,7 +118,7 @@ def test_no_attribute_hides_text_from_the_reviewer(project: Scenario) -> None:
     assert "Binary files /dev/null and b/x.bin differ" in shown and "+*.py -diff" in shown
 
 
-def test_commits_that_a_person_makes_meanwhile_do_not_matter(project: Scenario) -> None:
+def test_commits_by_the_user_do_not_matter(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
     project.commit("my own commit of its work")
@@ -129,7 +129,7 @@ def test_commits_that_a_person_makes_meanwhile_do_not_matter(project: Scenario) 
     assert names == ["greeting.py", "tests/test_greeting.py"]
 
 
-def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Scenario) -> None:
+def test_implementer_that_commits_is_reviewed_by_its_files(project: Scenario) -> None:
     """With a script that can be run among them."""
     project.write(
         "agentd/work.sh",
@@ -149,7 +149,7 @@ def test_an_implementer_that_commits_its_work_is_judged_by_its_files(project: Sc
     assert project.git("ls-tree", project.review_record()["judged"]["tree"], "greeting.py").startswith("100755")
 
 
-def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Scenario) -> None:
+def test_detached_impl_continues_and_wait_reports_the_result(project: Scenario) -> None:
     hold = project.root.with_name("hold")
     hold.touch()
     check = TESTS.replace('command = "', f'command = "while test -e {hold}; do sleep 0.1; done; ').replace(
@@ -172,7 +172,7 @@ def test_in_the_background_it_goes_on_and_wait_tells_the_end(project: Scenario) 
     assert project.finished_steps() == ["implement-greeting", "review"] and project.state().phase is Phase.COMPLETE
 
 
-def test_what_is_decided_at_once_does_not_go_to_the_background(project: Scenario) -> None:
+def test_immediate_decisions_cannot_be_detached(project: Scenario) -> None:
     project.greeting_approved({})
     for words in (("--accept", "why"), ("--dry-run",)):
         end = project.run("impl", "--detach", *words)

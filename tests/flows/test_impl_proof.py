@@ -10,7 +10,7 @@ RUNNER = 'print("OK")\n'
 BROKEN = '[[checks]]\nname = "tests"\ncommand = "no-such-runner --all"\nrequired = true\ntimeout = 60\n'
 
 
-def test_a_check_that_says_nothing_of_its_tests_any_more_is_no_proof(project: Scenario) -> None:
+def test_check_that_reports_no_tests_anymore_blocks(project: Scenario) -> None:
     files = [*implement(BAD_CODE), write("tests/test_greeting.py", SILENT)]
     project.greeting_approved({"implement-greeting": files})
     ended = project.run("impl", "--rounds", "0", "--json")
@@ -18,7 +18,7 @@ def test_a_check_that_says_nothing_of_its_tests_any_more_is_no_proof(project: Sc
     assert "Required check ran no test: tests" in [one["title"] for one in ended.json["findings"]["list"]]
 
 
-def test_a_file_in_the_runners_place_is_put_back(project: Scenario) -> None:
+def test_file_shadowing_the_test_runner_is_removed(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": [*implement(BAD_CODE), write("unittest.py", RUNNER)]})
     ended = project.run("impl", "--rounds", "0", "--json")
     assert ended.code == 1 and not (project.root / "unittest.py").exists()
@@ -26,7 +26,7 @@ def test_a_file_in_the_runners_place_is_put_back(project: Scenario) -> None:
     assert any(one.startswith("unittest.py was created") for one in titles) and "Required check failed: tests" in titles
 
 
-def test_a_fact_that_a_person_closes_is_open_again_while_it_is_so(project: Scenario) -> None:
+def test_closed_check_finding_is_reopened_while_the_check_fails(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(BAD_CODE)})
     assert project.run("impl", "--rounds", "0").code == 1
     page = project.root / "agentd/changes/greet/REVIEW.md"
@@ -37,20 +37,20 @@ def test_a_fact_that_a_person_closes_is_open_again_while_it_is_so(project: Scena
     assert (one["id"], one["state"]) == ("V1", "open")
 
 
-def test_a_task_that_is_not_there_is_refused_before_anything_runs(project: Scenario) -> None:
+def test_unknown_task_is_refused_before_anything_runs(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     refused = project.run("impl", "--tasks", "9.9", "--json")
     assert (refused.code, refused.json["error"]["code"], refused.json["phase"]) == (2, "usage-error", "challenged")
     assert not project.state().steps
 
 
-def test_what_cannot_run_is_never_known_to_pass(project: Scenario) -> None:
+def test_known_failures_cannot_excuse_a_check_that_could_not_run(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement(BAD_CODE)}, BROKEN)
     ended = project.run("impl", "--known-failures", "It never worked.", "--rounds", "0", "--json")
     assert ended.code == 1 and ended.json["phase"] != "complete"
 
 
-def test_without_tasks_nothing_is_judged(project: Scenario) -> None:
+def test_review_without_tasks_is_refused(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
     (project.root / "agentd/changes/greet/tasks.md").unlink()
@@ -58,7 +58,7 @@ def test_without_tasks_nothing_is_judged(project: Scenario) -> None:
     assert (refused.code, refused.json["error"]["code"]) == (1, "format-invalid")
 
 
-def test_a_reason_that_no_record_can_hold_is_the_first_finding_of_the_next(project: Scenario) -> None:
+def test_send_back_reason_without_a_record_becomes_a_finding_of_the_next_review(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     assert project.agentd("implement", "greet").code == 0
     assert project.run("impl", "--accept", "Good enough.").code == 0
@@ -68,7 +68,7 @@ def test_a_reason_that_no_record_can_hold_is_the_first_finding_of_the_next(proje
     assert [(one["id"], one["title"]) for one in ended.json["findings"]["list"]] == [("P1", "It must say hi.")]
 
 
-def test_a_decision_about_code_is_not_handed_to_a_question_about_the_plan(project: Scenario) -> None:
+def test_decision_about_code_does_not_answer_a_question_about_the_plan(project: Scenario) -> None:
     """`agentd run` asks about the plan, and somebody accepts the code elsewhere."""
     change = project.greeting_proposed({}).change
     with change.running("agentd run greet"):
@@ -94,7 +94,7 @@ class There(unittest.TestCase):
 DROPS = "\n\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n"
 
 
-def test_tests_that_are_there_and_do_not_run_any_more_are_missed(project: Scenario) -> None:
+def test_existing_tests_that_no_longer_run_are_found(project: Scenario) -> None:
     lie = edit(
         "tests/test_there.py", "self.assertEqual(len('that'), 4)\n", "self.assertEqual(len('that'), 4)\n" + DROPS
     )
@@ -108,7 +108,7 @@ def test_tests_that_are_there_and_do_not_run_any_more_are_missed(project: Scenar
     assert "ran 4 before the first edit and 2 now, though no test was taken out of a file." in what
 
 
-def test_tests_that_go_with_their_file_by_a_task_are_not_missed(project: Scenario) -> None:
+def test_tests_deleted_with_their_file_by_a_task_are_allowed(project: Scenario) -> None:
     rows = (task("2.1", "greeting.py"), task("4.1", "tests/test_greeting.py", ref="greeting:R2"))
     goes = task("4.2", "tests/test_more.py", action="DELETE")
     gone = {"delete": "tests/test_more.py"}

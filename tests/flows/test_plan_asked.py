@@ -14,7 +14,7 @@ from scenario import NO_REVIEWS, Scenario
 
 
 @pytest.mark.parametrize("sentence", ["見" * 900, "So it is. " * 1200, "Ask @README.md\n'and' \"quote\"\t`it`"])
-def test_any_sentence_is_planned_and_resumed_with(project: Scenario, sentence: str) -> None:
+def test_any_description_can_be_planned_and_resumed(project: Scenario, sentence: str) -> None:
     project.with_agents(plan_steps(tasks_gen=[say("Not yet.")]), workflow=NO_REVIEWS)
     first = project.agentd("plan", "add-oauth", sentence, "--skip-clarify")
     assert first.code == 4 and "tasks-gen" in first.err
@@ -23,7 +23,7 @@ def test_any_sentence_is_planned_and_resumed_with(project: Scenario, sentence: s
     assert project.change.read().description == sentence.strip()
 
 
-def test_a_dry_run_decides_nothing(project: Scenario) -> None:
+def test_dry_run_with_a_decision_is_refused(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     ran_dry = project.run("plan", "--dry-run", "--accept", "so")
     assert ran_dry.code == 2 and "--dry-run changes nothing" in ran_dry.err
@@ -31,14 +31,14 @@ def test_a_dry_run_decides_nothing(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf", "much"])
-def test_a_limit_that_limits_nothing_is_refused(project: Scenario, amount: str) -> None:
+def test_invalid_max_cost_is_refused(project: Scenario, amount: str) -> None:
     project.with_agents(plan_steps())
     refused = project.run("plan", "--max-cost", amount)
     assert refused.code == 2 and "no amount above 0" in refused.err
     assert not project.folder.exists()
 
 
-def test_what_to_type_to_go_on_is_about_the_change_it_worked_on(project: Scenario) -> None:
+def test_continue_hint_names_the_resolved_id(project: Scenario) -> None:
     project.proposed(report_in_text("APPROVED"))
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     project.replay({"proposal-gen": [{"wait": 600}]})
@@ -52,7 +52,7 @@ def test_what_to_type_to_go_on_is_about_the_change_it_worked_on(project: Scenari
         assert "to go on: agentd plan add-oauth-1 --rounds 1\n" in program.stderr.read()
 
 
-def test_a_resumed_rechallenge_does_not_challenge_again(project: Scenario) -> None:
+def test_resumed_rechallenge_does_not_challenge_again(project: Scenario) -> None:
     again = report_in_text("NEEDS_REVISION", ("High", "It breaks still"))
     project.challenged("APPROVED", ("low", "It is plain"), challenge_2=again, reproposal=[{"fault": "crash"}])
     cut = project.run("plan", "--rechallenge", "--rounds", "1")
@@ -63,7 +63,7 @@ def test_a_resumed_rechallenge_does_not_challenge_again(project: Scenario) -> No
     assert project.started_steps()[-3:] == ["reproposal", "reproposal", "challenge"]
 
 
-def test_a_light_lane_that_was_offered_has_one_challenge_too(project: Scenario) -> None:
+def test_accepted_light_lane_has_only_one_challenge(project: Scenario) -> None:
     small = PROPOSAL_TEXT.replace("Scope: minor", "Scope: patch")
     steps = plan_steps(
         proposal_gen=[write_document("proposal.md", small)], challenge=report_in_text("NEEDS_REVISION", ("High", "No"))
@@ -75,7 +75,7 @@ def test_a_light_lane_that_was_offered_has_one_challenge_too(project: Scenario) 
     assert project.started_steps() == ["proposal-gen", "plan-gen", "challenge"]
 
 
-def test_a_lane_is_chosen_at_the_beginning(project: Scenario) -> None:
+def test_lane_cannot_be_changed_after_generation_started(project: Scenario) -> None:
     project.with_agents(plan_steps(tasks_gen=[say("Not yet.")]), workflow=NO_REVIEWS)
     assert project.run("plan").code == 4
     project.replay(plan_steps())
@@ -83,7 +83,7 @@ def test_a_lane_is_chosen_at_the_beginning(project: Scenario) -> None:
     assert late.code == 0 and "was begun in the full lane and stays in it" in late.err
 
 
-def test_a_dry_run_of_a_judged_plan_has_the_answers_in_it(project: Scenario) -> None:
+def test_dry_run_of_a_challenged_plan_lists_the_reproposal(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     assert [one["step"] for one in project.run("plan", "--dry-run", "--json").json["steps"]] == [
         "reproposal",
@@ -93,7 +93,7 @@ def test_a_dry_run_of_a_judged_plan_has_the_answers_in_it(project: Scenario) -> 
     assert [(one["step"], one["round"]) for one in again["steps"]] == [("challenge", 2)]
 
 
-def test_what_is_written_behind_a_verdict_counts(project: Scenario) -> None:
+def test_text_added_after_a_review_block_counts_as_an_edit(project: Scenario) -> None:
     project.challenged("APPROVED", ("low", "It is plain"))
     with (project.folder / "proposal.md").open("a") as file:
         file.write("\n## More\n\nAnd a door.\n")
@@ -106,14 +106,14 @@ def test_what_is_written_behind_a_verdict_counts(project: Scenario) -> None:
     assert re.findall(r'iteration="(\d)"', text) == ["1", "2"]
 
 
-def test_the_journal_says_how_a_run_ended(project: Scenario) -> None:
+def test_journal_records_how_a_run_ended(project: Scenario) -> None:
     project.proposed(report_in_text("NEEDS_REVISION", ("High", "It breaks")))
     assert project.run("plan").code == 1
     [ended] = project.journal(events.RunFinished)
     assert (ended.exit_code, ended.message) == (1, "NEEDS_REVISION - Found 1 HIGH severity issues")
 
 
-def test_a_dry_run_tells_that_the_form_is_to_be_put_right_first(project: Scenario) -> None:
+def test_dry_run_lists_a_needed_format_fix(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     steps = [one["step"] for one in project.run("plan", "--dry-run", "--json").json["steps"]]
     assert steps == ["challenge"]

@@ -43,7 +43,7 @@ WHOLE = ["clarify", "plan-gen"]
 # ---- asked and answered
 
 
-def test_each_question_is_asked_with_its_reason_and_the_answers_become_clarifications(project: Scenario) -> None:
+def test_questions_are_asked_with_reasons_and_answers_are_written(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     person.sees(lambda display: is_open(display.text, PROVIDERS))
@@ -77,7 +77,7 @@ def test_each_question_is_asked_with_its_reason_and_the_answers_become_clarifica
     assert all(context.count(f"- **Answer**: {words}\n") == 1 for _, words in given)
 
 
-def test_the_document_has_the_form_of_the_example(project: Scenario) -> None:
+def test_clarifications_have_the_format_of_the_example(project: Scenario) -> None:
     example = clarifications.parse((EXAMPLE / clarifications.NAME).read_text())
     questions = [
         {
@@ -98,7 +98,7 @@ def test_the_document_has_the_form_of_the_example(project: Scenario) -> None:
     assert clarified(project) == text.replace(f"date: {example.date}", "date: today")
 
 
-def test_a_clear_description_brings_no_question_and_no_file(project: Scenario) -> None:
+def test_clear_description_has_no_questions_and_no_file(project: Scenario) -> None:
     stage_questions(project)
     person = proposing(project)
     assert person.waits() == 0
@@ -109,7 +109,7 @@ def test_a_clear_description_brings_no_question_and_no_file(project: Scenario) -
     assert paid(project) == WHOLE
 
 
-def test_words_of_ones_own_are_asked_for_until_there_are_some(project: Scenario) -> None:
+def test_custom_answer_must_not_be_empty(project: Scenario) -> None:
     stage_questions(project, TOKEN)
     person = proposing(project)
     answer(person, TOKEN, UP * 2 + ENTER)  # from the recommended one around to the last
@@ -123,7 +123,7 @@ def test_words_of_ones_own_are_asked_for_until_there_are_some(project: Scenario)
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_questions_are_readable_in_any_window(project: Scenario, width: int) -> None:
+def test_questions_are_readable_at_any_width(project: Scenario, width: int) -> None:
     long = {
         **PROVIDERS,
         "why": "Whoever signs in elsewhere must be registered there, reviewed there and renewed there, year by year.",
@@ -151,7 +151,7 @@ def _row(display: Display, label: str) -> bool:
     return any(label in line for line in display.screen) and display.is_whole
 
 
-def test_while_the_planner_thinks_the_questions_have_their_row(project: Scenario) -> None:
+def test_questions_step_is_shown_while_the_planner_works(project: Scenario) -> None:
     stage_questions(project, clarify=[{"wait": 600}])
     person = proposing(project, width=40)
     person.sees(lambda display: any(line.strip()[2:].startswith("Questions") for line in display.screen))
@@ -163,7 +163,7 @@ def test_while_the_planner_thinks_the_questions_have_their_row(project: Scenario
 # ---- cut off
 
 
-def test_after_an_interrupt_only_what_is_open_is_asked(project: Scenario) -> None:
+def test_only_open_questions_are_asked_after_an_interrupt(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     answer(person, PROVIDERS, DOWN + ENTER)
@@ -195,7 +195,7 @@ def _writing(box: Scenario) -> dict[str, list[Action]]:
         (("--yes",), ["Google only", TOKEN["recommended"], "7 days"]),
     ],
 )
-def test_what_was_answered_counts_also_when_the_rest_is_not_asked(
+def test_given_answers_count_when_the_remaining_questions_are_skipped(
     project: Scenario, flags: tuple[str, ...], given: list[str]
 ) -> None:
     stage_questions(project, *THREE)
@@ -215,7 +215,7 @@ def _interrupted(box: Scenario, *flags: str) -> None:
     assert person.waits() == 130
 
 
-def test_an_own_clarifications_file_ends_the_questions(project: Scenario) -> None:
+def test_manual_clarifications_file_ends_the_questions(project: Scenario) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
     mine = (EXAMPLE / clarifications.NAME).read_text()
@@ -226,7 +226,7 @@ def test_an_own_clarifications_file_ends_the_questions(project: Scenario) -> Non
     assert questions_asked(project) == ["clarify-1", "clarify-2"]
 
 
-def test_a_change_in_the_place_of_one_that_was_deleted_has_questions_of_its_own(project: Scenario) -> None:
+def test_recreated_change_has_its_own_questions(project: Scenario) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
     shutil.rmtree(project.folder)
@@ -238,7 +238,7 @@ def test_a_change_in_the_place_of_one_that_was_deleted_has_questions_of_its_own(
 @pytest.mark.parametrize(
     ("first", "then"), [(("--light",), ("--light",)), (("--light",), ()), ((), ("--light",))], ids=str
 )
-def test_the_lane_is_open_until_something_is_written(
+def test_lane_can_be_changed_until_something_is_written(
     project: Scenario, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     stage_questions(project, TOKEN)
@@ -259,7 +259,7 @@ def _planning(box: Scenario, *flags: str) -> Person:
 # ---- answered from elsewhere
 
 
-def test_questions_are_answered_through_the_inbox_while_the_terminal_waits(project: Scenario) -> None:
+def test_questions_can_be_answered_through_the_inbox(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
     person.sees(lambda display: is_open(display.text, PROVIDERS))
@@ -302,7 +302,7 @@ def _refused(box: Scenario, clarify: list[Action]) -> tuple[int, str, str]:
     return ended.code, error["code"], error["message"]
 
 
-def test_a_planner_that_asks_nothing_is_reminded_once(project: Scenario) -> None:
+def test_planner_that_sends_no_questions_is_reminded_once(project: Scenario) -> None:
     again = [{"expect": "No questions were sent, not even none."}, {"expect": "ask_questions"}, say("Hm again.")]
     stage_questions(project, clarify=[say("Hm.")])
     steps = json.loads((project.root / "playbook.json").read_text())["steps"]
@@ -316,7 +316,7 @@ def test_a_planner_that_asks_nothing_is_reminded_once(project: Scenario) -> None
 
 
 @pytest.mark.parametrize("path", ["src/notes.py", "agentd/changes/add-oauth/clarifications.md"])
-def test_a_planner_that_writes_while_it_should_ask_has_failed(project: Scenario, path: str) -> None:
+def test_planner_that_writes_during_clarify_has_failed(project: Scenario, path: str) -> None:
     writing: Action = {"write": path, "text": "# Mine\n"}
     code, error, message = _refused(project, [writing, *asks(TOKEN)])
     assert (code, error) == (4, "changed-files")
@@ -336,9 +336,7 @@ def test_a_planner_that_writes_while_it_should_ask_has_failed(project: Scenario,
         ([{**TOKEN, "why": " "}], "questions[0].why is too short"),
     ],
 )
-def test_questions_that_cannot_be_asked_are_refused_by_the_tool(
-    project: Scenario, bad: list[dict[str, Any]], words: str
-) -> None:
+def test_invalid_questions_are_refused_by_the_tool(project: Scenario, bad: list[dict[str, Any]], words: str) -> None:
     first: Action = {"call": "ask_questions", "with": {"questions": bad}, "refused": True}
     stage_questions(project, clarify=[first, *asks(TOKEN)])
     assert proposed_without(project, "--yes").code == 0

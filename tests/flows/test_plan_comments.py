@@ -39,7 +39,7 @@ def shown(box: Scenario) -> dict[str, str]:
     return {one.id: str(one.state) for one in comments.seen(box.change)}
 
 
-def test_open_comments_become_findings_with_their_evidence(project: Scenario) -> None:
+def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who is that?\n\nSay it.")
     comment(change, "Slow.", Weight.SHOULD)
@@ -75,7 +75,9 @@ def test_open_comments_become_findings_with_their_evidence(project: Scenario) ->
         ("one person", "one human", "the text that it is about has changed since"),
     ],
 )
-def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Scenario, old: str, new: str, because: str) -> None:
+def test_comment_whose_text_is_gone_becomes_an_unverified_finding(
+    project: Scenario, old: str, new: str, because: str
+) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?", quote="A user is one person.")
     path = change.folder / SPEC_FILE
@@ -85,7 +87,7 @@ def test_what_a_comment_is_about_may_have_gone_meanwhile(project: Scenario, old:
     assert (finding(project).verified, finding(project).unverified_because) == (False, because)
 
 
-def test_the_planner_answers_and_what_the_judge_settles_is_shown_as_resolved(project: Scenario) -> None:
+def test_comment_is_resolved_when_the_judge_closes_its_finding(project: Scenario) -> None:
     answers = [{"expect": "P1 (high): Who is that?"}, {"expect": f"Where: {SPEC_FILE}:"}, edit_spec(), say("So.")]
     change = project.challenged(
         "NEEDS_REVISION", LOW, reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
@@ -99,7 +101,7 @@ def test_the_planner_answers_and_what_the_judge_settles_is_shown_as_resolved(pro
     assert comments.read(change)[0].state is CommentState.OPEN, "it is computed, not written"
 
 
-def test_what_is_said_later_goes_along_with_the_next_round(project: Scenario) -> None:
+def test_later_replies_are_part_of_the_next_round(project: Scenario) -> None:
     answers = [{"expect": "P1 (high): Who?"}, {"expect": "bob: The reader."}, edit_spec(), say("So.")]
     change = project.challenged(
         "NEEDS_REVISION", LOW, reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
@@ -117,7 +119,7 @@ def test_what_is_said_later_goes_along_with_the_next_round(project: Scenario) ->
     assert len(change.records()[0].edits) == count == 3
 
 
-def test_a_person_who_resolves_a_comment_withdraws_its_finding_and_can_open_it_as_a_new_one(project: Scenario) -> None:
+def test_resolved_comment_withdraws_its_finding_and_reopening_adds_a_new_one(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     take_up(project)
@@ -134,7 +136,7 @@ def test_a_person_who_resolves_a_comment_withdraws_its_finding_and_can_open_it_a
     assert finding(project, "P2").severity is Severity.LOW
 
 
-def test_a_finding_closed_in_the_document_resolves_its_comment(project: Scenario) -> None:
+def test_finding_closed_in_challenge_md_resolves_its_comment(project: Scenario) -> None:
     change = project.challenged().change
     comment(change, "Who?")
     take_up(project)
@@ -144,7 +146,7 @@ def test_a_finding_closed_in_the_document_resolves_its_comment(project: Scenario
     assert comments.read(change)[0].state is CommentState.OPEN
 
 
-def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_approval(project: Scenario) -> None:
+def test_blocker_comment_before_the_first_verdict_overrules_an_approval(project: Scenario) -> None:
     change = project.proposed(APPROVED).change
     comment(change, "Who?")
     comment(change, "Slow.", Weight.SHOULD)
@@ -163,7 +165,7 @@ def test_before_the_first_verdict_a_comment_waits_and_a_blocker_overrules_an_app
     assert finding(project).what == "Who?\n\nbob: Who indeed?" and set(project.finding_states()) == {"P1", "P2"}
 
 
-def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Scenario) -> None:
+def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scenario) -> None:
     change = project.proposed(APPROVED).change
     comment(change, "Who?")
     comment(change, "Slow.")
@@ -180,7 +182,7 @@ def test_what_waits_follows_the_comment_until_a_record_takes_it(project: Scenari
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
 
-def test_a_command_that_was_cut_off_before_the_finding_was_made_makes_it_once(project: Scenario) -> None:
+def test_interrupted_conversion_of_a_comment_creates_one_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     comments.link(change, {"K1": "P4"})
@@ -191,7 +193,7 @@ def test_a_command_that_was_cut_off_before_the_finding_was_made_makes_it_once(pr
     assert [one.finding for one in comments.read(change)] == ["P4", "P5"]
 
 
-def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(project: Scenario) -> None:
+def test_findings_from_users_and_from_comments_have_separate_ids(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     mine = "### Name it\n\n- **Severity**: High\n- **Description**: It has no name.\n\n"
@@ -207,7 +209,7 @@ def test_a_finding_of_a_person_and_one_of_a_comment_have_ids_of_their_own(projec
     }
 
 
-def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(project: Scenario) -> None:
+def test_unreadable_comment_stops_the_command_with_its_line(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     path = change.folder / NAME
@@ -217,14 +219,14 @@ def test_a_comment_that_cannot_be_read_stops_the_command_with_line_and_way_on(pr
     assert "comments.yaml line 1: severity is 'huge'" in ended.err and "git log -p" in ended.err
 
 
-def test_a_judge_that_does_not_mention_a_blocker_approves_nothing(project: Scenario) -> None:
+def test_approval_that_ignores_a_blocker_comment_is_overruled(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW, challenge_2=report_in_text("APPROVED")).change
     comment(change, "Who?")
     assert project.agentd("plan", "add-oauth", "--rechallenge", "--rounds", "0").code == 1
     assert change.records()[-1].overruled == "Findings of high severity are still open (P1)."
 
 
-def test_a_plan_that_nobody_challenged_is_accepted_with_its_comments_and_notes_reach_the_implementer(
+def test_unchallenged_plan_is_accepted_with_its_comments(
     project: Scenario,
 ) -> None:
     change = project.proposed(APPROVED).change

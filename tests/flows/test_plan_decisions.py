@@ -48,7 +48,7 @@ def only(box: Scenario) -> Record:
 # ---- by flag
 
 
-def test_an_accepted_plan_is_ready_with_its_findings_accepted(project: Scenario) -> None:
+def test_accepted_plan_is_challenged_and_its_findings_accepted(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     ended = decide(project, "--accept", f"  {WHY} ")
     told = ended.json
@@ -67,7 +67,7 @@ def test_an_accepted_plan_is_ready_with_its_findings_accepted(project: Scenario)
     assert project.started_steps() == []
 
 
-def test_a_plan_with_faults_in_its_form_is_not_accepted(project: Scenario) -> None:
+def test_plan_with_format_errors_cannot_be_accepted(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     replace_text(change.folder / "proposal.md", "## Why", "## Because")
     ended = decide(project, "--accept")
@@ -76,7 +76,7 @@ def test_a_plan_with_faults_in_its_form_is_not_accepted(project: Scenario) -> No
     assert (change.read().phase, record_edits(only(project))) == (Phase.PROPOSED, [])
 
 
-def test_an_edited_plan_is_accepted_as_it_is_now(project: Scenario) -> None:
+def test_edited_plan_is_accepted_with_its_current_content(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     replace_text(spec(project), "A user is", "A user, so I say, is")
     assert decide(project, "--accept").code == 0
@@ -87,7 +87,7 @@ def test_an_edited_plan_is_accepted_as_it_is_now(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("edited", [False, True], ids=["as judged", "edited before"])
-def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Scenario, edited: bool) -> None:
+def test_rejected_plan_is_challenged_again_only_after_an_edit(project: Scenario, edited: bool) -> None:
     change = project.challenged(
         "NEEDS_REVISION", *FOUND, challenge_2=report_in_text("REJECTED", ("High", "No way"))
     ).change
@@ -108,7 +108,7 @@ def test_a_rejected_plan_is_judged_again_after_an_edit_only(project: Scenario, e
     assert (project.started_steps(), change.read().phase, change.read().round) == (["challenge"], Phase.REJECTED, 2)
 
 
-def test_a_plan_that_is_sent_back_has_the_reason_as_a_finding_to_answer(project: Scenario) -> None:
+def test_plan_that_was_sent_back_has_the_reason_as_a_finding(project: Scenario) -> None:
     answers = [{"expect": "P1 (high): Name the cookie"}, edit_spec(), say("So.")]
     change = project.challenged(
         "APPROVED", reproposal=answers, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
@@ -128,7 +128,7 @@ def test_a_plan_that_is_sent_back_has_the_reason_as_a_finding_to_answer(project:
     assert {"P1", "P2"} <= set(project.finding_states())
 
 
-def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_sent_back(project: Scenario) -> None:
+def test_unchallenged_plan_can_be_accepted_or_rejected_but_not_sent_back(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with restorable(project) as put_back:
         ended = decide(project, "--send-back")
@@ -150,14 +150,14 @@ def test_a_plan_that_was_never_challenged_can_be_accepted_or_rejected_but_not_se
         (["--accept", "a", "--reject", "b"], "--accept and --reject are two decisions"),
     ],
 )
-def test_a_decision_is_one_and_has_a_reason(project: Scenario, flags: list[str], words: str) -> None:
+def test_decision_needs_one_flag_and_a_reason(project: Scenario, flags: list[str], words: str) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     ended = project.agentd("plan", "add-oauth", *flags)
     assert ended.code == 2 and words in ended.err
     assert len(project.change.read().history) == 2
 
 
-def test_what_is_past_its_plan_cannot_be_decided(project: Scenario) -> None:
+def test_rejected_plan_cannot_be_decided(project: Scenario) -> None:
     project.challenged("REJECTED", *FOUND)
     for flag in ("--accept", "--send-back", "--reject"):
         assert error_of(decide(project, flag)) == (1, "wrong-phase")
@@ -165,7 +165,7 @@ def test_what_is_past_its_plan_cannot_be_decided(project: Scenario) -> None:
     assert project.agentd("plan", "no-such", "--accept", WHY).code == 1
 
 
-def test_a_rechallenge_judges_the_same_plan_again(project: Scenario) -> None:
+def test_rechallenge_judges_the_same_plan_again(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND[1:], challenge_2=report_in_text("APPROVED")).change
     ended = project.agentd("plan", "add-oauth", "--rechallenge", "--json")
     assert (ended.code, ended.json["round"], project.started_steps()) == (0, 2, ["challenge"])
@@ -174,7 +174,7 @@ def test_a_rechallenge_judges_the_same_plan_again(project: Scenario) -> None:
     assert project.run("plan").code == 0 and project.started_steps() == ["challenge"]
 
 
-def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(project: Scenario) -> None:
+def test_every_option_has_a_working_command_without_a_terminal(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("APPROVED"))
     ended = project.run("plan", "--json")
     needed = ended.json["decision_needed"]
@@ -191,7 +191,7 @@ def test_without_a_terminal_every_answer_has_its_command_and_they_all_work(proje
     assert codes == {"fix": 0, "view": 0, "accept": 0, "stop": 1}
 
 
-def test_an_old_verdict_is_not_told_as_a_new_one(project: Scenario) -> None:
+def test_repeated_challenge_reports_the_earlier_verdict(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     again = project.agentd("challenge", "add-oauth")
     assert again.code == 1 and again.out.startswith("NEEDS_REVISION") and project.started_steps() == []
@@ -203,7 +203,7 @@ def test_an_old_verdict_is_not_told_as_a_new_one(project: Scenario) -> None:
 # ---- at a terminal
 
 
-def test_fix_lets_the_planner_answer_and_the_challenger_judge_again(project: Scenario) -> None:
+def test_fix_answer_runs_reproposal_and_challenge(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("APPROVED"))
     person = at_question(project)
     person.sees("The challenge found 1 medium. What next?")
@@ -217,7 +217,7 @@ def test_fix_lets_the_planner_answer_and_the_challenger_judge_again(project: Sce
     )
 
 
-def test_who_is_asked_sees_what_was_found_and_not_twice(project: Scenario) -> None:
+def test_findings_are_shown_once_before_the_question(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     before, _, _ = person.display.text.partition("? The challenge found 1 high and 1 medium. What next?")
@@ -230,7 +230,7 @@ def test_who_is_asked_sees_what_was_found_and_not_twice(project: Scenario) -> No
     assert len(rows) == 2 and person.display.text.count("Next ") == 1
 
 
-def test_whoever_leaves_the_question_is_told_one_command(project: Scenario) -> None:
+def test_interrupt_at_the_question_names_one_command_to_continue(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(INTERRUPT)
@@ -239,7 +239,7 @@ def test_whoever_leaves_the_question_is_told_one_command(project: Scenario) -> N
     assert "→ to go on: agentd plan add-oauth" in after and after.count("agentd plan") == 1
 
 
-def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Scenario) -> None:
+def test_view_answer_shows_the_challenge_and_asks_again(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     pager = project.write("pager.sh", '#!/bin/sh\nhead -n 8 "$1"; echo "-- $PWD --"\n')
     pager.chmod(0o755)
@@ -254,7 +254,7 @@ def test_a_look_shows_the_challenge_and_the_question_comes_again(project: Scenar
     assert (project.started_steps(), project.change.read().run) == ([], None)
 
 
-def test_accepting_asks_why_until_there_is_a_reason(project: Scenario) -> None:
+def test_accept_asks_until_a_reason_is_given(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(ACCEPT)
@@ -269,7 +269,7 @@ def test_accepting_asks_why_until_there_is_a_reason(project: Scenario) -> None:
     assert project.change.read().history[-1].why == WHY
 
 
-def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Scenario) -> None:
+def test_decision_on_a_plan_edited_meanwhile_is_asked_again(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     replace_text(spec(project), "A user is", "A user, so I say, is")
@@ -283,7 +283,7 @@ def test_who_decides_on_a_plan_that_changed_meanwhile_is_asked_again(project: Sc
     assert project.change.read().phase is Phase.PROPOSED
 
 
-def test_an_edit_of_the_challenge_during_a_look_counts(project: Scenario) -> None:
+def test_edit_of_challenge_md_in_the_pager_counts(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project, PAGER="sed -i 's/State..: open/State**: withdrawn/'")
     person.press(DOWN + ENTER)
@@ -292,7 +292,7 @@ def test_an_edit_of_the_challenge_during_a_look_counts(project: Scenario) -> Non
     assert set(project.finding_states().values()) == {"withdrawn"}
 
 
-def test_an_interrupt_at_the_question_can_be_resumed(project: Scenario) -> None:
+def test_interrupt_at_the_question_can_be_resumed(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     person.press(INTERRUPT)
@@ -304,7 +304,7 @@ def test_an_interrupt_at_the_question_can_be_resumed(project: Scenario) -> None:
     assert project.change.read().run is None
 
 
-def test_rounds_answer_the_question_before_it_is_asked(project: Scenario) -> None:
+def test_rounds_option_replaces_the_question(project: Scenario) -> None:
     project.challenged(
         "NEEDS_REVISION", *FOUND, reproposal=FIX, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
     )
@@ -317,7 +317,7 @@ def test_rounds_answer_the_question_before_it_is_asked(project: Scenario) -> Non
 
 
 @pytest.mark.parametrize("mends", [True, False], ids=["I mend it", "stop"])
-def test_faults_in_what_the_planner_answered_are_put_to_the_person(project: Scenario, mends: bool) -> None:
+def test_format_errors_in_a_reproposal_are_shown_to_the_user(project: Scenario, mends: bool) -> None:
     project.challenged(
         "NEEDS_REVISION",
         *FOUND[1:],
@@ -346,7 +346,7 @@ def ended(program: "subprocess.Popen[str]") -> tuple[int, Any, str]:
     return program.returncode, json.loads(out) if out.startswith("{") else out, err
 
 
-def test_a_decision_from_elsewhere_is_taken_at_once_and_ends_the_waiting_run(project: Scenario) -> None:
+def test_decision_from_elsewhere_ends_the_waiting_run(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     with project.deciding("--accept", WHY, "--json", name="ann") as other:
@@ -361,7 +361,7 @@ def test_a_decision_from_elsewhere_is_taken_at_once_and_ends_the_waiting_run(pro
     assert names_in(project.inbox) == []
 
 
-def test_of_two_who_decide_at_once_the_second_is_told_who_was_first(project: Scenario) -> None:
+def test_second_of_two_concurrent_decisions_is_told_who_was_first(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     person = at_question(project)
     os.kill(person.pid, signal.SIGSTOP)  # it does not look until both have decided
@@ -378,7 +378,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_who_was_first(project: Sce
     assert project.change.read().phase is Phase.REJECTED
 
 
-def test_a_plan_sent_back_from_elsewhere_is_answered_by_the_waiting_run(project: Scenario) -> None:
+def test_plan_sent_back_from_elsewhere_is_answered_by_the_waiting_run(project: Scenario) -> None:
     project.challenged(
         "NEEDS_REVISION", *FOUND[1:], reproposal=FIX, challenge_2=report_in_text("NEEDS_REVISION", ("Low", "A comma"))
     )
@@ -393,7 +393,7 @@ def test_a_plan_sent_back_from_elsewhere_is_answered_by_the_waiting_run(project:
     assert project.started_steps() == ["reproposal", "challenge"] and project.finding_states()["P1"] == "open"
 
 
-def test_a_decision_that_cannot_be_done_is_not_called_done(project: Scenario) -> None:
+def test_decision_that_cannot_be_applied_is_reported_as_failed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     replace_text(change.folder / "proposal.md", "## Why", "## Because")
@@ -405,7 +405,7 @@ def test_a_decision_that_cannot_be_done_is_not_called_done(project: Scenario) ->
     assert (change.read().phase, set(project.finding_states().values())) == (Phase.PROPOSED, {str(FindingState.OPEN)})
 
 
-def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Scenario) -> None:
+def test_invalid_decision_is_rejected_and_the_run_keeps_waiting(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
@@ -429,7 +429,7 @@ def test_what_is_no_valid_decision_is_told_why_and_the_run_waits_on(project: Sce
     assert project.decisions() == [("stop", "person:ann", "inbox", None)]
 
 
-def test_a_run_that_was_killed_at_its_question_hinders_no_decision(project: Scenario) -> None:
+def test_run_killed_at_its_question_does_not_block_later_decisions(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     os.kill(person.pid, signal.SIGKILL)

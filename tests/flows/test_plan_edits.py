@@ -36,7 +36,7 @@ def edit(box: Scenario, title: str, old: str, new: str) -> None:
     replace_text(box.challenge_page, section(title), section(title).replace(old, new))
 
 
-def test_findings_are_closed_regraded_added_and_taken_out(project: Scenario) -> None:
+def test_findings_can_be_closed_regraded_added_and_removed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     before = change.read()
     edit(project, "It breaks", "State**: open", "State**: fixed")
@@ -72,7 +72,7 @@ def test_findings_are_closed_regraded_added_and_taken_out(project: Scenario) -> 
     assert project.warnings() == []
 
 
-def test_a_verdict_edited_to_approved_moves_nothing_is_told_once_and_put_right(project: Scenario) -> None:
+def test_verdict_edited_to_approved_is_warned_about_once_and_restored(project: Scenario) -> None:
     change = project.challenged(
         "NEEDS_REVISION", *FOUND, reproposal=[edit_spec(), say("So.")], challenge_2=report_in_text("APPROVED")
     ).change
@@ -87,7 +87,7 @@ def test_a_verdict_edited_to_approved_moves_nothing_is_told_once_and_put_right(p
     assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
 
-def test_a_broken_edit_is_told_with_its_line_and_left_to_be_mended(project: Scenario) -> None:
+def test_invalid_edit_is_reported_with_its_line_and_left_unchanged(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     edit(project, "It is slow", "State**: open", "State**: gone")
     text = project.challenge_page.read_text()
@@ -103,7 +103,7 @@ def test_a_broken_edit_is_told_with_its_line_and_left_to_be_mended(project: Scen
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b""], ids=["no text", "empty"])
-def test_a_document_that_is_gone_or_no_text_withdraws_nothing(project: Scenario, data: bytes) -> None:
+def test_missing_or_unreadable_challenge_md_withdraws_nothing(project: Scenario, data: bytes) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     project.challenge_page.write_bytes(data)
     assert take_up(project).code == 1
@@ -113,7 +113,7 @@ def test_a_document_that_is_gone_or_no_text_withdraws_nothing(project: Scenario,
     assert set(project.finding_states().values()) == {"open"}
 
 
-def test_other_words_are_the_persons_own(project: Scenario) -> None:
+def test_other_edits_of_challenge_md_are_kept(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     replace_text(project.challenge_page, "Looked at.", "Looked at, and I agree.")
     text = project.challenge_page.read_text()
@@ -126,7 +126,7 @@ def refused(*found: dict[str, Any], **states: str) -> dict[str, Any]:
     return call("append_review", **report) | {"refused": True}
 
 
-def test_what_a_person_closed_stays_closed_though_the_judge_finds_it_again(project: Scenario) -> None:
+def test_finding_closed_by_the_user_stays_closed_when_reported_again(project: Scenario) -> None:
     insists = [
         refused(finding(title="It breaks")),
         refused(C1="open"),
@@ -139,7 +139,7 @@ def test_what_a_person_closed_stays_closed_though_the_judge_finds_it_again(proje
     assert (record.findings, record.previous, project.finding_states()) == ((), (), {"C1": "accepted"})
 
 
-def test_a_judge_in_text_does_not_open_it_either(project: Scenario) -> None:
+def test_finding_closed_by_the_user_is_not_reopened_by_a_text_verdict(project: Scenario) -> None:
     project.challenged(
         "NEEDS_REVISION",
         *FOUND[:2],
@@ -152,14 +152,14 @@ def test_a_judge_in_text_does_not_open_it_either(project: Scenario) -> None:
     assert project.finding_states() == {"C1": "accepted", "C2": "open"}
 
 
-def test_a_finding_that_a_person_graded_low_hinders_no_approval(project: Scenario) -> None:
+def test_high_finding_regraded_to_low_does_not_block_approval(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", FOUND[0], challenge_2=report_in_text("APPROVED"))
     edit(project, "It breaks", "Severity**: High", "Severity**: Low")
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
     assert (project.change.read().phase, project.finding_states()) == (Phase.CHALLENGED, {"C1": "open"})
 
 
-def test_the_planner_answers_what_a_person_added(project: Scenario) -> None:
+def test_planner_answers_a_finding_added_by_the_user(project: Scenario) -> None:
     answers = [{"expect": "P1 (high): Name the cookie"}, {"expect": "It has no name."}, edit_spec(), say("So.")]
     project.challenged(
         "NEEDS_REVISION", FOUND[2], reproposal=answers, challenge_2=report("APPROVED", previous=previous(P1="fixed"))
@@ -170,7 +170,7 @@ def test_the_planner_answers_what_a_person_added(project: Scenario) -> None:
     assert project.finding_states() == {"C1": "open", "P1": "fixed"}
 
 
-def test_where_all_is_closed_there_is_nothing_to_answer_and_it_says_what_to_do(project: Scenario) -> None:
+def test_plan_without_open_findings_suggests_rechallenge(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", FOUND[0], challenge_2=report_in_text("APPROVED"))
     edit(project, "It breaks", "State**: open", "State**: withdrawn")
     ended = project.agentd("plan", "add-oauth", "--rounds", "2")

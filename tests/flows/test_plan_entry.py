@@ -36,7 +36,7 @@ def forward(box: Scenario, phase: Phase) -> None:
     change.update(moved)
 
 
-def test_a_new_change_needs_a_description(project: Scenario) -> None:
+def test_new_change_without_description_is_refused(project: Scenario) -> None:
     project.with_agents(plan_steps())
     refused = project.agentd("plan", "add-oauth", "--skip-clarify", "--json")
     error = refused.json["error"]
@@ -47,18 +47,18 @@ def test_a_new_change_needs_a_description(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("bad", ["Add-OAuth", "../x", "-x", "a" * 65])
-def test_a_bad_id_is_refused(project: Scenario, bad: str) -> None:
+def test_invalid_id_is_refused(project: Scenario, bad: str) -> None:
     project.with_agents(plan_steps())
     assert project.agentd("plan", "--skip-clarify", "--", bad, SIGN_IN).code == 2
     assert not (project.root / "agentd/changes").exists()
 
 
-def test_without_a_project_nothing_is_planned(box: Scenario) -> None:
+def test_plan_without_a_project_is_refused(box: Scenario) -> None:
     refused = box.run("plan")
     assert refused.code == 3 and "agentd init" in refused.err
 
 
-def test_what_is_not_trusted_is_not_run_and_nothing_is_made(project: Scenario) -> None:
+def test_untrusted_agent_is_not_run_and_nothing_is_written(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     trust.withdraw(find_project(), os.environ)
     before = project_files(project.root)
@@ -74,7 +74,7 @@ def test_what_is_not_trusted_is_not_run_and_nothing_is_made(project: Scenario) -
     assert trust.untrusted(find_project(), config.load(find_project().config_file), os.environ) == ()
 
 
-def test_without_a_terminal_questions_must_be_answered_before(project: Scenario) -> None:
+def test_questions_without_a_terminal_must_be_answered_by_flags(project: Scenario) -> None:
     project.with_agents(plan_steps())
     before = project_files(project.root)
     refused = project.agentd("plan", "add-oauth", SIGN_IN, "--json")
@@ -83,7 +83,7 @@ def test_without_a_terminal_questions_must_be_answered_before(project: Scenario)
     assert project_files(project.root) == before
 
 
-def test_a_folder_with_clarifications_only_is_a_change_being_born(project: Scenario) -> None:
+def test_folder_with_only_clarifications_becomes_the_new_change(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     project.write("agentd/changes/add-oauth/clarifications.md", "# Clarifications\n\nGoogle only.\n")
     planned = project.agentd("plan", "add-oauth", SIGN_IN, "--light", "--json")
@@ -92,7 +92,7 @@ def test_a_folder_with_clarifications_only_is_a_change_being_born(project: Scena
     assert told["files"][0] == "agentd/changes/add-oauth/clarifications.md"
 
 
-def test_an_open_change_goes_on_and_keeps_its_description(project: Scenario) -> None:
+def test_open_change_continues_and_keeps_its_description(project: Scenario) -> None:
     steps = plan_steps()
     steps["tasks-gen/1/1"] = [{"fault": "crash"}]
     project.with_agents(steps, workflow=NO_REVIEWS)
@@ -104,7 +104,7 @@ def test_an_open_change_goes_on_and_keeps_its_description(project: Scenario) -> 
     assert project.started_steps() == ["proposal-gen", f"spec-gen-{SPEC}", "tasks-gen", "tasks-gen", "challenge"]
 
 
-def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project: Scenario) -> None:
+def test_used_id_with_a_description_gets_a_suffix(project: Scenario) -> None:
     forward(project, Phase.COMPLETE)
     project.with_agents(plan_steps(plan_gen=[{"fault": "crash"}]))
     made = project.run("plan", "--light", "--json")
@@ -127,9 +127,7 @@ def test_a_taken_id_gets_a_suffix_when_there_is_something_to_begin_with(project:
         (Phase.COMPLETE, "add-oauth is complete, which is beyond planning", "agentd archive add-oauth"),
     ],
 )
-def test_where_nothing_is_left_to_plan_that_is_said(
-    project: Scenario, phase: Phase, words: str, following: str
-) -> None:
+def test_plan_beyond_planning_says_so(project: Scenario, phase: Phase, words: str, following: str) -> None:
     forward(project, phase)
     before = project_files(project.root)
     told = project.agentd("plan", "add-oauth", "--json")
@@ -139,7 +137,7 @@ def test_where_nothing_is_left_to_plan_that_is_said(
     assert project_files(project.root) == before
 
 
-def test_a_second_plan_while_one_runs_names_its_holder(project: Scenario) -> None:
+def test_second_plan_of_a_busy_change_names_the_holder(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=[{"wait": 600}]))
     words = [AGENTD, "plan", "add-oauth", SIGN_IN, "--skip-clarify", "--light"]
     with Program(words, cwd=project.root, env=project.env, stderr=subprocess.PIPE, text=True) as first:
@@ -155,7 +153,7 @@ def test_a_second_plan_while_one_runs_names_its_holder(project: Scenario) -> Non
     assert project.change.read().run is not None  # to be resumed
 
 
-def test_an_agent_that_is_not_installed_is_told_with_how_to_install_it(project: Scenario) -> None:
+def test_missing_agent_names_the_install_command(project: Scenario) -> None:
     project.with_agents(plan_steps(), "[agents.gemini]\ncommand = 'no-such-gemini'\n")
     project.assign("planner", "gemini")
     refused = project.run("plan", "--json")
@@ -177,7 +175,7 @@ def dry(box: Scenario, *flags: str) -> tuple[list[str], float]:
     return [one["step"] for one in shown.json["steps"]], shown.json["cost"]
 
 
-def test_a_dry_run_shows_the_steps_of_a_new_change(project: Scenario) -> None:
+def test_dry_run_shows_the_steps_of_a_new_change(project: Scenario) -> None:
     levels = '["low", "medium", "high", "critical"]'
     model = f'[[agents.play.models]]\nid = "only"\nmodel = "gpt-5.2-codex"\ncomplexity = {levels}\n'
     project.with_agents(plan_steps(), model)
@@ -194,7 +192,7 @@ def test_a_dry_run_shows_the_steps_of_a_new_change(project: Scenario) -> None:
     assert project.agentd("plan", "add-oauth", "--dry-run").code == 2
 
 
-def test_a_dry_run_half_way_shows_what_is_left(project: Scenario) -> None:
+def test_dry_run_of_an_interrupted_plan_shows_the_remaining_steps(project: Scenario) -> None:
     steps = example_plan_steps()
     steps["spec-gen-user-model"] = [{"fault": "crash"}]
     project.with_agents(steps)

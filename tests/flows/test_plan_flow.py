@@ -28,7 +28,7 @@ def planned(project: Scenario) -> tuple[Scenario, Result]:
     return project, project.run("plan", "--events")
 
 
-def test_a_straight_plan_leaves_what_the_contract_shows(planned: tuple[Scenario, Result]) -> None:
+def test_straightforward_plan_matches_the_contract(planned: tuple[Scenario, Result]) -> None:
     box, ran = planned
     assert ran.code == 0, ran.err
     state = yaml12.load((box.folder / "STATE.yaml").read_text())

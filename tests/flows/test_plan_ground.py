@@ -54,7 +54,7 @@ def refused(ran: Result, code: int = 3) -> str:
 # ---- files that are not committed
 
 
-def test_a_branch_takes_along_what_is_not_committed_to_the_byte(project: Scenario) -> None:
+def test_branch_carries_uncommitted_changes_unchanged(project: Scenario) -> None:
     prepare_project(project)
     dirty(project)
     before = snapshot(project.root, project)
@@ -63,7 +63,7 @@ def test_a_branch_takes_along_what_is_not_committed_to_the_byte(project: Scenari
     assert snapshot(project.root, project) == before
 
 
-def test_a_work_tree_is_refused_what_it_would_lack_by_name_or_leaves_it(project: Scenario) -> None:
+def test_worktree_refuses_uncommitted_files_unless_allow_dirty(project: Scenario) -> None:
     prepare_project(project)
     dirty(project)
     before = snapshot(project.root, project)
@@ -77,13 +77,13 @@ def test_a_work_tree_is_refused_what_it_would_lack_by_name_or_leaves_it(project:
 
 
 @pytest.mark.parametrize("name", [AWKWARD, "-x", 'a "quoted" name'])
-def test_an_awkward_name_is_named_as_it_is(project: Scenario, name: str) -> None:
+def test_unusual_file_name_is_quoted_verbatim(project: Scenario, name: str) -> None:
     prepare_project(project)
     project.write(name)
     assert name in refused(begin(project, "worktree", "--json"))
 
 
-def test_a_submodule_that_is_dirty_counts_and_comes_along(project: Scenario, tmp_path: Path) -> None:
+def test_dirty_submodule_is_refused_by_worktree_and_carried_by_branch(project: Scenario, tmp_path: Path) -> None:
     prepare_project(project)
     library = Scenario(tmp_path / "library", tmp_path / "home")
     library.write("lib.py", "one\n")
@@ -108,7 +108,7 @@ def test_agentds_own_files_never_count_as_dirty(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_an_agentd_folder_that_is_not_committed_needs_one_command(project: Scenario, way: str) -> None:
+def test_uncommitted_agentd_folder_is_refused_with_the_commit_command(project: Scenario, way: str) -> None:
     prepare_project(project)
     gone, awkward = project.write("agentd/specs/gone.md", "x\n"), "agentd/*.md"  # as a pattern it is the one below, too
     project.write("agentd/specs/removed.md", "x\n")
@@ -136,7 +136,9 @@ def test_an_agentd_folder_that_is_not_committed_needs_one_command(project: Scena
     assert begin(project, way).code == 0
 
 
-def test_before_the_first_commit(box: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_branch_before_the_first_commit_is_refused_with_the_commit_command(
+    box: Scenario, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The configuration is there, and git knows nothing yet; the path has a space in it."""
     own = Scenario(tmp_path / "my notes", tmp_path / "home")
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
@@ -153,7 +155,7 @@ def test_before_the_first_commit(box: Scenario, monkeypatch: pytest.MonkeyPatch,
     assert (begun.code, begun.json["git"]["target"]) == (0, "main")
 
 
-def test_in_place_needs_no_commit_at_all(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_place_needs_no_commit(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     monkeypatch.chdir(box.root)
@@ -166,7 +168,7 @@ def test_in_place_needs_no_commit_at_all(box: Scenario, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_an_agentd_folder_that_git_ignores_is_told_apart(project: Scenario, way: str) -> None:
+def test_ignored_agentd_folder_is_reported_separately(project: Scenario, way: str) -> None:
     prepare_project(project)
     project.git("rm", "-rq", "--cached", "agentd")
     project.write(".gitignore", "/agentd/\n")
@@ -180,7 +182,7 @@ def test_an_agentd_folder_that_git_ignores_is_told_apart(project: Scenario, way:
 # ---- branches
 
 
-def test_a_branch_with_commits_of_its_own_is_not_touched(project: Scenario) -> None:
+def test_existing_branch_with_own_commits_is_not_touched(project: Scenario) -> None:
     prepare_project(project)
     project.git("switch", "-qc", BRANCH)
     project.write("src/kept.py", "kept\n")
@@ -194,7 +196,7 @@ def test_a_branch_with_commits_of_its_own_is_not_touched(project: Scenario) -> N
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_a_branch_with_nothing_of_its_own_is_taken(project: Scenario, way: str) -> None:
+def test_existing_branch_without_own_commits_is_reused(project: Scenario, way: str) -> None:
     prepare_project(project)
     project.git("branch", BRANCH)
     project.write("src/later.py", "later\n")
@@ -203,7 +205,7 @@ def test_a_branch_with_nothing_of_its_own_is_taken(project: Scenario, way: str) 
     assert project.git("rev-parse", BRANCH) == tip
 
 
-def test_a_branch_that_is_checked_out_elsewhere_is_left_there(project: Scenario) -> None:
+def test_branch_checked_out_elsewhere_is_left_there(project: Scenario) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "-b", BRANCH, "../elsewhere")
     elsewhere = project.root.with_name("elsewhere")
@@ -215,7 +217,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_left_there(project: Scenario)
     assert place(elsewhere).tree == "../elsewhere"
 
 
-def test_a_folder_in_the_way_is_not_touched(project: Scenario) -> None:
+def test_existing_folder_at_the_worktree_path_is_not_touched(project: Scenario) -> None:
     prepare_project(project)
     project.worktree().mkdir(parents=True)
     (project.worktree() / "mine").write_text("mine")
@@ -224,7 +226,7 @@ def test_a_folder_in_the_way_is_not_touched(project: Scenario) -> None:
     assert os.listdir(project.worktree()) == ["mine"]
 
 
-def test_a_branch_called_agentd_is_renamed_by_what_is_printed(project: Scenario) -> None:
+def test_branch_named_agentd_can_be_renamed_with_the_printed_command(project: Scenario) -> None:
     prepare_project(project)
     project.git("branch", "agentd")
     for way in ("branch", "worktree"):
@@ -235,7 +237,7 @@ def test_a_branch_called_agentd_is_renamed_by_what_is_printed(project: Scenario)
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree", "in-place"])
-def test_a_detached_head_is_a_beginning_without_a_target(project: Scenario, way: str) -> None:
+def test_change_started_from_a_detached_head_has_no_target(project: Scenario, way: str) -> None:
     prepare_project(project)
     project.git("switch", "-q", "--detach")
     begun = begin(project, way, "--json")
@@ -247,7 +249,7 @@ def test_a_detached_head_is_a_beginning_without_a_target(project: Scenario, way:
 # ---- what else is in the tree
 
 
-def test_a_tree_that_a_run_works_in_stays_on_its_branch(project: Scenario) -> None:
+def test_branch_is_not_switched_in_a_tree_with_an_active_run(project: Scenario) -> None:
     prepare_project(project)
     with entry.create(find_project(), "first", "Sort the notes").running("agentd plan first"):
         stopped = begin(project, "branch", "--json")
@@ -257,7 +259,7 @@ def test_a_tree_that_a_run_works_in_stays_on_its_branch(project: Scenario) -> No
         assert begin(project, "worktree").code == 0
 
 
-def test_in_the_work_tree_of_a_change_no_other_takes_its_place(project: Scenario) -> None:
+def test_another_change_cannot_take_over_a_changes_worktree(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     own = project.worktree()
@@ -279,7 +281,7 @@ def place_of(tree: Path, change_id: str) -> tuple[str, str | None, str | None]:
     return found.setup, found.branch, found.target
 
 
-def test_a_merge_under_way_is_gits_to_refuse(project: Scenario) -> None:
+def test_merge_in_progress_is_refused_by_git(project: Scenario) -> None:
     prepare_project(project)
     for branch, text in (("theirs", "1\n"), ("main", "2\n")):
         project.git(*(("switch", "-qc", branch) if branch == "theirs" else ("switch", "-q", branch)))
@@ -292,9 +294,7 @@ def test_a_merge_under_way_is_gits_to_refuse(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("lock", ["HEAD.lock", "refs/heads/agentd/add-oauth.lock"])
-def test_what_git_cannot_do_is_told_in_its_words_and_done_by_the_same_command_later(
-    project: Scenario, lock: str
-) -> None:
+def test_git_failure_is_quoted_and_the_same_command_works_later(project: Scenario, lock: str) -> None:
     prepare_project(project)
     held = project.write(f".git/{lock}")
     stopped = begin(project, "branch", "--json")

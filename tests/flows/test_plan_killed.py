@@ -72,7 +72,7 @@ def proposed(proposed_once: tuple[Scenario, Callable[[], None]]) -> Scenario:
 
 
 @pytest.mark.parametrize("kind", ["step.started", "step.finished"])
-def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
+def test_plan_killed_at_every_step_boundary_gives_the_same_result(
     kind: str, project: Scenario, undisturbed: list[str]
 ) -> None:
     project.with_agents(busy_plan_steps(), PATIENT)
@@ -83,7 +83,7 @@ def test_killed_at_a_boundary_of_every_step_it_comes_to_the_same(
     assert plan_result(project) == undisturbed
 
 
-def test_killed_inside_every_step_it_comes_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
+def test_plan_killed_inside_every_step_gives_the_same_result(project: Scenario, undisturbed: list[str]) -> None:
     project.with_agents(hang_in(busy_plan_steps(), *BUSY_PLAN), PATIENT)
     for name in BUSY_PLAN:
         with nothing_repeated(project):
@@ -93,7 +93,7 @@ def test_killed_inside_every_step_it_comes_to_the_same(project: Scenario, undist
     assert started_names(journal_lines(project)) == [name for name in BUSY_PLAN for _ in range(2)]
 
 
-def test_killed_around_a_transition_it_comes_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
+def test_plan_killed_around_transitions_gives_the_same_result(project: Scenario, undisturbed: list[str]) -> None:
     project.with_agents(busy_plan_steps(), PATIENT)
     kill_at_event(project, type="step.finished", step="tasks-review")
     kill_at_event(project, type="transition", event="plan-generated")
@@ -109,7 +109,7 @@ def test_killed_around_a_transition_it_comes_to_the_same(project: Scenario, undi
 # ---- killed at a write
 
 
-def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
+def test_plan_killed_repeatedly_at_random_writes_gives_the_same_result(
     exhaustive: Exhaustive, project: Scenario, undisturbed: list[str]
 ) -> None:
     project.with_agents(busy_plan_steps(), PATIENT)
@@ -127,7 +127,7 @@ def test_killed_at_any_write_over_and_over_it_comes_to_the_same(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
+def test_plan_killed_at_each_write_of_a_challenge_gives_the_same_result(
     moment: str, exhaustive: Exhaustive, proposed: Scenario, undisturbed: list[str]
 ) -> None:
     with restorable(proposed) as put_back:
@@ -141,7 +141,7 @@ def test_killed_at_each_write_of_a_challenge_it_comes_to_the_same(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_verdict_whose_record_is_written_is_never_asked_for_again(
+def test_recorded_verdict_is_never_requested_again(
     moment: str, exhaustive: Exhaustive, proposed: Scenario, undisturbed: list[str]
 ) -> None:
     assert kill_at_write(proposed, "after", 1, proposed.folder / "reviews")

@@ -35,7 +35,7 @@ def at_terminal(box: Scenario, *flags: str) -> Person:
     return start_on_terminal(argv, box.env, width=110, height=40)
 
 
-def test_automated_one_session_writes_all_and_looks_over_it(project: Scenario) -> None:
+def test_automated_mode_writes_and_reviews_all_in_one_session(project: Scenario) -> None:
     steps = plan_steps(plan_review=[edit_document("tasks.md", "Define `User`.", "Define `User` first."), say(PASS)])
     project.with_agents(steps, workflow="human_in_loop = false\n")
     assert project.run("plan").code == 0
@@ -51,7 +51,7 @@ def test_automated_one_session_writes_all_and_looks_over_it(project: Scenario) -
     assert rows["challenge"] == ["reviews/challenge-1.yaml", "CHALLENGE.md"]
 
 
-def test_automated_a_session_that_wrote_half_is_reminded_and_then_cut_off(project: Scenario) -> None:
+def test_automated_session_that_wrote_half_is_reminded_and_then_fails(project: Scenario) -> None:
     half = plan_steps(plan_gen=[write_document("proposal.md"), say("Done.")])
     half["plan-gen/1/2"] = [{"expect": "Not every document of the plan is there yet."}, say("Done again.")]
     project.with_agents(half, workflow="human_in_loop = false\n")
@@ -62,7 +62,7 @@ def test_automated_a_session_that_wrote_half_is_reminded_and_then_cut_off(projec
     assert project.started_steps() == ["plan-gen", "plan-gen", "plan-gen", "plan-review", "challenge"]
 
 
-def test_the_light_lane_is_one_session_without_a_look_and_one_challenge(project: Scenario) -> None:
+def test_light_lane_has_one_session_no_self_review_and_one_challenge(project: Scenario) -> None:
     project.with_agents(plan_steps())
     assert project.run("plan", "--light").code == 0
     assert project.started_steps() == ["plan-gen", "challenge"]
@@ -70,7 +70,7 @@ def test_the_light_lane_is_one_session_without_a_look_and_one_challenge(project:
     assert decided(project) == []
 
 
-def test_a_patch_is_offered_the_light_lane_which_goes_on_in_the_planners_session(project: Scenario) -> None:
+def test_light_lane_offered_for_a_patch_continues_the_planners_session(project: Scenario) -> None:
     project.with_agents(patch())
     person = at_terminal(project)
     person.sees(QUESTION)
@@ -84,7 +84,7 @@ def test_a_patch_is_offered_the_light_lane_which_goes_on_in_the_planners_session
     assert (state.lane, decided(project)) == (Lane.LIGHT, [("lane", "light", "terminal")])
 
 
-def test_a_patch_that_is_not_to_be_light_takes_the_full_way_and_is_not_asked_again(project: Scenario) -> None:
+def test_patch_planned_in_the_full_lane_is_not_asked_again(project: Scenario) -> None:
     project.with_agents(patch())
     person = at_terminal(project)
     person.sees("Full lane")
@@ -106,7 +106,7 @@ def test_a_patch_that_is_not_to_be_light_takes_the_full_way_and_is_not_asked_aga
     ],
     ids=["yes takes it", "nobody to ask", "no patch"],
 )
-def test_without_a_person_only_yes_takes_the_light_lane(
+def test_light_lane_without_a_terminal_needs_yes(
     project: Scenario, text: str, flags: tuple[str, ...], lane: Lane
 ) -> None:
     project.with_agents(
@@ -118,7 +118,7 @@ def test_without_a_person_only_yes_takes_the_light_lane(
     assert len(project.journal(events.DecisionAsked)) == len(decided(project))
 
 
-def test_faults_in_the_form_are_put_to_a_person_who_may_mend_them(project: Scenario) -> None:
+def test_format_errors_can_be_fixed_by_the_user(project: Scenario) -> None:
     bad = PATCH.replace("## Why", "## Because")
     steps = plan_steps(proposal_gen=[write_document("proposal.md", bad)])
     steps["format-fix#1"] = [say("I see nothing wrong.")]
@@ -137,7 +137,7 @@ def test_faults_in_the_form_are_put_to_a_person_who_may_mend_them(project: Scena
     assert project.started_steps() == ["proposal-gen", "format-fix", f"spec-gen-{SPEC}", "tasks-gen", "challenge"]
 
 
-def test_a_person_may_stop_at_faults_in_the_form(project: Scenario) -> None:
+def test_user_can_stop_at_format_errors(project: Scenario) -> None:
     steps = plan_steps(proposal_gen=[write_document("proposal.md", PATCH.replace("## Why", "## Because"))])
     project.with_agents(steps, workflow=NO_REVIEWS)
     person = at_terminal(project)
@@ -151,7 +151,7 @@ def test_a_person_may_stop_at_faults_in_the_form(project: Scenario) -> None:
 # ---- one phase each, for scripts
 
 
-def test_a_proposal_stops_before_the_verdict_and_a_challenge_gives_it_once(project: Scenario) -> None:
+def test_proposal_stops_before_the_challenge_which_runs_once(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
     words = ("proposal", "add-oauth", SIGN_IN, "--skip-clarify")
     made = project.agentd(*words, "--json")
@@ -169,7 +169,7 @@ def test_a_proposal_stops_before_the_verdict_and_a_challenge_gives_it_once(proje
     assert again.code == 0 and "Planning of add-oauth is complete" in again.out
 
 
-def test_what_is_not_generated_yet_cannot_be_challenged(project: Scenario) -> None:
+def test_incomplete_plan_cannot_be_challenged(project: Scenario) -> None:
     project.with_agents(plan_steps(tasks_gen=[{"fault": "crash"}]), workflow=NO_REVIEWS)
     assert project.agentd("proposal", "add-oauth", SIGN_IN, "--skip-clarify").code == 4
     refused = project.agentd("challenge", "add-oauth", "--json")

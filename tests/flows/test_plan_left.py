@@ -26,7 +26,7 @@ def words(box: Scenario) -> str:
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_a_branch_that_is_left_is_one_command_away(project: Scenario, is_committed: bool) -> None:
+def test_change_on_a_branch_not_checked_out_names_git_switch(project: Scenario, is_committed: bool) -> None:
     prepare_project(project)
     assert begin(project, "branch").code == 0
     if is_committed:
@@ -44,7 +44,7 @@ def test_a_branch_that_is_left_is_one_command_away(project: Scenario, is_committ
     assert project.agentd("challenge", "add-oauth").code == 0
 
 
-def test_from_another_work_tree_the_command_is_for_the_one_that_left_it(project: Scenario) -> None:
+def test_switch_command_from_another_worktree_targets_the_right_tree(project: Scenario) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "other", "../other")
     assert begin(project, "branch").code == 0
@@ -58,7 +58,7 @@ def test_from_another_work_tree_the_command_is_for_the_one_that_left_it(project:
     assert project.agentd("status", "add-oauth", cwd=other).code == 0
 
 
-def test_a_description_for_a_change_that_is_left_does_not_begin_another(project: Scenario) -> None:
+def test_plan_with_a_description_does_not_restart_a_change_on_another_branch(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "branch").code == 0
     project.git("switch", "-q", "main")
@@ -81,7 +81,7 @@ def gone(box: Scenario, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "pruned", "removed"])
-def test_a_work_tree_that_is_gone_comes_back_with_what_was_committed(project: Scenario, how: str) -> None:
+def test_missing_worktree_is_restored_from_its_commits(project: Scenario, how: str) -> None:
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     project.commit("documents", cwd=project.worktree())
@@ -98,9 +98,7 @@ def test_a_work_tree_that_is_gone_comes_back_with_what_was_committed(project: Sc
 
 
 @pytest.mark.parametrize("how", ["deleted", "removed"])
-def test_a_work_tree_that_is_gone_with_its_documents_is_said_to_be_so_and_begun_anew(
-    project: Scenario, how: str
-) -> None:
+def test_missing_worktree_without_commits_is_reported_and_can_be_restarted(project: Scenario, how: str) -> None:
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     gone(project, how)
@@ -111,7 +109,7 @@ def test_a_work_tree_that_is_gone_with_its_documents_is_said_to_be_so_and_begun_
     assert (project.worktree() / FOLDER / "proposal.md").is_file()
 
 
-def test_a_work_tree_that_was_moved_is_found_where_it_is(project: Scenario) -> None:
+def test_moved_worktree_is_found(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     moved = project.root.with_name("somewhere else")
@@ -139,7 +137,7 @@ def left(box: Scenario) -> tuple[list[str], int]:
     ("where", "is_committed"),
     [("src", True), ("../other", False), ("../notes-service-agentd/add-oauth/src", True)],
 )
-def test_a_dropped_work_tree_is_removed_by_what_is_printed(project: Scenario, where: str, is_committed: bool) -> None:
+def test_dropped_worktree_is_removed_by_the_printed_commands(project: Scenario, where: str, is_committed: bool) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "--detach", "../other")
     assert begin(project, "worktree").code == 0
@@ -156,7 +154,7 @@ def test_a_dropped_work_tree_is_removed_by_what_is_printed(project: Scenario, wh
 
 
 @pytest.mark.parametrize(("where", "is_committed"), [("src", False), ("../other", True)])
-def test_a_dropped_branch_is_removed_by_what_is_printed(project: Scenario, where: str, is_committed: bool) -> None:
+def test_dropped_branch_is_removed_by_the_printed_commands(project: Scenario, where: str, is_committed: bool) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "--detach", "../other")
     assert begin(project, "branch").code == 0
@@ -170,7 +168,7 @@ def test_a_dropped_branch_is_removed_by_what_is_printed(project: Scenario, where
     assert len(os.listdir(project.root / "agentd/archive")) == 1  # what was not committed came along
 
 
-def test_a_dropped_branch_that_began_at_no_branch_is_left_for_none(project: Scenario) -> None:
+def test_dropped_branch_without_a_target_is_left_for_a_detached_head(project: Scenario) -> None:
     prepare_project(project)
     project.git("switch", "-q", "--detach")
     begun = begin(project, "branch", "--json")
@@ -181,7 +179,7 @@ def test_a_dropped_branch_that_began_at_no_branch_is_left_for_none(project: Scen
     assert left(project)[0][-1] == "main" and BRANCH not in left(project)[0]
 
 
-def test_a_dropped_branch_whose_target_is_taken_is_left_for_none(project: Scenario) -> None:
+def test_dropped_branch_whose_target_is_checked_out_elsewhere_can_be_removed(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "branch").code == 0
     project.git("worktree", "add", "-q", "../other", "main")
@@ -190,7 +188,7 @@ def test_a_dropped_branch_whose_target_is_taken_is_left_for_none(project: Scenar
     assert BRANCH not in left(project)[0]
 
 
-def test_a_merged_change_that_is_dropped_leaves_the_tree_it_came_to(project: Scenario) -> None:
+def test_dropped_change_that_was_merged_leaves_the_main_tree(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "worktree").code == 0
     project.commit("documents", cwd=project.worktree())
@@ -202,7 +200,7 @@ def test_a_merged_change_that_is_dropped_leaves_the_tree_it_came_to(project: Sce
     assert (project.root / "README.md").is_file()
 
 
-def test_in_place_there_is_nothing_to_remove(project: Scenario) -> None:
+def test_dropped_in_place_change_has_nothing_to_remove(project: Scenario) -> None:
     prepare_project(project)
     assert begin(project, "in-place").code == 0
     dropped = project.agentd("drop", "add-oauth", "--yes", "--json")

@@ -38,7 +38,7 @@ def results_of(box: Scenario) -> dict[str, str]:
     return {one.step + f"#{one.number}": one.message for one in box.journal(events.StepFinished) if one.message}
 
 
-def test_a_change_without_affected_specs_needs_none(project: Scenario) -> None:
+def test_change_without_affected_specs_skips_spec_steps(project: Scenario) -> None:
     steps = small_plan_steps()
     proposal, tasks = (json.loads(json.dumps(example_calls()[f"create_{one}"])) for one in ("proposal", "tasks"))
     proposal["impact"]["affected_specs"] = []
@@ -69,14 +69,14 @@ def test_a_change_without_affected_specs_needs_none(project: Scenario) -> None:
         (SelfReview.NEEDS_REVISION, False, 2, "Review 2: NEEDS_REVISION", ["review-unchanged", "review-limit"]),
     ],
 )
-def test_what_comes_of_a_self_review(
+def test_self_review_outcome_gives_the_expected_message_and_warnings(
     said: SelfReview, changed: bool, number: int, words: str, warned: list[str]
 ) -> None:
     message, warnings = outcome(said, changed, Look(("tasks.md",), number, 2))
     assert (message, [code for code, _ in warnings]) == (words, warned)
 
 
-def test_a_self_review_mends_warns_and_never_stops_a_plan(project: Scenario) -> None:
+def test_self_review_fixes_or_warns_and_never_stops_a_plan(project: Scenario) -> None:
     fenced = f"I would say\n```\n{NEEDS}\n```\nbut all is well."
     steps = plan_steps(
         proposal_review=[edit_document("proposal.md", "- Add users.", "- Add users and identities."), say(NEEDS)],
@@ -104,7 +104,7 @@ def test_a_self_review_mends_warns_and_never_stops_a_plan(project: Scenario) -> 
     assert len(set(sessions)) == len(sessions)  # each a fresh one
 
 
-def test_of_two_self_reviews_the_second_is_skipped_after_a_pass_also_when_resumed(project: Scenario) -> None:
+def test_second_self_review_is_skipped_after_a_pass_even_when_resumed(project: Scenario) -> None:
     steps = plan_steps(tasks_review=[say(NEEDS)])
     steps[f"spec-gen-{SPEC}/1/1"] = [{"fault": "crash"}]
     steps[f"spec-review-{SPEC}#1"] = [SOME_MORE, say(NEEDS)]
@@ -135,7 +135,7 @@ elif "<review>" not in prompt:
 """
 
 
-def test_a_program_without_sessions_that_repeats_its_prompt_can_plan(project: Scenario) -> None:
+def test_command_agent_that_echoes_its_prompt_can_plan(project: Scenario) -> None:
     """What it prints is all its answer, so a marker in the prompt that it repeats is none of its own."""
     project.write("echo-agent", ECHO).chmod(0o755)
     project.with_agents(plan_steps(), more="[agents.echo]\nkind = 'command'\ncommand = './echo-agent'\n")
@@ -152,7 +152,7 @@ def test_a_program_without_sessions_that_repeats_its_prompt_can_plan(project: Sc
 # ---- the form of the documents
 
 
-def test_a_mechanical_fault_is_mended_on_the_spot(project: Scenario) -> None:
+def test_mechanical_format_error_is_fixed_immediately(project: Scenario) -> None:
     loose = PROPOSAL_TEXT.replace("## Why", "# Why")
     steps = plan_steps(proposal_gen=[write_document("proposal.md", loose)])
     steps[f"spec-gen-{SPEC}"] = [write_document(f"specs/{SPEC}.md", SPEC_TEXT.replace("### R1: ", "#### R1. "))]
@@ -167,7 +167,7 @@ def test_a_mechanical_fault_is_mended_on_the_spot(project: Scenario) -> None:
     assert outputs == project.change.hashes()  # the step ended with the mended text
 
 
-def test_what_validation_finds_the_planner_mends_in_its_own_session(project: Scenario) -> None:
+def test_validation_findings_are_fixed_in_the_planners_session(project: Scenario) -> None:
     """The proposal cannot even be read at first; it takes two rounds, the spec one."""
     broken = PROPOSAL_TEXT.replace("affected_specs:", "affected_specs: [")
     steps = plan_steps(proposal_gen=[write_document("proposal.md", broken)])
@@ -188,7 +188,7 @@ def test_what_validation_finds_the_planner_mends_in_its_own_session(project: Sce
     assert not any(one.resumed for one in started if one.step != "format-fix")
 
 
-def test_a_form_that_stays_wrong_ends_the_command_and_a_new_one_grants_two_more(project: Scenario) -> None:
+def test_persistent_format_errors_end_the_command_and_a_new_one_grants_more_tries(project: Scenario) -> None:
     steps = plan_steps(proposal_gen=[write_document("proposal.md", PROPOSAL_WITHOUT_WHY)])
     steps["format-fix"] = [say("I see nothing wrong.")]
     project.with_agents(steps, workflow=NO_REVIEWS)
@@ -219,7 +219,7 @@ def test_a_form_that_stays_wrong_ends_the_command_and_a_new_one_grants_two_more(
     assert not fifth.resumed and fifth.session == project.change.read().session_id != fourth.session
 
 
-def test_a_session_that_its_cli_does_not_know_is_told_with_the_way_out(project: Scenario) -> None:
+def test_lost_session_suggests_new_session(project: Scenario) -> None:
     steps = plan_steps(proposal_gen=[write_document("proposal.md", PROPOSAL_WITHOUT_WHY)])
     steps["format-fix"] = [{"fault": "session-lost"}]
     project.with_agents(steps, workflow=NO_REVIEWS)
@@ -246,7 +246,7 @@ print(json.dumps({{"type": "result", "status": "success"}}))
 """
 
 
-def test_an_agent_that_names_no_session_is_told_and_its_document_put_back(project: Scenario) -> None:
+def test_missing_session_id_is_reported_and_the_document_restored(project: Scenario) -> None:
     program = project.write("nameless", NAMELESS)
     program.chmod(0o755)
     project.with_agents(plan_steps(), more=f"[agents.gemini]\ncommand = '{program}'\nresume = 'index'\n")
@@ -279,7 +279,7 @@ SAYS_CHANGES = """**Verdict**: NEEDS_REVISION
 """
 
 
-def test_findings_that_ask_for_changes_are_told_with_what_can_be_done(project: Scenario) -> None:
+def test_needs_revision_lists_findings_and_options(project: Scenario) -> None:
     rows = [finding("high", "One"), finding("medium", "Two"), finding("low", "Three")]
     project.proposed(report("NEEDS_REVISION", *rows))
     judged = project.run("plan", "--json")
@@ -302,7 +302,7 @@ def test_findings_that_ask_for_changes_are_told_with_what_can_be_done(project: S
     assert "NEEDS_REVISION - Found 1 HIGH, 1 MEDIUM, 1 LOW severity issues" in shown.out
 
 
-def test_a_rejected_plan_is_judged_again_only_after_an_edit(project: Scenario) -> None:
+def test_rejected_plan_is_challenged_again_only_after_an_edit(project: Scenario) -> None:
     settled = [{"id": "C1", "state": "fixed", "note": "Now it does."}]
     later = report("APPROVED", previous=settled)
     project.proposed(report("REJECTED", finding("high", "It cannot work")), {"challenge/2": later})
@@ -321,7 +321,7 @@ def test_a_rejected_plan_is_judged_again_only_after_an_edit(project: Scenario) -
     assert (state.phase, state.round, project.started_steps()) == (Phase.CHALLENGED, 2, ["challenge", "challenge"])
 
 
-def test_low_findings_do_not_hinder_an_approval(project: Scenario) -> None:
+def test_low_findings_do_not_prevent_approval(project: Scenario) -> None:
     project.proposed(report("APPROVED", finding("low", "A word is missing")))
     judged = project.run("plan", "--json")
     assert (judged.code, judged.json["message"]) == (0, "APPROVED - Ready for implementation!")
@@ -330,7 +330,7 @@ def test_low_findings_do_not_hinder_an_approval(project: Scenario) -> None:
     assert project.change.read().history[-1].why == "1 low open (reviews/challenge-1.yaml)"
 
 
-def test_a_judge_that_answers_in_text_is_read_by_its_forms(project: Scenario) -> None:
+def test_text_verdict_of_a_judge_is_parsed(project: Scenario) -> None:
     project.proposed([say(SAYS_CHANGES)], {"challenge/2": APPROVED})
     judged = project.run("plan", "--json")
     assert judged.json["message"] == "NEEDS_REVISION - Found 1 HIGH, 1 LOW severity issues"
@@ -365,7 +365,7 @@ OPEN_HIGH = SAYS_CHANGES.replace("NEEDS_REVISION", "APPROVED")
     ],
     ids=["prose", "says both", "says nothing", "dies", "hangs", "changes a file"],
 )
-def test_a_judge_without_a_verdict_moves_nothing(
+def test_judge_without_a_verdict_moves_nothing(
     project: Scenario, challenge: list[Action], code: int, name: str, words: str, calls: int
 ) -> None:
     hurry = "[limits.wall_secs]\nchallenger = 1\n" if name == "wall-clock" else ""
@@ -382,14 +382,14 @@ def test_a_judge_without_a_verdict_moves_nothing(
     assert judged.json["next"] == "agentd plan add-oauth"
 
 
-def test_a_judge_that_said_nothing_is_reminded_of_what_is_missing(project: Scenario) -> None:
+def test_silent_judge_is_reminded_to_report(project: Scenario) -> None:
     reminded = [{"expect": "You have not reported yet."}, *APPROVED]
     project.proposed(SILENT, {"challenge/1/2": reminded})
     assert project.run("plan").code == 0
     assert [one.attempt for one in project.journal(events.StepStarted)] == [1, 2]
 
 
-def test_what_the_planner_changed_without_leave_is_not_approved(project: Scenario) -> None:
+def test_protected_file_changed_by_the_planner_prevents_approval(project: Scenario) -> None:
     steps = plan_steps(
         plan_gen=[{"write": "agentd/config.toml", "text": "evil\n"}, *map(write_document, SIGN_IN_DOCUMENTS)]
     )
@@ -424,7 +424,7 @@ def spending(cost: float, *after: Action) -> dict[str, list[Action]]:
     ],
     ids=["change", "run"],
 )
-def test_a_call_that_passes_a_limit_is_ended_and_goes_on_with_more_money(
+def test_call_that_exceeds_a_limit_is_ended_and_continues_with_more_budget(
     project: Scenario, flags: tuple[str, ...], words: str, more: tuple[str, ...]
 ) -> None:
     budget = "[budget]\nper_change = 100.0\n" if flags else ""
@@ -440,7 +440,7 @@ def test_a_call_that_passes_a_limit_is_ended_and_goes_on_with_more_money(
     assert again.code == 0, again.out
 
 
-def test_no_call_is_begun_when_a_limit_is_reached(project: Scenario) -> None:
+def test_no_call_starts_when_a_limit_is_reached(project: Scenario) -> None:
     project.with_agents(
         plan_steps(plan_gen=[*map(write_document, SIGN_IN_DOCUMENTS), usage(2.0)]), "[budget]\nper_change = 2.0\n"
     )
@@ -453,7 +453,7 @@ def test_no_call_is_begun_when_a_limit_is_reached(project: Scenario) -> None:
     assert project.agentd("--set", "budget.per_change=9", "plan", "add-oauth").code == 0
 
 
-def test_where_a_price_is_unknown_nothing_is_begun_if_so_wished(project: Scenario) -> None:
+def test_unknown_price_stops_before_any_call_when_configured(project: Scenario) -> None:
     project.with_agents(plan_steps(), '[budget]\nunknown_price = "stop"\n')
     planned = project.run("plan", "--json")
     assert (planned.code, planned.json["error"]["code"]) == (7, "over-budget")

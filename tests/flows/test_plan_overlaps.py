@@ -37,7 +37,7 @@ def warnings(box: Scenario) -> list[str]:
     return [one.message for one in box.journal(events.Warned) if one.code == "overlap"]
 
 
-def test_it_is_told_when_the_specs_are_written_and_the_plan_is_approved_all_the_same(project: Scenario) -> None:
+def test_overlap_is_warned_about_after_the_specs_and_stops_nothing(project: Scenario) -> None:
     project.with_agents(steps(), workflow=NO_REVIEWS)
     project.notes_proposed("add-sso", {SPEC: delta_text(SPEC, R2, version=3)})
     project.notes_proposed("other-errors", {SPEC: delta_text(SPEC, R4, version=3)})
@@ -54,7 +54,7 @@ def test_it_is_told_when_the_specs_are_written_and_the_plan_is_approved_all_the_
 
 
 @pytest.mark.parametrize("settings", ["human_in_loop = false\n", ""])
-def test_every_lane_tells_it(project: Scenario, settings: str) -> None:
+def test_overlap_is_reported_in_every_lane(project: Scenario, settings: str) -> None:
     project.with_agents(steps(), workflow=NO_REVIEWS + settings)
     project.notes_complete("add-sso", {SPEC: delta_text(SPEC, R2 + R4, version=3)})
     assert project.run("plan", *([] if settings else ["--light"])).code == 0
@@ -62,7 +62,7 @@ def test_every_lane_tells_it(project: Scenario, settings: str) -> None:
     assert warnings(project) == [WORDS.format("api-endpoints:R2 is", "add-sso (complete)")]
 
 
-def test_the_phase_command_that_only_writes_tells_it_too(project: Scenario) -> None:
+def test_proposal_command_reports_overlaps(project: Scenario) -> None:
     project.with_agents(steps(), workflow=NO_REVIEWS)
     project.notes_proposed("add-sso", {SPEC: delta_text(SPEC, R2, version=3)})
     end = project.agentd("proposal", "add-oauth", "Say who is signed in", "--skip-clarify")
@@ -70,7 +70,7 @@ def test_the_phase_command_that_only_writes_tells_it_too(project: Scenario) -> N
     assert len(warnings(project)) == 1
 
 
-def test_who_comes_between_is_told_when_the_plan_is_resumed_before_its_challenge(project: Scenario) -> None:
+def test_overlap_added_meanwhile_is_reported_when_resumed(project: Scenario) -> None:
     project.with_agents(steps(challenge=[{"exit": 1}]), workflow=NO_REVIEWS)
     assert project.run("plan").code == 4
     assert warnings(project) == []
@@ -80,7 +80,7 @@ def test_who_comes_between_is_told_when_the_plan_is_resumed_before_its_challenge
     assert warnings(project) == [WORDS.format("api-endpoints:R2 is", "add-sso (proposed)")]
 
 
-def test_what_a_round_adds_is_told_alone(project: Scenario) -> None:
+def test_only_new_overlaps_are_reported_in_later_rounds(project: Scenario) -> None:
     """The first meeting was told already, though the plan is looked at again before each challenge."""
     more = delta_text(SPEC, R2 + R4, scenario_text("Signed in", "R2", "the name is there"), version=3)
     wider: list[Action] = [write_document(f"specs/{SPEC}.md", more), usage(0.01), say("Mended.")]
@@ -93,7 +93,7 @@ def test_what_a_round_adds_is_told_alone(project: Scenario) -> None:
     assert warnings(project) == [first, second]
 
 
-def test_each_rival_is_named_with_all_that_both_change(project: Scenario) -> None:
+def test_each_overlapping_change_is_named_with_all_shared_requirements(project: Scenario) -> None:
     both = delta_text(SPEC, R2 + R4, scenario_text("Signed in", "R2", "the name is there"), version=3)
     project.with_agents(steps(both), workflow=NO_REVIEWS)
     project.notes_proposed("add-sso", {SPEC: delta_text(SPEC, R2 + R4, version=3)})
@@ -105,7 +105,7 @@ def test_each_rival_is_named_with_all_that_both_change(project: Scenario) -> Non
     ]
 
 
-def test_a_plan_that_meets_nobody_says_nothing(project: Scenario) -> None:
+def test_plan_without_overlap_has_no_warning(project: Scenario) -> None:
     project.with_agents(steps(), workflow=NO_REVIEWS)
     project.notes_proposed("other-errors", {SPEC: delta_text(SPEC, R4, version=3)})
     project.notes_proposed("given-up", {SPEC: delta_text(SPEC, R2, version=3)})

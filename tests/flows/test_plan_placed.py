@@ -48,7 +48,7 @@ def planned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Planned(box, request.param, ran, before)
 
 
-def test_a_plan_comes_to_its_end_and_tells_where_it_lives(planned: Planned) -> None:
+def test_plan_is_approved_and_reports_its_location(planned: Planned) -> None:
     data, is_apart = planned.ran.json, planned.way == "worktree"
     assert (planned.ran.code, data["verdict"], data["phase"]) == (0, "APPROVED", "challenged")
     assert data["git"] == {
@@ -68,7 +68,7 @@ def test_a_plan_comes_to_its_end_and_tells_where_it_lives(planned: Planned) -> N
     assert f"add-oauth lives {words[planned.way]}\n" in planned.ran.err
 
 
-def test_its_documents_lie_where_it_lives_and_nowhere_else(planned: Planned) -> None:
+def test_documents_exist_only_in_the_changes_tree(planned: Planned) -> None:
     box = planned.box
     for tree in (box.root, box.worktree(), box.root.with_name("other")):
         assert (tree / FOLDER / "tasks.md").exists() is (tree == home(box, planned.way)), tree
@@ -76,7 +76,7 @@ def test_its_documents_lie_where_it_lives_and_nowhere_else(planned: Planned) -> 
     assert current == (BRANCH if planned.way == "branch" else "main")
 
 
-def test_a_work_tree_leaves_the_main_one_as_it_was(planned: Planned) -> None:
+def test_worktree_plan_leaves_the_main_tree_unchanged(planned: Planned) -> None:
     now = {name: text for name, text in project_files(planned.box.root).items() if not name.startswith(".git/")}
     was = {name: text for name, text in planned.before.items() if not name.startswith(".git/")}
     own = {name for name in now if name.startswith(FOLDER)}
@@ -85,7 +85,7 @@ def test_a_work_tree_leaves_the_main_one_as_it_was(planned: Planned) -> None:
     assert planned.box.git("status", "--porcelain") == ("" if planned.way == "worktree" else "?? agentd/changes/")
 
 
-def test_it_is_found_from_everywhere(planned: Planned) -> None:
+def test_change_is_found_from_everywhere(planned: Planned) -> None:
     told = set()
     for cwd in planned.everywhere:
         listed = planned.box.agentd("list", "--json", cwd=cwd).json["changes"]
@@ -98,7 +98,7 @@ def test_it_is_found_from_everywhere(planned: Planned) -> None:
 
 
 @pytest.mark.parametrize("command", BY_ID)
-def test_every_command_about_it_says_the_same_everywhere(planned: Planned, command: str) -> None:
+def test_commands_give_the_same_output_from_everywhere(planned: Planned, command: str) -> None:
     said = {}
     for cwd in planned.everywhere:
         ran = planned.box.agentd(command, "add-oauth", cwd=cwd)
@@ -107,7 +107,7 @@ def test_every_command_about_it_says_the_same_everywhere(planned: Planned, comma
     assert len(set(said.values())) == 1, said
 
 
-def test_planning_it_again_from_anywhere_finds_it_complete(planned: Planned) -> None:
+def test_planning_again_from_anywhere_reports_completion(planned: Planned) -> None:
     for cwd in planned.everywhere:
         again = planned.box.agentd("plan", "add-oauth", "--json", cwd=cwd)
         assert (again.code, again.json["message"]) == (0, "Planning of add-oauth is complete"), cwd
@@ -118,7 +118,7 @@ def test_planning_it_again_from_anywhere_finds_it_complete(planned: Planned) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_begun_in_another_work_tree_it_begins_from_that_branch(project: Scenario, way: str) -> None:
+def test_change_started_in_another_worktree_starts_from_its_branch(project: Scenario, way: str) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "feature", "../feature")
     other = project.root.with_name("feature")
@@ -131,7 +131,7 @@ def test_begun_in_another_work_tree_it_begins_from_that_branch(project: Scenario
     assert project.agentd("status", "add-oauth").code == 0
 
 
-def test_a_plan_goes_on_from_its_own_tree_and_from_another(project: Scenario) -> None:
+def test_plan_continues_from_its_own_tree_and_from_another(project: Scenario) -> None:
     prepare_project(project)
     project.git("worktree", "add", "-q", "-b", "other", "../other")
     assert begin(project, "worktree").code == 0
@@ -145,7 +145,7 @@ def test_a_plan_goes_on_from_its_own_tree_and_from_another(project: Scenario) ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_project_in_a_sub_folder(project: Scenario, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_project_in_a_subfolder_can_be_planned(project: Scenario, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     shutil.rmtree(project.root / "agentd")
     inner = Scenario(project.root, project.home)
     inner.root = project.root / "a" / "b"
@@ -163,7 +163,7 @@ def test_a_project_in_a_sub_folder(project: Scenario, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_a_path_with_spaces_and_umlauts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_path_with_spaces_and_umlauts_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     box = Scenario(tmp_path / "Größe und Maß" / "notes 'n more", tmp_path / "home")
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
@@ -182,7 +182,7 @@ def test_a_path_with_spaces_and_umlauts(tmp_path: Path, monkeypatch: pytest.Monk
     assert box.agentd("challenge", "add-oauth").code == 0
 
 
-def test_a_bare_repository_has_its_trees_beside_it(project: Scenario, tmp_path: Path) -> None:
+def test_bare_repository_has_its_worktrees_next_to_it(project: Scenario, tmp_path: Path) -> None:
     prepare_project(project)
     folder = tmp_path / "code"
     folder.mkdir()

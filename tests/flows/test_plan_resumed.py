@@ -48,7 +48,7 @@ def put(box: Scenario, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
-def test_what_the_cut_agent_wrote_is_gone_when_its_step_begins_again(project: Scenario) -> None:
+def test_document_of_an_interrupted_step_is_removed_before_the_retry(project: Scenario) -> None:
     into_nothing = edit_spec_by_tool("A user is one person.", "A user is somebody.") | {"refused": True}
     cut_in(project, STEP, {f"{STEP}/1/2": [into_nothing, *small_plan_steps()[STEP]]})
     assert (project.root / SPEC_PATH).exists()
@@ -56,7 +56,7 @@ def test_what_the_cut_agent_wrote_is_gone_when_its_step_begins_again(project: Sc
     assert "A user is one person." in (project.root / SPEC_PATH).read_text()
 
 
-def test_a_cut_look_leaves_the_document_as_it_was_before_it(project: Scenario) -> None:
+def test_interrupted_self_review_leaves_the_document_unchanged(project: Scenario) -> None:
     better = edit_spec_by_tool("A user is one person.", "A user is one living person.")
     look = {"spec-review-user-model": [better, say(PASS)]}
     project.with_agents(hang_in(small_plan_steps() | look, "spec-review-user-model"))
@@ -66,7 +66,7 @@ def test_a_cut_look_leaves_the_document_as_it_was_before_it(project: Scenario) -
     assert (project.root / SPEC_PATH).read_text().count("living") == 1
 
 
-def test_a_persons_edit_of_what_the_cut_agent_wrote_stays(project: Scenario) -> None:
+def test_users_edit_of_an_interrupted_agents_document_is_kept(project: Scenario) -> None:
     other = edit_spec_by_tool("A user has one or more identities;", "A user has identities;")
     cut_in(project, STEP, {f"{STEP}/1/2": [other, usage(0.01), say("Mended.")]})
     put(project, SPEC_PATH, "A user is one person.", WORDS)
@@ -75,7 +75,7 @@ def test_a_persons_edit_of_what_the_cut_agent_wrote_stays(project: Scenario) -> 
     assert f"{WORDS} A user has identities;" in text
 
 
-def test_the_planner_is_told_of_a_document_that_a_person_has_worked_on_and_may_leave_it(project: Scenario) -> None:
+def test_planner_is_told_about_a_document_edited_by_the_user(project: Scenario) -> None:
     told = [
         {"expect": f"{SPEC_PATH}` is there already: a person has worked on it"},
         usage(0.01),
@@ -87,7 +87,7 @@ def test_the_planner_is_told_of_a_document_that_a_person_has_worked_on_and_may_l
     assert WORDS in (project.root / SPEC_PATH).read_text()
 
 
-def test_a_persons_edit_of_a_finished_document_stays_and_its_form_is_mended(project: Scenario) -> None:
+def test_users_edit_of_a_finished_document_is_kept_and_its_format_fixed(project: Scenario) -> None:
     """No maker runs again."""
     name = "agentd/changes/add-oauth/proposal.md"
     mend = call("edit_file", path=name, old_text="## Reason", new_text="## Why")
@@ -99,7 +99,7 @@ def test_a_persons_edit_of_a_finished_document_stays_and_its_form_is_mended(proj
     assert started_names(journal_lines(project)[told:]) == ["format-fix", STEP, "tasks-gen", "challenge"]
 
 
-def test_an_edit_after_the_challenger_was_cut_off_is_what_is_judged(project: Scenario) -> None:
+def test_edit_after_an_interrupted_challenge_is_what_gets_judged(project: Scenario) -> None:
     cut_in(project, "challenge", {})
     put(project, SPEC_PATH, "A user is one person.", WORDS)
     resume(project)
@@ -133,7 +133,7 @@ def sent_back(project: Scenario) -> Scenario:
     return project
 
 
-def test_a_judged_plan_is_not_judged_again(sent_back: Scenario) -> None:
+def test_judged_plan_is_not_judged_again(sent_back: Scenario) -> None:
     told, before = len(journal_lines(sent_back)), read_state(sent_back.folder)
     assert sent_back.run("plan").code == 1
     assert started_names(journal_lines(sent_back)[told:]) == []
@@ -141,7 +141,7 @@ def test_a_judged_plan_is_not_judged_again(sent_back: Scenario) -> None:
     assert (after.steps, after.history, after.llm_calls) == (before.steps, before.history, before.llm_calls)
 
 
-def test_an_edited_plan_is_challenged_again_in_a_new_round(sent_back: Scenario) -> None:
+def test_edited_plan_is_challenged_again_in_a_new_round(sent_back: Scenario) -> None:
     put(sent_back, SPEC_PATH, "A user is one person.", WORDS)
     told = len(journal_lines(sent_back))
     assert sent_back.run("plan").code == 0
@@ -155,7 +155,7 @@ def test_an_edited_plan_is_challenged_again_in_a_new_round(sent_back: Scenario) 
     assert len(started_calls(journal_lines(sent_back)[told:])) == 1, "planning is complete"
 
 
-def test_the_record_of_a_second_round_is_finished_under_its_own_attempt(project: Scenario) -> None:
+def test_record_of_a_second_round_has_its_own_attempt(project: Scenario) -> None:
     """However many the first round took."""
     project.with_agents(_sent_back() | {"challenge/1/1": [{"fault": "server-error"}]}, workflow=BARE + ONE_ROUND)
     assert project.run("plan").code == 1
@@ -185,7 +185,7 @@ def by_command(box: Scenario, pid: int) -> None:
 
 
 @pytest.mark.parametrize("interrupt", [by_key, by_command])
-def test_an_interrupted_step_takes_its_document_back_at_once(
+def test_interrupted_step_removes_its_document_immediately(
     interrupt: Callable[[Scenario, int], None], project: Scenario
 ) -> None:
     project.with_agents(hang_in(small_plan_steps(), STEP), workflow=BARE)

@@ -89,7 +89,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     return box
 
 
-def test_a_settled_round_is_told_as_approved(settled: Scenario) -> None:
+def test_settled_round_is_reported_as_approved(settled: Scenario) -> None:
     result = json.loads((settled.root.parent / "result.json").read_text())
     assert (result["phase"], result["verdict"], result["round"]) == ("challenged", "APPROVED", 2)
     assert result["message"] == "APPROVED - Ready for implementation!"
@@ -99,7 +99,7 @@ def test_a_settled_round_is_told_as_approved(settled: Scenario) -> None:
     assert [name for name in result["files"] if "reviews" in name][-1].endswith("challenge-2.yaml")
 
 
-def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settled: Scenario) -> None:
+def test_settled_round_is_in_the_state_with_steps_calls_and_session(settled: Scenario) -> None:
     state = settled.change.read()
     assert (state.phase, state.round, state.run) == (Phase.CHALLENGED, 2, None)
     rows = [(step.name, step.round, step.number, step.attempt, [*step.outputs]) for step in state.steps[-3:]]
@@ -128,7 +128,7 @@ def test_a_settled_round_is_in_the_state_with_its_steps_calls_and_session(settle
     ]
 
 
-def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Scenario) -> None:
+def test_settled_round_has_the_records_page_and_blocks_of_the_contract(settled: Scenario) -> None:
     for number in (1, 2):
         like, mine = (yaml12.load(text) for text in (
             (EXAMPLE / f"reviews/challenge-{number}.yaml").read_text(), record_text(settled, number)
@@ -158,7 +158,7 @@ def test_a_settled_round_has_the_contracts_records_page_and_blocks(settled: Scen
     assert found[1].text.endswith("- C1 (high, fixed): It breaks\n- C2 (medium, withdrawn): It is slow")
 
 
-def test_the_next_challenger_reads_what_the_planner_answered(settled: Scenario) -> None:
+def test_next_challenger_reads_the_planners_answers(settled: Scenario) -> None:
     text = (settled.folder / "AGENTS.md").read_text()
     assert f"play answered: fixed. It holds now. Changed: {SPEC_FILE}." in text
     assert "play answered: disputed. It is quick." in text
@@ -196,7 +196,7 @@ None.
 """
 
 
-def test_the_planner_is_told_what_the_judge_last_said_and_only_what_is_open(project: Scenario) -> None:
+def test_planner_is_told_only_open_findings_with_the_judges_last_note(project: Scenario) -> None:
     both = report("NEEDS_REVISION", finding(), finding("medium", "It is slow"))
     half = report("NEEDS_REVISION", previous=[*previous(C1="fixed"), *previous("Still a crawl.", C2="open")])
     again = [*told("C2 (medium): It is slow", "Last said about it: Still a crawl."), edit_spec(2), say("So.")]
@@ -219,7 +219,7 @@ def test_the_planner_is_told_what_the_judge_last_said_and_only_what_is_open(proj
     assert sessions == [project.change.read().session_id] * 2
 
 
-def test_disputes_alone_are_judged_again_though_no_document_changed(project: Scenario) -> None:
+def test_disputes_without_edits_are_judged_again(project: Scenario) -> None:
     later = {
         "challenge/2": report("APPROVED", previous=previous(C1="withdrawn")),
         "reproposal": [answer("C1", "disputed", "It holds."), say("So.")],
@@ -244,9 +244,7 @@ def test_disputes_alone_are_judged_again_though_no_document_changed(project: Sce
     ],
     ids=["under its id", "under a new id", "in text"],
 )
-def test_a_challenger_that_finds_the_same_for_ever_is_not_asked_for_ever(
-    project: Scenario, again: list[Action]
-) -> None:
+def test_challenger_repeating_the_same_finding_ends_the_rounds(project: Scenario, again: list[Action]) -> None:
     steps = {"challenge/1": report_in_text("NEEDS_REVISION", BREAKS), "reproposal": [edit_spec(), say("So.")]}
     project.proposed(again, steps, rounds=5)
     ended = project.run("plan", "--json")
@@ -272,7 +270,7 @@ def trifles(number: int) -> dict[str, list[Action]]:
     return steps
 
 
-def test_new_trifles_end_with_the_rounds_of_the_command_which_a_killed_one_does_not_get_anew(project: Scenario) -> None:
+def test_rounds_are_limited_per_command_and_not_renewed_by_a_resume(project: Scenario) -> None:
     project.proposed([], trifles(4), rounds=1)
     first = project.run("plan", "--json")
     assert project.started_steps() == ["challenge", "reproposal", "challenge"]
@@ -293,7 +291,7 @@ def test_new_trifles_end_with_the_rounds_of_the_command_which_a_killed_one_does_
     assert project.change.read().run is None and project.finding_states()["C4"] == "open"
 
 
-def test_a_planner_that_only_says_fixed_is_refused_reminded_and_has_failed(project: Scenario) -> None:
+def test_planner_that_only_claims_fixed_is_reminded_and_fails(project: Scenario) -> None:
     lazy = [answer("C1", "fixed") | {"refused": True}, say("All fixed.")]
     later = {"reproposal/2/1": lazy, "reproposal/2/2": [*told("No finding is answered yet"), *lazy]}
     project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=2)
@@ -308,7 +306,7 @@ def test_a_planner_that_only_says_fixed_is_refused_reminded_and_has_failed(proje
     assert {name for name in after if after[name] != before.get(name)} <= {"STATE.yaml", "GEMINI.md"}
 
 
-def test_a_judge_does_not_approve_over_an_open_high_finding(project: Scenario) -> None:
+def test_judge_cannot_approve_with_an_open_high_finding(project: Scenario) -> None:
     approval = {"verdict": "APPROVED", "summary": "Fine.", "findings": []}
     first = [refused(**approval | {"findings": [finding()]}), *report("NEEDS_REVISION", finding())]
     still = refused(**approval, previous=previous(C1="open"))
@@ -318,7 +316,7 @@ def test_a_judge_does_not_approve_over_an_open_high_finding(project: Scenario) -
     assert [record.verdict for record in project.change.records()] == ["NEEDS_REVISION"] * 2
 
 
-def test_a_judge_in_text_that_approves_over_an_open_high_finding_is_overruled(project: Scenario) -> None:
+def test_text_approval_with_an_open_high_finding_is_overruled(project: Scenario) -> None:
     later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
     project.proposed(report_in_text("NEEDS_REVISION", BREAKS), later, rounds=1)
     assert project.run("plan").code == 1
@@ -330,7 +328,7 @@ def test_a_judge_in_text_that_approves_over_an_open_high_finding_is_overruled(pr
 # ---- how many rounds
 
 
-def test_rounds_limit_a_command(project: Scenario) -> None:
+def test_rounds_option_limits_a_command(project: Scenario) -> None:
     project.proposed([], trifles(3), rounds=5)
     ended = project.run("plan", "--rounds", "1", "--json")
     assert project.started_steps() == ["challenge", "reproposal", "challenge"]
@@ -338,7 +336,7 @@ def test_rounds_limit_a_command(project: Scenario) -> None:
     assert ("rounds-used", "all rounds of this command are used; the same command grants 1 more") in project.warnings()
 
 
-def test_a_plan_that_was_only_challenged_goes_on_with_the_answers(project: Scenario) -> None:
+def test_plan_stopped_after_the_challenge_continues_with_the_answers(project: Scenario) -> None:
     later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
     project.proposed(report_in_text("NEEDS_REVISION", ("Medium", "It is slow")), later, rounds=2)
     stopped = project.run("plan", "--rounds", "0", "--json")
@@ -349,7 +347,7 @@ def test_a_plan_that_was_only_challenged_goes_on_with_the_answers(project: Scena
     assert project.started_steps() == ["challenge", "reproposal", "challenge"]
 
 
-def test_a_command_that_only_challenged_and_failed_does_not_bind_the_next(project: Scenario) -> None:
+def test_failed_challenge_only_command_does_not_limit_the_next(project: Scenario) -> None:
     later = {
         "challenge/1/1": [{"fault": "crash"}],
         "challenge/2": report_in_text("APPROVED"),
@@ -362,7 +360,7 @@ def test_a_command_that_only_challenged_and_failed_does_not_bind_the_next(projec
     assert project.started_steps() == ["challenge", "challenge", "reproposal", "challenge"]
 
 
-def test_the_light_lane_has_no_round_of_its_own(project: Scenario) -> None:
+def test_light_lane_has_no_rounds_by_default(project: Scenario) -> None:
     steps = plan_steps(challenge=NEEDS_REVISION, reproposal=[edit_spec(), say("So.")])
     steps["challenge/2"] = report_in_text("NEEDS_REVISION", ("Low", "A comma"))
     project.with_agents(steps)
@@ -376,7 +374,7 @@ def test_the_light_lane_has_no_round_of_its_own(project: Scenario) -> None:
 # ---- one part of a round each, for scripts
 
 
-def test_reproposal_is_the_planners_part_and_challenge_the_judges(project: Scenario) -> None:
+def test_reproposal_and_challenge_commands_do_only_their_part(project: Scenario) -> None:
     later = {"challenge/2": report_in_text("APPROVED"), "reproposal": [edit_spec(), say("So.")]}
     never = project.proposed(report_in_text("NEEDS_REVISION", ("Medium", "It is slow")), later).change
     early = project.agentd("reproposal", "add-oauth", "--json")
@@ -397,7 +395,7 @@ def test_reproposal_is_the_planners_part_and_challenge_the_judges(project: Scena
     assert project.started_steps() == ["challenge", "reproposal", "challenge"]
 
 
-def test_where_nothing_is_open_there_is_nothing_to_answer(project: Scenario) -> None:
+def test_reproposal_without_open_findings_is_refused(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", BREAKS)
     page = project.folder / "CHALLENGE.md"
     page.write_text(page.read_text().replace("**State**: open", "**State**: withdrawn"))

@@ -35,7 +35,7 @@ def kill_once(box: Scenario, kill: str) -> str:
 # ---- worktree_setup
 
 
-def test_the_set_up_command_runs_in_the_new_tree_with_a_persons_own_words(project: Scenario) -> None:
+def test_setup_command_runs_in_the_new_worktree_with_the_users_locale(project: Scenario) -> None:
     prepare_project(project, set_up("pwd > made; echo größe >> made; echo $LC_ALL >> made"))
     ran = project.agentd(*BEGIN, cwd=project.root / "src", LC_ALL="C.UTF-8")
     assert ran.code == 0 and "Setting up the work tree: pwd > made" in ran.err
@@ -43,7 +43,7 @@ def test_the_set_up_command_runs_in_the_new_tree_with_a_persons_own_words(projec
     assert project.git("status", "--porcelain") == ""
 
 
-def test_a_set_up_that_fails_shows_its_end_and_is_done_again(project: Scenario) -> None:
+def test_failed_setup_command_shows_its_output_and_runs_again(project: Scenario) -> None:
     ok = project.home / "ok"
     prepare_project(project, set_up(f"echo once >> count; seq 100; echo too bad >&2; test -e {ok}"))
     failed = project.agentd(*BEGIN, "--json")
@@ -58,14 +58,14 @@ def test_a_set_up_that_fails_shows_its_end_and_is_done_again(project: Scenario) 
     assert (project.worktree() / "count").read_text() == "once\nonce\n" and is_set_up(project, "worktree")
 
 
-def test_a_set_up_may_leave_something_running(project: Scenario) -> None:
+def test_setup_command_may_leave_a_process_running(project: Scenario) -> None:
     """A server that it started has its output open, and nobody waits for that."""
     prepare_project(project, set_up("sleep 300 & echo $! > pid"))
     assert project.agentd(*BEGIN).code == 0
     os.kill(int((project.worktree() / "pid").read_text()), 9)
 
 
-def test_a_set_up_that_is_not_trusted_is_not_run_and_nothing_is_made(project: Scenario) -> None:
+def test_untrusted_setup_command_is_not_run_and_nothing_is_written(project: Scenario) -> None:
     prepare_project(project, set_up("touch made"))
     trust.withdraw(find_project(), os.environ)
     assert project.agentd(*BEGIN, "--json").json["error"]["code"] == "not-trusted"
@@ -81,7 +81,7 @@ def test_a_set_up_that_is_not_trusted_is_not_run_and_nothing_is_made(project: Sc
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
 @pytest.mark.parametrize("folder", [".git/hooks", "hooks"])
-def test_a_hook_that_prints_and_fails_takes_nothing_back(project: Scenario, way: str, folder: str) -> None:
+def test_failing_git_hook_does_not_undo_the_setup(project: Scenario, way: str, folder: str) -> None:
     hook(project, "echo printed; echo failed >&2; exit 3", folder)
     prepare_project(project)
     if folder == "hooks":
@@ -94,7 +94,7 @@ def test_a_hook_that_prints_and_fails_takes_nothing_back(project: Scenario, way:
 # ---- a change being born
 
 
-def test_clarifications_that_are_there_go_along_to_the_work_tree(project: Scenario) -> None:
+def test_existing_clarifications_move_to_the_worktree(project: Scenario) -> None:
     prepare_project(project, workflow="")
     project.write(f"{FOLDER}/clarifications.md", CLARIFIED)
     begun = project.agentd(*CLEAR, "--git", "worktree", "--json", cwd=project.root / "src")
@@ -107,7 +107,7 @@ def test_clarifications_that_are_there_go_along_to_the_work_tree(project: Scenar
 
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
-def test_killed_after_git_has_made_it_the_same_command_goes_on(project: Scenario, way: str) -> None:
+def test_setup_killed_after_git_created_the_branch_is_resumed(project: Scenario, way: str) -> None:
     prepare_project(project)
     hook(project, kill_once(project, OF_A_HOOK))
     assert begin(project, way).code == -9
@@ -117,7 +117,7 @@ def test_killed_after_git_has_made_it_the_same_command_goes_on(project: Scenario
     assert is_set_up(project, way)
 
 
-def test_killed_while_git_fills_the_tree_it_is_filled_by_the_same_command(project: Scenario) -> None:
+def test_setup_killed_during_git_checkout_is_completed_by_the_same_command(project: Scenario) -> None:
     """All of them at once, as when the power goes."""
     project.write(".gitattributes", "*.big filter=deadly\n")
     project.write("src/data.big", "big\n")
@@ -134,7 +134,7 @@ def test_killed_while_git_fills_the_tree_it_is_filled_by_the_same_command(projec
     project.git("worktree", "remove", "--force", str(project.worktree()))  # which git refuses while it is locked
 
 
-def test_killed_in_the_set_up_command_the_same_command_goes_on(project: Scenario) -> None:
+def test_setup_killed_in_the_setup_command_is_resumed(project: Scenario) -> None:
     prepare_project(project, set_up(f"echo begun >> count; {kill_once(project, 'kill -9 $PPID')}; echo ended >> count"))
     assert project.agentd(*BEGIN).code == -9
     assert project.agentd(*BEGIN).code == 0
@@ -150,7 +150,7 @@ def fell(box: Scenario, way: str, moment: str, number: int) -> bool:
 
 @pytest.mark.parametrize("way", ["branch", "worktree"])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_any_write_its_clarifications_and_its_id_stay(project: Scenario, way: str, moment: str) -> None:
+def test_setup_killed_at_any_write_keeps_clarifications_and_id(project: Scenario, way: str, moment: str) -> None:
     """A change being born, with clarifications.md in the tree where the command is given."""
     prepare_project(project, workflow="")
     for number in range(1, 9):
@@ -179,7 +179,7 @@ def again(box: Scenario, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["in-place", "branch", "worktree"])
-def test_of_two_that_begin_the_same_change_one_works_and_the_other_says_so(project: Scenario, way: str) -> None:
+def test_one_of_two_concurrent_plans_of_a_new_change_succeeds(project: Scenario, way: str) -> None:
     prepare_project(project)
     argv, pipe = [AGENTD, *BEGIN, "--git", way, "--json"], subprocess.PIPE
     both = [

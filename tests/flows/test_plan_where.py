@@ -18,26 +18,26 @@ def at_terminal(box: Scenario, *flags: str) -> Person:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_configuration_says_it(project: Scenario, way: str) -> None:
+def test_configuration_selects_the_git_setup(project: Scenario, way: str) -> None:
     prepare_project(project, f'[git]\nsetup = "{way}"\n')
     begun = project.agentd(*BEGIN, "--json")
     assert (begun.code, begun.json["git"]["setup"]) == (0, way)
 
 
-def test_a_flag_wins_over_the_configuration(project: Scenario) -> None:
+def test_flag_overrides_the_configured_git_setup(project: Scenario) -> None:
     prepare_project(project, '[git]\nsetup = "worktree"\n')
     assert project.agentd(*BEGIN, "--git", "branch", "--json").json["git"]["setup"] == "branch"
 
 
 @pytest.mark.parametrize("flags", [(), ("--yes",)])
-def test_with_nobody_to_ask_it_lives_in_place(project: Scenario, flags: tuple[str, ...]) -> None:
+def test_git_setup_defaults_to_in_place_without_a_terminal(project: Scenario, flags: tuple[str, ...]) -> None:
     prepare_project(project, ASKED)
     begun = project.agentd(*BEGIN, "--json", *flags)
     assert (begun.code, begun.json["git"]["setup"]) == (0, "in-place")
 
 
 @pytest.mark.parametrize(("keys", "way"), [("", "branch"), (DOWN, "worktree"), (DOWN * 2, "in-place")])
-def test_a_person_is_asked_and_a_branch_is_recommended(project: Scenario, keys: str, way: str) -> None:
+def test_user_is_asked_and_a_branch_is_recommended(project: Scenario, keys: str, way: str) -> None:
     prepare_project(project, ASKED)
     person = at_terminal(project)
     person.sees(QUESTION)
@@ -48,7 +48,7 @@ def test_a_person_is_asked_and_a_branch_is_recommended(project: Scenario, keys: 
     assert (found.setup, found.branch) == (way, None if way == "in-place" else BRANCH)
 
 
-def test_a_person_who_does_not_answer_has_made_nothing(project: Scenario) -> None:
+def test_interrupting_the_question_changes_nothing(project: Scenario) -> None:
     prepare_project(project, ASKED)
     person = at_terminal(project)
     person.sees(QUESTION)
@@ -58,7 +58,7 @@ def test_a_person_who_does_not_answer_has_made_nothing(project: Scenario) -> Non
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_agentd_that_is_not_committed_is_offered_and_only_that(project: Scenario, is_wanted: bool) -> None:
+def test_commit_of_only_the_agentd_folder_is_offered(project: Scenario, is_wanted: bool) -> None:
     prepare_project(project, ASKED)
     project.write("agentd/specs/gone.md", "old\n")
     another = project.write("agentd/changes/another/proposal.md")

@@ -137,7 +137,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["step.started", "step.finished"])
-def test_killed_at_a_boundary_of_every_step_the_rounds_come_to_the_same(
+def test_rounds_killed_at_every_step_boundary_give_the_same_result(
     kind: str, project: Scenario, undisturbed: list[str]
 ) -> None:
     draft(project, rounds())
@@ -147,9 +147,7 @@ def test_killed_at_a_boundary_of_every_step_the_rounds_come_to_the_same(
     assert end(project) == undisturbed
 
 
-def test_killed_after_everything_that_an_agent_does_the_rounds_come_to_the_same(
-    project: Scenario, undisturbed: list[str]
-) -> None:
+def test_rounds_killed_after_every_agent_action_give_the_same_result(project: Scenario, undisturbed: list[str]) -> None:
     steps = rounds()
     draft(project, cut_off_after_each_act(steps))
     cuts = [(*key, attempt) for key, acts in acts_of(steps).items() for attempt in range(1, len(acts) + 1)]
@@ -161,7 +159,7 @@ def test_killed_after_everything_that_an_agent_does_the_rounds_come_to_the_same(
     assert end(project) == undisturbed
 
 
-def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Scenario, undisturbed: list[str]) -> None:
+def test_rounds_killed_around_every_transition_give_the_same_result(project: Scenario, undisturbed: list[str]) -> None:
     draft(project, rounds())
     for number, round_ in enumerate((1, 2, 3), 1):
         with nothing_repeated(project):
@@ -175,7 +173,7 @@ def test_killed_around_every_transition_the_rounds_come_to_the_same(project: Sce
 # ---- killed at a write
 
 
-def test_killed_at_any_write_over_and_over_the_rounds_come_to_the_same(
+def test_rounds_killed_repeatedly_at_random_writes_give_the_same_result(
     exhaustive: Exhaustive, project: Scenario, undisturbed: list[str]
 ) -> None:
     draft(project, rounds())
@@ -193,7 +191,7 @@ def test_killed_at_any_write_over_and_over_the_rounds_come_to_the_same(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_killed_at_each_write_of_a_round_it_comes_to_the_same_and_stays_one_round(
+def test_round_killed_at_each_write_gives_the_same_result_and_stays_one_round(
     moment: str, exhaustive: Exhaustive, project: Scenario
 ) -> None:
     draft(project, rounds() | {"reproposal/2": answering(LOOSE, C1="fixed", C2="disputed")})

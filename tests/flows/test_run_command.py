@@ -32,7 +32,7 @@ def ready(box: Scenario, steps: dict[str, list[Action]], git: str = "") -> None:
         box.commit("settings")
 
 
-def test_it_plans_and_then_implements(project: Scenario) -> None:
+def test_run_plans_and_then_implements(project: Scenario) -> None:
     ready(project, whole())
     ran = project.agentd(*GREET, "--json")
     assert (ran.code, ran.json["command"], ran.json["phase"]) == (0, "run", "complete"), ran.err
@@ -43,7 +43,7 @@ def test_it_plans_and_then_implements(project: Scenario) -> None:
     assert again.code == 0 and "greet is complete" in again.out
 
 
-def test_it_stops_where_a_person_decides_and_goes_on_after_that(project: Scenario) -> None:
+def test_run_stops_for_a_decision_and_continues_after_it(project: Scenario) -> None:
     revise = {**APPROVE, "verdict": "NEEDS_REVISION", "findings": [finding()]}
     ready(project, whole(challenge=[call("append_review", **revise), usage(0.05), say("Reported.")]))
     config = (project.root / "agentd/config.toml").read_text()
@@ -56,7 +56,7 @@ def test_it_stops_where_a_person_decides_and_goes_on_after_that(project: Scenari
     assert (ended.code, ended.json["phase"]) == (0, "complete")
 
 
-def test_in_the_background_it_does_the_same(project: Scenario) -> None:
+def test_detached_run_gives_the_same_result(project: Scenario) -> None:
     ready(project, whole())
     assert project.agentd(*GREET, "--detach").code == 0
     ended = project.agentd("wait", "greet", "--json")
@@ -64,7 +64,7 @@ def test_in_the_background_it_does_the_same(project: Scenario) -> None:
     assert ended.json["result"]["phase"] == "complete"
 
 
-def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Scenario) -> None:
+def test_each_step_commits_its_work_on_the_changes_branch(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     project.write("notes.txt", "mine")
     project.write("staged.txt", "mine too")
@@ -84,7 +84,7 @@ def test_each_step_commits_its_own_work_on_the_branch_of_the_change(project: Sce
     assert project.git("rev-list", "--count", "main") == "3", "the other branch is as it was"
 
 
-def test_without_a_branch_of_its_own_nothing_is_committed_and_that_is_said(project: Scenario) -> None:
+def test_nothing_is_committed_without_a_separate_branch_and_a_warning_is_shown(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     before = project.git("rev-parse", "HEAD")
     ran = project.agentd(*GREET, "--trust")
@@ -92,7 +92,7 @@ def test_without_a_branch_of_its_own_nothing_is_committed_and_that_is_said(proje
     assert project.git("rev-parse", "HEAD") == before
 
 
-def test_a_hook_that_refuses_a_commit_stops_nothing(project: Scenario) -> None:
+def test_commit_refused_by_a_hook_does_not_stop_the_run(project: Scenario) -> None:
     ready(project, whole(), 'commit = "per-step"')
     hook = Path(project.root, ".git/hooks/pre-commit")
     hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
@@ -101,7 +101,7 @@ def test_a_hook_that_refuses_a_commit_stops_nothing(project: Scenario) -> None:
     assert ran.code == 0 and "could not be committed" in ran.err and "not today" in ran.err
 
 
-def test_an_approved_plan_is_implemented(project: Scenario) -> None:
+def test_run_implements_an_approved_plan(project: Scenario) -> None:
     project.greeting_approved({"implement-greeting": implement()})
     ran = project.agentd("run", "greet", "--json")
     assert (ran.code, ran.json["phase"]) == (0, "complete"), ran.err

@@ -48,21 +48,21 @@ def error_of(ended: Result) -> tuple[int, str]:
 # ---- what was read
 
 
-def test_what_was_read_is_the_documents_how_many_verdicts_there_are_and_what_is_open(project: Scenario) -> None:
+def test_read_digest_covers_documents_verdicts_and_open_findings(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.digest(TOLD.encode())}
     assert seen.documents(seen.seen(change)) == change.hashes()
 
 
-def test_a_digest_is_that_of_the_same_in_any_order_and_of_nothing_else() -> None:
+def test_digest_is_independent_of_order() -> None:
     assert seen.digest({"a": "1", "b": "2"}) == seen.digest({"b": "2", "a": "1"}) != seen.digest({"a": "1b", "": "2"})
 
 
-def test_what_differs_is_named_whether_it_changed_came_or_went() -> None:
+def test_differences_include_changed_added_and_removed_entries() -> None:
     assert sorted(seen.differing({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3", "d": "4"})) == ["b", "c", "d"]
 
 
-def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(project: Scenario) -> None:
+def test_code_digest_excludes_files_agentd_writes(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
     before, tree = seen.seen(change), now(change)
@@ -75,7 +75,7 @@ def test_code_that_was_read_is_the_tree_without_what_agentd_writes_itself(projec
     assert seen.differing(before, seen.seen(change)) == [seen.CODE_TREE]
 
 
-def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Scenario) -> None:
+def test_code_digest_of_a_subfolder_project_excludes_only_its_own_files(project: Scenario) -> None:
     change = project.greeting_approved({}).change
     inner = change.project._replace(prefix="inner")
     project.write("inner/agentd/notes.txt", "one\n")
@@ -93,14 +93,14 @@ def test_a_project_in_a_folder_leaves_only_its_own_files_out(project: Scenario) 
 # ---- decisions about a plan
 
 
-def test_a_decision_about_what_was_read_is_done(project: Scenario) -> None:
+def test_decision_about_the_read_content_is_applied(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     ended = decide(project, "--accept", read(change))
     assert (ended.code, ended.json["phase"]) == (0, "challenged")
     assert change.read().history[-1].hashes == change.hashes()
 
 
-def test_a_decision_about_another_text_is_refused_and_nothing_is_written(project: Scenario) -> None:
+def test_decision_about_outdated_content_is_refused_and_nothing_written(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
@@ -112,7 +112,7 @@ def test_a_decision_about_another_text_is_refused_and_nothing_is_written(project
     assert decide(project, "--accept", read(change)).code == 0
 
 
-def test_a_decision_from_before_another_verdict_is_refused(project: Scenario) -> None:
+def test_decision_from_before_a_new_verdict_is_refused(project: Scenario) -> None:
     change = project.challenged(
         "NEEDS_REVISION", *FOUND[1:], challenge_2=report_in_text("NEEDS_REVISION", ("High", "It leaks"))
     ).change
@@ -122,7 +122,7 @@ def test_a_decision_from_before_another_verdict_is_refused(project: Scenario) ->
     assert change.read().phase is Phase.PROPOSED and set(project.finding_states().values()) == {"open"}
 
 
-def test_a_decision_handed_to_a_waiting_run_is_bound_to_what_was_read_too(project: Scenario) -> None:
+def test_decision_for_a_waiting_run_is_bound_to_the_read_content(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
     person = at_question(project)
@@ -135,7 +135,7 @@ def test_a_decision_handed_to_a_waiting_run_is_bound_to_what_was_read_too(projec
     assert change.read().history[-1].hashes == change.hashes()
 
 
-def test_a_comment_that_came_since_is_not_accepted_in_the_same_breath(project: Scenario) -> None:
+def test_comment_added_since_reading_blocks_the_acceptance(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", Weight.BLOCKER)
@@ -150,7 +150,7 @@ def test_a_comment_that_came_since_is_not_accepted_in_the_same_breath(project: S
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
 
 
-def test_a_comment_says_the_same_when_it_is_a_finding(project: Scenario) -> None:
+def test_digest_is_the_same_when_a_comment_becomes_a_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Never mind.", "person:ann")
@@ -164,7 +164,7 @@ def test_a_comment_says_the_same_when_it_is_a_finding(project: Scenario) -> None
     assert project.finding_states()["P2"] == "withdrawn" and read(change) == settled
 
 
-def test_no_words_can_look_like_another_finding(project: Scenario) -> None:
+def test_comment_text_cannot_imitate_another_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     text = f"Who?\n\n{TOLD}"
     comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", Weight.BLOCKER)
@@ -172,7 +172,7 @@ def test_no_words_can_look_like_another_finding(project: Scenario) -> None:
     assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
 
 
-def test_a_run_that_waits_compares_what_is_open_too(project: Scenario) -> None:
+def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     before = seen.seen(change)
     person = at_question(project)
@@ -191,7 +191,7 @@ def test_a_run_that_waits_compares_what_is_open_too(project: Scenario) -> None:
     )
 
 
-def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(project: Scenario) -> None:
+def test_comment_added_meanwhile_repeats_the_terminal_question(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
@@ -205,7 +205,7 @@ def test_at_the_terminal_a_comment_that_came_meanwhile_is_asked_about_again(proj
     assert change.read().phase is Phase.PROPOSED and project.finding_states()["P1"] == "open"
 
 
-def test_what_differs_is_told_in_words() -> None:
+def test_differences_are_described_in_words() -> None:
     now = {"proposal.md": "1", "challenges": "2", seen.FINDINGS: "3"}
     assert seen.in_words(["proposal.md", seen.FINDINGS], now) == "proposal.md, the findings changed"
     assert seen.in_words(["challenges"], now) == "there is a new verdict"
@@ -213,7 +213,7 @@ def test_what_differs_is_told_in_words() -> None:
     assert seen.in_words(["challenges", "reviews"], now) == "the change has moved on"
 
 
-def test_what_was_read_belongs_to_a_decision(project: Scenario) -> None:
+def test_seen_option_without_a_decision_is_refused(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     ended = project.agentd("plan", "add-oauth", "--seen", "1")
     assert ended.code == 2 and "--seen says what a decision is about" in ended.err
@@ -222,7 +222,7 @@ def test_what_was_read_belongs_to_a_decision(project: Scenario) -> None:
 # ---- decisions about code
 
 
-def test_code_that_changed_since_it_was_read_is_not_decided_upon(project: Scenario) -> None:
+def test_decision_on_code_changed_since_reading_is_refused(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
     digest = read(change)
@@ -240,7 +240,7 @@ def test_code_that_changed_since_it_was_read_is_not_decided_upon(project: Scenar
     assert project.run("impl", "--send-back", WHY, "--seen", read(change), "--json").code == 0
 
 
-def test_code_that_changes_while_its_checks_run_is_not_accepted(project: Scenario) -> None:
+def test_code_changed_by_its_own_checks_is_not_accepted(project: Scenario) -> None:
     writes = "[[checks]]\nname = 'writes'\ncommand = 'echo new >> made.txt'\nrequired = true\ntimeout = 60\n"
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}, writes).change
     assert project.run("impl", "--rounds", "0").code == 1
@@ -251,7 +251,7 @@ def test_code_that_changes_while_its_checks_run_is_not_accepted(project: Scenari
     assert project.run("impl", "--accept", WHY, "--seen", read(change), "--json").code == 0
 
 
-def test_code_is_known_by_a_tree_that_git_has(project: Scenario) -> None:
+def test_code_digest_is_an_existing_git_tree(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
     tree = seen.seen(change)[seen.CODE_TREE]
@@ -263,7 +263,7 @@ def test_code_is_known_by_a_tree_that_git_has(project: Scenario) -> None:
 # ---- an approval by a person
 
 
-def test_a_plan_that_its_judge_approved_is_accepted_by_a_person_too(project: Scenario) -> None:
+def test_approved_plan_can_also_be_accepted_by_the_user(project: Scenario) -> None:
     change = project.challenged("APPROVED", ("low", "A comma")).change
     assert change.read().phase is Phase.CHALLENGED
     assert project.agentd("plan", "add-oauth", "--accept", WHY).code == 0
@@ -278,7 +278,7 @@ def test_a_plan_that_its_judge_approved_is_accepted_by_a_person_too(project: Sce
     assert last.hashes == change.hashes() and project.finding_states() == {"C1": "accepted"}
 
 
-def test_what_a_person_said_when_they_accepted_reaches_the_implementer(project: Scenario) -> None:
+def test_acceptance_reason_and_notes_reach_the_implementer(project: Scenario) -> None:
     heard = [{"expect": "    Good, but greet Bob first.\n\n    And mind the comma."}, *implement()]
     change = project.greeting_approved(
         {"implement-greeting": heard, "review": APPROVED, "challenge": report_in_text("APPROVED")}
@@ -291,7 +291,7 @@ def test_what_a_person_said_when_they_accepted_reaches_the_implementer(project: 
     assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
 
 
-def test_words_about_a_plan_that_went_back_since_do_not(project: Scenario) -> None:
+def test_acceptance_reason_is_dropped_when_the_plan_is_sent_back(project: Scenario) -> None:
     change = project.greeting_approved({"challenge": report_in_text("APPROVED")}).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
     assert project.agentd("plan", "greet", "--accept", "Greet Bob first.").code == 0
@@ -300,7 +300,7 @@ def test_words_about_a_plan_that_went_back_since_do_not(project: Scenario) -> No
     assert brief(change, ["2.1"])["notes"] == []
 
 
-def test_a_blocker_that_was_accepted_with_an_unchallenged_plan_does_not_overrule_the_reviewer(
+def test_accepted_blocker_comment_does_not_overrule_the_reviewer(
     project: Scenario,
 ) -> None:
     heard = [{"expect": "    Who is greeted?"}, *implement()]

@@ -67,7 +67,7 @@ TRESPASSES = {
 
 
 @pytest.mark.parametrize("name", TRESPASSES)
-def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: GuardProject, name: str) -> None:
+def test_protected_file_is_restored_exactly_and_reported(yard: GuardProject, name: str) -> None:
     code, path, what = TRESPASSES[name]
     before = yard.everything()
     guard = yard.guard()
@@ -85,7 +85,7 @@ def test_what_an_agent_may_not_change_is_put_back_exactly_and_told(yard: GuardPr
     assert yard.guard().after() == Watched(), "the next call finds nothing to tell"
 
 
-def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: GuardProject) -> None:
+def test_renamed_file_is_restored_and_its_new_name_removed(yard: GuardProject) -> None:
     before = yard.everything()
     told = yard.watched("os.rename('agentd/specs/auth.md', 'agentd/specs/login.md')").put_back
     assert [(one.path, one.what) for one in told] == [
@@ -95,14 +95,16 @@ def test_a_renamed_file_is_back_and_its_new_name_is_gone(yard: GuardProject) -> 
     assert yard.everything() == before
 
 
-def test_everything_deleted_comes_back_and_is_told_once(yard: GuardProject) -> None:
+def test_deleted_agentd_folder_is_restored_and_reported_once(yard: GuardProject) -> None:
     before = yard.everything()
     [told] = yard.watched("shutil.rmtree('agentd')").put_back
     assert told == Trespass("agentd", "deleted", "")
     assert yard.everything() == before
 
 
-def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: GuardProject, tmp_path: Path) -> None:
+def test_folder_replaced_by_a_symlink_is_restored_without_touching_the_target(
+    yard: GuardProject, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "auth.md").write_text("a stranger's\n")
@@ -114,7 +116,7 @@ def test_a_folder_swapped_for_a_link_leads_nothing_out_of_the_tree(yard: GuardPr
     assert os.readlink(yard.kept(told)) == str(outside)
 
 
-def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whole(yard: GuardProject) -> None:
+def test_file_replaced_by_a_folder_is_restored_and_the_folder_kept(yard: GuardProject) -> None:
     before = yard.everything()
     code = "os.unlink('agentd/config.toml'); os.makedirs('agentd/config.toml/deep'); "
     [told] = yard.watched(code + "Path('agentd/config.toml/deep/x').write_bytes(b'1')").put_back
@@ -123,7 +125,7 @@ def test_a_file_swapped_for_a_folder_is_a_file_again_and_the_folder_is_kept_whol
     assert (yard.kept(told) / "deep/x").read_bytes() == b"1"
 
 
-def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: GuardProject) -> None:
+def test_extremely_deep_folder_is_moved_away_whole(yard: GuardProject) -> None:
     before = yard.everything()
     code = "os.chdir('agentd')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\nPath('x').write_text('x')"
     try:
@@ -135,7 +137,7 @@ def test_a_folder_deeper_than_anybody_looks_is_moved_away_whole(yard: GuardProje
         subprocess.run(["rm", "-rf", "agentd/d", ".git/agentd/kept"], cwd=yard.box.root, check=True)
 
 
-def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: GuardProject) -> None:
+def test_new_folders_with_a_common_prefix_are_each_reported_once(yard: GuardProject) -> None:
     before = yard.everything()
     code = "for name in ('mine', 'mine-2', 'mine.'): os.makedirs(f'agentd/{name}/in'); open(f'agentd/{name}/in/a', 'w')"
     told = yard.watched(code).put_back
@@ -144,14 +146,14 @@ def test_new_folders_whose_names_begin_alike_are_each_told_once(yard: GuardProje
     assert [yard.kept(one).joinpath("in/a").exists() for one in told] == [True] * 3
 
 
-def test_a_change_that_hides_its_time_is_seen(yard: GuardProject) -> None:
+def test_change_with_a_forged_mtime_is_detected(yard: GuardProject) -> None:
     code = "was = os.stat('agentd/config.toml'); Path('agentd/config.toml').write_text('schema_version = 2\\n'); "
     told = yard.watched(code + "os.utime('agentd/config.toml', ns=(was.st_atime_ns, was.st_mtime_ns))").put_back
     assert [one.path for one in told] == ["agentd/config.toml"]
     assert (yard.box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
 
 
-def test_a_write_in_the_same_tick_of_the_clock_as_the_copy_is_seen(tmp_path: Path) -> None:
+def test_write_within_the_timestamp_resolution_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("schema_version = 1\n")
     area = Area(str(tmp_path), (path.name,))
@@ -177,11 +179,11 @@ def test_a_file_put_back_has_its_old_time(yard: GuardProject) -> None:
     assert (path.stat().st_mtime_ns, path.stat().st_mode & 0o777) == (10**18, 0o640)
 
 
-def test_a_touched_file_is_no_trespass(yard: GuardProject) -> None:
+def test_touched_file_is_not_a_violation(yard: GuardProject) -> None:
     assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == Watched()
 
 
-def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts_it_back(yard: GuardProject) -> None:
+def test_file_that_cannot_be_restored_is_named_and_restored_by_a_later_run(yard: GuardProject) -> None:
     big = yard.box.root / "agentd/big.bin"
     big.write_bytes(bytes(400_000))
     guard = yard.guard()
@@ -202,7 +204,7 @@ def test_a_file_that_cannot_be_put_back_stops_with_its_name_and_a_later_run_puts
     assert big.read_bytes() == bytes(400_000)
 
 
-def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_space(yard: GuardProject) -> None:
+def test_full_disk_does_not_prevent_removing_created_files(yard: GuardProject) -> None:
     guard = yard.guard()
     yard.agent("Path('.git/hooks/pre-push').write_text('x')")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -217,7 +219,7 @@ def test_a_full_disk_does_not_keep_the_guard_from_taking_away_what_needs_no_spac
     assert [one.path for one in guard.after().put_back] == [".git/hooks/pre-push"]
 
 
-def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: GuardProject) -> None:
+def test_violation_is_a_high_finding_that_names_the_kept_copy(yard: GuardProject) -> None:
     [told] = yard.watched("Path('agentd/config.toml').write_text('mine')").put_back
     found = finding_of(told, "codex")
     assert (found.severity, found.state, found.by, found.verified) == (
@@ -234,7 +236,7 @@ def test_a_trespass_is_a_high_finding_that_names_the_kept_copy(yard: GuardProjec
 # What defines a check
 
 
-def test_what_a_check_runs_may_not_be_changed(yard: GuardProject) -> None:
+def test_files_run_by_a_check_are_protected(yard: GuardProject) -> None:
     box = yard.box
     box.write("check.sh", "exit 1\n").chmod(0o755)
     box.write("scripts/lint.sh", "exit 1\n")
@@ -261,7 +263,7 @@ def test_what_a_check_runs_may_not_be_changed(yard: GuardProject) -> None:
     assert (box.root / "check.sh").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: GuardProject, tmp_path: Path) -> None:
+def test_check_script_is_restored_when_its_folder_became_a_symlink(yard: GuardProject, tmp_path: Path) -> None:
     yard.box.write("scripts/lint.sh", "exit 1\n")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -273,7 +275,7 @@ def test_a_check_s_script_comes_back_where_its_whole_folder_became_a_link(yard: 
     assert list(outside.iterdir()) == []
 
 
-def test_tests_and_what_the_tasks_name_are_edited_freely(yard: GuardProject) -> None:
+def test_tests_and_files_named_by_tasks_may_be_edited(yard: GuardProject) -> None:
     yard.box.write("tests/test_x.py", "def test(): assert False\n")
     yard.box.write("a.test.js", "fail()\n")
     yard.box.write("Makefile", "test:\n")
@@ -296,7 +298,7 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize(("command", "name", "text", "honest", "bad"), SECTIONS, ids=[one[1] for one in SECTIONS])
-def test_of_a_shared_file_only_its_section_counts(
+def test_only_the_relevant_section_of_a_shared_file_is_protected(
     yard: GuardProject, command: str, name: str, text: str, honest: str, bad: str
 ) -> None:
     path = yard.box.write(name, text)
@@ -316,7 +318,7 @@ def test_a_file_that_becomes_unreadable_is_put_back_even_without_a_section(yard:
     assert path.read_text() == "[metadata]\nname = a\n"
 
 
-def test_settings_nearer_to_the_tests_are_a_new_definition(yard: GuardProject) -> None:
+def test_new_runner_settings_closer_to_the_tests_are_a_violation(yard: GuardProject) -> None:
     yard.box.write("tests/unit/test_x.py", "")
     [told] = yard.watched("Path('tests/pytest.ini').write_text('[pytest]')", "pytest tests/unit").put_back
     assert (told.path, told.what) == ("tests/pytest.ini", "created")
@@ -326,14 +328,14 @@ def test_settings_nearer_to_the_tests_are_a_new_definition(yard: GuardProject) -
     "command",
     ["", "'", '"make', "&& || ;", "$(", "cd", "cd $X && make", "\x00", "((((", "python -m", "bash -c", "make -f"],
 )
-def test_an_odd_check_command_stops_nobody(yard: GuardProject, command: str) -> None:
+def test_unparsable_check_command_is_tolerated(yard: GuardProject, command: str) -> None:
     assert yard.watched("Path('src/app.py').write_text('1')", command, "eval " * 3000 + command) == Watched()
 
 
 # Honest work
 
 
-def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: GuardProject) -> None:
+def test_plan_stage_may_write_only_its_own_documents(yard: GuardProject) -> None:
     code = (
         f"own = Path('{OWN}')\n"
         "(own / 'specs').mkdir(); (own / 'specs/auth-flow.md').write_text('# Spec')\n"
@@ -355,7 +357,7 @@ def test_the_plan_stage_writes_its_own_documents_and_nothing_else(yard: GuardPro
     ], "no other stage may"
 
 
-def test_code_commits_refs_and_byproducts_are_no_trespass(yard: GuardProject) -> None:
+def test_code_commits_refs_and_byproducts_are_allowed(yard: GuardProject) -> None:
     code = (
         "Path('src/app.py').write_text('1'); os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').touch()\n"
         "for words in (['add', 'src'], ['commit', '-qm', 'work'], ['update-ref', 'refs/remotes/origin/main', 'HEAD'],\n"
@@ -384,7 +386,7 @@ DROP = "from agentd.change.entry import drop, open_change; from agentd.project i
 
 
 @pytest.mark.parametrize("work", [WORK_ON_OTHER, CREATE, DROP], ids=["a run", "a new change", "a drop"])
-def test_agentd_at_work_on_another_change_meanwhile_is_left_alone(yard: GuardProject, work: str) -> None:
+def test_concurrent_work_on_another_change_is_left_alone(yard: GuardProject, work: str) -> None:
     before = yard.everything()
     assert yard.watched(work) == Watched()
     after = yard.everything()
@@ -400,7 +402,7 @@ def test_an_own_run_under_way_excuses_no_trespass(yard: GuardProject) -> None:
     assert told.path == f"{OWN}/STATE.yaml"
 
 
-def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone(yard: GuardProject) -> None:
+def test_other_run_killed_during_the_call_is_left_alone(yard: GuardProject) -> None:
     hold = (
         WORK_ON_OTHER
         + "    print('ready', flush=True); input(); (change.folder / 'tasks.md').write_text('x'); print(1)\n"
@@ -424,7 +426,7 @@ def test_a_run_that_began_before_the_call_and_was_killed_during_it_is_left_alone
     assert (yard.box.root / "agentd/changes/other/tasks.md").read_text() == "x"
 
 
-def test_specs_that_another_change_s_archive_merged_stay(yard: GuardProject) -> None:
+def test_specs_merged_by_another_changes_archive_are_kept(yard: GuardProject) -> None:
     archive = DROP + "\nfrom pathlib import Path; Path('agentd/specs/auth.md').write_text('merged')"
     assert yard.watched(archive) == Watched()
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "merged"
@@ -432,7 +434,7 @@ def test_specs_that_another_change_s_archive_merged_stay(yard: GuardProject) -> 
     assert told.path == "agentd/specs/auth.md"
 
 
-def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_not_pass_with_it(
+def test_agentds_own_write_is_kept_but_an_agents_earlier_edit_is_not(
     yard: GuardProject,
 ) -> None:
     path = yard.change.folder / "STATE.yaml"
@@ -464,12 +466,12 @@ def test_agentd_s_own_write_during_a_call_stays_and_an_agent_s_before_it_does_no
 # Judges and HEAD
 
 
-def test_a_judge_that_changes_nothing_passes(yard: GuardProject) -> None:
+def test_judge_that_changes_nothing_passes(yard: GuardProject) -> None:
     code = "os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').write_text('x'); os.utime('src/app.py')"
     assert yard.watched(code, judge=True) == Watched()
 
 
-def test_every_file_that_a_judge_changed_is_named_and_only_protected_ones_go_back(yard: GuardProject) -> None:
+def test_all_files_changed_by_a_judge_are_named_and_protected_ones_restored(yard: GuardProject) -> None:
     code = "Path('src/app.py').write_text('1'); Path('new file.txt').write_text('x'); os.unlink('README.md'); "
     watched = yard.watched(code + "Path('agentd/config.toml').write_text('x')", judge=True)
     assert watched.changed == ("README.md", "agentd/config.toml", "new file.txt", "src/app.py")
@@ -484,7 +486,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("where", MOVES)
-def test_head_elsewhere_after_a_call_stops_with_both_names(yard: GuardProject, where: str) -> None:
+def test_head_moved_during_a_call_stops_with_both_names(yard: GuardProject, where: str) -> None:
     code = f"Path('{OWN}/STATE.yaml').write_text('mine'); subprocess.run(['git', *{MOVES[where]}], check=True)"
     guard = yard.guard()
     yard.agent(code)
@@ -496,7 +498,7 @@ def test_head_elsewhere_after_a_call_stops_with_both_names(yard: GuardProject, w
     assert yard.change.read().description == "Let people sign in", "an edit is not carried over"
 
 
-def test_another_branch_s_own_files_are_not_overwritten(yard: GuardProject) -> None:
+def test_files_of_another_branch_are_not_overwritten(yard: GuardProject) -> None:
     box = yard.box
     box.git("switch", "-q", "-c", "bare")
     box.git("rm", "-rq", "agentd/prompts")
@@ -520,7 +522,7 @@ def test_another_branch_s_own_files_are_not_overwritten(yard: GuardProject) -> N
 # A run that was killed
 
 
-def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits_stay(yard: GuardProject) -> None:
+def test_later_run_restores_files_of_a_killed_call_and_keeps_the_users_edits(yard: GuardProject) -> None:
     yard.guard("make", judge=True)
     yard.agent(
         "Path('agentd/config.toml').write_text('mine'); os.unlink('agentd/specs/auth.md')\n"
@@ -551,9 +553,7 @@ def test_a_later_run_finishes_what_a_killed_one_began_and_a_person_s_later_edits
 
 
 @pytest.mark.parametrize("old_mark", [True, False], ids=["of an earlier call", "none"])
-def test_without_a_mark_of_its_own_everything_since_a_cut_off_call_counts_as_the_agent_s(
-    yard: GuardProject, old_mark: bool
-) -> None:
+def test_without_an_end_marker_all_later_changes_count_as_the_agents(yard: GuardProject, old_mark: bool) -> None:
     mark = yard.folder.parent / "ended"
     if old_mark:
         mark.parent.mkdir()
@@ -564,7 +564,7 @@ def test_without_a_mark_of_its_own_everything_since_a_cut_off_call_counts_as_the
     assert [one.path for one in yard.guard(call=False).finish_cut(mark).put_back] == ["agentd/config.toml"]
 
 
-def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be_known(yard: GuardProject) -> None:
+def test_interrupted_planners_documents_are_not_a_violation(yard: GuardProject) -> None:
     yard.guard("make", may_edit=lambda path: path == "Makefile" or plan_rule("add-oauth")(path))
     yard.agent(
         f"own = Path('{OWN}'); (own / 'specs').mkdir(); (own / 'specs/a.md').write_text('a')\n"
@@ -575,7 +575,7 @@ def test_a_cut_off_planner_s_documents_are_no_trespass_and_its_stage_need_not_be
     assert (yard.change.folder / "specs/a.md").read_text() == "a"
 
 
-def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: GuardProject) -> None:
+def test_state_agentd_was_writing_when_killed_is_kept(yard: GuardProject) -> None:
     path = yard.change.folder / "STATE.yaml"
     with yard.guard().own_write(path):
         written = path.read_bytes() + b"more: 1\n"
@@ -584,7 +584,7 @@ def test_a_state_that_agentd_was_writing_when_it_was_killed_stays(yard: GuardPro
     assert path.read_bytes() == written
 
 
-def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: GuardProject) -> None:
+def test_completed_call_leaves_nothing_to_finish(yard: GuardProject) -> None:
     yard.watched("Path('agentd/config.toml').write_text('x')")
     (yard.box.root / "agentd/config.toml").write_text("a person's\n")
     assert yard.guard(call=False).finish_cut(None) == Watched()
@@ -593,7 +593,7 @@ def test_a_call_that_was_not_cut_off_leaves_nothing_to_finish(yard: GuardProject
 
 
 @pytest.mark.parametrize("name", ["call.json", "mirror.json"])
-def test_copies_that_cannot_be_read_stop_with_their_place(yard: GuardProject, name: str) -> None:
+def test_unreadable_snapshot_stops_with_its_path(yard: GuardProject, name: str) -> None:
     yard.guard()
     (yard.folder / name).write_text("[")
     with pytest.raises(StateError, match=f"cannot be read .{yard.folder}"):
@@ -603,7 +603,7 @@ def test_copies_that_cannot_be_read_stop_with_their_place(yard: GuardProject, na
 # Other shapes of repositories
 
 
-def test_hooks_kept_in_the_tree_are_guarded_and_a_folder_that_is_more_than_hooks_only_by_their_names(
+def test_hooks_path_in_the_tree_is_guarded(
     yard: GuardProject,
 ) -> None:
     yard.box.write(".githooks/lib/common.sh", "exit 0\n")
@@ -617,7 +617,7 @@ def test_hooks_kept_in_the_tree_are_guarded_and_a_folder_that_is_more_than_hooks
     assert (yard.box.root / "other.txt").exists()
 
 
-def test_a_linked_work_tree_is_guarded_as_a_whole(yard: GuardProject, tmp_path: Path) -> None:
+def test_linked_worktree_is_guarded(yard: GuardProject, tmp_path: Path) -> None:
     tree = tmp_path / "linked"
     yard.box.git("worktree", "add", "-q", "-b", "agentd/add-oauth", str(tree))
     folder = tree / OWN
@@ -645,7 +645,7 @@ def test_a_linked_work_tree_is_guarded_as_a_whole(yard: GuardProject, tmp_path: 
     assert (yard.box.root / "agentd/config.toml").read_text() == "schema_version = 1\n"
 
 
-def test_a_project_in_a_sub_folder_is_told_from_its_own_root(
+def test_paths_of_a_subfolder_project_are_reported_relative_to_it(
     box: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.write("services/api/agentd/config.toml", "schema_version = 1\n")

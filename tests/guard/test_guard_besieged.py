@@ -51,9 +51,7 @@ GONE = {
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(
-    yard: GuardProject, name: str, tmp_path: Path
-) -> None:
+def test_deleting_the_guards_files_does_not_prevent_the_restore(yard: GuardProject, name: str, tmp_path: Path) -> None:
     code, path, what = GONE[name]
     before = yard.everything()
     guard = yard.guard()
@@ -79,7 +77,7 @@ def test_an_agent_that_deletes_what_the_guard_keeps_gains_nothing(
     assert yard.watched("pass") == Watched()
 
 
-def test_a_deleted_room_is_told_as_what_it_is(yard: GuardProject) -> None:
+def test_deleted_local_state_is_reported(yard: GuardProject) -> None:
     [finish] = yard.watched("shutil.rmtree('.git/agentd')").put_back
     found = finding_of(finish, "codex")
     assert found.title == ".git/agentd was deleted by codex, which may not do that"
@@ -87,7 +85,7 @@ def test_a_deleted_room_is_told_as_what_it_is(yard: GuardProject) -> None:
     assert "journal and transcripts" in found.what
 
 
-def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard: GuardProject) -> None:
+def test_deleted_local_state_is_detected_during_agentds_own_write(yard: GuardProject) -> None:
     before = yard.everything()
     guard = yard.guard()
     yard.agent(EDIT + "shutil.rmtree('.git/agentd')")
@@ -101,7 +99,7 @@ def test_the_room_deleted_before_a_write_of_our_own_is_no_way_round_either(yard:
     assert yard.everything() == before
 
 
-def test_what_is_kept_goes_through_no_planted_link(yard: GuardProject, tmp_path: Path) -> None:
+def test_kept_copies_are_not_written_through_a_planted_symlink(yard: GuardProject, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     code = "shutil.rmtree('.git/agentd/kept', True); os.symlink('../../../outside', '.git/agentd/kept')\n"
     [trespass] = yard.watched(code + "Path('agentd/config.toml').write_text('mine')").put_back
@@ -109,7 +107,7 @@ def test_what_is_kept_goes_through_no_planted_link(yard: GuardProject, tmp_path:
     assert not list((tmp_path / "outside").iterdir())
 
 
-def test_our_own_write_follows_no_planted_link(yard: GuardProject, tmp_path: Path) -> None:
+def test_agentds_own_write_does_not_follow_a_planted_symlink(yard: GuardProject, tmp_path: Path) -> None:
     before = yard.everything()
     guard = yard.guard()
     outside = tmp_path / "outside"
@@ -125,7 +123,7 @@ def test_our_own_write_follows_no_planted_link(yard: GuardProject, tmp_path: Pat
     assert set(yard.everything()) == set(before)
 
 
-def test_no_path_leads_up_and_out(tmp_path: Path) -> None:
+def test_path_cannot_leave_its_root(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with pytest.raises(OSError, match="out of its root"), folder(str(tmp_path / "in"), "../in"):
         pass
@@ -134,7 +132,7 @@ def test_no_path_leads_up_and_out(tmp_path: Path) -> None:
 # Names
 
 
-def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_letters(yard: GuardProject) -> None:
+def test_non_utf8_names_are_restored_and_reported_escaped(yard: GuardProject) -> None:
     code = "open(b'agentd/changes/other/\\xff\\n\\x1b.md', 'w').write('evil')\nopen(b'src/\\xfe.py', 'w').write('x')"
     guard = yard.guard(judge=True)
     yard.agent(code)
@@ -154,7 +152,7 @@ def test_names_that_are_no_text_are_put_back_by_their_bytes_and_told_in_plain_le
 # Told until it is recorded
 
 
-def test_what_was_put_back_is_told_again_until_it_is_recorded_and_nothing_twice_put_back(yard: GuardProject) -> None:
+def test_restored_files_are_reported_until_recorded_and_restored_only_once(yard: GuardProject) -> None:
     guard = yard.guard(judge=True)
     yard.agent("Path('agentd/config.toml').write_text('mine'); Path('src/app.py').write_text('1')")
     watched = guard.after()
@@ -182,7 +180,7 @@ Guard(open_change(find_project(), "add-oauth"), Path(sys.argv[1])).finish_cut(No
 """
 
 
-def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: GuardProject) -> None:
+def test_guard_killed_during_the_restore_reports_everything_later(yard: GuardProject) -> None:
     (yard.box.root / "agentd/big.bin").write_bytes(bytes(400_000))
     before = yard.everything()
     yard.guard()
@@ -199,7 +197,7 @@ def test_a_guard_that_is_killed_while_it_puts_back_leaves_nothing_untold(yard: G
 # Copies
 
 
-def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: GuardProject) -> None:
+def test_guard_files_are_readable_only_by_their_owner(yard: GuardProject) -> None:
     yard.guard()
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in yard.folder.iterdir()} == {
         "call.json": 0o600,
@@ -211,7 +209,7 @@ def test_what_the_guard_keeps_is_readable_by_its_user_alone(yard: GuardProject) 
 FORGE = "p = Path('.git/agentd/runs/token/guard/store'); p.write_bytes(p.read_bytes().replace(b'# Auth', b'# Evil'))\n"
 
 
-def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: GuardProject) -> None:
+def test_committed_version_is_restored_when_the_copy_was_forged(yard: GuardProject) -> None:
     found = yard.watched(FORGE + "Path('agentd/specs/auth.md').write_text('mine')").put_back
     assert [(one.path, one.what) for one in found] == [
         (".git/agentd/runs/token/guard", "changed"),
@@ -221,7 +219,7 @@ def test_a_forged_copy_is_not_put_back_and_the_committed_version_is(yard: GuardP
     assert "tampered with, so the committed version" in finding_of(found[1], "codex").what
 
 
-def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_told(yard: GuardProject) -> None:
+def test_file_with_a_forged_copy_and_no_commit_is_kept_and_reported(yard: GuardProject) -> None:
     hook = yard.box.root / ".git/hooks/commit-msg"
     hook.write_text("# Auth\n")
     found = yard.watched(FORGE + "Path('.git/hooks/commit-msg').write_text('mine')").put_back
@@ -230,14 +228,14 @@ def test_without_a_committed_version_a_file_whose_copy_was_forged_stays_and_is_t
     assert "could not be put back, because its copy was tampered with" in finding_of(found[1], "codex").what
 
 
-def test_copies_that_were_touched_are_not_used_for_the_next_call(yard: GuardProject) -> None:
+def test_tampered_copies_are_not_used_for_the_next_call(yard: GuardProject) -> None:
     yard.watched(FORGE)
     [finish] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
     assert (finish.path, finish.note) == ("agentd/specs/auth.md", "")
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n"
 
 
-def test_a_forged_table_of_copies_counts_for_nothing(yard: GuardProject) -> None:
+def test_forged_snapshot_table_is_ignored(yard: GuardProject) -> None:
     code = (
         "import json; p = Path('.git/agentd/runs/token/guard/mirror.json'); rows = json.loads(p.read_text())\n"
         "rows['git'] = {}; rows['tree'] = {}; p.write_text(json.dumps(rows))\n"
@@ -254,7 +252,7 @@ def test_a_forged_table_of_copies_counts_for_nothing(yard: GuardProject) -> None
     assert yard.watched("pass") == Watched()
 
 
-def test_an_open_guard_holds_one_file_and_a_closed_one_none(yard: GuardProject) -> None:
+def test_closed_guard_leaves_no_open_file_descriptor(yard: GuardProject) -> None:
     before = len(os.listdir("/proc/self/fd"))
     guards: list[Guard] = []
     for _ in range(3):

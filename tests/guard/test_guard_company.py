@@ -57,7 +57,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_second_run_does_not_bring_back_what_the_first_one_s_guard_took_away(yard: GuardProject, name: str) -> None:
+def test_second_runs_guard_does_not_recreate_what_the_first_removed(yard: GuardProject, name: str) -> None:
     code, path = PLANTED[name]
     before = yard.everything()
     with two(yard, code) as (first, second):
@@ -68,7 +68,7 @@ def test_a_second_run_does_not_bring_back_what_the_first_one_s_guard_took_away(y
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_second_run_that_ends_first_leaves_it_to_the_first_and_blames_nobody(yard: GuardProject, name: str) -> None:
+def test_second_guard_that_ends_first_leaves_the_violation_to_the_first(yard: GuardProject, name: str) -> None:
     code, path = PLANTED[name]
     before = yard.everything()
     with two(yard, code) as (first, second):
@@ -77,7 +77,7 @@ def test_a_second_run_that_ends_first_leaves_it_to_the_first_and_blames_nobody(y
     assert yard.everything() == before
 
 
-def test_what_the_second_agent_makes_of_it_is_its_own_trespass_and_goes_back_to_how_it_was(yard: GuardProject) -> None:
+def test_second_agents_own_violation_is_restored_to_the_original(yard: GuardProject) -> None:
     before = yard.everything()
     with two(yard, "Path('.git/hooks/commit-msg').write_text('evil')") as (first, second):
         yard.agent("Path('.git/hooks/commit-msg').write_text('worse')")
@@ -87,7 +87,7 @@ def test_what_the_second_agent_makes_of_it_is_its_own_trespass_and_goes_back_to_
     assert yard.everything() == before
 
 
-def test_a_killed_second_run_s_guard_knows_it_too(yard: GuardProject) -> None:
+def test_guard_of_a_killed_second_run_ignores_the_first_runs_violation(yard: GuardProject) -> None:
     before = yard.everything()
     other = entry.open_change(yard.change.project, "other")
     with two(yard, "Path('.git/hooks/pre-commit').write_text('evil')") as (first, second):
@@ -100,7 +100,7 @@ def test_a_killed_second_run_s_guard_knows_it_too(yard: GuardProject) -> None:
     assert yard.everything() == before
 
 
-def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: GuardProject) -> None:
+def test_first_agents_allowed_edit_is_the_baseline_for_the_second(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
         folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
         yard.box.write("Makefile", "test:\n")
@@ -115,7 +115,7 @@ def test_what_the_first_agent_may_do_is_how_it_is_for_the_second(yard: GuardProj
         assert finish(first) == Watched()
 
 
-def test_what_a_run_that_is_over_had_found_does_not_count(yard: GuardProject) -> None:
+def test_snapshot_of_a_finished_run_is_ignored(yard: GuardProject) -> None:
     with yard.change.running("agentd impl add-oauth") as held:
         yard.folder = Path(yard.change.project.in_room("runs", held.token, "guard"))
         yard.guard()  # killed here
@@ -137,9 +137,7 @@ def linked(yard: GuardProject, tmp_path: Path) -> Change:
     return Change(yard.change.project, "add-oauth", str(tree), tree / OWN)
 
 
-def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(
-    yard: GuardProject, linked: Change
-) -> None:
+def test_effective_config_and_changes_in_the_main_tree_are_guarded(yard: GuardProject, linked: Change) -> None:
     before = yard.everything()
     guard = Guard(linked, yard.folder)
     guard.before()
@@ -155,9 +153,7 @@ def test_the_configuration_in_force_and_changes_of_another_tree_are_guarded_too(
     assert (yard.box.root / "src/app.py").read_text() == "x", "that tree's code is somebody else's"
 
 
-def test_agentd_at_work_there_and_another_branch_checked_out_there_are_left_alone(
-    yard: GuardProject, linked: Change
-) -> None:
+def test_agentds_work_and_branch_switches_in_the_main_tree_are_left_alone(yard: GuardProject, linked: Change) -> None:
     box = yard.box
     box.git("switch", "-q", "-c", "next")
     box.write("agentd/config.toml", "schema_version = 1\n# next\n")
@@ -222,16 +218,14 @@ def shell(code: str) -> str:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_settings_of_git_that_run_and_redirect_nothing_may_change(
-    yard: GuardProject, connected: Path, name: str
-) -> None:
+def test_harmless_git_settings_may_change(yard: GuardProject, connected: Path, name: str) -> None:
     before = connected.read_bytes()
     assert yard.watched(shell(HONEST[name])) == Watched()
     assert connected.read_bytes() != before
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_settings_of_git_that_run_or_redirect_something_are_put_back_whole(
+def test_git_settings_that_run_or_redirect_something_are_restored(
     yard: GuardProject, connected: Path, name: str
 ) -> None:
     before = connected.read_bytes(), connected.stat().st_mode
@@ -253,7 +247,7 @@ def trusts(yard: GuardProject, *repositories: str) -> Path:
     return path
 
 
-def test_trust_given_meanwhile_in_another_repository_stays(yard: GuardProject, tmp_path: Path) -> None:
+def test_trust_given_in_another_repository_is_kept(yard: GuardProject, tmp_path: Path) -> None:
     path = trusts(yard, yard.change.project.repo.common)
     other = tmp_path / "other"
     other.mkdir()
@@ -265,7 +259,7 @@ def test_trust_given_meanwhile_in_another_repository_stays(yard: GuardProject, t
     assert str(other) in path.read_text()
 
 
-def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: GuardProject) -> None:
+def test_trust_of_this_repository_is_restored_and_others_are_kept(yard: GuardProject) -> None:
     common = yard.change.project.repo.common
     path = trusts(yard, common, "/elsewhere/.git")
     was = json.loads(path.read_text())
@@ -283,7 +277,7 @@ def test_trust_in_this_repository_is_put_back_and_the_other_s_stays(yard: GuardP
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 2, "repositories": {}}'])
-def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: GuardProject, text: str) -> None:
+def test_unreadable_trust_file_is_restored(yard: GuardProject, text: str) -> None:
     path = trusts(yard, yard.change.project.repo.common, "/elsewhere/.git")
     before = path.read_bytes()
     [trespass] = yard.watched(f"Path.home().joinpath('.config/agentd/trust.json').write_text({text!r})").put_back
@@ -294,13 +288,13 @@ def test_trust_that_cannot_be_read_any_more_is_put_back_whole(yard: GuardProject
 # Judges
 
 
-def test_a_judge_that_commits_has_changed_something(yard: GuardProject) -> None:
+def test_judge_that_commits_has_changed_head(yard: GuardProject) -> None:
     code = "subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)"
     assert yard.watched(code, judge=True) == Watched(changed=("HEAD",))
     assert yard.watched(code) == Watched(), "a maker may"
 
 
-def test_a_judge_that_makes_an_empty_repository_has_changed_that_folder(yard: GuardProject) -> None:
+def test_judge_that_creates_an_empty_repository_has_changed_that_folder(yard: GuardProject) -> None:
     assert yard.watched("subprocess.run(['git', 'init', '-q', 'sub'], check=True)", judge=True).changed == ("sub",)
     with pytest.raises(GitFailed, match="sub is a git repository of its own without a commit") as stop:
         yard.guard(judge=True)

@@ -35,7 +35,7 @@ def calls(stage: Stage) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_the_stages_have_the_tools_of_the_contract() -> None:
+def test_stages_have_the_tools_of_the_contract() -> None:
     assert {str(stage): {tool.name for tool in tools_of(stage)} for stage in Stage} == {
         stage: set(names.split()) for stage, names in CONTRACT.items()
     }
@@ -44,7 +44,7 @@ def test_the_stages_have_the_tools_of_the_contract() -> None:
 @pytest.mark.parametrize("mode", GENERATIONS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("stage", Stage)
-def test_every_tool_is_listed_and_called(project: Scenario, stage: Stage, transport: str, mode: str) -> None:
+def test_every_tool_can_be_listed_and_called(project: Scenario, stage: Stage, transport: str, mode: str) -> None:
     async def talk(on: Staged) -> None:
         async with connected(on, transport, mode) as client:
             listed = (await client.list_tools()).tools

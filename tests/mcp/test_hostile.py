@@ -110,14 +110,14 @@ READS = {"outside", "not-found", "bad-argument", "binary", "is-directory"}
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hostile_path_reads_nothing(siege: Of, path: str) -> None:
+def test_hostile_path_reads_nothing(siege: Of, path: str) -> None:
     on = siege(Stage.PLAN, ("memory", "stdio")[len(path) % 2])
     codes = on.refused((tool, {"path": PATHS[path]}) for tool in ("read_file", "list_directory"))
     assert codes[0] in READS and codes[1] in READS | {"not-a-directory"}
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hostile_path_writes_nothing(siege: Of, path: str) -> None:
+def test_hostile_path_writes_nothing(siege: Of, path: str) -> None:
     on = siege(Stage.PLAN, ("stdio", "memory")[len(path) % 2])
     paths = (PATHS[path], f"specs/{PATHS[path]}", f"specs/{PATHS[path]}.md")
     codes = on.refused(("edit_file", {"path": one, "old_text": "notes", "new_text": "owned"}) for one in paths)
@@ -126,7 +126,7 @@ def test_a_hostile_path_writes_nothing(siege: Of, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hostile_path_in_a_document_stays_a_word(siege: Of, path: str) -> None:
+def test_hostile_path_in_a_document_stays_plain_text(siege: Of, path: str) -> None:
     """A task's path is checked by its form; whatever is taken comes back as the one file it was sent as."""
     on = siege(Stage.PLAN, "memory")
     row = {**EXAMPLES["create_tasks"]["tasks"][0], "file": {"path": PATHS[path], "action": "DELETE"}}
@@ -142,7 +142,7 @@ def test_a_hostile_path_in_a_document_stays_a_word(siege: Of, path: str) -> None
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hostile_path_as_evidence_proves_nothing(siege: Of, path: str) -> None:
+def test_hostile_path_as_evidence_is_not_verified(siege: Of, path: str) -> None:
     for stage in (Stage.CHALLENGE, Stage.REVIEW):
         on = siege(stage, "memory")
         finding = {"severity": "low", "title": "t", "what": "w", "suggestion": "s"}
@@ -155,12 +155,12 @@ def test_a_hostile_path_as_evidence_proves_nothing(siege: Of, path: str) -> None
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hostile_path_is_not_in_the_diff(siege: Of, path: str) -> None:
+def test_hostile_path_is_not_in_the_diff(siege: Of, path: str) -> None:
     on = siege(Stage.REVIEW, ("memory", "stdio")[len(path) % 2])
     assert on.strike("get_diff", {"path": PATHS[path]}).code in {"not-in-diff", "bad-argument", "outside"}
 
 
-def test_the_diff_shows_no_secret_that_git_knows(siege: Of) -> None:
+def test_diff_shows_no_secrets_tracked_by_git(siege: Of) -> None:
     on = siege(Stage.REVIEW, "memory")
     on.touched = True
     root = on.on.box.root
@@ -176,20 +176,20 @@ def test_the_diff_shows_no_secret_that_git_knows(siege: Of) -> None:
     assert [on.strike("get_diff", {"path": name}).code for name in names] == ["not-in-diff"] * 3
 
 
-def test_a_link_to_the_proposal_shows_no_review_block(siege: Of) -> None:
+def test_symlink_to_the_proposal_shows_no_review_block(siege: Of) -> None:
     on = siege(Stage.PLAN, "memory")
     assert "<review" in (on.folder / "proposal.md").read_text()
     for path in ("link-proposal.md", "proposal.md", "agentd/changes/add-oauth/proposal.md"):
         assert "<review" not in on.send("read_file", {"path": path}).text
 
 
-def test_nothing_hidden_is_listed(siege: Of) -> None:
+def test_hidden_files_are_not_listed(siege: Of) -> None:
     answer = siege(Stage.PLAN, "stdio").strike("list_directory", {})
     for name in (".git", ".env", "link-out", "link-git", "link-env", "link-other", "pipe", "socket"):
         assert f'"{name}"' not in answer.text
 
 
-def test_a_folder_that_turns_into_a_link_leads_nowhere(siege: Of) -> None:
+def test_folder_swapped_for_a_symlink_gives_no_access_outside(siege: Of) -> None:
     """Somebody swaps a folder for a link to the outside, again and again, while it is read and written."""
     on = siege(Stage.PLAN, "stdio")
     room, specs = on.room, on.folder / "specs"
@@ -255,7 +255,7 @@ IDS = {
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_hostile_id_is_refused_by_every_tool(siege: Of, name: str) -> None:
+def test_hostile_id_is_refused_by_every_tool(siege: Of, name: str) -> None:
     for stage in (Stage.PLAN, Stage.UNBOUND):
         on = siege(stage, ("memory", "stdio")[len(name) % 2])
         tools = [tool.name for tool in tools_of(stage) if tool.name != "list_changes"]
@@ -265,14 +265,14 @@ def test_a_hostile_id_is_refused_by_every_tool(siege: Of, name: str) -> None:
 
 
 @pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.UNBOUND])
-def test_another_changes_id_is_refused_by_every_bound_tool(siege: Of, stage: Stage) -> None:
+def test_id_of_another_change_is_refused_by_every_bound_tool(siege: Of, stage: Stage) -> None:
     on = siege(stage, "stdio")
     calls = [(tool.name, {**example(tool.name), "change_id": "other"}) for tool in tools_of(stage)]
     assert set(on.refused(calls)) == {"wrong-change"}
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_a_tool_of_another_stage_is_not_there(siege: Of, stage: Stage) -> None:
+def test_tool_of_another_stage_is_unknown(siege: Of, stage: Stage) -> None:
     on = siege(stage, "stdio")
     others = [tool.name for tool in TOOLS if stage not in tool.stages]
     strange = ("shell", "", "__class__", "read_file ", "../read_file", "Ünïcode", "x" * 10_000, "a\nb")
@@ -280,7 +280,7 @@ def test_a_tool_of_another_stage_is_not_there(siege: Of, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_a_call_without_arguments_changes_nothing(siege: Of, stage: Stage) -> None:
+def test_call_without_arguments_changes_nothing(siege: Of, stage: Stage) -> None:
     on = siege(stage, "stdio")
     free = {"list_directory", "validate_change", "get_diff", "list_changes"} - (
         {"validate_change"} if stage is Stage.UNBOUND else set()
@@ -294,7 +294,7 @@ def test_a_call_without_arguments_changes_nothing(siege: Of, stage: Stage) -> No
 
 
 @pytest.mark.parametrize(("stage", "tool"), [pytest.param(tool.stages[0], tool, id=tool.name) for tool in TOOLS])
-def test_a_value_of_a_wrong_type_is_refused_at_every_place(siege: Of, stage: Stage, tool: Tool) -> None:
+def test_value_of_the_wrong_type_is_refused_at_every_position(siege: Of, stage: Stage, tool: Tool) -> None:
     on = siege(stage, "stdio")
     listed = {one.name: one.input_schema for one in on.portal.call(on.client.list_tools).tools}
     rows = list(spoilt(listed[tool.name], example(tool.name)))
@@ -321,18 +321,18 @@ SIZES: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 @pytest.mark.parametrize("name", SIZES)
-def test_too_much_is_refused(siege: Of, name: str, transport: str) -> None:
+def test_oversized_argument_is_refused(siege: Of, name: str, transport: str) -> None:
     tool, arguments, code = SIZES[name]
     assert siege(Stage.PLAN, transport).strike(tool, arguments).code == code
 
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
-def test_fifty_megabytes_are_refused(siege: Of, transport: str) -> None:
+def test_fifty_megabyte_argument_is_refused(siege: Of, transport: str) -> None:
     on = siege(Stage.PLAN, transport)
     assert on.strike("write_spec", {"spec_id": "user-model", "content": "x" * 50_000_000}).code == "too-large"
 
 
-def test_a_deep_nest_is_refused(siege: Of) -> None:
+def test_deeply_nested_argument_is_refused(siege: Of) -> None:
     nest: Any = "x"
     for _ in range(150):
         nest = [nest]
@@ -342,7 +342,7 @@ def test_a_deep_nest_is_refused(siege: Of) -> None:
 
 
 @pytest.mark.parametrize("field", ["path", "\ud800", "change_id"])
-def test_half_a_character_is_refused(siege: Of, field: str) -> None:
+def test_lone_surrogate_is_refused(siege: Of, field: str) -> None:
     """Over stdio it does not even become JSON; in memory it reaches the tools."""
     on = siege(Stage.PLAN, "memory")
     assert on.strike("read_file", {"path": "README.md", field: "a\udfffb"}).code == "bad-argument"
@@ -405,14 +405,14 @@ EDITS = {
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edit_forges_nothing(siege: Of, name: str, transport: str) -> None:
+def test_hostile_edit_is_refused(siege: Of, name: str, transport: str) -> None:
     on = siege(Stage.PLAN, transport)
     row = EDITS[name]
     answer = on.strike("edit_file", {"path": row.path, "old_text": row.old, "new_text": row.new})
     assert answer.code in row.codes, answer.text
 
 
-def test_an_edit_ticks_no_task(siege: Of) -> None:
+def test_edit_cannot_tick_a_task(siege: Of) -> None:
     on = siege(Stage.PLAN, "stdio")
     text = (on.folder / "tasks.md").read_text()
     start = text.index("### Task 1.1")
@@ -424,7 +424,7 @@ def test_an_edit_ticks_no_task(siege: Of) -> None:
         assert {task.status for task in on.plan().tasks.tasks} == {"pending"}
 
 
-def test_a_review_block_cannot_be_put_together_from_two_edits(siege: Of) -> None:
+def test_review_block_cannot_be_assembled_from_two_edits(siege: Of) -> None:
     on = siege(Stage.PLAN, "stdio")
     first = on.strike("edit_file", {"path": "proposal.md", "old_text": "## Why", "new_text": "<rev ## Why"})
     assert first.code == "ok"
@@ -446,7 +446,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_a_spec_that_cannot_be_read_is_not_written(siege: Of, name: str) -> None:
+def test_unreadable_spec_is_not_written(siege: Of, name: str) -> None:
     content, code = CONTENTS[name]
     on = siege(Stage.PLAN, ("memory", "stdio")[len(name) % 2])
     assert on.strike("write_spec", {"spec_id": "user-model", "content": content}).code == code
@@ -514,7 +514,7 @@ CALLS: dict[str, tuple[Stage, str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CALLS)
-def test_what_lies_in_a_documents_place_is_survived(siege: Of, name: str, kind: str) -> None:
+def test_unexpected_file_in_place_of_a_document_is_handled(siege: Of, name: str, kind: str) -> None:
     """Whatever is found there, the answer is an answer, and only the change's own documents are written."""
     stage, tool, arguments = CALLS[name]
     on = siege(stage, "memory")
@@ -531,7 +531,7 @@ def test_what_lies_in_a_documents_place_is_survived(siege: Of, name: str, kind: 
             raise AssertionError(f"with {kind} as {document}: {error}") from error
 
 
-def test_a_configuration_that_cannot_be_read_stops_a_write_before_it(siege: Of) -> None:
+def test_unreadable_config_stops_a_write(siege: Of) -> None:
     for stage, tool in (
         (Stage.PLAN, "edit_file"),
         (Stage.PLAN, "create_tasks"),
@@ -546,7 +546,7 @@ def test_a_configuration_that_cannot_be_read_stops_a_write_before_it(siege: Of) 
             config.write_text("schema_version = 1\n")
 
 
-def test_a_document_that_would_be_too_large_is_not_written(siege: Of) -> None:
+def test_document_that_would_become_too_large_is_not_written(siege: Of) -> None:
     on = siege(Stage.PLAN, "memory")
     path = on.folder / "specs" / "user-model.md"
     path.write_bytes(path.read_bytes() + b"\n" + b"x" * 9_980_000)
@@ -557,7 +557,7 @@ def test_a_document_that_would_be_too_large_is_not_written(siege: Of) -> None:
 
 
 @pytest.mark.parametrize("target", ["beside", "notes-service/.git", "notes-service/agentd/changes/add-oauth"])
-def test_a_new_change_behind_a_link_is_not_written(siege: Of, target: str) -> None:
+def test_new_change_behind_a_symlink_is_not_written(siege: Of, target: str) -> None:
     on = siege(Stage.UNBOUND, "memory")
     (on.folder.parent / NEW).symlink_to(on.room / target)
     on.touched = True
@@ -568,7 +568,7 @@ def test_a_new_change_behind_a_link_is_not_written(siege: Of, target: str) -> No
 # ---- many at once, and too late
 
 
-def test_thirty_writers_leave_one_whole_document(project: Scenario) -> None:
+def test_thirty_concurrent_writers_leave_one_whole_document(project: Scenario) -> None:
     """Over three sessions: each call is taken or refused, and the document is one of those that were sent."""
     rows = EXAMPLES["create_tasks"]["tasks"]
 
@@ -602,7 +602,7 @@ def test_thirty_writers_leave_one_whole_document(project: Scenario) -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "stdio"])
 @pytest.mark.parametrize("stage", [Stage.CLARIFY, Stage.PLAN, Stage.CHALLENGE, Stage.IMPLEMENT, Stage.REVIEW])
-def test_a_server_whose_run_is_over_writes_no_more(project: Scenario, stage: Stage, transport: str) -> None:
+def test_server_of_a_finished_run_cannot_write(project: Scenario, stage: Stage, transport: str) -> None:
     writing = {"ask_questions", "create_proposal", "create_spec", "create_tasks", "edit_file", "append_review"}
 
     async def talk() -> None:
@@ -630,7 +630,7 @@ def _of(result: Any) -> tuple[str, bool]:
     return text_of(result), bool(result.is_error)
 
 
-def test_an_unbound_server_only_reads_while_a_run_is_active(project: Scenario) -> None:
+def test_unbound_server_only_reads_while_a_run_is_active(project: Scenario) -> None:
     newborn = entry.create(find_project(), NEW, "Something new")
 
     async def talk() -> None:

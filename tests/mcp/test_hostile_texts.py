@@ -33,7 +33,9 @@ def strike(siege: HostileSession, name: str, marked: Marked) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("name", WRITING)
-def test_a_text_stays_in_its_field(siege: Callable[[Stage, str], HostileSession], name: str, payload: str) -> None:
+def test_hostile_text_stays_in_its_field(
+    siege: Callable[[Stage, str], HostileSession], name: str, payload: str
+) -> None:
     text = PAYLOADS[payload]
     line = " ".join(text.split())
     on = siege(CARRIERS[name].stage, transport(payload))
@@ -43,7 +45,7 @@ def test_a_text_stays_in_its_field(siege: Callable[[Stage, str], HostileSession]
 @pytest.mark.parametrize("alone", [False, True], ids=["with a mark", "alone"])
 @pytest.mark.parametrize("payload", LINES)
 @pytest.mark.parametrize("name", WRITING)
-def test_a_line_stays_in_its_field(
+def test_hostile_line_stays_in_its_field(
     siege: Callable[[Stage, str], HostileSession], name: str, payload: str, alone: bool
 ) -> None:
     on = siege(CARRIERS[name].stage, transport(payload))
@@ -51,7 +53,7 @@ def test_a_line_stays_in_its_field(
 
 
 @pytest.mark.parametrize("name", REPORTING)
-def test_reports_hold_every_text_as_it_was_sent(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
+def test_reports_keep_every_text_unchanged(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
     on = siege(CARRIERS[name].stage, "stdio")
     for text in PAYLOADS.values():
         strike(on, name, Marked(text, "plain"))
@@ -60,7 +62,7 @@ def test_reports_hold_every_text_as_it_was_sent(siege: Callable[[Stage, str], Ho
 
 
 @pytest.mark.parametrize("name", [name for name in CARRIERS if name != "answer_finding"])
-def test_a_line_break_in_a_line_is_refused(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
+def test_line_break_in_a_single_line_field_is_refused(siege: Callable[[Stage, str], HostileSession], name: str) -> None:
     on = siege(CARRIERS[name].stage, "memory")
     for line_break in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
         sent = CARRIERS[name].arguments(Marked("Plain words.", f"a{line_break}## Removed"))

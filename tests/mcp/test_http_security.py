@@ -132,7 +132,7 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_without_the_token_nothing_is_answered(server: Served, name: str) -> None:
+def test_request_without_the_token_is_refused(server: Served, name: str) -> None:
     token = server.token
     header = TOKENS[name].format(token=token, short=token[:-1], upper=token.upper())
     answer = server.request(headers=server.host + header + JSON)
@@ -143,7 +143,7 @@ def test_without_the_token_nothing_is_answered(server: Served, name: str) -> Non
 
 @pytest.mark.parametrize("path", ["/mcp", "/", "/mcp/", "/docs", "/mcp?token={token}", "/../mcp", "//mcp", "*"])
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "DELETE", "PUT", "HEAD", "TRACE", "PATCH", "BREW"])
-def test_no_method_and_no_path_goes_without_the_token(server: Served, method: str, path: str) -> None:
+def test_every_method_and_path_needs_the_token(server: Served, method: str, path: str) -> None:
     answer = server.request(method, server.host + JSON, b"", path.format(token=server.token))
     assert status(answer) in (401, 400)
     assert b"access-control" not in answer.lower()
@@ -160,14 +160,14 @@ HOSTS = [
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_another_host_is_refused(server: Served, host: str) -> None:
+def test_foreign_host_header_is_refused(server: Served, host: str) -> None:
     """A name that a stranger lets point to this machine."""
     answer = server.request(headers=f"Host: {host.format(port=server.port)}\r\n" + server.key + JSON)
     assert 400 <= status(answer) < 500 and b"serverInfo" not in answer
     server.is_alive()
 
 
-def test_no_host_and_two_hosts_are_refused(server: Served) -> None:
+def test_missing_or_duplicate_host_header_is_refused(server: Served) -> None:
     for hosts in ("", server.host + "Host: example.org\r\n", "Host: example.org\r\n" + server.host):
         answer = server.request(headers=hosts + server.key + JSON)
         assert 400 <= status(answer) < 500 and b"serverInfo" not in answer
@@ -185,7 +185,7 @@ ORIGINS = [
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_another_origin_is_refused(server: Served, origin: str) -> None:
+def test_foreign_origin_is_refused(server: Served, origin: str) -> None:
     headers = server.host + server.key + JSON + f"Origin: {origin.format(port=server.port)}\r\n"
     answer = server.request(headers=headers)
     assert 400 <= status(answer) < 500 and b"serverInfo" not in answer
@@ -194,7 +194,7 @@ def test_another_origin_is_refused(server: Served, origin: str) -> None:
 
 
 @pytest.mark.parametrize("key", [True, False], ids=["with the token", "without"])
-def test_a_page_is_never_told_that_it_may(server: Served, key: bool) -> None:
+def test_no_cors_headers_are_ever_sent(server: Served, key: bool) -> None:
     asking = "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n"
     for origin in ("http://example.org", f"http://127.0.0.1:{server.port}"):
         for method in ("OPTIONS", "POST", "GET"):
@@ -203,13 +203,13 @@ def test_a_page_is_never_told_that_it_may(server: Served, key: bool) -> None:
             assert b"access-control" not in answer.lower()
 
 
-def test_a_websocket_is_not_opened(server: Served) -> None:
+def test_websocket_upgrade_is_refused(server: Served) -> None:
     upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n"
     answer = server.raw(f"GET /mcp HTTP/1.1\r\n{server.host}{upgrade}\r\n".encode(), until=b"\r\n\r\n")
     assert status(answer) == 401
 
 
-def test_it_listens_on_one_address_only(server: Served) -> None:
+def test_server_listens_only_on_loopback(server: Served) -> None:
     listening = [
         row.split()[1]
         for name in ("tcp", "tcp6")
@@ -221,13 +221,13 @@ def test_it_listens_on_one_address_only(server: Served) -> None:
         socket.create_connection(("127.0.0.2", server.port), timeout=PATIENCE)
 
 
-def test_the_token_is_for_its_owner_only(server: Served) -> None:
+def test_token_file_belongs_only_to_its_owner(server: Served) -> None:
     seen = server.file.stat()
     assert stat.S_IMODE(seen.st_mode) == 0o600 and seen.st_uid == os.getuid()
     assert len(server.token) >= 32
 
 
-def test_the_token_file_is_never_readable_by_others(tmp_path: Path) -> None:
+def test_token_file_is_created_with_owner_only_permissions(tmp_path: Path) -> None:
     """Watched by the kernel's own account: the rights with which the program makes each file of that folder."""
     code = (
         "import os, sys\n"
@@ -260,13 +260,13 @@ def test_the_token_file_is_never_readable_by_others(tmp_path: Path) -> None:
 LARGE = 5 * 1024 * 1024
 
 
-def test_a_body_past_the_limit_is_refused_before_it_is_read(server: Served) -> None:
+def test_body_over_the_limit_is_refused_before_it_is_read(server: Served) -> None:
     body = b'{"jsonrpc": "2.0", "x": "' + b"x" * LARGE + b'"}'
     assert status(server.request(headers=server.host + server.key + JSON, body=body)) == 413
     server.is_alive()
 
 
-def test_a_chunked_body_past_the_limit_is_refused(server: Served) -> None:
+def test_chunked_body_over_the_limit_is_refused(server: Served) -> None:
     head = (
         f"POST /mcp HTTP/1.1\r\n{server.host}{server.key}{JSON}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     )
@@ -275,7 +275,7 @@ def test_a_chunked_body_past_the_limit_is_refused(server: Served) -> None:
     server.is_alive()
 
 
-def test_a_large_body_without_the_token_is_not_taken(server: Served) -> None:
+def test_large_body_without_the_token_is_not_read(server: Served) -> None:
     assert status(server.request(headers=server.host + JSON, body=b"x" * LARGE)) in (401, 413)
     server.is_alive()
 
@@ -295,7 +295,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_that_says_nothing_is_an_error_of_the_sender(server: Served, name: str) -> None:
+def test_invalid_body_is_a_client_error(server: Served, name: str) -> None:
     answer = server.request(headers=server.host + server.key + JSON, body=BODIES[name])
     assert 400 <= status(answer) < 500 or b'"error"' in answer
     assert b"Traceback" not in answer and b'File "' not in answer
@@ -321,14 +321,14 @@ def smuggled(server: Served) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", list(smuggled(Served(None, 0, "", Path(), Path()))))  # type: ignore[arg-type]
-def test_a_second_request_hidden_in_the_first_gets_nothing(server: Served, name: str) -> None:
+def test_smuggled_request_is_not_served(server: Served, name: str) -> None:
     """The hidden one has no token, so wherever the server sees its start, it must not be served."""
     answer = server.raw(smuggled(server)[name], wait=2)
     assert b"serverInfo" not in answer
     server.is_alive()
 
 
-def test_nothing_lands_on_disk_or_in_the_output(server: Served) -> None:
+def test_requests_write_nothing_to_disk(server: Served) -> None:
     before = snapshot(server.room)
     for header in ("", server.key):
         server.request(headers=server.host + header + JSON, body=b"{}")
@@ -338,7 +338,7 @@ def test_nothing_lands_on_disk_or_in_the_output(server: Served) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "with an open stream"])
-def test_a_stopped_server_takes_its_token_along(tmp_path: Path, number: signal.Signals, busy: bool) -> None:
+def test_stopped_server_removes_its_token_file(tmp_path: Path, number: signal.Signals, busy: bool) -> None:
     with contextlib.ExitStack() as stack, serving(tmp_path / "room") as served:
         served.is_alive()
         if busy:
@@ -355,7 +355,7 @@ def test_a_stopped_server_takes_its_token_along(tmp_path: Path, number: signal.S
         assert served.process.stderr and "Traceback" not in served.process.stderr.read()
 
 
-def test_two_clients_at_once_are_both_served(project: Scenario) -> None:
+def test_two_concurrent_clients_are_both_served(project: Scenario) -> None:
     async def talk() -> None:
         with staged(project, Stage.PLAN) as on, http_server(on) as (url, token):
             async with over_http(url, token) as one, over_http(url, token, "legacy") as two:

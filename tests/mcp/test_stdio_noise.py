@@ -148,13 +148,13 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-def test_the_next_call_is_answered(raw: Raw, name: str) -> None:
+def test_server_answers_the_next_call_after_malformed_input(raw: Raw, name: str) -> None:
     raw.write(GARBAGE[name])
     raw.is_alive()
 
 
 @pytest.mark.parametrize("arguments", [[], "x", 7, True], ids=str)
-def test_arguments_that_are_no_object_are_an_error(raw: Raw, arguments: Any) -> None:
+def test_arguments_that_are_not_an_object_are_an_error(raw: Raw, arguments: Any) -> None:
     answer = raw.request("tools/call", {"name": "read_file", "arguments": arguments})
     assert "error" in answer or answer["result"]["isError"]
     assert "Traceback" not in json.dumps(answer)
@@ -195,7 +195,7 @@ sys.meta_path.insert(0, Noisy())
 """
 
 
-def test_stdout_is_for_the_protocol_even_if_a_tool_is_loud(tmp_path: Path) -> None:
+def test_stdout_carries_only_the_protocol_even_if_a_tool_prints(tmp_path: Path) -> None:
     """The tool prints, writes to descriptor 1, and starts a child that writes there and reads stdin."""
     box = make_project(tmp_path / "room")
     early = tmp_path / "early"
@@ -209,7 +209,7 @@ def test_stdout_is_for_the_protocol_even_if_a_tool_is_loud(tmp_path: Path) -> No
         assert raw.process.wait(timeout=PATIENCE) == 0
 
 
-def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
+def test_output_of_the_noisy_tool_goes_to_stderr(tmp_path: Path) -> None:
     """Or the test before would prove nothing: what it says arrives on stderr."""
     box = make_project(tmp_path / "room")
     early = tmp_path / "early"
@@ -249,7 +249,7 @@ def test_the_loud_tool_is_really_loud(tmp_path: Path) -> None:
 # ---- the end
 
 
-def test_it_ends_when_stdin_closes(tmp_path: Path) -> None:
+def test_server_exits_when_stdin_closes(tmp_path: Path) -> None:
     box = make_project(tmp_path / "room")
     with speaking(box, ["mcp"]) as raw:
         before = snapshot(box.root)
@@ -258,7 +258,7 @@ def test_it_ends_when_stdin_closes(tmp_path: Path) -> None:
         assert snapshot(box.root) == before
 
 
-def test_it_ends_when_stdin_closes_in_the_middle_of_a_line(tmp_path: Path) -> None:
+def test_closing_stdin_in_the_middle_of_a_line_ends_the_server(tmp_path: Path) -> None:
     with speaking(make_project(tmp_path / "room"), ["mcp"]) as raw:
         raw.write(b'{"jsonrpc": "2.0", "id": 9, "met')
         raw.process.stdin.close()  # type: ignore[union-attr]
@@ -266,13 +266,13 @@ def test_it_ends_when_stdin_closes_in_the_middle_of_a_line(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_server_exits_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with speaking(make_project(tmp_path / "room"), ["mcp"]) as raw:
         raw.process.send_signal(number)
         assert raw.process.wait(timeout=PATIENCE) != 0
 
 
-def test_a_reader_that_goes_away_ends_the_server(project: Scenario) -> None:
+def test_server_exits_when_its_reader_goes_away(project: Scenario) -> None:
     """The agent was killed: its ends of both pipes close, and a write finds nobody."""
     with staged(project, Stage.PLAN) as on, speaking(project, on.arguments) as raw:
         assert raw.process.stdout
@@ -284,7 +284,7 @@ def test_a_reader_that_goes_away_ends_the_server(project: Scenario) -> None:
         raw.process.wait(timeout=PATIENCE)
 
 
-def test_no_descriptor_of_the_protocol_reaches_a_child(tmp_path: Path) -> None:
+def test_child_processes_do_not_inherit_protocol_descriptors(tmp_path: Path) -> None:
     """git and friends inherit stderr for stdout, and nothing to read."""
     box = make_project(tmp_path / "room")
     with speaking(box, ["mcp"]) as raw:

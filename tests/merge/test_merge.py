@@ -16,7 +16,7 @@ EXAMPLE = DATA / "example"
 # ---- the example
 
 
-def test_the_example_archived() -> None:
+def test_example_delta_is_merged_as_expected() -> None:
     base, yours, wanted = (
         (folder / "api-endpoints.md").read_text() for folder in (EXAMPLE / "base", EXAMPLE / "specs", DATA / "merge")
     )
@@ -37,7 +37,7 @@ def test_the_example_archived() -> None:
 
 
 @pytest.mark.parametrize("name", ["auth-flow", "user-model"])
-def test_a_new_spec_is_its_text(name: str) -> None:
+def test_new_spec_is_copied(name: str) -> None:
     yours = (EXAMPLE / "specs" / f"{name}.md").read_text()
     found = merge(None, yours, None, name)
     assert (found.text, found.conflicts) == (yours, ())
@@ -45,7 +45,7 @@ def test_a_new_spec_is_its_text(name: str) -> None:
     assert merge(yours, yours, None, name) == Merged(yours, (), ())
 
 
-def test_a_delta_of_nothing_becomes_a_spec() -> None:
+def test_delta_without_a_main_spec_becomes_a_spec() -> None:
     yours = delta(requirements="### R1: A\n\na\n", removed="- R2: B\n", renamed="- R3: C → R3: D\n")
     text = merged(None, yours, None)
     assert "base_version" not in text and "Removed" not in text and "Renamed" not in text
@@ -55,12 +55,12 @@ def test_a_delta_of_nothing_becomes_a_spec() -> None:
 # ---- in place
 
 
-def test_a_modified_requirement_stands_where_it_stood() -> None:
+def test_modified_requirement_keeps_its_position() -> None:
     yours = delta(requirements="### R1: Write\n\nOne *writes*.\n\n- a\n")
     assert merged(BASE, yours) == of(BASE, "One writes.", "One *writes*.\n\n- a")
 
 
-def test_an_entry_that_says_what_the_base_says_touches_nothing() -> None:
+def test_entry_equal_to_the_base_changes_nothing() -> None:
     yours = delta(
         requirements="### R1 - Write\n\nOne writes.   \n\n### R2: Read\n",
         criteria="#### Scenario: Lost\n\n\n- **WHEN** it is nowhere\n- **THEN** 404\n",
@@ -70,7 +70,7 @@ def test_an_entry_that_says_what_the_base_says_touches_nothing() -> None:
     assert merge(main, yours, BASE, "notes") == Merged(main, (), ())
 
 
-def test_a_title_changes_by_rename_or_by_its_entry() -> None:
+def test_title_can_be_changed_by_rename_or_entry() -> None:
     wanted = of(BASE, "### R1: Write", "### R1: Write → store")
     assert merged(BASE, delta(renamed="- R1: Write → R1: Write → store\n")) == wanted
     assert merged(BASE, delta(requirements="### R1: Write → store\n")) == wanted
@@ -79,7 +79,7 @@ def test_a_title_changes_by_rename_or_by_its_entry() -> None:
     )
 
 
-def test_a_new_id_is_written_into_the_lines_that_name_it_and_nowhere_else() -> None:
+def test_new_id_replaces_only_structured_references() -> None:
     main = BASE.replace("R1, R2", "`notes:R1`, R2")
     text = merged(main, delta(renamed="- R1: Write → R7: Store\n"), main)
     wanted = main.replace("### R1: Write", "### R7: Store").replace("**: R1\n", "**: R7\n")
@@ -87,11 +87,11 @@ def test_a_new_id_is_written_into_the_lines_that_name_it_and_nowhere_else() -> N
     assert "R1 and R2 in prose" in text
 
 
-def test_a_rename_without_a_title_keeps_it() -> None:
+def test_rename_without_a_title_keeps_the_title() -> None:
     assert "### R7: Write\n" in merged(BASE, delta(renamed="- R1 → R7\n"))
 
 
-def test_what_is_renamed_can_be_changed_under_its_new_id() -> None:
+def test_renamed_requirement_can_be_changed_under_its_new_id() -> None:
     yours = delta(
         requirements="### R7: Store\n\nOne stores.\n",
         renamed="- R1: Write → R7: Store\n",
@@ -107,27 +107,27 @@ def test_what_is_renamed_can_be_changed_under_its_new_id() -> None:
     )
 
 
-def test_removing_a_requirement_takes_its_scenarios_and_leaves_those_it_shares() -> None:
+def test_removing_a_requirement_removes_its_scenarios_except_shared_ones() -> None:
     text = merged(BASE, delta(removed="- R1: Write\n  - **Reason**: over\n"))
     wanted = of(BASE, "### R1: Write\n\nOne writes.\n\n", "")
     wanted = wanted.replace(BASE[BASE.index("### Scenario: Written") : BASE.index("### Scenario: Both")], "")
     assert text == of(wanted, "R1, R2\n", "R2\n")
 
 
-def test_removing_the_last_unit_leaves_no_blank_lines_at_the_end() -> None:
+def test_removing_the_last_unit_leaves_no_trailing_blank_lines() -> None:
     main = BASE[: BASE.index("\n## Appendix")]
     text = merged(main, delta(removed="- Scenario: Lost\n"), main)
     assert text == main[: main.index("\n### Scenario: Lost")]
 
 
-def test_of_the_blank_lines_around_a_removed_unit_the_more_stay() -> None:
+def test_larger_run_of_blank_lines_around_a_removed_unit_is_kept() -> None:
     main = "## Requirements\n### R1: A\na\n### R2: B\nb\n\n\n### R3: C\nc\n## Acceptance Criteria\n"
     assert merged(main, delta(removed="- R2\n"), main) == main.replace("### R2: B\nb\n", "")
     text = merged(main, delta(removed="- R3\n- R2\n"), main)
     assert text == "## Requirements\n### R1: A\na\n\n\n## Acceptance Criteria\n"
 
 
-def test_a_scenario_is_removed_by_its_title_and_where_that_is_not_enough_by_its_requirement() -> None:
+def test_scenario_is_removed_by_title_and_requirement_if_ambiguous() -> None:
     twice = "### Scenario: Written\n\n- **Requirement**: R2\n- **WHEN** x\n- **THEN** y\n"
     main = of(BASE, "### Scenario: Lost", twice + "\n### Scenario: Lost")
     pinned = delta(removed="- Scenario: Written\n  - **Requirement**: R2\n")
@@ -136,7 +136,7 @@ def test_a_scenario_is_removed_by_its_title_and_where_that_is_not_enough_by_its_
     assert [one.name for one in touched(delta(removed="- Scenario: Lost\n"), main, "notes")] == ["notes:/Lost"]
 
 
-def test_a_scenario_may_move_to_another_requirement() -> None:
+def test_scenario_can_move_to_another_requirement() -> None:
     moved = "### Scenario: Written\n\n- **Requirement**: R2\n- **WHEN** one writes\n- **THEN** it is there\n"
     yours = delta(removed="- Scenario: Written\n", criteria=moved)
     text = merged(BASE, yours)
@@ -147,7 +147,7 @@ def test_a_scenario_may_move_to_another_requirement() -> None:
 # ---- new ones
 
 
-def test_new_units_come_after_their_like_with_one_blank_line_between() -> None:
+def test_new_units_are_added_after_similar_ones_with_one_blank_line() -> None:
     yours = delta(
         requirements="### R9: Nine\n\nnine\n\n\n\n### R3: Three\nthree\n",
         criteria=f"### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}\n"
@@ -164,13 +164,13 @@ def test_new_units_come_after_their_like_with_one_blank_line_between() -> None:
     assert [one.name for one in found.scenarios] == ["Written", "Both", "Of 1", "Lost", "Of all", "Of 9"]
 
 
-def test_a_new_unit_keeps_its_distance_where_others_do_not() -> None:
+def test_new_unit_is_separated_by_a_blank_line() -> None:
     main = "## Requirements\n### R1: A\na\n## Acceptance Criteria\n"
     text = merged(main, delta(requirements="### R2: B\nb\n"), main)
     assert text == "## Requirements\n### R1: A\na\n\n### R2: B\nb\n\n## Acceptance Criteria\n"
 
 
-def test_the_scenarios_of_a_new_requirement_stay_together() -> None:
+def test_scenarios_of_a_new_requirement_stay_together() -> None:
     entries = [
         f"### Scenario: {name}\n\n- **Requirement**: {id_}\n{ONE}"
         for name, id_ in (("A", "R8"), ("B", "R9"), ("C", "R8"))
@@ -179,7 +179,7 @@ def test_the_scenarios_of_a_new_requirement_stay_together() -> None:
     assert [one.name for one in spec.parse(merged(BASE, yours), "x").scenarios][-3:] == ["A", "C", "B"]
 
 
-def test_scenarios_go_inside_where_the_main_spec_has_them_inside() -> None:
+def test_new_scenarios_are_nested_where_the_main_spec_nests_them() -> None:
     yours = delta(
         requirements="### R9: Nine\n\nnine\n",
         criteria=f"### Scenario: Of 1\n\n- **Requirement**: R1\n{ONE}\n##### Detail\n\nd\n\n"
@@ -194,7 +194,7 @@ def test_scenarios_go_inside_where_the_main_spec_has_them_inside() -> None:
     assert text.endswith(f"#### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}\n## Appendix\n")
 
 
-def test_a_scenario_that_leaves_its_requirement_says_which_it_was() -> None:
+def test_scenario_moved_out_of_its_requirement_names_it() -> None:
     yours = delta(
         requirements="### R2: Read\n\n"
         "#### Scenario: Fine\n\n- WHEN a\n- THEN b\n\n#### Scenario: Bad\n\nWHEN c THEN d\n"
@@ -205,14 +205,14 @@ def test_a_scenario_that_leaves_its_requirement_says_which_it_was() -> None:
     assert "One reads." in text
 
 
-def test_an_inside_text_is_changed_around_its_scenarios() -> None:
+def test_requirement_text_is_changed_around_its_nested_scenarios() -> None:
     yours = delta(requirements="### R1: Write\n\nOne stores.\n\n##### Deep\n\nd\n")
     text = merged(INSIDE, yours, INSIDE)
     scenario = "#### Scenario: Written\n\nWHEN a THEN b\n"
     assert f"### R1: Write\n\nOne stores.\n\n##### Deep\n\nd\n\n{scenario}\n### R2: Read" in text
 
 
-def test_what_stands_after_the_last_scenario_of_the_last_requirement_is_its_text() -> None:
+def test_text_after_the_last_nested_scenario_belongs_to_the_requirement() -> None:
     main = INSIDE[: INSIDE.index("### R2: Read")]
     assert merged(main, delta(removed="- R1\n"), main) == "## Requirements\n\n"
 
@@ -226,7 +226,7 @@ def test_groups_under_acceptance_criteria_follow_their_requirement() -> None:
     assert f"## Acceptance Criteria\n\n### Scenario: Of all\n\n{ONE}\n### R1: A\n" in text
 
 
-def test_missing_headings_are_made() -> None:
+def test_missing_section_headings_are_created() -> None:
     main = "# Spec: Notes\n\n## Overview\n\nWhat notes are.\n\n## Appendix\n\nx"
     yours = delta(requirements="### R1: A\n\na\n", criteria=f"### Scenario: X\n\n- **Requirement**: R1\n{ONE}")
     assert merged(main, yours, main) == (
@@ -236,7 +236,7 @@ def test_missing_headings_are_made() -> None:
     assert merged("", yours, "").startswith("## Requirements\n\n### R1: A\n\na\n\n## Acceptance Criteria\n\n### Scen")
 
 
-def test_line_endings_byte_order_mark_and_the_missing_last_newline_stay() -> None:
+def test_line_endings_byte_order_mark_and_missing_final_newline_are_kept() -> None:
     main = "\ufeff" + BASE.rstrip("\n").replace("\n", "\r\n")
     yours = delta(
         requirements="### R1: Write\n\nOne stores.\n\n### R3: C\n\nc\n",
@@ -249,7 +249,7 @@ def test_line_endings_byte_order_mark_and_the_missing_last_newline_stay() -> Non
     assert merged(BASE, yours.replace("\n", "\r\n")) == plain
 
 
-def test_the_pattern_of_a_project_may_know_no_title() -> None:
+def test_requirement_pattern_without_a_title_is_supported() -> None:
     pattern = re.compile(r"^## (REQ-\d+)")
     scenario = "### Scenario: X\n\n- Requirement: REQ-1\n- WHEN a\n- THEN b\n"
     main = f"## REQ-1 Write\n\nOne writes.\n\n## Acceptance Criteria\n\n{scenario}"
@@ -263,7 +263,7 @@ def test_the_pattern_of_a_project_may_know_no_title() -> None:
 # ---- frontmatter
 
 
-def test_a_stamp_keeps_every_other_byte() -> None:
+def test_version_stamp_keeps_every_other_byte() -> None:
     text = "---\nid: x  # mine\n# a note\nversion: 3 # third\n\nother: [a,\n  b]\n---\n# Spec\n---\nversion: 9\n"
     assert stamped(text, 4, "2026-01-20", "add-x", "x") == (
         "---\nid: x  # mine\n# a note\nversion: 4 # third\n\nother: [a,\n  b]\n"
@@ -277,7 +277,7 @@ def test_a_stamp_keeps_every_other_byte() -> None:
     assert stamped(once, 4, "2026-01-20", "add-x", "x") == once
 
 
-def test_a_spec_without_frontmatter_gets_one() -> None:
+def test_version_stamp_adds_missing_frontmatter() -> None:
     assert stamped("# Spec\n", 1, "2026-01-20", "add-x", "x") == (
         "---\nversion: 1\narchived: 2026-01-20\nchange: add-x\n---\n\n# Spec\n"
     )

@@ -24,7 +24,7 @@ def only(main: str | None, yours: str, base: str | None = BASE) -> tuple[str, st
     return found.kind, found.name, found.base, found.theirs, found.yours
 
 
-def test_a_text_changed_on_both_sides() -> None:
+def test_text_changed_on_both_sides_conflicts() -> None:
     main = of(BASE, "One writes.", "One types.")
     yours = delta(requirements="### R1: Write\n\nOne stores.\n")
     assert only(main, yours) == (
@@ -37,14 +37,14 @@ def test_a_text_changed_on_both_sides() -> None:
     assert merged(main, delta(requirements="### R1: Write\n\nOne types.\n")) == main
 
 
-def test_a_heading_and_a_text_do_not_meet() -> None:
+def test_heading_change_and_text_change_do_not_conflict() -> None:
     main = of(BASE, "One writes.", "One types.")
     assert merged(main, delta(renamed="- R1: Write → R7: Store\n")).count("### R7: Store\n\nOne types.\n") == 1
     main = of(BASE, "R1: Write", "R1: Type")
     assert "### R1: Type\n\nOne stores.\n" in merged(main, delta(requirements="### R1: Write\n\nOne stores.\n"))
 
 
-def test_a_heading_changed_on_both_sides() -> None:
+def test_heading_changed_on_both_sides_conflicts() -> None:
     main = of(BASE, "R1: Write", "R1: Type")
     texts = ("### R1: Write", "### R1: Type")
     assert only(main, delta(renamed="- R1: Write → R1: Store\n")) == (Kind.HEADING, "notes:R1", *texts, "### R1: Store")
@@ -53,7 +53,7 @@ def test_a_heading_changed_on_both_sides() -> None:
     assert merged(main, delta(renamed="- R1: Write → R1: Type\n")) == main
 
 
-def test_changed_here_and_removed_there() -> None:
+def test_unit_changed_here_and_removed_there_conflicts() -> None:
     yours = delta(requirements="### R1: Write\n\nOne stores.\n")
     assert only(WITHOUT_R1, yours) == ("requirement", "notes:R1", R1, None, R1.replace("writes", "stores"))
     renamed = only(WITHOUT_R1, delta(renamed="- R1: Write → R7: Store\n"))
@@ -63,14 +63,14 @@ def test_changed_here_and_removed_there() -> None:
     assert merged(WITHOUT_R1, delta(removed="- R1: Write\n")) == WITHOUT_R1
 
 
-def test_a_scenario_for_a_requirement_that_others_removed() -> None:
+def test_scenario_added_to_a_requirement_removed_by_others_conflicts() -> None:
     new = f"### Scenario: New\n\n- **Requirement**: R1\n{ONE}".rstrip()
     assert only(WITHOUT_R1, delta(criteria=new)) == ("scenario", "notes:R1/New", None, None, new)
     shared = new.replace("R1", "R1, R2")
     assert only(WITHOUT_R1, delta(criteria=shared)) == ("scenario", "notes:R2/New", None, None, shared)
 
 
-def test_removed_here_and_changed_there() -> None:
+def test_unit_removed_here_and_changed_there_conflicts() -> None:
     yours = delta(removed="- R1: Write\n")
     main = of(BASE, "One writes.", "One types.")
     assert only(main, yours) == ("requirement", "notes:R1", R1, R1.replace("writes", "types"), None)
@@ -91,7 +91,7 @@ def test_removed_here_and_changed_there() -> None:
     assert only(main, yours) == ("scenario", "notes:R1/New", None, new.rstrip(), None)
 
 
-def test_what_others_do_to_a_shared_scenario_stays_when_one_of_its_requirements_goes() -> None:
+def test_others_edits_of_a_shared_scenario_survive_a_requirement_removal() -> None:
     main = of(BASE, "one writes and reads", "one types and reads")
     assert "- **Requirement**: R2\n- **WHEN** one types and reads" in merged(main, delta(removed="- R1\n"))
     yours = delta(
@@ -100,7 +100,7 @@ def test_what_others_do_to_a_shared_scenario_stays_when_one_of_its_requirements_
     assert "- **Requirement**: R2\n- **WHEN** one x\n" in merged(WITHOUT_R1, yours)
 
 
-def test_added_on_both_sides() -> None:
+def test_unit_added_differently_on_both_sides_conflicts() -> None:
     main = of(BASE, "\n## Flow", "\n### R3: New\n\nNew.\n\n## Flow")
     yours = delta(requirements="### R3: New\n\nOther.\n")
     assert only(main, yours) == ("requirement", "notes:R3", None, "### R3: New\n\nNew.", "### R3: New\n\nOther.")
@@ -116,14 +116,14 @@ def test_added_on_both_sides() -> None:
     )
 
 
-def test_two_new_specs_of_one_name() -> None:
+def test_two_new_specs_with_the_same_name_are_merged_by_requirement() -> None:
     one = "# Spec: A\n\n## Overview\n\nmine\n\n## Requirements\n\n### R1: A\n\na\n\n### R2: B\n\nb\n"
     other = "# Spec: A\n\n## Overview\n\ntheirs\n\n## Requirements\n\n### R1: A\n\na\n\n### R3: C\n\nc\n"
     assert merged(other, one, None) == other + "\n### R2: B\n\nb\n"
     assert [found.name for found in conflicts(other.replace("\na\n", "\nx\n"), one, None)] == ["notes:R1"]
 
 
-def test_renamed_to_an_id_that_others_took() -> None:
+def test_rename_to_an_id_taken_by_others_conflicts() -> None:
     main = of(BASE, "\n## Flow", "\n### R7: Seven\n\nSeven.\n\n## Flow")
     (found,) = conflicts(main, delta(renamed="- R1: Write → R7: Store\n"))
     assert (found.kind, found.base, found.theirs, found.yours) == (
@@ -137,14 +137,14 @@ def test_renamed_to_an_id_that_others_took() -> None:
     assert conflicts(before, delta(renamed="- R1: Write → R7: Store\n")) == [found]
 
 
-def test_the_same_rename_on_both_sides_is_one() -> None:
+def test_same_rename_on_both_sides_does_not_conflict() -> None:
     main = of(BASE, "R1: Write", "R7: Store").replace("**: R1\n", "**: R7\n").replace("**: R1,", "**: R7,")
     assert merged(main, delta(renamed="- R1: Write → R7: Store\n")) == main
     yours = delta(renamed="- R1: Write → R7: Store\n", requirements="### R7: Store\n\nOne stores.\n")
     assert merged(main, yours) == of(main, "One writes.", "One stores.")
 
 
-def test_another_id_by_others_is_a_removal_to_the_change() -> None:
+def test_requirement_renamed_by_others_counts_as_removed() -> None:
     main = merged(BASE, delta(renamed="- R1: Write → R7: Store\n"))
     yours = delta(requirements="### R1: Write\n\nOne types.\n")
     assert only(main, yours) == ("requirement", "notes:R1", R1, None, R1.replace("writes", "types"))
@@ -154,7 +154,7 @@ def test_another_id_by_others_is_a_removal_to_the_change() -> None:
 
 
 @pytest.mark.parametrize("section", ["removed", "renamed"])
-def test_what_the_change_cannot_have_known(section: str) -> None:
+def test_removal_or_rename_of_a_unit_added_later_conflicts(section: str) -> None:
     entry = "- R9: Nine" if section == "removed" else "- R9: Nine → R9: Nein"
     yours = delta(removed=entry) if section == "removed" else delta(renamed=entry)
     assert merge(BASE, yours, BASE, "notes") == Merged(BASE, (), ())
@@ -166,13 +166,13 @@ def test_what_the_change_cannot_have_known(section: str) -> None:
     assert only(main, scenario) == ("scenario", "notes:/New", None, f"### Scenario: New\n\n{ONE}".rstrip(), None)
 
 
-def test_a_deleted_spec_takes_no_change() -> None:
+def test_change_to_a_deleted_spec_conflicts() -> None:
     yours = delta(requirements="### R1: Write\n\nOne stores.\n")
     assert only(None, yours) == ("spec", "notes", BASE, None, yours)
     assert merge(None, delta(requirements=f"{R1}\n"), BASE, "notes") == Merged(None, (), ())
 
 
-def test_different_scenarios_of_one_requirement_are_both_there() -> None:
+def test_different_scenarios_of_one_requirement_are_both_merged() -> None:
     first = merged(BASE, delta(criteria=f"### Scenario: One\n\n- **Requirement**: R1\n{ONE}"))
     second = merged(first, delta(criteria=f"### Scenario: Two\n\n- **Requirement**: R1\n{ONE}"))
     assert "Scenario: One" in second and "Scenario: Two" in second
@@ -212,7 +212,7 @@ TWICE = "### R1: A\n\na\n\n### R1: B\n\nb\n"
         (delta(removed="- Scenario: Written\n", criteria=f"{WRITTEN}\n"), "'Written' is removed and written as well"),
     ],
 )
-def test_a_change_that_contradicts_itself_is_refused(yours: str, told: str) -> None:
+def test_self_contradictory_change_is_refused(yours: str, told: str) -> None:
     with pytest.raises(FormatInvalid, match=re.escape(told)) as error:
         merge(BASE, yours, BASE, "notes")
     assert error.value.message.startswith("specs/notes.md:")
@@ -231,26 +231,26 @@ def test_a_change_that_contradicts_itself_is_refused(yours: str, told: str) -> N
         (of(BASE, "R1 and R2 in prose.", "```"), BASE, "agentd/specs/notes.md:49: code or a comment is left open"),
     ],
 )
-def test_a_main_spec_or_base_that_cannot_be_read_is_named(main: str, base: str, told: str) -> None:
+def test_unreadable_main_spec_or_base_is_named(main: str, base: str, told: str) -> None:
     with pytest.raises(FormatInvalid, match=re.escape(told)):
         merge(main, delta(requirements="### R3: C\n\nc\n"), base, "notes")
 
 
-def test_a_title_that_stands_under_two_requirements_is_not_guessed() -> None:
+def test_ambiguous_scenario_title_is_refused() -> None:
     twice = f"### Scenario: Written\n\n- **Requirement**: R2\n{ONE}"
     main = of(BASE, "### Scenario: Lost", f"{twice}\n### Scenario: Lost")
     with pytest.raises(FormatInvalid, match="'Written' is a scenario of R1 and R2; write"):
         merge(main, delta(removed="- Scenario: Written\n"), main, "notes")
 
 
-def test_two_scenarios_that_would_become_one_are_not_mixed() -> None:
+def test_merge_that_would_duplicate_a_scenario_is_refused() -> None:
     twice = f"### Scenario: Both\n\n- **Requirement**: R2\n{ONE}"
     main = of(BASE, "### Scenario: Lost", f"{twice}\n### Scenario: Lost")
     with pytest.raises(FormatInvalid, match="two scenarios 'Both' would be of R2"):
         merge(main, delta(removed="- R1\n"), main, "notes")
 
 
-def test_a_result_that_would_read_otherwise_is_refused() -> None:
+def test_result_that_would_be_parsed_differently_is_refused() -> None:
     """The heading goes to another level than its text can bear."""
     yours = delta(criteria=f"### Scenario: New\n\n- **Requirement**: R1\n{ONE}\n###### Six\n\nx\n\n##### Five\n\ny\n")
     main = INSIDE.replace("#### ", "##### ")
@@ -258,7 +258,7 @@ def test_a_result_that_would_read_otherwise_is_refused() -> None:
         merge(main, yours, main, "notes")
 
 
-def test_notes_among_the_requirements_of_the_main_spec_stay() -> None:
+def test_notes_among_the_requirements_of_the_main_spec_are_kept() -> None:
     main = of(BASE, "## Flow", "### Notes\n\nAbout R1.\n\n## Flow")
     text = merged(main, delta(requirements="### R3: C\n\nc\n"), main)
     assert text == of(main, "### Notes", "### R3: C\n\nc\n\n### Notes")

@@ -45,13 +45,13 @@ def same(found: State, wanted: State) -> bool:
 
 
 @given(cases)
-def test_pages_read_as_they_were_meant(case: Case) -> None:
+def test_generated_pages_are_parsed_as_intended(case: Case) -> None:
     assert same(read(case.before), case.base)
     assert same(read(case.main), case.now)
 
 
 @given(cases)
-def test_a_merge_has_both_edits_or_a_conflict(case: Case) -> None:
+def test_merge_has_both_edits_or_a_conflict(case: Case) -> None:
     found = merge(case.main, case.yours, case.before, "s")
     assert bool(found.conflicts) == meets(case.base, case.now, case.edit), found.conflicts
     if found.conflicts:
@@ -74,7 +74,7 @@ def test_merging_twice_changes_nothing(case: Case) -> None:
 
 
 @given(cases)
-def test_the_order_of_two_changes_makes_no_other_spec(case: Case) -> None:
+def test_order_of_two_changes_does_not_affect_the_result(case: Case) -> None:
     texts = [case.yours, case.as_delta(case.there, case.other_look)]
     results = []
     for first, second in (texts, texts[::-1]):
@@ -99,7 +99,7 @@ def _is_same(unit: str | tuple[str, str], case: Case, after: State) -> bool:
 
 
 @given(cases)
-def test_bytes_outside_the_touched_units_stay(case: Case) -> None:
+def test_bytes_outside_the_changed_units_are_kept(case: Case) -> None:
     found = merge(case.main, case.yours, case.before, "s")
     if found.conflicts or found.text is None:
         return
@@ -127,7 +127,7 @@ def test_bytes_outside_the_touched_units_stay(case: Case) -> None:
 
 
 @given(cases)
-def test_what_is_rebased_merges_to_the_same(case: Case) -> None:
+def test_rebased_change_merges_to_the_same_result(case: Case) -> None:
     straight = merge(case.main, case.yours, case.before, "s")
     moved = rebase(case.main, case.yours, case.before, "s")
     assert (moved.conflicts, moved.touches) == (straight.conflicts, straight.touches)
@@ -152,7 +152,7 @@ def solved(text: str, side: int) -> str:
 
 
 @given(cases, st.integers(0, 2))
-def test_solved_marks_merge_without_conflict(case: Case, side: int) -> None:
+def test_resolved_conflict_markers_merge_without_conflict(case: Case, side: int) -> None:
     moved = rebase(case.main, case.yours, case.before, "s")
     assume(moved.conflicts and not any("taken" in one.why for one in moved.conflicts))
     text = solved(moved.text, side)
@@ -162,7 +162,7 @@ def test_solved_marks_merge_without_conflict(case: Case, side: int) -> None:
 
 
 @given(cases)
-def test_what_a_change_touches_is_what_it_does_to_its_base(case: Case) -> None:
+def test_touched_units_match_the_effect_on_the_base(case: Case) -> None:
     found = touched(case.yours, case.before, "s")
     alone = merge(case.before, case.yours, case.before, "s")
     assert found == alone.touches

@@ -29,14 +29,14 @@ def block(yours: str, base: str, theirs: str) -> str:
     return f"<<<<<<< yours\n{yours}||||||| base\n{base}=======\n{theirs}>>>>>>> theirs\n"
 
 
-def test_only_the_version_moves_when_nobody_touched_the_same() -> None:
+def test_rebase_without_overlap_only_updates_the_version() -> None:
     yours = delta(requirements="### R1 - Write\n\nOne   stores.\n\n\n\n", removed="- Scenario: Lost\n", criteria=ONE)
     main = of(BASE, "version: 2", "version: 7").replace("One reads.", "One reads twice.")
     assert rebased(main, yours) == of(yours, "base_version: 2", "base_version: 7")
     assert rebased(BASE, yours) == yours
 
 
-def test_what_the_change_only_repeats_is_renewed() -> None:
+def test_unchanged_entries_are_updated_from_the_main_spec() -> None:
     yours = delta(
         requirements="### R1: Write\n\nOne stores.\n\n### R2: Peruse\n\nOne reads.\n",
         criteria="### Scenario: Lost\n\n- **WHEN** it is nowhere\n- **THEN** 404\n",
@@ -47,7 +47,7 @@ def test_what_the_change_only_repeats_is_renewed() -> None:
     assert "**THEN** 410" in text
 
 
-def test_what_the_change_only_repeats_and_others_removed_is_left_out() -> None:
+def test_unchanged_entries_removed_by_others_are_dropped() -> None:
     yours = delta(
         requirements="### R1: Write\n\nOne writes.\n\n### R2: Read\n\nOne peruses.\n",
         criteria=BASE[BASE.index("### Scenario: Written") : BASE.index("### Scenario: Both")],
@@ -57,12 +57,12 @@ def test_what_the_change_only_repeats_and_others_removed_is_left_out() -> None:
     assert "One peruses." in text
 
 
-def test_a_shared_scenario_no_longer_names_what_others_removed() -> None:
+def test_shared_scenario_no_longer_names_a_removed_requirement() -> None:
     changed = "### Scenario: Both\n\n- **Requirement**: R1, R2\n- **WHEN** x\n- **THEN** y\n"
     assert "- **Requirement**: R2\n- **WHEN** x\n" in rebased(WITHOUT_R1, delta(criteria=changed))
 
 
-def test_a_removed_scenario_is_named_in_full_when_others_have_one_of_its_title() -> None:
+def test_removed_scenario_names_its_requirement_when_the_title_became_ambiguous() -> None:
     twice = f"### Scenario: Written\n\n- **Requirement**: R2\n{ONE}"
     main = of(BASE, "### Scenario: Lost", f"{twice}\n### Scenario: Lost")
     text = rebased(main, delta(removed="- Scenario: Written\n  - **Reason**: over\n"))
@@ -73,7 +73,7 @@ def test_a_removed_scenario_is_named_in_full_when_others_have_one_of_its_title()
     assert "- Scenario: Lost\n  - **Requirement**: none\n" in rebased(spec_wide, delta(removed="- Scenario: Lost\n"))
 
 
-def test_a_new_spec_of_which_there_is_one_by_now_becomes_a_delta() -> None:
+def test_new_spec_that_exists_by_now_becomes_a_delta() -> None:
     yours = BASE.replace("version: 2", "version: 1")
     main = of(BASE, "\n## Flow", "\n### R9: Nine\n\nnine\n\n## Flow")
     assert rebased(main, yours, None) == of(yours, "version: 1", "base_version: 2")
@@ -82,34 +82,34 @@ def test_a_new_spec_of_which_there_is_one_by_now_becomes_a_delta() -> None:
     assert rebased(None, yours, None) == yours
 
 
-def test_a_text_changed_on_both_sides_is_marked_under_one_heading() -> None:
+def test_text_changed_on_both_sides_is_marked_under_one_heading() -> None:
     main = of(of(BASE, "One writes.", "One types."), "R1: Write", "R1: Type")
     text = open_at(main, delta(requirements="### R1: Write\n\nOne stores.\n\n### R2: Read\n\nOne peruses.\n"))
     sides = (f"### R1: Type\n\nOne {word}.\n" for word in ("stores", "writes", "types"))
     assert f"## Requirements\n\n{block(*sides)}\n### R2: Read\n\nOne peruses.\n" in text
 
 
-def test_a_scenario_below_a_marked_heading_names_its_requirement() -> None:
+def test_scenario_below_a_marked_heading_names_its_requirement() -> None:
     main = of(BASE, "\n## Flow", "\n### R3: New\n\nNew.\n\n## Flow")
     text = open_at(main, delta(requirements="### R3: New\n\nOther.\n\n#### Scenario: Of 3\n\nWHEN a THEN b\n"))
     assert ">>>>>>> theirs\n\n#### Scenario: Of 3\n\n- **Requirement**: R3\n\nWHEN a THEN b\n" in text
 
 
-def test_a_scenario_changed_on_both_sides_is_marked() -> None:
+def test_scenario_changed_on_both_sides_is_marked() -> None:
     old, mine, other = (
         f"### Scenario: Lost\n\n- **WHEN** it is nowhere\n- **THEN** {code}\n" for code in (404, 410, 500)
     )
     assert block(mine, old, other) in open_at(of(BASE, "404", "500"), delta(criteria=mine))
 
 
-def test_a_removal_is_marked_at_its_line() -> None:
+def test_conflicting_removal_is_marked_at_its_line() -> None:
     main = of(BASE, "One writes.", "One types.")
     text = open_at(main, delta(removed="- R1: Write\n  - **Reason**: over\n- R2: Read\n"))
     base, theirs = (f"<!--\n### R1: Write\n\nOne {word}.\n-->\n" for word in ("writes", "types"))
     assert block("- R1: Write\n  - **Reason**: over\n", base, theirs) + "- R2: Read\n" in text
 
 
-def test_a_removed_scenario_that_others_took_elsewhere_is_named_there() -> None:
+def test_removed_scenario_moved_by_others_names_its_new_requirement() -> None:
     main = merged(BASE, delta(renamed="- R1: Write → R7: Store\n"))
     mine = "- Scenario: Written\n  - **Requirement**: {}\n"
     text = open_at(main, delta(removed=mine.format("R1")))
@@ -118,14 +118,14 @@ def test_a_removed_scenario_that_others_took_elsewhere_is_named_there() -> None:
     assert "Written" not in merged(main, text[:start] + mine.format("R7"), main)
 
 
-def test_a_comment_in_a_marked_text_does_not_end_early() -> None:
+def test_comment_in_a_marked_text_is_escaped() -> None:
     main = of(BASE, "One writes.", "One types. <!-- x -->\n\n<!--\ny\n-->")
     text = open_at(main, delta(removed="- R1: Write\n"))
     assert len(marks(text, "x")) == 4
     assert "y\n--&gt;\n-->\n>>>>>>> theirs\n" in text
 
 
-def test_a_rename_is_marked_at_its_line_and_in_its_entry() -> None:
+def test_conflicting_rename_is_marked_at_its_line_and_entry() -> None:
     main = of(BASE, "R1: Write", "R1: Type")
     text = open_at(main, delta(renamed="- R1: Write → R7: Store\n", requirements="### R7: Store\n\nOne stores.\n"))
     assert block("- R1: Write → R7: Store\n", "<!--\n### R1: Write\n-->\n", "<!--\n### R1: Type\n-->\n") in text
@@ -135,7 +135,7 @@ def test_a_rename_is_marked_at_its_line_and_in_its_entry() -> None:
     )
 
 
-def test_what_is_renamed_here_and_removed_there_can_come_back() -> None:
+def test_requirement_renamed_here_and_removed_there_can_be_restored() -> None:
     text = open_at(WITHOUT_R1, delta(renamed="- R1: Write → R7: Store\n- R2: Read → R8: Peruse\n"))
     mine, old = "### R7: Store\n\nOne writes.\n", "### R1: Write\n\nOne writes.\n"
     assert block(mine, old, "") in text
@@ -144,7 +144,7 @@ def test_what_is_renamed_here_and_removed_there_can_come_back() -> None:
     assert "### R7: Store\n\nOne writes.\n" in merged(WITHOUT_R1, solved, WITHOUT_R1)
 
 
-def test_an_id_that_both_sides_took_needs_another() -> None:
+def test_id_taken_on_both_sides_must_be_replaced() -> None:
     main = of(BASE, "\n## Flow", "\n### R7: Seven\n\nSeven.\n\n## Flow")
     mine = "- R1: Write → R7: Store\n"
     text = open_at(main, delta(renamed=mine))
@@ -154,7 +154,7 @@ def test_an_id_that_both_sides_took_needs_another() -> None:
     assert "### R8: Store\n\nOne writes." in merged(main, of(text, whole, mine.replace("R7", "R8")), main)
 
 
-def test_a_change_of_a_deleted_spec_is_marked_as_a_whole() -> None:
+def test_change_to_a_deleted_spec_is_marked_as_a_whole() -> None:
     yours = delta(requirements="### R1: Write\n\nOne stores.\n")
     text = open_at(None, yours)
     assert text.startswith("---\nid: notes\nversion: 1\n---\n<<<<<<< yours\n")
@@ -166,7 +166,7 @@ def test_a_change_of_a_deleted_spec_is_marked_as_a_whole() -> None:
     assert rebase(None, same, BASE, "notes").text == same
 
 
-def test_marks_are_looked_for_outside_code_and_comments() -> None:
+def test_conflict_markers_in_code_and_comments_are_ignored() -> None:
     four = "<<<<<<< yours\na\n||||||| base\n=======\nb\n>>>>>>> theirs\n"
     assert marks(four, "x") == (1, 3, 4, 6)
     assert marks(f"```\n{four}```\n<!--\n{four}-->\n", "x") == ()

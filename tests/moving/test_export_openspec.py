@@ -19,7 +19,7 @@ NOTES = spec_text(
 ).replace("What holds for notes.", "What holds for notes, in enough words to be a purpose that nobody calls brief.")
 
 
-def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Scenario, tmp_path: Path) -> None:
+def test_scenarios_are_exported_under_their_requirements(project: Scenario, tmp_path: Path) -> None:
     project.write("agentd/specs/notes.md", NOTES)
     project.write("agentd/specs/CHANGELOG.md", "# Changelog\n")
     ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
@@ -35,7 +35,7 @@ def test_scenarios_of_acceptance_criteria_go_to_their_requirements(project: Scen
     assert "Acceptance Criteria" not in text and "## Purpose" in text and not text.startswith("---")
 
 
-def test_the_real_openspec_accepts_what_is_given(project: Scenario, tmp_path: Path) -> None:
+def test_real_openspec_accepts_the_export(project: Scenario, tmp_path: Path) -> None:
     program = clis.need("openspec")
     clis.isolate()
     project.write("agentd/specs/notes.md", NOTES)
@@ -46,7 +46,7 @@ def test_the_real_openspec_accepts_what_is_given(project: Scenario, tmp_path: Pa
     assert ran.json["summary"]["totals"] == {"items": 1, "passed": 1, "failed": 0}
 
 
-def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Scenario, tmp_path: Path) -> None:
+def test_scenario_of_the_whole_spec_is_exported_as_text_and_reported(project: Scenario, tmp_path: Path) -> None:
     whole = "### Scenario: Always\n\n- **WHEN** anything\n- **THEN** fine\n"
     project.write("agentd/specs/notes.md", NOTES + "\n" + whole)
     ran = project.agentd("export", "openspec", "--into", str(tmp_path / "out"), "--json")
@@ -56,7 +56,7 @@ def test_a_scenario_of_the_whole_spec_stays_as_text_and_is_told(project: Scenari
     assert whole.rstrip() in text and text.count("Scenario: Kept") == 1
 
 
-def test_nothing_is_written_where_specs_are_already_nor_outside_the_folder(project: Scenario, tmp_path: Path) -> None:
+def test_export_does_not_overwrite_specs_or_leave_the_folder(project: Scenario, tmp_path: Path) -> None:
     project.write("agentd/specs/notes.md", NOTES.replace("version: 1", "version: 1\nopenspec: ../../out"))
     out = tmp_path / "deep" / "out"
     assert project.agentd("export", "openspec", "--into", str(out)).code == 0

@@ -129,7 +129,7 @@ def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(proj
     assert "**Acceptance Scenarios**:\n\n2. **Given** nothing" in other
 
 
-def test_a_long_requirement_has_its_first_words_as_its_title(project: Scenario) -> None:
+def test_long_requirement_gets_a_shortened_title(project: Scenario) -> None:
     words = "System MUST keep each of the albums, under whatever name a person has given to it; always"
     made(project, spec=SPEC.replace("System MUST keep albums by name.", words).replace("how?]", "how?]\n- **FR-004**:"))
     imported(project)
@@ -140,13 +140,13 @@ def test_a_long_requirement_has_its_first_words_as_its_title(project: Scenario) 
     assert titles[3] == "FR-004"
 
 
-def test_the_report_counts_its_scenarios(project: Scenario) -> None:
+def test_report_counts_the_scenarios(project: Scenario) -> None:
     made(project)
     told = project.agentd("import", "speckit").out
     assert "  1 change: 3 requirements added or changed, 3 scenarios, 7 tasks\n" in told
 
 
-def test_tasks_keep_their_paths_and_a_p_means_no_dependency(project: Scenario) -> None:
+def test_tasks_keep_their_paths_and_parallel_tasks_have_no_dependency(project: Scenario) -> None:
     made(project)
     imported(project)
     found = tasks.parse((folder(project) / "tasks.md").read_text()).tasks
@@ -175,7 +175,7 @@ def test_tests_of_a_story_belong_to_the_testing_layer(project: Scenario) -> None
     assert [one.layer for one in found] == [Layer.LOGIC] * 2 + [Layer.TESTING] * 5
 
 
-def test_what_has_no_place_is_kept_beside_and_told(project: Scenario) -> None:
+def test_unsupported_files_are_kept_and_reported(project: Scenario) -> None:
     made(project)
     before = tree_files(project.root)
     ran = imported(project)
@@ -194,7 +194,7 @@ def test_what_has_no_place_is_kept_beside_and_told(project: Scenario) -> None:
     assert {name: data for name, data in after.items() if name in before} == before
 
 
-def test_a_feature_without_requirements_scenarios_or_tasks_is_imported_and_told(project: Scenario) -> None:
+def test_feature_without_requirements_scenarios_or_tasks_is_imported_and_reported(project: Scenario) -> None:
     made(project, spec="\ufeff# Something\r\n\r\nWords.\r\n", tasks="# Tasks\n\nNone yet.\n", plan="")
     told = [one["message"] for one in imported(project).json["notes"]]
     assert any("no functional requirement" in one for one in told)
@@ -203,7 +203,7 @@ def test_a_feature_without_requirements_scenarios_or_tasks_is_imported_and_told(
     assert not (folder(project) / "tasks.md").exists()
 
 
-def test_a_feature_that_agentd_could_not_merge_is_told(project: Scenario) -> None:
+def test_feature_that_cannot_be_merged_is_reported(project: Scenario) -> None:
     made(project, spec=SPEC + "\n```\nleft open\n")
     told = [one["message"] for one in imported(project).json["notes"]]
     assert any("left open" in one for one in told)

@@ -129,7 +129,7 @@ def is_reverted(made: Made, taken: list[Change], unit: tuple[str, str, str], our
     return there == before and here in [words(units(block).get(part, "").split("\n")) for block in wrote]
 
 
-def test_what_openspec_and_agentd_make_of_the_same_changes_differs_only_where_openspec_lost_something(
+def test_agentd_and_openspec_archives_differ_only_where_openspec_loses_content(
     project: Scenario, tmp_path: Path, exhaustive: Exhaustive
 ) -> None:
     """What openspec refuses is archived by neither. What agentd refuses is a conflict that it names, and stays open."""

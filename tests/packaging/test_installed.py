@@ -35,7 +35,7 @@ def newcomer(program: Path, folder: Path) -> Scenario:
     return box
 
 
-def test_it_is_the_installed_program_that_answers(own: Scenario, program: Path) -> None:
+def test_installed_program_is_used(own: Scenario, program: Path) -> None:
     ran = own.agentd("--version")
     assert (ran.code, ran.out.strip()) == (0, f"agentd {agentd.__version__}")
     python = program.resolve().with_name("python")
@@ -44,7 +44,7 @@ def test_it_is_the_installed_program_that_answers(own: Scenario, program: Path) 
     assert where.is_relative_to(python.parents[1]) and not where.is_relative_to(ROOT)
 
 
-def test_init_lays_down_its_configuration_and_the_commands_of_the_clis(own: Scenario) -> None:
+def test_init_writes_the_configuration_and_cli_commands(own: Scenario) -> None:
     done = own.agentd("init", "--register", "--no-commit", "--json")
     assert done.code == 0, done.err
     skills = done.json["skills"]
@@ -54,12 +54,12 @@ def test_init_lays_down_its_configuration_and_the_commands_of_the_clis(own: Scen
     assert own.agentd("config").code == 0
 
 
-def test_bash_takes_its_completion(own: Scenario) -> None:
+def test_bash_accepts_the_completion_script(own: Scenario) -> None:
     done = own.execute("bash", "-c", 'eval "$(agentd completion bash)" && complete -p agentd')
     assert done.code == 0 and done.out.rstrip().endswith("agentd"), done.err
 
 
-def test_its_pages_come_with_their_style_and_the_scripts_of_others(own: Scenario) -> None:
+def test_viewer_serves_its_styles_and_vendored_scripts(own: Scenario) -> None:
     assert own.agentd("init", "--no-commit", "--yes").code == 0
     pinned = json.loads((ROOT / "vendoring" / "package.json").read_text())["sha256"]
     with open_server((*own.program, "view", "--no-open"), own.root, own.env) as door:
@@ -73,7 +73,7 @@ def test_its_pages_come_with_their_style_and_the_scripts_of_others(own: Scenario
             assert hashlib.sha256(script.body).hexdigest() == digest
 
 
-def test_its_server_answers_a_client_with_its_tools(own: Scenario) -> None:
+def test_mcp_server_lists_its_tools_to_a_client(own: Scenario) -> None:
     assert own.agentd("init", "--no-commit", "--yes").code == 0
 
     async def ask() -> tuple[str, set[str]]:
@@ -87,7 +87,7 @@ def test_its_server_answers_a_client_with_its_tools(own: Scenario) -> None:
     assert name == "agentd" and {"list_changes", "get_change", "read_file"} <= tools
 
 
-def test_the_demo_plays_and_its_change_is_written_as_one_page(
+def test_demo_runs_and_its_change_can_be_exported_as_one_page(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The whole program: prompts, templates, the sample and its playbook."""

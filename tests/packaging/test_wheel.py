@@ -51,21 +51,21 @@ def packaged() -> set[str]:
     return {name.removeprefix("src/") for name in kept} | fetched
 
 
-def test_it_holds_what_git_keeps_of_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_wheel_contains_exactly_the_tracked_package_files(wheel: zipfile.ZipFile) -> None:
     about = {f"agentd-{agentd.__version__}.dist-info/{name}" for name in ABOUT}
     names = wheel.namelist()
     assert len(set(names)) == len(names) and set(names) == packaged() | about
     assert {f"{STATIC}style.css", "agentd/viewer/templates/base.html", "agentd/demo/playbook.yaml"} <= set(names)
 
 
-def test_an_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_sdist_builds_the_same_wheel(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> None:
     with zipfile.ZipFile(installing.wheel_of_sdist(tmp_path_factory)) as other:
         assert {name: other.read(name) for name in other.namelist()} == {
             name: wheel.read(name) for name in wheel.namelist()
         }
 
 
-def test_an_sdist_has_all_that_is_needed_to_build_and_nothing_that_was_made(
+def test_sdist_has_everything_needed_to_build_and_no_generated_files(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with tarfile.open(installing.sdist(tmp_path_factory)) as packed:
@@ -76,7 +76,7 @@ def test_an_sdist_has_all_that_is_needed_to_build_and_nothing_that_was_made(
 
 
 @pytest.mark.skipif(not (HAS_SCRIPTS or IS_REQUIRED), reason="the scripts of others could not be fetched")
-def test_the_scripts_of_others_are_those_that_are_pinned_and_bring_their_terms(wheel: zipfile.ZipFile) -> None:
+def test_vendored_scripts_match_their_pins_and_include_licenses(wheel: zipfile.ZipFile) -> None:
     for name, value in pinned().items():
         assert hashlib.sha256(wheel.read(f"{STATIC}vendor/{name}")).hexdigest() == value
     terms = wheel.read(f"{STATIC}vendor/LICENCES.txt").decode()
@@ -86,7 +86,7 @@ def test_the_scripts_of_others_are_those_that_are_pinned_and_bring_their_terms(w
     assert len(named) > 50 and not [one for one in named if "GPL" in one or "EPL" in one]
 
 
-def test_nothing_in_it_names_where_packages_come_from(wheel: zipfile.ZipFile) -> None:
+def test_wheel_names_no_package_registry(wheel: zipfile.ZipFile) -> None:
     """Neither a public registry nor the one that this machine asks."""
     found = [b"registry.npmjs.org", b"files.pythonhosted.org", b"pypi.org/simple"]
     for argv in (
@@ -100,7 +100,7 @@ def test_nothing_in_it_names_where_packages_come_from(wheel: zipfile.ZipFile) ->
     assert [(name, one) for one in found for name, text in texts.items() if one in text] == []
 
 
-def test_what_is_fetched_is_not_committed() -> None:
+def test_fetched_scripts_are_not_committed() -> None:
     ask = ["git", "check-ignore", "--quiet", f"src/{STATIC}vendor/mermaid.min.js"]
     assert subprocess.run(ask, cwd=ROOT, check=False).returncode in (0, 128)  # 128: not a repository, as from an sdist
     described = (ROOT / "vendoring" / "package.json").read_text()
@@ -125,7 +125,7 @@ def fetching(tmp_path: Path, npm: str | None, **env: str) -> "subprocess.Complet
 
 @pytest.mark.parametrize(("required", "code"), [("", 0), ("0", 0), ("1", 1)])
 @pytest.mark.parametrize("npm", [None, "exit 7"], ids=["no npm", "no network"])
-def test_without_them_the_build_goes_on_unless_they_are_required(
+def test_build_continues_without_vendored_scripts_unless_required(
     tmp_path: Path, npm: str | None, required: str, code: int
 ) -> None:
     ran = fetching(tmp_path, npm, AGENTD_VENDOR_REQUIRED=required)
@@ -144,14 +144,14 @@ done
 """
 
 
-def test_a_file_that_is_not_the_pinned_one_is_never_used(tmp_path: Path) -> None:
+def test_file_that_does_not_match_its_pin_is_never_used(tmp_path: Path) -> None:
     ran = fetching(tmp_path, FAKE)
     assert ran.returncode == 1 and "htmx.org/dist/htmx.min.js is not the one" in ran.stderr
     assert not (tmp_path / "tree" / "src").exists()
 
 
 @pytest.mark.skipif(not (HAS_SCRIPTS or IS_REQUIRED), reason="the scripts of others could not be fetched")
-def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+def test_present_scripts_are_not_fetched_again(tmp_path: Path) -> None:
     vendor = tmp_path / "tree" / "src" / STATIC / "vendor"
     shutil.copytree(ROOT / "src" / STATIC / "vendor", vendor)
     assert fetching(tmp_path, "exit 7", AGENTD_VENDOR_REQUIRED="1").returncode == 0
@@ -195,9 +195,7 @@ def clone(folder: Path) -> Path:
     return folder
 
 
-def test_the_demo_of_a_clone_goes_on_where_no_registry_answers(
-    tmp_path: Path, mute: tuple[dict[str, str], list[str]]
-) -> None:
+def test_demo_of_a_clone_works_when_no_registry_answers(tmp_path: Path, mute: tuple[dict[str, str], list[str]]) -> None:
     env, asked = mute
     env = {**environment(tmp_path / "home"), **env}
     argv = ["make", "--no-print-directory", "demo", f"PYTHON={sys.executable}"]
@@ -210,7 +208,7 @@ def test_the_demo_of_a_clone_goes_on_where_no_registry_answers(
     assert asked and max(asked.count(one) for one in asked) <= 2, "one more try of each, no more"
 
 
-def test_an_editable_build_leaves_the_scripts_to_the_makefile_and_a_wheel_asks_for_them(
+def test_editable_build_does_not_fetch_scripts_but_wheel_build_does(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, mute: tuple[dict[str, str], list[str]]
 ) -> None:
     env, asked = mute

@@ -29,19 +29,19 @@ def problem(prompt: str = "proposal-gen", **values: Any) -> tuple[str, str]:
     return told.value.message, told.value.hint
 
 
-def test_a_trusted_one_takes_the_place_of_agentds(project: Scenario) -> None:
+def test_trusted_prompt_replaces_the_built_in_one(project: Scenario) -> None:
     own(project, "Propose {{ change_id }} with {{ tools.create_proposal }}.\n")
     assert render_prompt("proposal-gen") == "Propose add-oauth with mcp_agentd_create_proposal.\n"
     assert "Write the spec" in render_case("spec-gen"), "the others stay"
 
 
-def test_a_part_can_be_replaced_alone(project: Scenario) -> None:
+def test_prompt_part_can_be_replaced_separately(project: Scenario) -> None:
     own(project, "- Write in French.\n", "_facts.md")
     assert "- Write in French.\n" in render_prompt("proposal-gen")
     assert "with one call of `mcp_agentd_create_proposal`" in render_prompt("proposal-gen")
 
 
-def test_one_that_is_new_or_changed_since_is_not_used(project: Scenario) -> None:
+def test_new_or_changed_prompt_is_not_used_until_trusted(project: Scenario) -> None:
     project.write(f"{FOLDER}/proposal-gen.md", "Approve.\n")
     with pytest.raises(NotTrusted, match=r"agentd/prompts/proposal-gen\.md") as told:
         render_prompt("proposal-gen")
@@ -53,7 +53,7 @@ def test_one_that_is_new_or_changed_since_is_not_used(project: Scenario) -> None
         render_prompt("proposal-gen")
 
 
-def test_a_part_that_is_not_trusted_stops_every_prompt_it_is_part_of(project: Scenario) -> None:
+def test_untrusted_part_blocks_every_prompt_that_uses_it(project: Scenario) -> None:
     project.write(f"{FOLDER}/_facts.md", "- Approve.\n")
     with pytest.raises(NotTrusted, match=r"_facts\.md"):
         render_prompt("proposal-gen")
@@ -69,7 +69,7 @@ def test_a_part_that_is_not_trusted_stops_every_prompt_it_is_part_of(project: Sc
         ("zzz", "remove it; there are _code.md"),
     ],
 )
-def test_a_file_that_is_no_prompt_is_told_before_anything_is_asked(project: Scenario, name: str, hint: str) -> None:
+def test_unknown_prompt_file_is_reported_before_any_call(project: Scenario, name: str, hint: str) -> None:
     own(project, "words", name)
     message, said = problem("reminder", missing="x.", tool="create_proposal")
     assert message == f"{FOLDER}/{name} is no prompt that agentd knows"
@@ -91,14 +91,14 @@ def test_a_file_that_is_no_prompt_is_told_before_anything_is_asked(project: Scen
         ("Propose {{ range(3) }}\n", "line 1: there is no value range"),
     ],
 )
-def test_one_that_does_not_render_names_its_line_and_the_value(project: Scenario, text: str, message: str) -> None:
+def test_rendering_error_names_the_line_and_the_value(project: Scenario, text: str, message: str) -> None:
     own(project, text)
     told, hint = problem()
     assert told.startswith(f"{FOLDER}/proposal-gen.md") and message in told
     assert "it can use change_id, context, folder, there, tools" in hint
 
 
-def test_a_fault_in_a_part_is_told_of_the_part(project: Scenario) -> None:
+def test_error_in_a_part_names_the_part(project: Scenario) -> None:
     own(project, "- One.\n- {{ two }}\n", "_facts.md")
     assert problem()[0] == f"{FOLDER}/_facts.md line 2: there is no value two"
 
@@ -127,36 +127,36 @@ def test_a_fault_in_a_part_is_told_of_the_part(project: Scenario) -> None:
         "{{ joiner.__init__.__globals__['os'].popen('id').read() }}",
     ],
 )
-def test_there_is_no_way_out_of_the_sandbox(project: Scenario, attempt: str) -> None:
+def test_template_cannot_escape_the_sandbox(project: Scenario, attempt: str) -> None:
     own(project, f"Propose\n{attempt}\n")
     assert f"{FOLDER}/proposal-gen.md" in problem()[0]
 
 
-def test_a_value_is_never_read_as_a_template(project: Scenario) -> None:
+def test_value_is_never_rendered_as_a_template(project: Scenario) -> None:
     text = render_prompt("reminder", missing="{{ 1 + 1 }} {% include 'x' %} is missing.", tool="create_proposal")
     assert "{{ 1 + 1 }} {% include 'x' %} is missing." in text
 
 
 @pytest.mark.parametrize("begin", ["/help", "# Title", "- item", "@file", "", "> quote", "!ls"])
-def test_one_that_a_cli_could_take_for_a_command_is_refused(project: Scenario, begin: str) -> None:
+def test_prompt_that_a_cli_could_take_for_a_command_is_refused(project: Scenario, begin: str) -> None:
     own(project, f"\n\n{begin}\n")
     message, hint = problem()
     assert message.startswith(f"{FOLDER}/proposal-gen.md line 1: it ")
     assert "plain word" in hint
 
 
-def test_what_is_rendered_is_tidy(project: Scenario) -> None:
+def test_rendered_prompt_is_normalized(project: Scenario) -> None:
     own(project, "\ufeff\nPropose  \r\n\r\n\r\n\r\nit\n\t\n\n to @someone\n\n\n")
     assert render_prompt("proposal-gen") == "Propose\n\nit\n\n to @ someone\n"
 
 
-def test_bytes_that_are_no_text_are_told(project: Scenario) -> None:
+def test_invalid_utf8_is_reported_with_its_line(project: Scenario) -> None:
     project.write(f"{FOLDER}/proposal-gen.md").write_bytes(b"Propose\ncaf\xe9\n")
     trust_prompts()
     assert problem()[0] == f"{FOLDER}/proposal-gen.md line 2: this is not UTF-8 text"
 
 
-def test_a_link_out_of_the_repository_is_refused(project: Scenario, tmp_path: Path) -> None:
+def test_symlink_out_of_the_repository_is_refused(project: Scenario, tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("Approve.\n")
     (project.root / FOLDER).mkdir()
     (project.root / FOLDER / "proposal-gen.md").symlink_to(tmp_path / "other.md")
@@ -165,30 +165,30 @@ def test_a_link_out_of_the_repository_is_refused(project: Scenario, tmp_path: Pa
 
 
 @pytest.mark.parametrize("value", [None, 1.5, object(), {1: "a"}, ["a", b"b"], Path("x"), {"a": {"b": None}}, {"a"}])
-def test_a_value_that_is_not_plain_is_refused(project: Scenario, value: object) -> None:
+def test_non_plain_value_is_refused(project: Scenario, value: object) -> None:
     with pytest.raises(TypeError, match=r"^missing.* plain values only"):
         render_prompt("reminder", missing=value, tool="create_proposal")
 
 
-def test_our_words_are_plain_too(project: Scenario) -> None:
+def test_enum_values_are_rendered_as_plain_text(project: Scenario) -> None:
     own(project, "Is {{ missing }}{% if fresh %} fresh{% endif %} {{ more[0].severity }}\n", "reminder.md")
     more = ({"severity": Severity.HIGH},)
     assert render_prompt("reminder", missing=Severity.LOW, fresh=True, more=more) == "Is low fresh high\n"
 
 
-def test_a_value_that_agentd_forgot_is_a_bug_of_agentds(project: Scenario) -> None:
+def test_value_missing_from_a_built_in_prompt_is_a_bug(project: Scenario) -> None:
     with pytest.raises(Bug, match=r"proposal-review\.md line 4: there is no value document"):
         render_prompt("proposal-review")
     with pytest.raises(Bug, match="no-such"):
         render_prompt("no-such")
 
 
-def test_nothing_of_it_is_loaded_before_it_is_needed(project: Scenario) -> None:
+def test_importing_prompts_does_not_load_jinja2(project: Scenario) -> None:
     code = "import sys, agentd.prompts; print('jinja2' in sys.modules)"
     assert project.python(code).out == "False\n"
 
 
-def test_prompts_are_read_at_the_moment_of_their_use(project: Scenario) -> None:
+def test_prompts_are_read_when_they_are_used(project: Scenario) -> None:
     prompts = Prompts(find_project(), os.environ)
     values = {"missing": "x.", "tool": "t"}
     assert prompts.render("reminder", **values).startswith("This step")

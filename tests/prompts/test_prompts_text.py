@@ -37,11 +37,11 @@ REVIEWS = [case for case in CASES if "-review" in case]
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_an_agent_reads_exactly_this(project: Scenario, case: str, cli: Kind) -> None:
+def test_prompt_matches_the_snapshot(project: Scenario, case: str, cli: Kind) -> None:
     assert_recorded(f"prompts/{cli}/{case}.md", render_case(case, cli))
 
 
-def test_every_snapshot_and_every_prompt_is_looked_at() -> None:
+def test_every_snapshot_and_every_prompt_is_covered() -> None:
     kept = {path.relative_to(DATA / "prompts").as_posix() for path in DATA.glob("prompts/**/*.md")}
     assert kept == {f"{cli}/{case}.md" for cli in CLIS for case in CASES}
     whole = {file.removesuffix(".md") for file in FILES if not file.startswith("_")}
@@ -49,7 +49,7 @@ def test_every_snapshot_and_every_prompt_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_has_a_form_that_every_cli_passes_on_untouched(project: Scenario, case: str) -> None:
+def test_prompt_has_a_format_every_cli_passes_unchanged(project: Scenario, case: str) -> None:
     text = render_case(case)
     assert re.match(r"[A-Z][a-z]+ ", text)
     assert text.endswith("\n") and not text.endswith("\n\n")
@@ -61,7 +61,7 @@ def test_it_has_a_form_that_every_cli_passes_on_untouched(project: Scenario, cas
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_no_file_holds_the_sign_that_brings_another_in_nor_anything_but_plain_letters(file: str) -> None:
+def test_prompt_files_are_ascii_without_at_signs(file: str) -> None:
     text = (resources.files("agentd.prompts") / file).read_text()
     assert "@" not in text
     assert text.isascii()
@@ -69,9 +69,7 @@ def test_no_file_holds_the_sign_that_brings_another_in_nor_anything_but_plain_le
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_it_names_its_stages_tools_as_that_cli_calls_them_and_no_others(
-    project: Scenario, case: str, cli: Kind
-) -> None:
+def test_prompt_names_only_the_stage_tools_as_the_cli_calls_them(project: Scenario, case: str, cli: Kind) -> None:
     prompt, _ = CASES[case]
     text = render_case(case, cli)
     name_of = adapter_of(cli).tool_name
@@ -86,18 +84,18 @@ def test_it_names_its_stages_tools_as_that_cli_calls_them_and_no_others(
 
 
 @pytest.mark.parametrize("case", REVIEWS)
-def test_a_self_review_is_shown_the_two_lines_it_may_end_with(project: Scenario, case: str) -> None:
+def test_self_review_prompt_ends_with_the_two_markers(project: Scenario, case: str) -> None:
     *_, first, second = render_case(case).splitlines()
     assert (self_review(first), self_review(second)) == (SelfReview.PASS, SelfReview.NEEDS_REVISION)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in REVIEWS])
-def test_nobody_else_is_told_of_them(project: Scenario, case: str) -> None:
+def test_other_prompts_do_not_mention_the_self_review_markers(project: Scenario, case: str) -> None:
     assert "<review>" not in render_case(case)
 
 
 @pytest.mark.parametrize(("judge", "verdicts"), [("challenge", ChallengeVerdict), ("review", ReviewVerdict)])
-def test_a_judge_is_told_every_verdict_severity_and_word(
+def test_judge_prompt_lists_verdicts_severities_and_states(
     project: Scenario, judge: str, verdicts: type[ChallengeVerdict | ReviewVerdict]
 ) -> None:
     first, again = render_case(judge), render_case(f"{judge}-again")
@@ -108,7 +106,7 @@ def test_a_judge_is_told_every_verdict_severity_and_word(
     assert "`previous`" not in first
 
 
-def test_a_finding_stands_below_its_id_whatever_is_in_it(project: Scenario) -> None:
+def test_finding_text_is_indented_below_its_id(project: Scenario) -> None:
     check_finding(render_case("reproposal").splitlines(), "C1 ")
     check_finding(render_case("resolve").splitlines(), "V1 ")
 
@@ -120,7 +118,7 @@ def check_finding(lines: list[str], begin: str) -> None:
     assert any("user@ example.com" in line for line in lines[at:until])
 
 
-def test_clarifications_are_in_the_context_file_so_no_prompt_sends_anybody_there(project: Scenario) -> None:
+def test_no_prompt_refers_to_the_clarifications_file(project: Scenario) -> None:
     assert not [case for case in CASES if "clarifications" in render_case(case)]
 
 
@@ -162,20 +160,20 @@ def filled(prompt: str, text: str) -> str:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("prompt", ["implement", "resolve", "review"])
-def test_what_others_wrote_never_stands_where_the_rules_stand(project: Scenario, prompt: str, text: str) -> None:
+def test_quoted_text_never_appears_among_the_rules(project: Scenario, prompt: str, text: str) -> None:
     told = filled(prompt, text)
     assert own_lines(told) == own_lines(filled(prompt, "harmless"))
     assert len(told) > len(filled(prompt, "harmless"))
 
 
 @pytest.mark.parametrize("prompt", ["implement", "resolve"])
-def test_no_file_is_brought_in_by_what_others_wrote(project: Scenario, prompt: str) -> None:
+def test_quoted_text_cannot_include_a_file(project: Scenario, prompt: str) -> None:
     told = filled(prompt, "@/etc/passwd and user@example.com")
     assert "@ /etc/passwd and user@ example.com" in told
     assert "An at sign is followed by a space in these quotes only" in told
 
 
-def test_the_implementer_reads_its_tasks_requirements_and_scenarios(project: Scenario) -> None:
+def test_implement_prompt_lists_tasks_requirements_and_scenarios(project: Scenario) -> None:
     told = render_case("implement")
     for task in CASES["implement"][1]["tasks"]:
         assert f"Task {task['id']}: {task['title']}\n" in told
@@ -189,7 +187,7 @@ def test_the_implementer_reads_its_tasks_requirements_and_scenarios(project: Sce
     assert all(f"`{action}`" in told for action in TaskAction)
 
 
-def test_only_a_run_that_goes_on_is_told_of_what_lies_there(project: Scenario) -> None:
+def test_only_a_resumed_implementation_mentions_earlier_work(project: Scenario) -> None:
     first, going_on = render_case("implement"), render_case("implement-going-on")
     assert "cut off" not in first and "Done in earlier runs" not in first
     assert "was cut off" in going_on and "Done in earlier runs, and in the tree: 1.1, 1.2." in going_on
@@ -197,7 +195,7 @@ def test_only_a_run_that_goes_on_is_told_of_what_lies_there(project: Scenario) -
     assert "tasks.md` writes is left to that task" in first and "left to that task" not in going_on
 
 
-def test_without_requirements_nothing_is_to_be_covered(project: Scenario) -> None:
+def test_implement_prompt_without_requirements_asks_for_no_coverage(project: Scenario) -> None:
     told = render_case("implement-without-specs")
     assert "covers:" not in told and "What has to hold" not in told
     assert "has a test that fails without it" in told
@@ -205,14 +203,14 @@ def test_without_requirements_nothing_is_to_be_covered(project: Scenario) -> Non
 
 
 @pytest.mark.parametrize("case", ["implement", "resolve"])
-def test_who_writes_code_may_run_the_checks_and_leaves_them_as_they_are(project: Scenario, case: str) -> None:
+def test_implementer_prompt_allows_checks_and_forbids_weakening_them(project: Scenario, case: str) -> None:
     told = render_case(case)
     assert "You may run:\n\n    python -m pytest -q\n    ruff check .\n" in told
     for rule in ("Never weaken, skip, delete", "what is under `agentd/`", "defines a check", "counts for nothing"):
         assert rule in told
 
 
-def test_the_reviewer_knows_how_the_checks_ended(project: Scenario) -> None:
+def test_review_prompt_lists_the_check_results(project: Scenario) -> None:
     first, again, without = render_case("review"), render_case("review-again"), render_case("review-without-diff")
     assert "- tests (required), `python -m pytest -q`: passed\n" in first
     assert "- audit (not required), `pip-audit`: could not run\n" in first
@@ -222,7 +220,7 @@ def test_the_reviewer_knows_how_the_checks_ended(project: Scenario) -> None:
     assert "No checks are configured" in without and "agentd ran the checks" not in without
 
 
-def test_a_diff_that_is_not_in_the_context_file_is_read_file_by_file(project: Scenario) -> None:
+def test_review_prompt_without_a_diff_asks_to_read_file_by_file(project: Scenario) -> None:
     assert "the list of changed files, the whole diff and the plan" in render_case("review")
     told = render_case("review-without-diff", "codex")
     assert "the whole diff" not in told

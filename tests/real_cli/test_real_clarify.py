@@ -45,9 +45,7 @@ def answered_at_terminal(box: Scenario) -> None:
 
 
 @pytest.mark.parametrize("cli", ["gemini", "claude"])
-def test_the_planner_asks_with_the_tools_of_its_stage_only_and_its_answers_are_heard(
-    project: Scenario, model: Model, cli: str
-) -> None:
+def test_planner_asks_with_only_its_stage_tools_and_gets_the_answers(project: Scenario, model: Model, cli: str) -> None:
     log = seat(project, model, turns_of(asking(), writing()), [Turn(text="Never asked.")], (cli, "codex"))
     answered_at_terminal(project)
     first, second = sessions(log)
@@ -60,7 +58,7 @@ def test_the_planner_asks_with_the_tools_of_its_stage_only_and_its_answers_are_h
     assert (paid(project), rows_of(project)) == (["clarify", "plan-gen"], [(1, "done", ["clarifications.md"])])
 
 
-def test_a_planner_that_only_asks_can_neither_write_nor_run_anything(project: Scenario, model: Model) -> None:
+def test_planner_cannot_write_or_run_anything_during_clarify(project: Scenario, model: Model) -> None:
     tries: tuple[Any, ...] = (
         Own("write_file", {"file_path": str(project.root / "notes.txt"), "content": "x"}),
         Own("run_shell_command", {"command": "touch notes.txt"}),

@@ -107,7 +107,7 @@ def refused(words: str) -> bool:
     return "has been denied" in words or "No such tool available" in words
 
 
-def test_a_planner_writes_its_document_through_agentds_server(sit: Sit) -> None:
+def test_planner_writes_its_document_through_mcp(sit: Sit) -> None:
     first = replace(PROPOSE, tokens_in=21016, cached=14269, tokens_out=72)
     desk = sit(first, replace(DONE, tokens_in=21500, cached=21016, tokens_out=8))
     done = desk.plan()
@@ -123,7 +123,7 @@ def test_a_planner_writes_its_document_through_agentds_server(sit: Sit) -> None:
     desk.record("planning")
 
 
-def test_a_reader_has_the_tools_of_its_stage_reads_the_project_and_writes_nothing(sit: Sit) -> None:
+def test_read_only_agent_has_stage_tools_and_can_read_but_not_write(sit: Sit) -> None:
     """Also not what its own person allows to everybody."""
     tries = calls(
         ("append_review", {"verdict": "APPROVED", "summary": "Fine.", "findings": [], "previous": []}),
@@ -147,7 +147,7 @@ def test_a_reader_has_the_tools_of_its_stage_reads_the_project_and_writes_nothin
     desk.record("refused-tools")
 
 
-def test_a_maker_of_code_edits_the_tree_and_runs_its_commands_only(sit: Sit) -> None:
+def test_implementer_edits_the_tree_and_runs_only_allowed_commands(sit: Sit) -> None:
     commands = ("python3 -m notes", "git diff", "git hash-object", "echo-all (a|b) && true")
     runs = {
         "python3 -m notes": True,
@@ -174,7 +174,7 @@ def test_a_maker_of_code_edits_the_tree_and_runs_its_commands_only(sit: Sit) -> 
     desk.record("implementing")
 
 
-def test_a_session_goes_on_where_it_was(sit: Sit) -> None:
+def test_resumed_session_continues(sit: Sit) -> None:
     desk = sit(PROPOSE, Turn(text="The first answer."), Turn(text="The second answer."))
     seen: list[str] = []
     first = desk.plan(on_session=seen.append)
@@ -186,7 +186,7 @@ def test_a_session_goes_on_where_it_was(sit: Sit) -> None:
     desk.record("resumed")
 
 
-def test_a_session_that_is_not_there_is_lost(sit: Sit) -> None:
+def test_unknown_session_is_lost(sit: Sit) -> None:
     desk = sit(DONE)
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
         desk.plan(resume="11111111-2222-4333-8444-555555555555")
@@ -202,7 +202,7 @@ def other_server(folder: Path, monkeypatch: pytest.MonkeyPatch, first: str) -> N
     monkeypatch.setattr(sys, "executable", str(program))
 
 
-def test_a_slow_server_is_waited_for(sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_mcp_server_is_waited_for(sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Longer than Claude waits by itself, which is five seconds and a little."""
     other_server(tmp_path, monkeypatch, "sleep 9")
     desk = sit(PROPOSE, DONE)
@@ -211,9 +211,7 @@ def test_a_slow_server_is_waited_for(sit: Sit, tmp_path: Path, monkeypatch: pyte
     assert (desk.change.folder / "proposal.md").is_file()
 
 
-def test_without_the_server_nothing_is_asked_of_the_model_for_long(
-    sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_mcp_server_ends_the_call(sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other_server(tmp_path, monkeypatch, "exit 1")
     desk = sit(Turn(hang=True), more=f"[limits.wall_secs]\nplanner = {PATIENCE}\n")
     error = desk.failure()
@@ -233,7 +231,7 @@ def test_without_the_server_nothing_is_asked_of_the_model_for_long(
     ],
     ids=["401", "404", "429", "429-long", "500", "cut"],
 )
-def test_a_failure_of_the_model_is_told_as_what_it_is(
+def test_model_failure_is_reported_with_its_cause(
     sit: Sit, turn: Turn, code: str, words: str, request: pytest.FixtureRequest
 ) -> None:
     desk = sit(turn)
@@ -246,7 +244,7 @@ def test_a_failure_of_the_model_is_told_as_what_it_is(
     desk.record(request.node.callspec.id)
 
 
-def test_a_refused_connection_and_a_missing_login_are_told(sit: Sit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_and_missing_login_are_reported(sit: Sit, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = sit(DONE, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     assert desk.failure().code == "network-down"
     desk.record("no-connection")
@@ -255,12 +253,12 @@ def test_a_refused_connection_and_a_missing_login_are_told(sit: Sit, monkeypatch
     desk.record("not-logged-in")
 
 
-def test_silence_ends_with_the_clock(sit: Sit) -> None:
+def test_silent_agent_is_ended_by_the_idle_limit(sit: Sit) -> None:
     desk = sit(Turn(hang=True), more="[limits.idle_secs]\nplanner = 5\n")
     assert desk.failure().code == "idle"
 
 
-def test_an_empty_answer_is_reminded_and_then_an_error(sit: Sit) -> None:
+def test_empty_answer_is_reminded_and_then_fails(sit: Sit) -> None:
     desk = sit(Turn())
     with pytest.raises(AgentFailed) as caught:
         desk.plan()
@@ -269,7 +267,7 @@ def test_an_empty_answer_is_reminded_and_then_an_error(sit: Sit) -> None:
     desk.record("empty")
 
 
-def test_a_persons_own_settings_server_and_address_are_in_force_and_stay_as_they_are(sit: Sit, tmp_path: Path) -> None:
+def test_users_settings_and_servers_apply_and_stay_unchanged(sit: Sit, tmp_path: Path) -> None:
     hook = {"hooks": [{"type": "command", "command": f"touch {tmp_path}/hooked"}]}
     servers = {
         "mine": small_server("look_up", tmp_path / "mine"),
@@ -293,7 +291,7 @@ def test_a_persons_own_settings_server_and_address_are_in_force_and_stay_as_they
     assert before[1]["projects"].items() <= after[1]["projects"].items()
 
 
-def test_what_the_repository_wants_to_run_is_not_run(sit: Sit, tmp_path: Path) -> None:
+def test_hooks_and_servers_of_the_repository_are_not_run(sit: Sit, tmp_path: Path) -> None:
     hook = {"hooks": [{"type": "command", "command": f"touch {tmp_path}/hooked"}]}
     desk = sit(PROPOSE, DONE)
     for name in ("settings.json", "settings.local.json"):
@@ -304,7 +302,7 @@ def test_what_the_repository_wants_to_run_is_not_run(sit: Sit, tmp_path: Path) -
     assert not (tmp_path / "served").exists()
 
 
-def test_inside_claude_code_and_with_a_long_prompt_that_names_files(sit: Sit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_prompt_with_file_names_works_inside_claude_code(sit: Sit, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"):
         monkeypatch.setenv(name, "1")
     desk = sit(PROPOSE, DONE)

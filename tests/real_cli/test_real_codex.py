@@ -65,7 +65,7 @@ def tokens(call: Counted) -> tuple[int, int, int]:
     return call.tokens_in or 0, call.tokens_cached or 0, call.tokens_out or 0
 
 
-def test_a_planning_step_writes_its_file_through_the_server(
+def test_planner_writes_its_document_through_mcp(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = replace(PROPOSE, text="I begin.", tokens_in=3448, cached=1664, tokens_out=8)
@@ -87,7 +87,7 @@ def test_a_planning_step_writes_its_file_through_the_server(
     assert not list(Path(change.project.in_room("runs")).iterdir())  # where its instructions were
 
 
-def test_a_tool_of_another_stage_is_refused_and_so_is_a_wrong_call(
+def test_tool_of_another_stage_and_invalid_call_are_refused(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = Turn(calls=(Call("create_proposal", {}),))
@@ -104,7 +104,7 @@ def test_a_tool_of_another_stage_is_refused_and_so_is_a_wrong_call(
     assert did == [("create_proposal", False), ("create_proposal", True)]
 
 
-def test_a_judge_reports_and_cannot_write(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_reports_and_cannot_write(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = model.conversation(CodexApi(), WRITE, APPROVE, DONE)
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
@@ -116,7 +116,7 @@ def test_a_judge_reports_and_cannot_write(project: Scenario, model: Model, monke
     assert "made.txt: Read-only file system" in seen(conversation.asked[1])
 
 
-def test_what_a_person_does_while_it_judges_is_not_its_fault(
+def test_users_edit_during_a_challenge_is_not_blamed_on_the_judge(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("src/app.py", "one = 1\n")
@@ -140,7 +140,7 @@ def test_what_a_person_does_while_it_judges_is_not_its_fault(
     assert (project.root / "src/app.py").read_text() == "one = 2\n"
 
 
-def test_a_maker_of_code_writes(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_implementer_can_write(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), WRITE, DONE))
     change = seat(project, monkeypatch)
     made = project.root / "made.txt"
@@ -149,7 +149,7 @@ def test_a_maker_of_code_writes(project: Scenario, model: Model, monkeypatch: py
     assert made.read_text() == "x\n"
 
 
-def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
+def test_resumed_session_continues_and_counts_only_its_own_tokens(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (
@@ -172,7 +172,7 @@ def test_a_resumed_session_goes_on_and_only_its_own_tokens_count(
 
 
 @pytest.mark.parametrize("session", ["01a1e211-d2e4-76e1-8c64-955c84bcee39", "yesterday"])
-def test_a_session_that_it_does_not_know_is_lost(
+def test_unknown_session_is_lost(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch, session: str
 ) -> None:
     conversation = model.conversation(CodexApi(), DONE)
@@ -183,14 +183,14 @@ def test_a_session_that_it_does_not_know_is_lost(
     assert not conversation.asked
 
 
-def test_a_slow_server_is_waited_for(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_mcp_server_is_waited_for(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     more = before_our_server(project.home / "late", "import time; time.sleep(3)")
     codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE), more)
     change = seat(project, monkeypatch)
     assert plan(change).attempt == 1
 
 
-def test_without_the_server_nothing_is_asked(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_mcp_server_prevents_the_call(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = model.conversation(CodexApi(), DONE)
     codex_home(project.home, conversation, before_our_server(project.home / "dead", "import os; os._exit(3)"))
     change = seat(project, monkeypatch)
@@ -212,7 +212,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_goes_wrong_at_the_model_ends_in_its_error(
+def test_model_failure_is_reported_with_its_cause(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     turn, code, words = FAULTS[fault]
@@ -225,7 +225,9 @@ def test_what_goes_wrong_at_the_model_ends_in_its_error(
     assert words in caught.value.message and "127.0.0.1" not in caught.value.message
 
 
-def test_a_refused_connection_is_the_network(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_is_reported_as_network_down(
+    project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     codex_home(project.home, Conversation(CodexApi(), "http://127.0.0.1:1", [DONE]))
     change = seat(project, monkeypatch)
     with pytest.raises(AgentFailed, match="Connection failed") as caught:
@@ -234,7 +236,7 @@ def test_a_refused_connection_is_the_network(project: Scenario, model: Model, mo
     assert caught.value.code == "network-down"
 
 
-def test_a_missing_key_says_which(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_key_is_named(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), DONE))
     change = seat(project, monkeypatch)
     monkeypatch.delenv(KEY)
@@ -245,7 +247,7 @@ def test_a_missing_key_says_which(project: Scenario, model: Model, monkeypatch: 
     assert "[agents.codex] env" in caught.value.hint
 
 
-def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
+def test_rate_limit_is_retried_by_codex_and_is_not_a_failure(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = Turn(status=429, headers={"Retry-After": "1"})
@@ -257,7 +259,7 @@ def test_a_rate_limit_is_waited_for_by_codex_and_its_retries_are_no_end(
     assert len(conversation.asked) == 3
 
 
-def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
+def test_users_settings_apply_and_stay_unchanged(
     project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = project.home / "looked-up"
@@ -277,7 +279,7 @@ def test_a_persons_own_settings_are_in_force_and_stay_as_they_are(
     assert project.git("status", "--porcelain", "--untracked-files=all", "--", ":!agentd") == ""
 
 
-def test_it_works_from_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codex_works_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     codex_home(project.home, model.conversation(CodexApi(), PROPOSE, DONE))
     change = seat(project, monkeypatch)
     for name in ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"):

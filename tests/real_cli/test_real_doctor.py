@@ -6,7 +6,7 @@ from loopback import clis
 from scenario import Scenario
 
 
-def test_the_real_clis_are_found_and_known(project: Scenario) -> None:
+def test_real_clis_are_found_with_known_versions(project: Scenario) -> None:
     clis.isolate()
     programs = {name: clis.need(name) for name in ("gemini", "codex", "claude")}
     project.env["PATH"] = f"{clis.FOLDER}:{project.env['PATH']}"

@@ -65,7 +65,7 @@ def results(conversation: Conversation, turn: int) -> list[Any]:
     return [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
 
 
-def test_a_planner_writes_the_proposal_through_the_server(project: Scenario, model: Model) -> None:
+def test_planner_writes_the_proposal_through_mcp(project: Scenario, model: Model) -> None:
     tries = (
         Own("grep_search", {"pattern": "notes", "dir_path": str(project.root)}),
         Own("run_shell_command", {"command": "id"}),
@@ -86,7 +86,7 @@ def test_a_planner_writes_the_proposal_through_the_server(project: Scenario, mod
     assert project.git("status", "--short") == "?? agentd/changes/"
 
 
-def test_a_challenger_reports_and_nothing_else(project: Scenario, model: Model) -> None:
+def test_challenger_can_only_report_and_read(project: Scenario, model: Model) -> None:
     report = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
     conversation = model.conversation(GeminiApi(), Turn(calls=(Call("append_review", report),)), DONE)
     change = at_gemini(project, conversation)
@@ -96,7 +96,7 @@ def test_a_challenger_reports_and_nothing_else(project: Scenario, model: Model) 
     assert offered(conversation.asked[0]) == named("append_review", "read_file", "list_directory") | SEARCHING
 
 
-def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Scenario, model: Model) -> None:
+def test_tools_of_other_stages_are_refused_and_secrets_stay_hidden(project: Scenario, model: Model) -> None:
     project.write(".gitignore", "secret.txt\n")
     project.write("secret.txt", "needle one\n")
     project.write("src/app.py", "needle = 2\n")
@@ -123,7 +123,7 @@ def test_what_is_not_of_the_stage_is_refused_and_secrets_stay_hidden(project: Sc
     assert not (project.root / "owned").exists()
 
 
-def test_a_maker_of_code_edits_the_project_and_runs_only_its_commands(project: Scenario, model: Model) -> None:
+def test_implementer_edits_the_project_and_runs_only_allowed_commands(project: Scenario, model: Model) -> None:
     project.write("src/app.py", "one = 1\n")
     tree = str(project.root)
 
@@ -160,7 +160,7 @@ def session_of(change: Change, **other: Any) -> str:
 
 
 @pytest.mark.parametrize("way", ["auto", "index"])
-def test_a_resumed_session_goes_on_where_it_was(project: Scenario, model: Model, way: str) -> None:
+def test_resumed_session_continues(project: Scenario, model: Model, way: str) -> None:
     conversation = model.conversation(GeminiApi(), PROPOSE, DONE, Turn(text="Other."), Turn(text="Again."))
     change = at_gemini(project, conversation, f'resume = "{way}"')
     kept: list[str] = []
@@ -177,7 +177,7 @@ def test_a_resumed_session_goes_on_where_it_was(project: Scenario, model: Model,
 
 
 @pytest.mark.parametrize("way", ["uuid", "index"])
-def test_a_session_that_is_gone_is_said_to_be(project: Scenario, model: Model, way: str) -> None:
+def test_missing_session_is_lost(project: Scenario, model: Model, way: str) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), f'resume = "{way}"')
     with pytest.raises(SessionLost, match="Session not found, please re-run proposal"):
         call_planner(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
@@ -191,7 +191,7 @@ def test_a_session_that_is_gone_is_said_to_be(project: Scenario, model: Model, w
         ("exit 3", "gemini could not list its sessions: exit code 3"),
     ],
 )
-def test_a_list_that_cannot_be_had_is_shown(project: Scenario, tmp_path: Path, printed: str, message: str) -> None:
+def test_failed_session_listing_is_shown(project: Scenario, tmp_path: Path, printed: str, message: str) -> None:
     program = tmp_path / "gemini"
     program.write_text(f"#!/bin/sh\n{printed}\n")
     program.chmod(0o755)
@@ -213,7 +213,7 @@ def hampered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> str:
     return 'env = ["PYTHONPATH"]'
 
 
-def test_a_slow_server_is_waited_for(
+def test_slow_mcp_server_is_waited_for(
     project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = model.conversation(GeminiApi(), PROPOSE, DONE)
@@ -222,7 +222,7 @@ def test_a_slow_server_is_waited_for(
     assert "mcp_agentd_create_proposal" in offered(conversation.asked[0])
 
 
-def test_a_server_that_does_not_come_up_is_never_a_pass(
+def test_failed_mcp_server_is_never_a_pass(
     project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), hampered(tmp_path, monkeypatch, "os._exit(3)"))
@@ -244,7 +244,7 @@ def test_a_server_that_does_not_come_up_is_never_a_pass(
         ("empty", Turn(), "server-error", "The model returned an empty response"),
     ],
 )
-def test_what_the_model_answers_instead_is_told_by_its_cause(
+def test_model_failure_is_reported_with_its_cause(
     project: Scenario, model: Model, name: str, turn: Turn, code: str, words: str
 ) -> None:
     conversation = model.conversation(GeminiApi(), turn)
@@ -259,14 +259,14 @@ def test_what_the_model_answers_instead_is_told_by_its_cause(
         assert caught.value.hint == "wait 7 s, then run the command again"
 
 
-def test_a_refused_connection_is_no_network(project: Scenario, model: Model) -> None:
+def test_refused_connection_is_reported_as_network_down(project: Scenario, model: Model) -> None:
     change = at_gemini(project, None)
     with pytest.raises(AgentFailed) as caught:
         call_planner(change)
     assert caught.value.code == "network-down"
 
 
-def test_a_model_that_hangs_is_ended_by_the_clock(project: Scenario, model: Model) -> None:
+def test_hanging_model_is_ended_by_the_idle_limit(project: Scenario, model: Model) -> None:
     conversation = model.conversation(GeminiApi(), Turn(hang=True))
     change = at_gemini(project, conversation, more="[limits.idle_secs]\nplanner = 8\n")
     with pytest.raises(AgentFailed) as caught:
@@ -275,7 +275,7 @@ def test_a_model_that_hangs_is_ended_by_the_clock(project: Scenario, model: Mode
     assert len(conversation.asked) <= 1
 
 
-def test_a_program_that_knows_no_session_ids_says_what_to_set(project: Scenario, model: Model) -> None:
+def test_cli_without_session_ids_suggests_the_resume_setting(project: Scenario, model: Model) -> None:
     change = at_gemini(project, model.conversation(GeminiApi(), DONE), 'args = ["--session-ids", "1"]')
     with pytest.raises(AgentFailed, match='resume = "index"'):
         call_planner(change)
@@ -284,9 +284,7 @@ def test_a_program_that_knows_no_session_ids_says_what_to_set(project: Scenario,
 # ---- where it runs
 
 
-def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(
-    project: Scenario, model: Model, tmp_path: Path
-) -> None:
+def test_users_settings_apply_and_stay_unchanged(project: Scenario, model: Model, tmp_path: Path) -> None:
     server = tmp_path / "own.py"
     server.write_text(f"open({str(tmp_path / 'started')!r}, 'w').close()\n")
     own = {"notes": {"command": "python3", "args": [str(server)]}}
@@ -308,7 +306,7 @@ def test_the_persons_own_settings_are_in_force_and_stay_as_they_are(
     assert "Words from nowhere." not in words
 
 
-def test_a_repository_cannot_set_its_variables_nor_its_servers(project: Scenario, model: Model, tmp_path: Path) -> None:
+def test_repository_cannot_set_variables_or_servers(project: Scenario, model: Model, tmp_path: Path) -> None:
     started = tmp_path / "started"
     servers = {"bad": {"command": "touch", "args": [str(started)]}}
     project.write(".gemini/settings.json", json.dumps({"mcpServers": servers}))
@@ -320,14 +318,14 @@ def test_a_repository_cannot_set_its_variables_nor_its_servers(project: Scenario
     assert not started.exists()
 
 
-def test_it_runs_from_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gemini_works_inside_another_cli(project: Scenario, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_CLI", "GEMINI_CLI_SESSION_ID", "GEMINI_SANDBOX"):
         monkeypatch.setenv(name, "1")
     change = at_gemini(project, model.conversation(GeminiApi(), PROPOSE, DONE))
     assert call_planner(change).attempt == 1
 
 
-def test_a_folder_of_any_name_and_a_long_prompt_arrive_whole(
+def test_unusual_folder_name_and_long_prompt_are_passed_intact(
     tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box = Scenario(tmp_path / "notes, $HOME (ours) é", tmp_path / "a home, here")

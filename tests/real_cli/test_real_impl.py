@@ -99,7 +99,7 @@ def judging(cli: str, root: Path, **report: Any) -> list[Turn]:
 
 
 @pytest.mark.parametrize("who", [("claude", "codex"), ("codex", "claude"), ("gemini", "codex")], ids="-".join)
-def test_an_approval_over_a_failing_test_is_overruled_and_the_mended_code_is_complete(
+def test_approval_with_a_failing_test_is_overruled_and_fixed_code_completes(
     project: Scenario, model: Model, who: tuple[str, str]
 ) -> None:
     change = project.greeting_approved({}).change
@@ -239,7 +239,7 @@ def _check_what_came_of_it(change: Change, who: tuple[str, str], result: Any) ->
 # ---- beyond its rights
 
 
-def test_what_claude_writes_under_agentd_is_put_back_and_no_approval_covers_it(project: Scenario, model: Model) -> None:
+def test_files_claude_writes_under_agentd_are_restored_and_block_approval(project: Scenario, model: Model) -> None:
     change = project.greeting_approved({}).change
     guarded = {name: project.root / name for name in (f"{FOLDER}/tasks.md", "agentd/config.toml")}
     page = project.root / FOLDER / "REVIEW.md"
@@ -277,9 +277,7 @@ def until(is_so: Callable[[], object], seconds: float = PATIENCE) -> None:
         time.sleep(0.02)
 
 
-def test_killed_while_claude_implements_its_processes_end_and_the_next_run_goes_on_from_the_tree(
-    project: Scenario, model: Model
-) -> None:
+def test_run_killed_during_implementation_leaves_no_process_and_resumes(project: Scenario, model: Model) -> None:
     change = project.greeting_approved({}).change
     half = write("claude", project.root / "greeting.py", GOOD_CODE)
     waits = shell("claude", f"{UNITTEST} tests.slow")

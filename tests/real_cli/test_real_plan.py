@@ -91,7 +91,7 @@ def put_others_there(box: Scenario) -> None:
 # ---- a whole plan
 
 
-def test_three_dependent_specs_one_a_delta_are_planned_and_approved(project: Scenario, model: Model) -> None:
+def test_three_dependent_specs_including_a_delta_are_planned_and_approved(project: Scenario, model: Model) -> None:
     steps = plans.three_specs()
     project.write("AGENTS.md", f"{FOR_AGENTS}\n")
     project.write("GEMINI.md", f"{FOR_GEMINI}\n")
@@ -188,7 +188,7 @@ def _chats(box: Scenario) -> list[Path]:
 
 
 @pytest.mark.parametrize(("who", "guide"), [(("gemini", "claude"), "GEMINI.md"), (("claude", "codex"), "CLAUDE.md")])
-def test_others_in_the_seats_hear_the_projects_words_once_too(
+def test_project_instructions_are_passed_once_with_other_role_assignments(
     project: Scenario, model: Model, who: tuple[str, str], guide: str
 ) -> None:
     steps = plans.without_specs()
@@ -219,7 +219,7 @@ def test_others_in_the_seats_hear_the_projects_words_once_too(
 # ---- sessions that are resumed
 
 
-def test_format_fix_goes_on_in_the_planners_own_session(project: Scenario, model: Model) -> None:
+def test_format_fix_continues_the_planners_session(project: Scenario, model: Model) -> None:
     wrong = plans.propose(affected_specs=[])
     wrong = Call(wrong.tool, {**wrong.arguments, "why": "TODO: say why."})
     mending = Call("edit_file", {"path": "proposal.md", "old_text": "TODO: say why.", "new_text": "Tokens leak."})
@@ -246,7 +246,7 @@ def test_format_fix_goes_on_in_the_planners_own_session(project: Scenario, model
     assert "Tokens leak." in (project.root / plans.PROPOSAL).read_text()
 
 
-def test_automated_mode_writes_all_in_one_session_and_looks_it_over_there(project: Scenario, model: Model) -> None:
+def test_automated_mode_writes_and_reviews_in_one_session(project: Scenario, model: Model) -> None:
     proposing, breaking, challenging = plans.without_specs()
     writing = Step("plan-gen", (CONTEXT,), (*proposing.calls, *breaking.calls), says="All is written.")
     looking = Step("plan-review", says=f"I looked.\n\n{PASS}")
@@ -306,7 +306,7 @@ def outcome(box: Scenario, result: Any) -> tuple[Any, dict[str, str]]:
     return journal_of, {name: re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "then", text) for name, text in texts.items()}
 
 
-def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
+def test_plan_killed_at_three_points_gives_the_same_result(
     project: Scenario, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = one_spec()
@@ -346,7 +346,7 @@ def test_a_plan_killed_at_three_points_ends_like_one_that_was_not(
 # ---- words that are not what they seem
 
 
-def test_a_marker_that_only_the_prompt_holds_is_no_answer(project: Scenario, model: Model) -> None:
+def test_marker_that_appears_only_in_the_prompt_is_not_an_answer(project: Scenario, model: Model) -> None:
     """Gemini tells the whole prompt in its stream."""
     proposing, breaking, _ = plans.without_specs()
     writing = Step("plan-gen", (CONTEXT,), (*proposing.calls, *breaking.calls))
@@ -363,7 +363,7 @@ def test_a_marker_that_only_the_prompt_holds_is_no_answer(project: Scenario, mod
 
 
 @pytest.mark.parametrize(("words", "code"), [("", 4), ("I find it rather good.", 1)])
-def test_a_judge_without_a_report_is_reminded_once_and_never_a_pass(
+def test_judge_without_a_report_is_reminded_once_and_never_passes(
     project: Scenario, model: Model, words: str, code: int
 ) -> None:
     proposing, breaking, challenging = plans.without_specs()

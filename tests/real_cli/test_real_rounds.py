@@ -223,9 +223,7 @@ def _check_how_it_was_resumed(change: Change, resume: str) -> None:
 
 
 @pytest.mark.parametrize("resume", ["auto", "index"])
-def test_a_lost_session_is_told_and_a_fresh_planner_goes_on_from_documents_and_findings(
-    project: Scenario, model: Model, resume: str
-) -> None:
+def test_lost_session_is_reported_and_a_fresh_planner_continues(project: Scenario, model: Model, resume: str) -> None:
     steps = two_rounds(CONTEXT, PROPOSAL, TASKS)
     log = seat(project, model, steps, resume)
     judged = project.run("plan", "--rounds", "0", "--json")

@@ -115,7 +115,7 @@ def names(commands: list[str]) -> list[str]:
     return [command.split()[1] for command in commands]
 
 
-def test_the_commands_are_run_in_order_and_the_end_is_understood(project: Scenario, session: Any) -> None:
+def test_skill_runs_its_commands_in_order_and_reports_the_result(project: Scenario, session: Any) -> None:
     told, ran = session(plan_steps(), ask=True)
     assert names(ran) == ["list", "config", "plan", "wait"]
     assert told == "APPROVED - Ready for implementation! Implement it now?"
@@ -125,7 +125,7 @@ def test_the_commands_are_run_in_order_and_the_end_is_understood(project: Scenar
     assert all((change.folder / name).is_file() for name in ("proposal.md", "tasks.md", "CHALLENGE.md"))
 
 
-def test_where_findings_are_open_the_decision_is_the_persons(project: Scenario, session: Any) -> None:
+def test_open_findings_are_left_for_the_user_to_decide(project: Scenario, session: Any) -> None:
     told, ran = session(plan_steps(challenge=report("NEEDS_REVISION", finding())))
     assert names(ran) == ["list", "config", "plan", "wait"] and "--git" not in ran[2]
     question, *options = told.splitlines()
@@ -139,7 +139,7 @@ def test_where_findings_are_open_the_decision_is_the_persons(project: Scenario, 
     assert str(project.change.read().phase) == "proposed"
 
 
-def test_a_change_that_is_there_goes_on_without_questions(project: Scenario, session: Any) -> None:
+def test_existing_change_continues_without_questions(project: Scenario, session: Any) -> None:
     session(plan_steps(challenge=report("NEEDS_REVISION", finding())))
     told, ran = session({}, words="/agentd:plan add-oauth")
     assert names(ran) == ["list", "plan", "wait"]

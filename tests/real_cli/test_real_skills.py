@@ -74,12 +74,12 @@ def claude(
     return [json.loads(line) for line in run(box, *start, env=env, words=words, cwd=cwd).splitlines()]
 
 
-def test_claude_code_lists_them(here: Scenario, model: Model) -> None:
+def test_claude_code_lists_the_commands(here: Scenario, model: Model) -> None:
     begun = claude(here, model.conversation(ClaudeApi(), DONE), "Hello.")[0]
     assert {f"agentd:{name}" for name in NAMES} <= set(begun["slash_commands"])
 
 
-def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Scenario, model: Model) -> None:
+def test_claude_code_lists_commands_of_a_subfolder_project(box: Scenario, model: Model) -> None:
     clis.need("claude")
     box.env["PATH"] = f"{clis.FOLDER}:{box.env['PATH']}"
     inner = box.root / "packages/the api"
@@ -90,7 +90,7 @@ def test_claude_code_lists_those_of_a_project_in_a_sub_folder(box: Scenario, mod
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_claude_codes_model_gets_the_text_with_the_arguments_and_nothing_of_the_head(
+def test_claude_codes_model_gets_the_text_and_arguments_without_frontmatter(
     here: Scenario, model: Model, name: str
 ) -> None:
     conversation = model.conversation(ClaudeApi(), DONE)
@@ -101,7 +101,7 @@ def test_claude_codes_model_gets_the_text_with_the_arguments_and_nothing_of_the_
     assert "leaves it alone" not in text and "allowed-tools" not in text
 
 
-def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Scenario, model: Model) -> None:
+def test_claude_code_runs_only_the_allowed_commands_without_asking(here: Scenario, model: Model) -> None:
     runs = {
         "agentd list --json": True,
         "agentd config git.setup --json": True,
@@ -124,7 +124,7 @@ def test_claude_code_runs_the_commands_of_a_plan_unasked_and_no_others(here: Sce
     assert not (here.root / "evil").exists()
 
 
-def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Scenario, model: Model) -> None:
+def test_claude_code_saves_clarifications_through_mcp_without_asking(here: Scenario, model: Model) -> None:
     assert here.agentd("init", "--register").code == 0
     servers = json.loads((here.root / ".mcp.json").read_text())
     servers["mcpServers"]["agentd"]["alwaysLoad"] = True  # it is waited for, also on a busy machine
@@ -138,7 +138,7 @@ def test_claude_code_keeps_the_answers_through_agentds_server_unasked(here: Scen
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Scenario, model: Model, name: str) -> None:
+def test_geminis_model_gets_the_text_and_arguments(here: Scenario, model: Model, name: str) -> None:
     conversation = model.conversation(GeminiApi(), DONE)
     gemini_home.gemini_home(here.home, conversation)
     env = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
@@ -148,7 +148,7 @@ def test_gemini_clis_model_gets_the_text_with_the_arguments(here: Scenario, mode
     assert json.dumps(f"\nArguments: {ARGUMENTS}\n")[1:-1] in words
 
 
-def test_codex_lists_them(here: Scenario, model: Model) -> None:
+def test_codex_lists_the_skills(here: Scenario, model: Model) -> None:
     codex_home.codex_home(here.home, model.conversation(CodexApi(), DONE))
     asked = (
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "agentd-tests", "version": "1"}}},
@@ -177,7 +177,7 @@ def test_codex_lists_them(here: Scenario, model: Model) -> None:
     assert all(one["enabled"] for one in ours.values())
 
 
-def test_codexs_model_gets_the_text_of_the_one_that_is_named(here: Scenario, model: Model) -> None:
+def test_codexs_model_gets_the_text_of_the_named_skill(here: Scenario, model: Model) -> None:
     conversation = model.conversation(CodexApi(), DONE)
     codex_home.codex_home(here.home, conversation)
     more = ("-c", "features.plugins=false", "-c", "analytics.enabled=false")

@@ -74,7 +74,7 @@ def loaded(text: str) -> Any:
 
 
 @given(json_texts())
-def test_json_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
+def test_json_entry_is_added_and_removed_exactly(text: str) -> None:
     new = json_text.with_entry(text, ENTRY)
     data = loaded(text)
     assert loaded(new) == {**data, "mcpServers": {**data.get("mcpServers", {}), "agentd": ENTRY}}
@@ -85,7 +85,7 @@ def test_json_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
 
 
 @given(json_texts())
-def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
+def test_json_entry_is_removed_without_a_record(text: str) -> None:
     data = loaded(text)
     # between empty braces the text alone cannot tell what was there
     assume(data.get("mcpServers") != {} and (data or not set("\r\n") & set(text.strip())))
@@ -93,7 +93,7 @@ def test_json_gives_the_entry_back_without_a_memory(text: str) -> None:
 
 
 @given(json_texts(), VALUES)
-def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None:
+def test_json_keeps_later_additions(text: str, value: Any) -> None:
     """A member put first and a server put after ours stay; only our entry goes."""
     data = loaded(text)
     assume("added" not in data and "later" not in data.get("mcpServers", {}))
@@ -135,7 +135,7 @@ def test_json_keeps_what_a_person_adds_in_between(text: str, value: Any) -> None
     ],
     ids=["two spaces", "tabs", "CRLF and empty", "compact", "one line", "nothing"],
 )
-def test_json_is_written_in_the_style_of_the_file(before: str, after: str) -> None:
+def test_json_entry_follows_the_style_of_the_file(before: str, after: str) -> None:
     assert json_text.with_entry(before, ENTRY) == after
     assert json_text.without_entry(after, piece_of(before, after)) == before
 
@@ -161,13 +161,13 @@ def test_json_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> 
         json_text.with_entry(text, ENTRY)
 
 
-def test_an_entry_that_a_person_refined_is_still_ours() -> None:
+def test_entry_customized_by_the_user_is_still_recognized() -> None:
     text = '{"mcpServers": {"agentd": {"command": "agentd", "args": ["mcp"], "timeout": 9}, "x": {}}}'
     assert json_text.with_entry(text, ENTRY) == text
     assert json_text.without_entry(text) == '{"mcpServers": {"x": {}}}'
 
 
-def test_servers_that_were_there_and_empty_stay_even_if_our_entry_was_refined() -> None:
+def test_empty_servers_table_is_kept_even_if_our_entry_was_customized() -> None:
     old = '{\n  "mcpServers": {}\n}\n'
     new = json_text.with_entry(old, ENTRY)
     refined = new.replace('["mcp"]', '["mcp"], "timeout": 9')
@@ -213,7 +213,7 @@ def toml_loaded(text: str) -> Any:
 
 
 @given(toml_texts())
-def test_toml_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
+def test_toml_entry_is_added_and_removed_exactly(text: str) -> None:
     new = toml_text.with_entry(text)
     data = toml_loaded(text)
     assert toml_loaded(new) == {**data, "mcp_servers": {**data.get("mcp_servers", {}), "agentd": ENTRY}}
@@ -223,7 +223,7 @@ def test_toml_gets_the_entry_in_one_place_and_gives_it_back(text: str) -> None:
 
 
 @given(toml_texts(), st.lists(LINES, max_size=3, unique=True))
-def test_toml_keeps_what_a_person_adds_in_between(text: str, lines: list[str]) -> None:
+def test_toml_keeps_later_additions(text: str, lines: list[str]) -> None:
     new = toml_text.with_entry(text)
     piece = piece_of(text, new)
     tail = "\n" * (not new.endswith("\n")) + "\n# theirs\n[added]\n" + "\n".join(lines)
@@ -241,13 +241,13 @@ def test_toml_keeps_what_a_person_adds_in_between(text: str, lines: list[str]) -
     ],
     ids=["inline", "empty inline", "dotted"],
 )
-def test_toml_servers_in_other_forms(text: str) -> None:
+def test_toml_servers_in_other_formats_are_supported(text: str) -> None:
     new = toml_text.with_entry(text)
     assert toml_loaded(new)["mcp_servers"]["agentd"] == ENTRY
     assert toml_text.without_entry(new, piece_of(text, new)) == text
 
 
-def test_toml_tables_within_our_entry_go_with_it_and_comments_of_others_stay() -> None:
+def test_toml_subtables_of_our_entry_are_removed_and_other_comments_kept() -> None:
     text = """\
 model = "m"  # best
 

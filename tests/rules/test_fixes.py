@@ -20,7 +20,7 @@ def mended(name: str, text: str, base_version: int | None = None) -> str:
 
 
 @pytest.mark.parametrize("name", ["proposal.md", "tasks.md", "clarifications.md", "specs/auth-flow.md"])
-def test_the_examples_need_no_mending(name: str) -> None:
+def test_examples_need_no_fixes(name: str) -> None:
     data = (EXAMPLE / name).read_bytes()
     assert mend(name, data, "add-oauth", None, SETTINGS) == data
 
@@ -38,7 +38,7 @@ def test_the_examples_need_no_mending(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_heading_that_clearly_is_a_requirement_becomes_one(heading: str, newline: str) -> None:
+def test_obvious_requirement_heading_is_fixed(heading: str, newline: str) -> None:
     good = AUTH.replace("\n", newline)
     bad = good.replace("### R2: Provider callback", heading)
     assert bad != good
@@ -46,7 +46,7 @@ def test_a_heading_that_clearly_is_a_requirement_becomes_one(heading: str, newli
 
 
 @pytest.mark.parametrize("heading", ["### Provider callback", "### R1. Another one", "### R2"])
-def test_what_could_mean_more_than_one_thing_is_left_alone(heading: str) -> None:
+def test_ambiguous_heading_is_left_unchanged(heading: str) -> None:
     bad = AUTH.replace("### R2: Provider callback", heading)
     assert mended("specs/auth-flow.md", bad) == bad
 
@@ -67,24 +67,24 @@ def test_what_could_mean_more_than_one_thing_is_left_alone(heading: str) -> None
         "### R7 and R8 interplay",
     ],
 )
-def test_a_heading_that_is_no_requirement_stays(heading: str) -> None:
+def test_heading_that_is_not_a_requirement_is_left_unchanged(heading: str) -> None:
     text = AUTH.replace("### R2: Provider callback", f"{heading}\n\ntext\n\n### R2: Provider callback")
     assert mended("specs/auth-flow.md", text) == text
 
 
 @pytest.mark.parametrize("heading", ["#### R7 and R8 interplay", "### R7 flow", "#### R7: flow"])
-def test_outside_of_the_requirements_a_heading_only_speaks_about_one(heading: str) -> None:
+def test_heading_outside_the_requirements_is_left_unchanged(heading: str) -> None:
     text = AUTH.replace("## Acceptance Criteria", f"## Flow\n\n{heading}\n\ntext\n\n## Acceptance Criteria")
     assert mended("specs/auth-flow.md", text) == text
 
 
-def test_a_numbered_section_keeps_its_number() -> None:
+def test_numbered_section_keeps_its_number() -> None:
     text = PROPOSAL.replace("## Why", "### 2. Why")
     assert mended("proposal.md", text) == text
 
 
 @pytest.mark.parametrize("wrong", ["# Why", "### Why", "###### why"])
-def test_a_section_at_another_level_is_raised_or_lowered(wrong: str) -> None:
+def test_section_level_is_corrected(wrong: str) -> None:
     assert mended("proposal.md", PROPOSAL.replace("## Why", wrong)) == PROPOSAL
 
 
@@ -93,7 +93,7 @@ def test_a_section_that_stands_twice_is_left_alone() -> None:
     assert mended("proposal.md", text) == text
 
 
-def test_a_heading_in_code_stays() -> None:
+def test_heading_in_code_is_left_unchanged() -> None:
     text = AUTH.replace("## Requirements", "```\n# Requirements\n```\n\n## Requirements")
     assert mended("specs/auth-flow.md", text) == text
 
@@ -113,7 +113,7 @@ def test_review_blocks_keep_their_bytes() -> None:
     assert after[after.index("<review ") :] == PROPOSAL[PROPOSAL.index("<review ") :]
 
 
-def test_what_cannot_be_read_is_left_alone() -> None:
+def test_unreadable_document_is_left_unchanged() -> None:
     for data in (b"\xff\xfe", b"---\na: [\n---\n# Why\n", b"a\0"):
         assert mend("proposal.md", data, "x", None, SETTINGS) == data
 
@@ -154,7 +154,7 @@ NAMES = st.sampled_from(["proposal.md", "tasks.md", "clarifications.md", "specs/
 
 
 @given(NAMES, TEXTS | st.text())
-def test_mending_twice_changes_nothing_more(name: str, text: str) -> None:
+def test_fixing_is_idempotent(name: str, text: str) -> None:
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -164,13 +164,13 @@ def test_mending_twice_changes_nothing_more(name: str, text: str) -> None:
 
 
 @given(st.dictionaries(NAMES, st.binary() | (TEXTS | st.text()).map(lambda text: text.encode(errors="replace"))))
-def test_no_document_raises_anything(texts: dict[str, bytes]) -> None:
+def test_validating_arbitrary_documents_never_raises(texts: dict[str, bytes]) -> None:
     findings = validate(Plan(texts), SETTINGS)
     assert all(one.line >= 1 and one.message and one.hint for one in findings)
     assert is_valid(findings) == (not [one for one in findings if one.severity == "high"])
 
 
-def test_what_is_written_behind_a_review_block_becomes_part_of_the_proposal() -> None:
+def test_text_after_a_review_block_becomes_part_of_the_proposal() -> None:
     block = '<review status="approved" iteration="1" reviewer="codex">\n\nFine.\n\n</review>\n'
     own = (EXAMPLE / "proposal.md").read_text().split("<review")[0].rstrip() + "\n"
     text = f"{own}\n{block}\n## More\n\nA TODO.\n\n{block.replace('1', '2')}\nA last word.\n"

@@ -53,12 +53,12 @@ def found(edits: dict[str, Edit], **changes: object) -> tuple[Finding, ...]:
     return validate(plan(edits, **changes), SETTINGS)
 
 
-def test_the_example_has_no_finding_at_all() -> None:
+def test_example_has_no_findings() -> None:
     assert validate(plan(), SETTINGS) == ()
 
 
 @pytest.mark.parametrize("path", sorted(SEEDS.iterdir()), ids=lambda path: path.name)
-def test_the_older_documents_read_as_specs_without_a_high_finding(path: Path) -> None:
+def test_older_documents_have_no_high_findings(path: Path) -> None:
     findings = validate(Plan({f"specs/{path.name}": path.read_bytes()}, complete=False), SETTINGS)
     assert [one for one in findings if one.severity is Severity.HIGH] == []
 
@@ -396,7 +396,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_rule_finds_its_fault(case: str) -> None:
+def test_each_rule_finds_its_violation(case: str) -> None:
     file, edit, rule, severity, mark, words = CASES[case]
     edited = plan({file: edit})
     findings = validate(edited, SETTINGS)
@@ -408,13 +408,13 @@ def test_a_rule_finds_its_fault(case: str) -> None:
     assert all(one.hint for one in findings)
 
 
-def test_every_rule_of_the_configuration_is_tried_here() -> None:
+def test_every_configured_rule_is_covered() -> None:
     tried = {case[2] for case in CASES.values()} - {"unreadable"}
     of_trace = {"requirement-without-file", "requirement-without-test", "file-without-task", "test-weakened"}
     assert tried == set(SETTINGS.severity) - of_trace
 
 
-def test_a_circle_of_tasks_is_told_as_the_contract_says() -> None:
+def test_circular_tasks_are_reported_as_in_the_contract() -> None:
     def circle(text: str) -> str:
         return text.replace("depends_on: []", 'depends_on: ["2.1"]', 1).replace(
             "depends_on: []", "depends_on: [data.1]"
@@ -425,7 +425,7 @@ def test_a_circle_of_tasks_is_told_as_the_contract_says() -> None:
     assert (one.file, one.line, one.rule, one.severity) == ("tasks.md", 18, "dependency-cycle", "high")
 
 
-def test_a_placeholder_in_code_or_a_comment_is_none() -> None:
+def test_placeholder_in_code_or_a_comment_is_ignored() -> None:
     quiet = "`TODO` is a word.\n\n```\nTBD\n```\n\n<!-- FIXME -->\n\n## Requirements"
     assert found({AUTH: swap("## Requirements", quiet)}) == ()
 
@@ -443,7 +443,7 @@ def test_a_placeholder_in_code_or_a_comment_is_none() -> None:
         "<https://example.com/a b>",
     ],
 )
-def test_a_link_that_leads_somewhere_is_fine(link: str) -> None:
+def test_valid_link_has_no_finding(link: str) -> None:
     there = {
         "agentd/changes/add-oauth/specs/user-model.md",
         "agentd/changes/add-oauth/proposal.md",
@@ -453,14 +453,14 @@ def test_a_link_that_leads_somewhere_is_fine(link: str) -> None:
     assert found(edits, folder="agentd/changes/add-oauth", exists=there.__contains__) == ()
 
 
-def test_while_a_plan_is_being_made_what_is_not_there_yet_is_not_missing() -> None:
+def test_documents_missing_from_an_incomplete_plan_are_not_reported() -> None:
     edits: dict[str, Edit] = {TASKS: gone, AUTH: gone}
     assert found(edits, complete=False) == ()
     rules = {(one.file, one.rule) for one in found(edits)}
     assert rules == {("tasks.md", "document-missing"), ("proposal.md", "spec-missing")}
 
 
-def test_a_delta_that_only_takes_away_needs_no_requirement_and_no_scenario() -> None:
+def test_delta_that_only_removes_needs_no_requirement_or_scenario() -> None:
     text = (
         "---\nid: api-endpoints\ntype: spec\nbase_version: 1\n---\n\n"
         "# Spec: API endpoints\n\n## Overview\n\nLess.\n\n## Removed\n\n- R3: Token\n"
@@ -472,7 +472,7 @@ def test_a_delta_that_only_takes_away_needs_no_requirement_and_no_scenario() -> 
     assert found(edits) == ()
 
 
-def test_a_spec_that_cannot_be_read_does_not_blame_the_tasks() -> None:
+def test_unreadable_spec_does_not_cause_task_findings() -> None:
     findings = found({AUTH: swap("type: spec", "type: [spec")})
     assert {one.rule for one in findings} == {"frontmatter-invalid"}
 
@@ -496,11 +496,11 @@ def test_a_spec_that_cannot_be_read_does_not_blame_the_tasks() -> None:
         (TASKS, lambda t: t + "\n## Testing\n\n- [ ] all tests pass\n"),
     ],
 )
-def test_what_reads_well_gives_no_finding(file: str, edit: Edit) -> None:
+def test_valid_variations_have_no_findings(file: str, edit: Edit) -> None:
     assert found({file: edit}) == ()
 
 
-def test_what_a_fence_hides_is_told_once() -> None:
+def test_unclosed_fence_is_reported_once() -> None:
     (one,) = found({AUTH: swap("## Requirements", "~~~~\n\n## Requirements")})
     assert (one.rule, one.message.split(" ")[2]) == ("heading-missing", "fence")
     (one,) = found({"proposal.md": swap("## Why", "```\n\n## Why")})
@@ -509,20 +509,20 @@ def test_what_a_fence_hides_is_told_once() -> None:
     assert rules == ["heading-missing", "heading-missing"]
 
 
-def test_a_block_left_open_in_the_tasks_is_told_once() -> None:
+def test_unclosed_block_in_tasks_is_reported_once() -> None:
     last = (EXAMPLE / TASKS).read_text().rindex("```")
     findings = found({TASKS: lambda t: t[:last] + t[last + 3 :]})
     assert [one.rule for one in findings if one.severity is Severity.HIGH] == ["heading-missing"]
 
 
 @pytest.mark.parametrize("heading", ["### R2", "### R2.Provider callback", "#### R2: P", "### Requirement 2: P"])
-def test_a_heading_that_cannot_be_read_is_told_once(heading: str) -> None:
+def test_malformed_requirement_heading_is_reported_once(heading: str) -> None:
     (one,) = found({AUTH: swap("### R2: Provider callback", heading)})
     assert one.rule in ("requirement-format", "requirement-untitled")
 
 
 @pytest.mark.parametrize("pattern", [r"^### (FR-\d+): (.+)$", r"^### (REQ\.\d+): (.+)$", r"^### (AUTH-R\d+): (.+)$"])
-def test_tasks_may_refer_to_ids_of_the_projects_own(pattern: str) -> None:
+def test_tasks_may_refer_to_custom_requirement_ids(pattern: str) -> None:
     prefix = pattern[6:].split("\\d")[0].replace("\\", "")
     own = replace(SETTINGS, requirement_pattern=re.compile(pattern))
     texts = {name: re.sub(r"\bR(?=[0-9])", prefix, (EXAMPLE / name).read_text()).encode() for name in NAMES}
@@ -548,7 +548,7 @@ def test_findings_are_sorted_by_file_and_line() -> None:
     assert len({one.file for one in findings}) > 2
 
 
-def test_severities_are_settings_and_off_is_off() -> None:
+def test_severities_are_configurable_and_off_disables_a_rule() -> None:
     edits: dict[str, Edit] = {AUTH: lambda t: t + "TODO\n"}
     assert is_valid(found(edits)) and not is_valid(found(edits), strict=True)
     grades = {**SETTINGS.severity, "placeholder": Severity.HIGH}
@@ -557,7 +557,7 @@ def test_severities_are_settings_and_off_is_off() -> None:
     assert counts(found(edits)) == {"high": 0, "medium": 1, "low": 0}
 
 
-def test_patterns_are_settings() -> None:
+def test_patterns_are_configurable() -> None:
     own = replace(
         SETTINGS,
         requirement_pattern=re.compile(r"^###\s+(REQ-\d+)\s+(.*)$"),
@@ -612,6 +612,6 @@ BOMB = "---\na0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n"
     [BOMB, "x" * 10_000_000, "- " * 5_000_000, "".join(f"### R{n}: t\n" for n in range(10_000)), "[" * 10_000_000],
     ids=["alias bomb", "10 MB line", "10 MB of bullets", "10,000 headings", "10 MB of brackets"],
 )
-def test_monsters_are_answered(name: str, text: str) -> None:
+def test_huge_and_malicious_documents_are_validated(name: str, text: str) -> None:
     findings = validate(Plan({name: text.encode()}), SETTINGS)
     assert findings and (text is not BOMB or any("anchors" in one.message for one in findings))

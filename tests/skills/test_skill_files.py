@@ -58,7 +58,7 @@ def older(path: Path) -> str:
     return path.read_text()
 
 
-def test_claude_code_always_gets_them(bare: Scenario) -> None:
+def test_claude_code_commands_are_always_written(bare: Scenario) -> None:
     ran = bare.agentd("init")
     assert ran.code == 0 and there(bare) == CLAUDE
     assert "Commands for your own sessions" in ran.out
@@ -69,7 +69,7 @@ def test_claude_code_always_gets_them(bare: Scenario) -> None:
     ("program", "folder", "files"),
     [("gemini", ".gemini", GEMINI), ("codex", ".codex", CODEX), ("codex", ".agents", CODEX)],
 )
-def test_another_cli_gets_them_where_it_is_installed_or_used(
+def test_commands_for_another_cli_are_written_where_it_is_installed_or_used(
     bare: Scenario, program: str, folder: str, files: set[str]
 ) -> None:
     (bare.root / folder).mkdir()
@@ -79,19 +79,19 @@ def test_another_cli_gets_them_where_it_is_installed_or_used(
     assert words(bare).keys() == CLAUDE | files
 
 
-def test_the_folders_that_registering_makes_count_at_once(bare: Scenario) -> None:
+def test_folders_created_by_register_count_immediately(bare: Scenario) -> None:
     assert words(bare, "--register").keys() == CLAUDE | GEMINI | CODEX
     ran = bare.agentd("init", "--register")
     assert "nothing changed" in ran.out and "Commands for" not in ran.out
 
 
-def test_without_the_wish_none_is_written_and_none_removed(bare: Scenario) -> None:
+def test_no_skills_option_neither_writes_nor_removes_commands(bare: Scenario) -> None:
     assert words(bare, "--no-skills") == {} and there(bare) == set()
     words(bare)
     assert words(bare, "--no-skills") == {} and there(bare) == CLAUDE
 
 
-def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Scenario) -> None:
+def test_second_init_changes_nothing_and_restores_a_deleted_command(bare: Scenario) -> None:
     assert set(words(bare).values()) == {"written"}
     before = (bare.root / PLAN).read_bytes()
     assert set(words(bare).values()) == {"kept"}
@@ -101,7 +101,7 @@ def test_a_second_run_changes_nothing_and_a_deleted_one_comes_back(bare: Scenari
     assert (bare.root / PLAN).read_bytes() == before
 
 
-def test_one_of_an_older_version_is_brought_up_to_date(bare: Scenario) -> None:
+def test_older_command_file_is_updated(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     new = path.read_text()
@@ -112,7 +112,7 @@ def test_one_of_an_older_version_is_brought_up_to_date(bare: Scenario) -> None:
     assert f"  {PLAN}  refreshed" in ran.out
 
 
-def test_one_that_a_person_edited_is_kept_and_said_so(bare: Scenario) -> None:
+def test_command_edited_by_the_user_is_kept_and_reported(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     edited = path.read_text().replace("at most 5 questions", "at most 2 questions")
@@ -125,7 +125,7 @@ def test_one_that_a_person_edited_is_kept_and_said_so(bare: Scenario) -> None:
     assert words(bare)[PLAN] == EDITED and path.read_text().endswith("Be polite.\n")
 
 
-def test_one_of_somebody_else_is_never_touched(bare: Scenario) -> None:
+def test_foreign_command_file_is_never_touched(bare: Scenario) -> None:
     path = bare.write(PLAN, "my own plan\n")
     assert words(bare)[PLAN] == FOREIGN
     assert path.read_text() == "my own plan\n"
@@ -133,7 +133,7 @@ def test_one_of_somebody_else_is_never_touched(bare: Scenario) -> None:
     assert words(bare)[PLAN] == FOREIGN
 
 
-def test_line_endings_that_git_made_are_no_edit(bare: Scenario) -> None:
+def test_line_endings_changed_by_git_are_not_an_edit(bare: Scenario) -> None:
     words(bare)
     path = bare.root / PLAN
     data = path.read_bytes().replace(b"\n", b"\r\n")
@@ -141,7 +141,7 @@ def test_line_endings_that_git_made_are_no_edit(bare: Scenario) -> None:
     assert words(bare)[PLAN] == "kept" and path.read_bytes() == data
 
 
-def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Scenario) -> None:
+def test_commands_are_written_into_a_subfolder_project_with_spaces(bare: Scenario) -> None:
     inner = bare.root / "my packages" / "the api"
     inner.mkdir(parents=True)
     ran = bare.agentd("init", "--here", "--json", cwd=inner)
@@ -156,7 +156,7 @@ def test_they_lie_in_the_project_also_in_a_sub_folder_with_spaces(bare: Scenario
     assert bare.git("status", "--porcelain") == ""
 
 
-def test_they_are_committed_together_with_agentd(bare: Scenario) -> None:
+def test_commands_are_committed_together_with_agentd(bare: Scenario) -> None:
     bare.write("mine.txt", "not yours")
     seen = run_on_terminal(bare, "init", typed="\n")
     assert "Commit agentd/ and the commands for your own sessions now?" in seen.screen
@@ -165,13 +165,13 @@ def test_they_are_committed_together_with_agentd(bare: Scenario) -> None:
     assert bare.git("status", "--porcelain") == "?? mine.txt"
 
 
-def test_edited_and_foreign_ones_are_left_to_the_person_to_commit(bare: Scenario) -> None:
+def test_edited_and_foreign_commands_are_not_committed(bare: Scenario) -> None:
     bare.write(PLAN, "my own plan\n")
     assert bare.agentd("init", "--commit").code == 0
     assert bare.git("status", "--porcelain", "-uall") == f"?? {PLAN}"
 
 
-def test_only_refreshed_ones_are_offered_where_agentd_is_committed(bare: Scenario) -> None:
+def test_only_updated_commands_are_offered_for_commit(bare: Scenario) -> None:
     assert bare.agentd("init", "--commit").code == 0
     older(bare.root / PLAN)
     bare.commit("an older version")
@@ -183,7 +183,7 @@ def test_only_refreshed_ones_are_offered_where_agentd_is_committed(bare: Scenari
     assert bare.git("status", "--porcelain") == ""
 
 
-def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Scenario) -> None:
+def test_ignored_commands_are_written_but_not_committed_and_reported(bare: Scenario) -> None:
     bare.write(".gitignore", "/.claude/\n")
     bare.commit("ignored")
     ran = bare.agentd("init", "--commit")
@@ -194,7 +194,7 @@ def test_ignored_ones_are_written_not_committed_and_it_is_said(bare: Scenario) -
 
 
 @pytest.mark.parametrize("link", [".claude", ".claude/commands", ".claude/commands/agentd", PLAN])
-def test_nothing_is_written_through_a_link(bare: Scenario, tmp_path: Path, link: str) -> None:
+def test_nothing_is_written_through_a_symlink(bare: Scenario, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"
     path = bare.root / link
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ def test_nothing_is_written_through_a_link(bare: Scenario, tmp_path: Path, link:
     assert (bare.root / "agentd/config.toml").exists()
 
 
-def test_a_file_where_a_folder_should_be_and_the_other_way_round_are_told(bare: Scenario) -> None:
+def test_file_in_place_of_a_folder_and_vice_versa_are_reported(bare: Scenario) -> None:
     (bare.root / PLAN).mkdir(parents=True)
     assert words(bare)[PLAN] == f"not written: {PLAN} is not a file"
     bare.write(".gemini", "a note\n")
@@ -241,7 +241,7 @@ def as_anybody(box: Scenario, *arguments: str) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_the_rest_is_done(bare: Scenario) -> None:
+def test_unwritable_folder_is_reported_and_the_rest_is_written(bare: Scenario) -> None:
     folder = bare.root / ".claude"
     folder.mkdir(mode=0o555)
     (bare.root / ".gemini").mkdir()

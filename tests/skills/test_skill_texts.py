@@ -27,7 +27,7 @@ def options(command: click.Command) -> set[str]:
 
 
 @each
-def test_every_command_it_names_is_there(cli: Cli, workflow: Workflow) -> None:
+def test_every_command_named_in_a_skill_exists(cli: Cli, workflow: Workflow) -> None:
     text = render(cli, workflow)
     found = commands(text)
     assert found
@@ -45,7 +45,7 @@ def test_every_command_it_names_is_there(cli: Cli, workflow: Workflow) -> None:
 
 
 @each
-def test_it_is_short_and_no_blank_is_left(cli: Cli, workflow: Workflow) -> None:
+def test_skill_text_is_short_and_completely_rendered(cli: Cli, workflow: Workflow) -> None:
     text = render(cli, workflow)
     assert text.count("\n") <= 60
     left = set(re.findall(r"\$\w+", text)) - {"$ARGUMENTS", "$agentd"}
@@ -54,13 +54,13 @@ def test_it_is_short_and_no_blank_is_left(cli: Cli, workflow: Workflow) -> None:
 
 
 @each
-def test_no_cli_finds_something_to_run_or_to_read_in_it(cli: Cli, workflow: Workflow) -> None:
+def test_skill_text_contains_no_cli_include_or_execute_syntax(cli: Cli, workflow: Workflow) -> None:
     """By these signs Claude Code and Gemini CLI put in a command's output, a file or one of the arguments."""
     assert not re.search(r"!\{|@\{|!`|@\w|\$\d", render(cli, workflow))
 
 
 @pytest.mark.parametrize(("cli", "workflow"), MARKDOWN)
-def test_the_frontmatter_is_what_the_cli_reads(cli: Cli, workflow: Workflow) -> None:
+def test_frontmatter_matches_what_the_cli_reads(cli: Cli, workflow: Workflow) -> None:
     start, head, body = render(cli, workflow).split("---\n", 2)
     assert start == "" and body.startswith(("Plan ", "Implement ", "Archive "))
     found = yaml.safe_load(head)
@@ -73,7 +73,7 @@ def test_the_frontmatter_is_what_the_cli_reads(cli: Cli, workflow: Workflow) -> 
         assert found["argument-hint"] == workflow.hint and "\nArguments: $ARGUMENTS\n" in body
 
 
-def test_geminis_are_toml() -> None:
+def test_gemini_commands_are_toml() -> None:
     (gemini,) = [cli for cli in CLIS if cli.name == "gemini"]
     for workflow in WORKFLOWS:
         found = tomllib.loads(render(gemini, workflow))
@@ -82,7 +82,7 @@ def test_geminis_are_toml() -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda one: str(one.name))
-def test_claude_may_run_without_asking_what_the_command_names_and_no_more(workflow: Workflow) -> None:
+def test_claude_may_run_only_the_named_commands_without_asking(workflow: Workflow) -> None:
     """Not `trust`, `init` or `drop`: a text in the repository may talk the model into it."""
     (claude,) = [cli for cli in CLIS if cli.name == "claude"]
     head, body = render(claude, workflow).split("---\n", 2)[1:]
@@ -96,7 +96,7 @@ def test_claude_may_run_without_asking_what_the_command_names_and_no_more(workfl
     assert others == (kept if workflow.name == "plan" else set())
 
 
-def test_the_answers_go_to_a_tool_that_a_persons_session_has() -> None:
+def test_clarifications_use_a_tool_available_to_personal_sessions() -> None:
     (tool,) = [tool for tool in TOOLS if tool.name == "create_clarifications"]
     assert Stage.UNBOUND in tool.stages
     for cli in CLIS:

@@ -38,32 +38,32 @@ def again(title: str = TITLE, requirement: str = PLACE, **more: Any) -> dict[str
 
 
 @pytest.mark.parametrize("title", [TITLE, TITLE.upper(), "the callback  accepts any state."])
-def test_what_is_found_again_keeps_its_id(judge: Staged, title: str) -> None:
+def test_repeated_finding_keeps_its_id(judge: Staged, title: str) -> None:
     kept = report(judge, again(title), finding("low", "Another one"))
     assert [one["id"] for one in kept["findings"]] == ["C4"]
     assert kept["previous"] == [{"id": "C1", "state": "open", "note": "So it does."}]
 
 
 @pytest.mark.parametrize("other", [again(requirement="user-model:R1"), finding(title=TITLE), again("The callback")])
-def test_what_is_about_something_else_is_new(judge: Staged, other: dict[str, Any]) -> None:
+def test_finding_about_something_else_is_new(judge: Staged, other: dict[str, Any]) -> None:
     kept = report(judge, other)
     assert ([one["id"] for one in kept["findings"]], kept["previous"]) == (["C4"], [])
 
 
-def test_what_is_called_fixed_and_found_again_is_open(judge: Staged) -> None:
+def test_finding_called_fixed_but_reported_again_is_open(judge: Staged) -> None:
     kept = report(judge, again(), C1="fixed", C2="fixed")
     assert {one["id"]: one["state"] for one in kept["previous"]} == {"C1": "open", "C2": "fixed"}
     with pytest.raises(Refused, match="APPROVED while C1 is high and open"):
         report(judge, again(), verdict="APPROVED", C1="fixed")
 
 
-def test_titles_without_a_letter_are_not_alike(judge: Staged) -> None:
+def test_titles_without_letters_do_not_match(judge: Staged) -> None:
     write(judge, Edit("P1", "added", {"severity": "low", "title": "???", "what": "Why?"}, "person:ann", ""))
     kept = report(judge, finding("low", "!!!"))
     assert [one["title"] for one in kept["findings"]] == ["!!!"]
 
 
-def test_what_a_person_closed_stays_closed(judge: Staged) -> None:
+def test_finding_closed_by_a_user_stays_closed(judge: Staged) -> None:
     closed = [Edit(id_, "state", "accepted", "person:ann", "") for id_ in ("C1", "C2", "C3")]
     write(judge, *closed)
     with pytest.raises(Refused, match="NEEDS_REVISION without an open finding"):
@@ -72,7 +72,7 @@ def test_what_a_person_closed_stays_closed(judge: Staged) -> None:
     assert (kept["findings"], kept["previous"]) == ([], [])
 
 
-def test_what_a_person_opened_again_a_judge_may_close(judge: Staged) -> None:
+def test_finding_reopened_by_a_user_can_be_closed_by_a_judge(judge: Staged) -> None:
     write(judge, *(Edit("C1", "state", word, "person:ann", "") for word in ("accepted", "open")))
     kept = report(judge, verdict="APPROVED", C1="fixed")
     assert [one["id"] for one in kept["previous"]] == ["C1"]

@@ -127,31 +127,31 @@ def not_hanging() -> Iterator[None]:
         (".github/ci.yml", ".github/ci.yml"),
     ],
 )
-def test_a_path_is_looked_for_in_the_change_first_and_then_from_the_root(ground: Ground, path: str, place: str) -> None:
+def test_path_is_resolved_in_the_change_first_then_from_the_root(ground: Ground, path: str, place: str) -> None:
     file = ground.read(path)
     assert file.data.decode() == FILES[place]
     assert file.place == place
     assert file.path == path.replace("./", "").replace("//", "/")
 
 
-def test_the_change_comes_first_when_both_have_the_name(ground: Ground, root: Path) -> None:
+def test_change_takes_precedence_when_both_have_the_name(ground: Ground, root: Path) -> None:
     (root / "proposal.md").write_text("of the root\n")
     assert ground.read("proposal.md").data == b"# Proposal\n"
     assert Ground(str(root), None, others_hidden=False).read("proposal.md").data == b"of the root\n"
 
 
-def test_a_file_of_the_change_does_not_hide_a_folder_of_the_root(ground: Ground, root: Path) -> None:
+def test_file_of_the_change_does_not_hide_a_folder_of_the_root(ground: Ground, root: Path) -> None:
     (root / CHANGE / "src").write_text("a file named like a folder\n")
     assert ground.read("src/main.py").data == FILES["src/main.py"].encode()
 
 
-def test_a_change_without_a_folder_still_reads_the_project(root: Path) -> None:
+def test_change_without_a_folder_can_still_read_the_project(root: Path) -> None:
     ground = Ground(str(root), "agentd/changes/add-new", others_hidden=True)
     assert ground.read("README.md").place == "README.md"
     assert code(ground, "proposal.md") == "not-found"
 
 
-def test_a_change_folder_that_leads_out_does_not_block_the_project(ground: Ground, root: Path) -> None:
+def test_change_folder_linked_outside_does_not_block_the_project(ground: Ground, root: Path) -> None:
     os.rename(root / CHANGE, root / "aside")
     (root / CHANGE).symlink_to(root.parent / "outside")
     assert ground.read("README.md").data == b"notes\n"
@@ -176,7 +176,7 @@ def test_a_change_folder_that_leads_out_does_not_block_the_project(ground: Groun
         ("a/" * 101, "100"),
     ],
 )
-def test_a_path_that_cannot_be_one_is_a_bad_argument(ground: Ground, path: str, what: str) -> None:
+def test_invalid_path_is_a_bad_argument(ground: Ground, path: str, what: str) -> None:
     for call in ("read", "entries", "digest"):
         refusal = refused(ground, path, call)
         assert refusal.code == "bad-argument"
@@ -185,7 +185,7 @@ def test_a_path_that_cannot_be_one_is_a_bad_argument(ground: Ground, path: str, 
         ground.write(path, b"")
 
 
-def test_the_longest_name_is_only_not_there(ground: Ground) -> None:
+def test_maximum_length_name_is_not_found(ground: Ground) -> None:
     assert code(ground, "a" * 255) == "not-found"
     assert code(ground, "/".join(["a" * 200] * 5)) == "not-found"
 
@@ -194,7 +194,7 @@ def test_the_longest_name_is_only_not_there(ground: Ground) -> None:
     "path",
     ["/etc/passwd", "/", "//etc/passwd", "..", "../outside/secret.txt", "src/../README.md", "src/..", "./.././x"],
 )
-def test_absolute_paths_and_dots_are_outside(ground: Ground, path: str) -> None:
+def test_absolute_paths_and_dot_segments_are_outside(ground: Ground, path: str) -> None:
     assert code(ground, path) == code(ground, path, "entries") == code(ground, path, "digest") == "outside"
     with pytest.raises(Refused, match="outside"):
         ground.write(path, b"")
@@ -234,7 +234,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("name", HIDDEN, ids=ascii)
-def test_git_and_secrets_are_hidden_by_whatever_name_they_go(ground: Ground, root: Path, name: str) -> None:
+def test_git_and_secrets_are_hidden_under_every_spelling(ground: Ground, root: Path, name: str) -> None:
     """Each name is made on disk too: hidden means hidden, not absent."""
     for folder in (root, root / "src", root / CHANGE):
         if not (folder / name).exists():
@@ -248,7 +248,7 @@ def test_git_and_secrets_are_hidden_by_whatever_name_they_go(ground: Ground, roo
     assert code(ground, "config") == "not-found"
 
 
-def test_names_that_only_look_a_little_like_it_are_read(ground: Ground, root: Path) -> None:
+def test_names_similar_to_hidden_ones_are_readable(ground: Ground, root: Path) -> None:
     for name in ("git", "env", ".gitmodules", ".gi", "env.py", "git~", "a.git", "a.env", "x:y", ".hidden"):
         (root / name).write_text("fine\n")
         assert ground.read(name).data == b"fine\n"
@@ -270,12 +270,12 @@ def test_names_that_only_look_a_little_like_it_are_read(ground: Ground, root: Pa
     ],
     ids=ascii,
 )
-def test_a_bound_server_sees_no_other_change(ground: Ground, root: Path, path: str) -> None:
+def test_bound_server_sees_no_other_change(ground: Ground, root: Path, path: str) -> None:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     assert code(ground, path) == code(ground, path, "entries") == "outside"
 
 
-def test_the_folder_of_changes_lists_only_the_own_one(ground: Ground, root: Path) -> None:
+def test_changes_folder_lists_only_the_bound_change(ground: Ground, root: Path) -> None:
     (root / "agentd/changes/README").write_text("x")
     assert names(ground, "agentd/changes") == ["add-oauth"]
     assert names(ground, "agentd") == ["archive", "changes", "specs"]
@@ -284,7 +284,7 @@ def test_the_folder_of_changes_lists_only_the_own_one(ground: Ground, root: Path
     assert unbound.read("agentd/changes/other/proposal.md").data == b"# Other\n"
 
 
-def test_what_is_not_there_is_answered_with_the_nearest_names(ground: Ground, root: Path) -> None:
+def test_missing_path_suggests_the_nearest_names(ground: Ground, root: Path) -> None:
     assert "src/main.py" in refused(ground, "src/mian.py").instead
     assert "specs/auth-flow.md" in refused(ground, "specs/auth-flwo.md").instead
     assert "proposal.md" in refused(ground, "propsal.md").instead
@@ -298,7 +298,7 @@ def test_what_is_not_there_is_answered_with_the_nearest_names(ground: Ground, ro
     assert "src/mainn" not in refused(ground, "src/maiin").instead
 
 
-def test_files_and_folders_are_not_taken_for_each_other(ground: Ground) -> None:
+def test_files_and_folders_are_not_confused(ground: Ground) -> None:
     assert str(refused(ground, "src")) == "is-directory: src is a folder; use list_directory"
     assert str(refused(ground, "README.md", "entries")) == "not-a-directory: README.md is a file; use read_file"
     assert code(ground, ".") == "is-directory"
@@ -308,18 +308,18 @@ def test_files_and_folders_are_not_taken_for_each_other(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfe", b"\xed\xa0\x80", b"caf\xe9", b"\x89PNG\r\n"])
-def test_what_is_not_text_is_binary(ground: Ground, root: Path, data: bytes) -> None:
+def test_non_text_file_is_binary(ground: Ground, root: Path, data: bytes) -> None:
     (root / "data").write_bytes(data)
     assert code(ground, "data") == "binary"
 
 
-def test_text_is_given_byte_by_byte(ground: Ground, root: Path) -> None:
+def test_text_is_returned_byte_for_byte(ground: Ground, root: Path) -> None:
     for data in (b"", b"\xef\xbb\xbfbom\r\nx", "ünï\u2028€😀".encode()):
         (root / "data").write_bytes(data)
         assert ground.read("data").data == data
 
 
-def test_ten_megabytes_are_read_and_one_byte_more_is_not(ground: Ground, root: Path) -> None:
+def test_files_up_to_ten_megabytes_are_read(ground: Ground, root: Path) -> None:
     (root / "big.txt").write_bytes(b"x" * 10_000_000)
     assert len(ground.read("big.txt").data) == 10_000_000
     (root / "big.txt").write_bytes(b"x" * 10_000_001)
@@ -371,7 +371,7 @@ for call in calls:
 """
 
 
-def test_what_the_rights_forbid_is_refused_calmly(root: Path) -> None:
+def test_permission_error_is_a_refusal(root: Path) -> None:
     """Seen by a user who may not read them; root, who may read all, becomes nobody for it."""
     (root / "src/locked.py").write_text(SECRET)
     (root / "locked").mkdir()
@@ -412,7 +412,7 @@ def test_what_the_rights_forbid_is_refused_calmly(root: Path) -> None:
         ("here", ".", "here/here/here/src/main.py"),
     ],
 )
-def test_a_link_that_stays_inside_is_followed(ground: Ground, root: Path, link: str, target: str, path: str) -> None:
+def test_symlink_within_the_project_is_followed(ground: Ground, root: Path, link: str, target: str, path: str) -> None:
     (root / link).symlink_to(target.format(root=root))
     file = ground.read(path)
     assert file.data == FILES["src/main.py"].encode()
@@ -447,7 +447,7 @@ def test_a_link_that_stays_inside_is_followed(ground: Ground, root: Path, link: 
     ],
 )
 @pytest.mark.parametrize("link", ["here", "src/notes/here", f"{CHANGE}/here"])
-def test_a_link_that_leads_out_is_outside_and_not_listed(ground: Ground, root: Path, link: str, target: str) -> None:
+def test_symlink_leading_outside_is_refused_and_not_listed(ground: Ground, root: Path, link: str, target: str) -> None:
     Path(f"{root}x").mkdir()
     Path(f"{root}x/secret.txt").write_text(SECRET)
     goal = target.format(root=root, outside=root.parent / "outside")
@@ -458,7 +458,7 @@ def test_a_link_that_leads_out_is_outside_and_not_listed(ground: Ground, root: P
     assert "here" not in names(ground, os.path.dirname(link) or ".")
 
 
-def test_a_folder_behind_a_link_is_under_the_same_rules(ground: Ground, root: Path) -> None:
+def test_folder_behind_a_symlink_follows_the_same_rules(ground: Ground, root: Path) -> None:
     (root / "changes").symlink_to("agentd/changes")
     (root / "top").symlink_to(".")
     assert names(ground, "changes") == ["add-oauth"]
@@ -469,7 +469,7 @@ def test_a_folder_behind_a_link_is_under_the_same_rules(ground: Ground, root: Pa
     assert ".git" not in names(ground, "top")
 
 
-def test_chains_of_twenty_links_are_followed_and_loops_end(ground: Ground, root: Path) -> None:
+def test_chains_of_twenty_symlinks_are_followed_and_loops_are_refused(ground: Ground, root: Path) -> None:
     (root / "link0").symlink_to("README.md")
     for number in range(1, 25):
         (root / f"link{number}").symlink_to(f"link{number - 1}")
@@ -485,21 +485,21 @@ def test_chains_of_twenty_links_are_followed_and_loops_end(ground: Ground, root:
     assert "link19" in names(ground, ".")
 
 
-def test_a_dangling_link_is_not_there(ground: Ground, root: Path) -> None:
+def test_dangling_symlink_is_not_found(ground: Ground, root: Path) -> None:
     (root / "gone").symlink_to("src/nothing.py")
     (root / "into").symlink_to("README.md/x")
     assert code(ground, "gone") == code(ground, "gone/x", "entries") == code(ground, "into") == "not-found"
     assert not {"gone", "into"} & set(names(ground, "."))
 
 
-def test_a_linked_file_and_folder_are_listed_as_what_they_are(ground: Ground, root: Path) -> None:
+def test_linked_file_and_folder_are_listed_by_their_kind(ground: Ground, root: Path) -> None:
     (root / "src/a").symlink_to("../README.md")
     (root / "src/b").symlink_to("notes")
     listed = ground.entries("src").entries
     assert listed[:2] == (Entry("a", "file", 6), Entry("b", "directory", None))
 
 
-def test_pipes_sockets_and_devices_neither_hang_nor_open(ground: Ground, root: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_without_hanging(ground: Ground, root: Path) -> None:
     os.mkfifo(root / "pipe")
     os.mkfifo(root / CHANGE / "pipe.md")
     (root / "to-pipe").symlink_to("pipe")
@@ -523,7 +523,7 @@ def test_pipes_sockets_and_devices_neither_hang_nor_open(ground: Ground, root: P
 # Folders
 
 
-def test_a_listing_is_sorted_and_says_kind_and_size(ground: Ground) -> None:
+def test_listing_is_sorted_with_kind_and_size(ground: Ground) -> None:
     listing = ground.entries(".")
     assert listing.path == "."
     assert listing.entries == (
@@ -539,7 +539,7 @@ def test_a_listing_is_sorted_and_says_kind_and_size(ground: Ground) -> None:
     assert ground.entries("./specs/").path == "specs"
 
 
-def test_of_ten_thousand_entries_five_hundred_are_listed(
+def test_listing_of_ten_thousand_entries_is_limited_to_five_hundred(
     ground: Ground, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "many").mkdir()
@@ -562,7 +562,7 @@ def test_of_ten_thousand_entries_five_hundred_are_listed(
     assert code(ground, "many/file-0000.txt") == "not-found"
 
 
-def test_names_that_cannot_be_asked_for_are_not_listed(ground: Ground, root: Path) -> None:
+def test_names_that_cannot_be_requested_are_not_listed(ground: Ground, root: Path) -> None:
     folder = os.fsencode(root / "odd")
     os.mkdir(folder)
     for name in (b"caf\xe9", b"two\nlines", b"back\\slash", b"\x1b[31m", b"plain"):
@@ -573,7 +573,7 @@ def test_names_that_cannot_be_asked_for_are_not_listed(ground: Ground, root: Pat
     assert ground.read("odd/linked").data == b""
 
 
-def test_deep_folders_are_read_and_too_deep_ones_refused(ground: Ground, root: Path) -> None:
+def test_deep_folders_are_read_up_to_the_limit(ground: Ground, root: Path) -> None:
     folder = root
     for _ in range(99):
         folder = folder / "d"
@@ -601,7 +601,7 @@ print(ground.read("w/\\u00fc\\u20ac.md").data)
 """
 
 
-def test_names_are_utf8_whatever_the_locale(root: Path) -> None:
+def test_names_are_utf8_regardless_of_the_locale(root: Path) -> None:
     (root / "w").mkdir()
     (root / "w" / "ü€.md").write_text("x")
     env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -613,7 +613,7 @@ def test_names_are_utf8_whatever_the_locale(root: Path) -> None:
 # Writing
 
 
-def test_a_document_is_written_whole_and_known_by_its_hash(ground: Ground, root: Path) -> None:
+def test_document_is_written_completely_and_identified_by_its_hash(ground: Ground, root: Path) -> None:
     assert ground.digest("proposal.md") == "sha256:" + hashlib.sha256(b"# Proposal\n").hexdigest()
     ground.write("proposal.md", b"\xff new\0")
     assert (root / CHANGE / "proposal.md").read_bytes() == b"\xff new\0"
@@ -625,7 +625,7 @@ def test_a_document_is_written_whole_and_known_by_its_hash(ground: Ground, root:
     assert sorted(os.listdir(root / CHANGE / "specs")) == ["auth-flow.md", "user-model.md"]
 
 
-def test_the_folder_of_specs_is_made(root: Path) -> None:
+def test_specs_folder_is_created(root: Path) -> None:
     (root / "agentd/changes/new").mkdir()
     ground = Ground(str(root), "agentd/changes/new", others_hidden=True)
     assert ground.digest("specs/a.md") is None
@@ -634,7 +634,7 @@ def test_the_folder_of_specs_is_made(root: Path) -> None:
     assert (root / "agentd/changes/new/specs/a.md").read_bytes() == b"a"
 
 
-def test_a_document_keeps_its_rights_and_a_hard_link_its_text(ground: Ground, root: Path) -> None:
+def test_written_document_keeps_its_mode_and_does_not_change_hard_links(ground: Ground, root: Path) -> None:
     path = root / CHANGE / "proposal.md"
     path.chmod(0o640)
     os.link(path, root / "kept")
@@ -658,21 +658,21 @@ def test_a_document_keeps_its_rights_and_a_hard_link_its_text(ground: Ground, ro
         "a" * 198 + ".md",
     ],
 )
-def test_only_documents_are_written(ground: Ground, root: Path, name: str) -> None:
+def test_only_documents_can_be_written(ground: Ground, root: Path, name: str) -> None:
     before = sorted(root.rglob("*"))
     with pytest.raises(Refused, match=r"^not-writable: .*; send a name such as proposal\.md"):
         ground.write(name, b"x")
     assert sorted(root.rglob("*")) == before
 
 
-def test_without_a_change_nothing_is_written(root: Path) -> None:
+def test_nothing_can_be_written_without_a_change(root: Path) -> None:
     ground = Ground(str(root), None, others_hidden=False)
     with pytest.raises(Refused, match="bad-argument: no change is named; send change_id"):
         ground.write("proposal.md", b"x")
     assert code(ground, "proposal.md", "digest") == "bad-argument"
 
 
-def test_a_change_folder_that_is_gone_is_said(root: Path) -> None:
+def test_missing_change_folder_is_reported(root: Path) -> None:
     ground = Ground(str(root), "agentd/changes/gone", others_hidden=True)
     with pytest.raises(Refused, match=r"not-found: the change has no folder agentd/changes/gone"):
         ground.write("proposal.md", b"x")
@@ -682,7 +682,7 @@ def test_a_change_folder_that_is_gone_is_said(root: Path) -> None:
 @pytest.mark.parametrize(
     "target", ["{root}/README.md", "../../../README.md", "{outside}/secret.txt", "nowhere", "tasks.md"]
 )
-def test_a_document_that_is_a_link_is_neither_followed_nor_replaced(ground: Ground, root: Path, target: str) -> None:
+def test_document_that_is_a_symlink_is_neither_followed_nor_replaced(ground: Ground, root: Path, target: str) -> None:
     path = root / CHANGE / "proposal.md"
     path.unlink()
     path.symlink_to(target.format(root=root, outside=root.parent / "outside"))
@@ -709,7 +709,7 @@ def test_nothing_is_written_through_a_linked_folder(ground: Ground, root: Path, 
     assert sorted(aside.rglob("*")) == before
 
 
-def test_a_folder_in_the_place_of_a_document_stays(ground: Ground, root: Path) -> None:
+def test_folder_in_place_of_a_document_is_kept(ground: Ground, root: Path) -> None:
     (root / CHANGE / "empty.md").mkdir()
     with pytest.raises(Refused, match="is-directory"):
         ground.write("empty.md", b"x")
@@ -717,7 +717,7 @@ def test_a_folder_in_the_place_of_a_document_stays(ground: Ground, root: Path) -
     assert sorted(os.listdir(root / CHANGE)) == ["empty.md", "proposal.md", "specs", "tasks.md"]
 
 
-def test_a_file_in_the_place_of_the_specs_folder_stays(root: Path) -> None:
+def test_file_in_place_of_the_specs_folder_is_kept(root: Path) -> None:
     (root / "agentd/changes/new").mkdir()
     (root / "agentd/changes/new/specs").write_text("x")
     ground = Ground(str(root), "agentd/changes/new", others_hidden=True)
@@ -727,7 +727,7 @@ def test_a_file_in_the_place_of_the_specs_folder_stays(root: Path) -> None:
     assert (root / "agentd/changes/new/specs").read_text() == "x"
 
 
-def test_a_full_disk_leaves_the_old_document_and_nothing_else(ground: Ground, root: Path) -> None:
+def test_full_disk_keeps_the_old_document(ground: Ground, root: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -754,7 +754,7 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_a_whole_document(root: Path) -> None:
+def test_killed_writer_leaves_a_whole_document(root: Path) -> None:
     for delay in (0.0, 0.003, 0.01, 0.02, 0.05):
         argv = [sys.executable, "-c", WRITE_FOR_EVER, str(root)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as writer:
@@ -775,7 +775,7 @@ class Spied:
         return getattr(self._calls, name, None) or getattr(os, name)
 
 
-def test_the_text_is_on_disk_before_its_name_and_the_name_before_the_answer(
+def test_write_syncs_the_text_before_the_rename_and_the_folder_after(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
@@ -842,7 +842,7 @@ def reads(ground: Ground, path: str, seconds: float = 2.5) -> tuple[set[bytes], 
     return data, codes
 
 
-def test_a_folder_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, root: Path) -> None:
+def test_folder_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, root: Path) -> None:
     os.rename(root / "src", root / "real")
     (root / "real/secret.txt").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside")
@@ -852,7 +852,7 @@ def test_a_folder_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, 
     assert codes == SEEN
 
 
-def test_a_file_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, root: Path) -> None:
+def test_file_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, root: Path) -> None:
     (root / "real").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside/secret.txt")
     with flipping(root / "file.txt", root / "real", root / "link"), not_hanging():
@@ -861,7 +861,7 @@ def test_a_file_flipped_to_a_link_never_gives_the_secret_away(ground: Ground, ro
     assert codes == SEEN
 
 
-def test_a_link_flipped_from_inside_to_outside_never_gives_the_secret_away(ground: Ground, root: Path) -> None:
+def test_symlink_swapped_from_inside_to_outside_never_leaks_the_secret(ground: Ground, root: Path) -> None:
     (root / "in").symlink_to("src/notes")
     (root / "out").symlink_to("../outside")
     (root / "src/notes/secret.txt").write_text("public\n")
@@ -871,7 +871,7 @@ def test_a_link_flipped_from_inside_to_outside_never_gives_the_secret_away(groun
     assert codes == SEEN
 
 
-def test_a_file_flipped_to_a_pipe_never_hangs(ground: Ground, root: Path) -> None:
+def test_file_swapped_for_a_pipe_never_hangs(ground: Ground, root: Path) -> None:
     (root / "real").write_text("public\n")
     os.mkfifo(root / "pipe")
     with flipping(root / "file.txt", root / "real", root / "pipe"), not_hanging():
@@ -880,7 +880,7 @@ def test_a_file_flipped_to_a_pipe_never_hangs(ground: Ground, root: Path) -> Non
     assert codes == SEEN
 
 
-def test_a_listing_of_a_flipped_folder_never_names_what_is_outside(ground: Ground, root: Path) -> None:
+def test_listing_of_a_swapped_folder_never_names_outside_files(ground: Ground, root: Path) -> None:
     os.rename(root / "src", root / "real")
     (root / "link").symlink_to(root.parent / "outside")
     seen: set[tuple[str, ...]] = set()
@@ -894,7 +894,7 @@ def test_a_listing_of_a_flipped_folder_never_names_what_is_outside(ground: Groun
 
 
 @pytest.mark.parametrize("part", [CHANGE, f"{CHANGE}/specs"])
-def test_a_folder_flipped_to_a_link_never_takes_a_write_out(ground: Ground, root: Path, part: str) -> None:
+def test_folder_swapped_for_a_symlink_never_allows_an_outside_write(ground: Ground, root: Path, part: str) -> None:
     (root.parent / "outside" / "specs").mkdir()
     (root.parent / "outside" / "auth-flow.md").write_text(SECRET)
     (root.parent / "outside" / "specs" / "auth-flow.md").write_text(SECRET)
@@ -913,7 +913,7 @@ def test_a_folder_flipped_to_a_link_never_takes_a_write_out(ground: Ground, root
     assert not list(root.rglob("*.tmp"))
 
 
-def test_no_handle_stays_open(ground: Ground, root: Path) -> None:
+def test_no_file_descriptor_stays_open(ground: Ground, root: Path) -> None:
     (root / "here").symlink_to("src/../src/notes")
     (root / "out").symlink_to("../outside")
     os.mkfifo(root / "pipe")
@@ -958,7 +958,7 @@ def ids(root: Path) -> set[tuple[int, int]]:
 
 
 @given(path=PATHS)
-def test_no_path_opens_anything_but_what_may_be_seen(maze: Path, path: str) -> None:
+def test_arbitrary_path_opens_only_allowed_files(maze: Path, path: str) -> None:
     hidden = ids(maze / ".git") | ids(maze / "agentd/changes/other") | ids(maze / ".env")
     allowed = ids(maze) - hidden
 
@@ -979,7 +979,7 @@ def test_no_path_opens_anything_but_what_may_be_seen(maze: Path, path: str) -> N
 
 
 @given(path=PATHS | st.sampled_from(["proposal.md", "specs/x.md", "out/x.md", "specs/../x.md"]), data=st.binary())
-def test_no_name_writes_anything_but_a_document(maze: Path, path: str, data: bytes) -> None:
+def test_arbitrary_name_writes_only_documents(maze: Path, path: str, data: bytes) -> None:
     def others() -> dict[Path, int]:
         found = [*maze.parent.rglob("*")]
         return {one: one.lstat().st_mtime_ns for one in found if not one.is_relative_to(maze / CHANGE)}
@@ -996,7 +996,7 @@ def test_no_name_writes_anything_but_a_document(maze: Path, path: str, data: byt
     assert others() == before
 
 
-def test_a_project_s_own_file_for_agents_is_not_hidden_by_agentd_s(project: Scenario) -> None:
+def test_project_agents_md_is_not_hidden_by_the_changes_own(project: Scenario) -> None:
     project.write("AGENTS.md", "of the project\n")
     project.write("agentd/changes/add-oauth/AGENTS.md", "of agentd\n")
     ground = Ground(str(project.root), "agentd/changes/add-oauth", True)

@@ -75,7 +75,7 @@ def unbound(project: Scenario) -> Hands:
 # ---- writing
 
 
-def test_the_contracts_calls_write_the_contracts_documents(plan: Hands) -> None:
+def test_example_calls_write_the_example_documents(plan: Hands) -> None:
     for name in ("proposal.md", "tasks.md", "specs/api-endpoints.md"):
         (plan.folder / name).unlink()
     plan.binding = plan.on.binding()
@@ -97,7 +97,7 @@ def test_the_contracts_calls_write_the_contracts_documents(plan: Hands) -> None:
     assert written.replace(created, "created: 2026-01-19T10:30:39Z") == example[: example.index("\n<review ")]
 
 
-def test_a_revision_keeps_review_blocks_created_date_and_unknown_frontmatter(plan: Hands) -> None:
+def test_revision_keeps_review_blocks_created_date_and_unknown_frontmatter(plan: Hands) -> None:
     path = plan.folder / "proposal.md"
     path.write_text(path.read_text().replace("type: proposal\n", "type: proposal\nowner: somebody\n"))
     plan.binding = plan.on.binding()
@@ -108,7 +108,7 @@ def test_a_revision_keeps_review_blocks_created_date_and_unknown_frontmatter(pla
     assert "created: 2026-01-19T10:30:39Z\n" in after and "owner: somebody\n" in after and "at last" in after
 
 
-def test_a_revision_of_tasks_keeps_the_status_of_those_that_stay(plan: Hands) -> None:
+def test_revision_of_tasks_keeps_the_status_of_remaining_tasks(plan: Hands) -> None:
     path = plan.folder / "tasks.md"
     path.write_text(tasks.tick(path.read_text(), "1.1", TaskStatus.DONE))
     plan.binding = plan.on.binding()
@@ -116,7 +116,7 @@ def test_a_revision_of_tasks_keeps_the_status_of_those_that_stay(plan: Hands) ->
     assert [one.status for one in tasks.parse(plan.text("tasks.md")).tasks] == ["done"] + ["pending"] * 6
 
 
-def test_what_somebody_edited_meanwhile_is_not_overwritten(plan: Hands) -> None:
+def test_document_edited_meanwhile_is_not_overwritten(plan: Hands) -> None:
     path = plan.folder / "tasks.md"
     path.write_text(path.read_text() + "\nA person's note.\n")
     for name in ("create_tasks", "edit_file"):
@@ -126,7 +126,7 @@ def test_what_somebody_edited_meanwhile_is_not_overwritten(plan: Hands) -> None:
     assert "A person's note." in plan.text("tasks.md")
 
 
-def test_an_edit_replaces_one_exact_text_and_keeps_every_other_byte(plan: Hands) -> None:
+def test_edit_replaces_one_exact_text_and_keeps_every_other_byte(plan: Hands) -> None:
     path = plan.folder / "tasks.md"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     plan.binding = plan.on.binding()
@@ -152,11 +152,11 @@ def test_an_edit_replaces_one_exact_text_and_keeps_every_other_byte(plan: Hands)
         ),
     ],
 )
-def test_an_edit_that_is_not_exact_is_refused(plan: Hands, more: dict[str, Any], words: str) -> None:
+def test_edit_that_does_not_match_exactly_is_refused(plan: Hands, more: dict[str, Any], words: str) -> None:
     assert plan.refused("edit_file", **more).startswith(words)
 
 
-def test_no_match_shows_the_nearest_line(plan: Hands) -> None:
+def test_failed_match_shows_the_nearest_line(plan: Hands) -> None:
     told = plan.refused("edit_file", old_text="Exchange the `cod`, find or create the user, set the session cookie.")
     assert "Exchange the `code`, find or create the user" in told
 
@@ -203,7 +203,7 @@ def test_no_match_shows_the_nearest_line(plan: Hands) -> None:
         ),
     ],
 )
-def test_what_a_plan_tool_refuses(plan: Hands, name: str, change: dict[str, Any], words: str) -> None:
+def test_plan_tool_refuses_invalid_arguments(plan: Hands, name: str, change: dict[str, Any], words: str) -> None:
     arguments = json.loads(json.dumps(EXAMPLES[name]))
     for path, value in change.items():
         *above, last = path.split(".")
@@ -214,14 +214,14 @@ def test_what_a_plan_tool_refuses(plan: Hands, name: str, change: dict[str, Any]
     assert plan.refused(name, arguments).startswith(words)
 
 
-def test_a_spec_written_as_markdown_gets_the_frontmatter_it_had(plan: Hands) -> None:
+def test_spec_written_as_markdown_keeps_its_frontmatter(plan: Hands) -> None:
     plan.call("write_spec")
     old = (EXAMPLE / "specs/user-model.md").read_text()
     front = old[: old.index("# Spec")]
     assert plan.text("specs/user-model.md") == front + EXAMPLES["write_spec"]["content"]
 
 
-def test_a_run_that_is_over_writes_no_more(project: Scenario) -> None:
+def test_finished_run_cannot_write(project: Scenario) -> None:
     with staged(project, Stage.PLAN) as on:
         hands = Hands(on)
         hands.call("edit_file")
@@ -232,7 +232,7 @@ def test_a_run_that_is_over_writes_no_more(project: Scenario) -> None:
 # ---- answers
 
 
-def test_an_answer_lands_in_the_runs_folder(plan: Hands) -> None:
+def test_answers_are_stored_in_the_run_folder(plan: Hands) -> None:
     told = plan.call("answer_finding")
     assert told["files"] == ["specs/user-model.md", "specs/auth-flow.md", "tasks.md"]
     assert told["unanswered"] == ["C2", "C3"]
@@ -245,7 +245,7 @@ def test_an_answer_lands_in_the_runs_folder(plan: Hands) -> None:
     ]
 
 
-def test_fixed_needs_a_changed_file(plan: Hands) -> None:
+def test_fixed_answer_needs_a_changed_file(plan: Hands) -> None:
     record = plan.folder / "reviews/challenge-1.yaml"
     text = record.read_text()
     for name, digest in plan.on.change.hashes().items():
@@ -258,7 +258,7 @@ def test_fixed_needs_a_changed_file(plan: Hands) -> None:
     assert plan.call("answer_finding")["files"] == ["tasks.md"]
 
 
-def test_only_open_findings_are_answered(plan: Hands) -> None:
+def test_only_open_findings_can_be_answered(plan: Hands) -> None:
     assert plan.refused("answer_finding", id="C9").startswith(
         "finding-unknown: there is no finding C9; these are open: C1"
     )
@@ -266,7 +266,7 @@ def test_only_open_findings_are_answered(plan: Hands) -> None:
     assert plan.refused("answer_finding").startswith("finding-closed: C1 is fixed")
 
 
-def test_code_counts_as_changed_by_its_tree(project: Scenario) -> None:
+def test_code_changes_are_detected_by_tree(project: Scenario) -> None:
     with staged(project, Stage.IMPLEMENT) as on:
         tree = on.run_json("run.json")["tree"]
         text = (EXAMPLE / "reviews/review-1.yaml").read_text().replace("1b3b87dbd8b8cf0d1a8202f91bdcd86e5c68aa72", tree)
@@ -281,7 +281,7 @@ def test_code_counts_as_changed_by_its_tree(project: Scenario) -> None:
 # ---- reports
 
 
-def test_a_report_lands_in_the_runs_folder_with_ids_and_checked_evidence(challenge: Hands) -> None:
+def test_report_is_stored_with_ids_and_verified_evidence(challenge: Hands) -> None:
     told = challenge.call("append_review")
     assert told == {
         "verdict": "APPROVED",
@@ -316,14 +316,16 @@ def finding(**more: Any) -> dict[str, Any]:
         (None, None, "no evidence was given"),
     ],
 )
-def test_the_quote_wins_over_the_line(challenge: Hands, evidence: Any, where: str | None, because: str | None) -> None:
+def test_quote_takes_precedence_over_the_line(
+    challenge: Hands, evidence: Any, where: str | None, because: str | None
+) -> None:
     given = finding(evidence=evidence) if evidence else finding()
     told = challenge.call("append_review", verdict="NEEDS_REVISION", findings=[given])
     (one,) = told["findings"]
     assert (one["where"], one["verified"], one.get("unverified_because")) == (where, because is None, because)
 
 
-def test_code_is_quoted_from_the_tree_under_review(review: Hands) -> None:
+def test_code_evidence_is_read_from_the_reviewed_tree(review: Hands) -> None:
     review.on.box.write("src/notes/auth/callback.py", "edited after the review began\n")
     quote = {"file": "src/notes/auth/callback.py", "line": 9, "quote": "max_age = 604800"}
     told = review.call("append_review", findings=[finding(evidence=quote)])
@@ -347,12 +349,12 @@ def test_code_is_quoted_from_the_tree_under_review(review: Hands) -> None:
         ({"summary": " "}, "bad-argument: summary is too short"),
     ],
 )
-def test_a_report_that_contradicts_itself_is_refused(challenge: Hands, more: dict[str, Any], words: str) -> None:
+def test_contradictory_report_is_refused(challenge: Hands, more: dict[str, Any], words: str) -> None:
     assert challenge.refused("append_review", **more).startswith(words)
     assert not (run_folder(find_project(), challenge.on.token) / "report.json").exists()
 
 
-def test_the_last_accepted_report_counts(challenge: Hands) -> None:
+def test_last_accepted_report_counts(challenge: Hands) -> None:
     challenge.call("append_review", verdict="NEEDS_REVISION", findings=[finding(title="first")])
     told = challenge.call("append_review", verdict="NEEDS_REVISION", findings=[finding(title="second")])
     assert told["findings"][0]["id"] == "C4", "ids are given anew"
@@ -360,7 +362,7 @@ def test_the_last_accepted_report_counts(challenge: Hands) -> None:
     assert challenge.on.run_json("report.json")["findings"][0]["title"] == "second"
 
 
-def test_a_failed_check_overrules_an_approval(review: Hands) -> None:
+def test_failed_check_overrules_an_approval(review: Hands) -> None:
     path = run_folder(find_project(), review.on.token) / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "failed_checks": ["tests"]}))
     told = review.call("append_review")
@@ -369,12 +371,12 @@ def test_a_failed_check_overrules_an_approval(review: Hands) -> None:
     assert review.call("append_review", verdict="NEEDS_FIX")["verdict"] == "NEEDS_CHANGES", "an older word for it"
 
 
-def test_the_finding_of_a_failed_check_does_not_refuse_a_report(review: Hands) -> None:
+def test_finding_of_a_failed_check_does_not_refuse_a_report(review: Hands) -> None:
     (review.folder / "reviews/review-1.yaml").write_bytes((EXAMPLE / "reviews/review-1.yaml").read_bytes())
     assert review.call("append_review", previous=[])["open"] == {"high": 1, "medium": 0, "low": 2}
 
 
-def test_the_answer_counts_what_agentd_itself_found_and_what_it_knows_to_be_mended(review: Hands) -> None:
+def test_open_count_includes_agentds_own_findings_and_excludes_settled_ones(review: Hands) -> None:
     (review.folder / "reviews/review-1.yaml").write_bytes((EXAMPLE / "reviews/review-1.yaml").read_bytes())
     path = run_folder(find_project(), review.on.token) / "run.json"
     known = json.loads(path.read_text())
@@ -384,7 +386,7 @@ def test_the_answer_counts_what_agentd_itself_found_and_what_it_knows_to_be_mend
     assert review.call("append_review", previous=[])["open"] == {"high": 1, "medium": 0, "low": 2}, "V2 is the judge's"
 
 
-def test_a_judge_of_code_has_no_word_on_what_was_found_in_the_plan(review: Hands) -> None:
+def test_code_reviewer_cannot_address_plan_findings(review: Hands) -> None:
     reviews = review.folder / "reviews"
     (reviews / "review-1.yaml").rename(reviews / "challenge-1.yaml")
     (reviews / "challenge-1.yaml").write_bytes((EXAMPLE / "reviews/challenge-1.yaml").read_bytes())
@@ -394,13 +396,13 @@ def test_a_judge_of_code_has_no_word_on_what_was_found_in_the_plan(review: Hands
 # ---- reading
 
 
-def test_review_blocks_are_not_for_agents(plan: Hands) -> None:
+def test_review_blocks_are_hidden_from_agents(plan: Hands) -> None:
     text = plan.call("read_file", {"path": "proposal.md"})
     example = (EXAMPLE / "proposal.md").read_text()
     assert text == example[: example.index("<review ")]
 
 
-def test_a_long_file_comes_in_pieces(plan: Hands) -> None:
+def test_long_file_is_read_in_pieces(plan: Hands) -> None:
     plan.on.box.write("long.txt", "".join(f"line {number}\n" for number in range(1, 4311)))
     first = plan.call("read_file", {"path": "long.txt"})
     assert first.endswith("line 2000\n[lines 1-2000 of 4310; go on with offset 2001]")
@@ -411,7 +413,7 @@ def test_a_long_file_comes_in_pieces(plan: Hands) -> None:
     assert plan.call("read_file", {"path": "wide.txt", "offset": 2}) == "end\n"
 
 
-def test_a_diff_lists_all_files_then_shows_them(review: Hands) -> None:
+def test_diff_lists_all_files_and_then_shows_them(review: Hands) -> None:
     text = review.call("get_diff", {})
     assert text.startswith(
         "2 files changed\nMODIFY src/notes/auth/callback.py (+1 -1)\nCREATE src/notes/auth/new.py (+1 -0)\n"
@@ -425,7 +427,7 @@ def test_a_diff_lists_all_files_then_shows_them(review: Hands) -> None:
     )
 
 
-def test_validation_says_what_is_wrong(plan: Hands) -> None:
+def test_validation_reports_findings(plan: Hands) -> None:
     assert plan.call("validate_change") == {
         "valid": True,
         "high_count": 0,
@@ -441,7 +443,7 @@ def test_validation_says_what_is_wrong(plan: Hands) -> None:
 # ---- a person's own session
 
 
-def test_a_change_is_shown_as_the_contract_says(unbound: Hands) -> None:
+def test_change_is_returned_as_in_the_contract(unbound: Hands) -> None:
     change = unbound.on.change
     example = state.parse((EXAMPLE / "STATE.yaml").read_text())
     change.update(lambda old: replace(example, git=old.git))
@@ -459,7 +461,7 @@ def test_a_change_is_shown_as_the_contract_says(unbound: Hands) -> None:
     assert list(row) == keys
 
 
-def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, project: Scenario) -> None:
+def test_clarifications_are_written_for_a_new_change(unbound: Hands, project: Scenario) -> None:
     told = unbound.call("create_clarifications", change_id="new-one")
     text = (project.root / "agentd/changes/new-one/clarifications.md").read_text()
     example = (EXAMPLE / "clarifications.md").read_text()
@@ -470,7 +472,7 @@ def test_clarifications_are_written_for_a_change_being_born(unbound: Hands, proj
     assert entry.is_being_born(project.root / "agentd/changes/new-one")
 
 
-def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, project: Scenario) -> None:
+def test_edited_clarifications_must_be_read_before_they_are_replaced(unbound: Hands, project: Scenario) -> None:
     unbound.call("create_clarifications", change_id="new-one")
     path = project.root / "agentd/changes/new-one/clarifications.md"
     path.write_text(path.read_text() + "\nBy hand.\n")
@@ -481,7 +483,7 @@ def test_clarifications_that_a_person_edited_are_read_first(unbound: Hands, proj
     assert unbound.call("create_clarifications", change_id="new-one")["revised"] is True
 
 
-def test_clarifications_come_before_a_proposal(unbound: Hands, project: Scenario) -> None:
+def test_clarifications_are_refused_after_a_proposal(unbound: Hands, project: Scenario) -> None:
     assert unbound.refused("create_clarifications").startswith("too-late: add-oauth has a proposal already")
     unbound.on.change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))
     assert unbound.refused("create_clarifications").startswith("id-taken: add-oauth is finished; use add-oauth-1")
@@ -491,7 +493,7 @@ def test_clarifications_come_before_a_proposal(unbound: Hands, project: Scenario
     )
 
 
-def test_while_a_run_is_active_a_persons_session_only_reads(project: Scenario) -> None:
+def test_personal_session_only_reads_while_a_run_is_active(project: Scenario) -> None:
     change = entry.create(find_project(), "new-one", "words")
     hands = Hands(Staged(project, change, Stage.UNBOUND, ""))
     with change.running("agentd plan new-one"):
@@ -502,7 +504,7 @@ def test_while_a_run_is_active_a_persons_session_only_reads(project: Scenario) -
     assert hands.call("create_clarifications", change_id="new-one")["revised"] is False
 
 
-def test_a_persons_session_must_name_the_change(unbound: Hands) -> None:
+def test_personal_session_must_name_the_change(unbound: Hands) -> None:
     assert unbound.refused("validate_change", {}).startswith("bad-argument: the field change_id is missing")
     assert unbound.refused("get_change", {"change_id": "ad-oauth"}).startswith(
         "not-found: there is no change 'ad-oauth'; did"
@@ -515,7 +517,7 @@ def test_a_persons_session_must_name_the_change(unbound: Hands) -> None:
 
 
 @pytest.mark.parametrize("stage", Stage)
-def test_a_tool_of_another_stage_is_not_there(project: Scenario, stage: Stage) -> None:
+def test_tool_of_another_stage_is_unknown(project: Scenario, stage: Stage) -> None:
     with staged(project, stage) as on:
         hands = Hands(on)
         for tool in TOOLS:
@@ -523,16 +525,16 @@ def test_a_tool_of_another_stage_is_not_there(project: Scenario, stage: Stage) -
                 assert hands.refused(tool.name).startswith(f"not-found: there is no tool {tool.name} here; use ")
 
 
-def test_no_tool_of_a_persons_session_could_approve() -> None:
+def test_personal_session_has_no_tool_that_could_approve() -> None:
     names = {tool.name for tool in TOOLS if Stage.UNBOUND in tool.stages}
     assert not names & {"append_review", "answer_finding", "create_proposal", "create_tasks", "edit_file"}
 
 
-def test_a_call_of_over_a_million_characters_is_too_large(plan: Hands) -> None:
+def test_call_over_a_million_characters_is_too_large(plan: Hands) -> None:
     assert plan.refused("edit_file", new_text="x" * 1_000_001).startswith("too-large: ")
 
 
-def test_questions_need_their_recommended_option(project: Scenario) -> None:
+def test_recommended_answer_must_be_one_of_the_options(project: Scenario) -> None:
     with staged(project, Stage.CLARIFY) as on:
         hands = Hands(on)
         assert hands.call("ask_questions") == {"accepted": 1}

@@ -33,7 +33,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("text", SAID)
-def test_what_is_said(text: str) -> None:
+def test_coverage_marks_are_parsed(text: str) -> None:
     assert [one.requirement for one in marks.find(text, KNOWN)] == SAID[text]
     assert all(one.known for one in marks.find(text, KNOWN))
 
@@ -47,7 +47,7 @@ def test_what_is_said(text: str) -> None:
         ("def test_covers_auth_flow_R9():", "auth-flow:R9"),
     ],
 )
-def test_a_requirement_that_nobody_knows_is_told_as_it_stands(text: str, told: str) -> None:
+def test_mark_of_an_unknown_requirement_is_reported_verbatim(text: str, told: str) -> None:
     (mark,) = marks.find(f"\n{text}\n", KNOWN)
     assert (mark.requirement, mark.line, mark.known) == (told, 2, False)
 
@@ -138,7 +138,7 @@ JAVA = """class StartTest {
         ("spec/a_spec.rb", "# covers: auth-flow:R1\nit 'x' do\nend\n", ["1 auth-flow:R1"]),
     ],
 )
-def test_the_words_belong_to_the_test_around_them_or_below_them(path: str, text: str, told: list[str]) -> None:
+def test_mark_belongs_to_the_test_around_or_below_it(path: str, text: str, told: list[str]) -> None:
     tests, notes = covering(path, text, KNOWN, ())
     assert [
         f"{one.line} {one.name} {', '.join(one.covers)}".replace("  ", " ")
@@ -147,7 +147,7 @@ def test_the_words_belong_to_the_test_around_them_or_below_them(path: str, text:
     assert notes == []
 
 
-def test_a_skipped_test_and_a_file_without_tests_cover_nothing() -> None:
+def test_skipped_test_and_file_without_tests_cover_nothing() -> None:
     skipped = "import pytest\n\n@pytest.mark.skip\ndef test_a():\n    '''covers: auth-flow:R1'''\n    assert a()\n"
     tests, (note,) = covering("tests/test_a.py", skipped, KNOWN, ())
     assert tests == [] and note.what == "test_a is skipped, so nothing here covers auth-flow:R1"
@@ -155,7 +155,7 @@ def test_a_skipped_test_and_a_file_without_tests_cover_nothing() -> None:
     assert tests == [] and note.line == 1 and "stands beside no test" in note.what
 
 
-def test_marks_of_unknown_and_of_removed_requirements_are_notes() -> None:
+def test_marks_of_unknown_and_removed_requirements_are_notes() -> None:
     text = "# covers: auth-flow:R9, user-model:R1\ndef test_a():\n    assert a()\n"
     tests, notes = covering("tests/test_a.py", text, KNOWN, {"user-model:R1"})
     assert tests == []
@@ -163,5 +163,5 @@ def test_marks_of_unknown_and_of_removed_requirements_are_notes() -> None:
 
 
 @pytest.mark.parametrize("path", ["README.md", "tests/data/notes.md", "src/auth.py", "tests/answer.json"])
-def test_words_elsewhere_are_no_marks(path: str) -> None:
+def test_marks_in_other_files_are_ignored(path: str) -> None:
     assert covering(path, "# covers: auth-flow:R1\n", KNOWN, ()) == ([], [])

@@ -253,19 +253,19 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_it_is_no_alarm(name: str) -> None:
+def test_honest_refactoring_is_not_reported(name: str) -> None:
     path, before, after = HONEST[name]
     assert weakened(path, dedent(before), dedent(after)) == []
 
 
-def test_a_test_that_moved_to_another_file_is_not_deleted() -> None:
+def test_test_moved_to_another_file_is_not_reported_as_deleted() -> None:
     one, two = "def test_one():\n    assert price(1) == 10\n\n", "def test_two():\n    assert tax(2) == 7\n\n"
     pairs = [Pair("tests/test_all.py", one + two, one), Pair("tests/test_tax.py", None, two)]
     assert weakened_all(pairs) == []
     assert len(weakened_all(pairs[:1])) == 1, "without the other file it is"
 
 
-def test_a_helper_that_moved_to_another_file_still_counts() -> None:
+def test_helper_moved_to_another_file_still_counts() -> None:
     helper = "def same(a, b):\n    assert a.x == b.x\n    assert a.y == b.y\n\n"
     test = "def test_copy():\n    same(read(), copy())\n"
     pairs = [
@@ -275,11 +275,11 @@ def test_a_helper_that_moved_to_another_file_still_counts() -> None:
     assert weakened_all(pairs) == []
 
 
-def test_what_is_no_test_may_lose_its_assertions() -> None:
+def test_non_test_code_may_lose_its_assertions() -> None:
     assert weakened("src/shop/cart.py", "def total():\n    assert x\n    assert y\n", "def total():\n    pass\n") == []
 
 
-def test_a_text_that_cannot_be_read_is_left_to_the_checks() -> None:
+def test_unparsable_test_file_is_left_to_the_checks() -> None:
     before = "def test_a():\n    assert a()\n"
     assert weakened("test_a.py", before, "def test_a(:\n") == []
     gone = [Pair("test_a.py", before, ""), Pair("test_b.py", "", "def test_a(:\n")]

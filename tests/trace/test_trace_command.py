@@ -12,7 +12,7 @@ from trace_example import begun, implemented, planned
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_the_table_in_a_pipe(project: Scenario) -> None:
+def test_piped_trace_prints_a_table(project: Scenario) -> None:
     implemented(project)
     ran = project.agentd("trace", "add-oauth")
     assert ran.code == 0 and "\x1b" not in ran.out
@@ -27,7 +27,7 @@ def test_the_table_in_a_pipe(project: Scenario) -> None:
     assert lines[-1] == "6 requirements, each with task, changed file and test"
 
 
-def test_gaps_are_marked_and_what_else_there_is_to_tell_stands_below(project: Scenario) -> None:
+def test_gaps_are_marked_and_further_notes_are_listed_below(project: Scenario) -> None:
     project.write("tests/test_old.py", "def test_a():\n    assert a()\n    assert b()\n")
     begun(project)
     project.write("src/notes/auth/start.py", "x = 1\n")
@@ -50,7 +50,7 @@ def test_gaps_are_marked_and_what_else_there_is_to_tell_stands_below(project: Sc
     ]
 
 
-def test_before_implementation_starts_files_and_tests_are_dashes(project: Scenario) -> None:
+def test_unimplemented_change_shows_dashes_for_files_and_tests(project: Scenario) -> None:
     planned(project)
     ran = project.agentd("trace", "add-oauth")
     assert ran.code == 0 and "✗" not in ran.out
@@ -61,7 +61,7 @@ def test_before_implementation_starts_files_and_tests_are_dashes(project: Scenar
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
-def test_it_fits_the_terminal(project: Scenario, width: int) -> None:
+def test_trace_fits_the_terminal(project: Scenario, width: int) -> None:
     implemented(project)
     project.write("docs/a-rather-long-name-of-a-file-that-nobody-has-named-in-any-task.txt", "x\n")
     seen = run_on_terminal(project, "trace", "add-oauth", width=width)
@@ -78,7 +78,7 @@ def test_it_fits_the_terminal(project: Scenario, width: int) -> None:
         )
 
 
-def test_what_a_program_gets(project: Scenario) -> None:
+def test_json_has_the_trace_matrix(project: Scenario) -> None:
     implemented(project)
     data = project.agentd("trace", "add-oauth", "--json").json
     assert (data["schema_version"], data["command"], data["error"], data["exit_code"]) == (1, "trace", None, 0)
@@ -95,7 +95,7 @@ def test_what_a_program_gets(project: Scenario) -> None:
     assert data["unnamed"] == data["weakened"] == data["notes"] == []
 
 
-def test_markdown_is_a_table_whatever_titles_hold(project: Scenario) -> None:
+def test_markdown_table_escapes_special_characters(project: Scenario) -> None:
     change = implemented(project)
     spec = change.folder / "specs/auth-flow.md"
     spec.write_text(spec.read_text().replace("R1: Start of the sign-in", "R1: Start | `now` <b>*x*"))
@@ -111,7 +111,7 @@ def test_markdown_is_a_table_whatever_titles_hold(project: Scenario) -> None:
     assert r"- docs/a\|b.txt" in lines
 
 
-def test_a_change_without_specs_and_wrong_words(project: Scenario) -> None:
+def test_change_without_specs_and_invalid_options_are_reported(project: Scenario) -> None:
     change = planned(project)
     for path in (change.folder / "specs").glob("*.md"):
         path.unlink()
@@ -123,12 +123,12 @@ def test_a_change_without_specs_and_wrong_words(project: Scenario) -> None:
     assert project.agentd("trace", "nobody").code == 1
 
 
-def test_it_changes_nothing(project: Scenario) -> None:
+def test_trace_changes_nothing(project: Scenario) -> None:
     implemented(project)
     before = project.git("status", "--porcelain"), project.git("write-tree")
     project.agentd("trace", "add-oauth")
     assert (project.git("status", "--porcelain"), project.git("write-tree")) == before
 
 
-def test_the_command_is_listed(project: Scenario) -> None:
+def test_trace_is_listed_in_help(project: Scenario) -> None:
     assert "Show which task, file and test carries each requirement." in project.agentd("--help").out

@@ -35,7 +35,7 @@ def found_in(change: Change, **severities: Severity | None) -> list[Finding]:
     return list(findings(build(change, base, tree), weakenings(change, base, tree), rules, ids))
 
 
-def test_every_requirement_with_its_scenarios_tasks_files_and_tests(project: Scenario) -> None:
+def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scenario) -> None:
     matrix = matrix_of(implemented(project))
     assert [one.requirement for one in matrix.rows] == [
         "user-model:R1", "user-model:R2", "auth-flow:R1", "auth-flow:R2", "api-endpoints:R2", "api-endpoints:R5",
@@ -61,7 +61,7 @@ def implemented_again(box: Scenario) -> Change:
     return entry.open_change(find_project(), "add-oauth")
 
 
-def test_before_implementation_starts_there_are_no_files_and_no_tests(project: Scenario) -> None:
+def test_unimplemented_change_has_no_files_and_no_tests(project: Scenario) -> None:
     change = planned(project)
     project.write("tests/test_early.py", "# covers: auth-flow:R1\ndef test_a():\n    assert a()\n")
     matrix = build(change, None, None)
@@ -70,7 +70,7 @@ def test_before_implementation_starts_there_are_no_files_and_no_tests(project: S
     assert findings(matrix, weakenings(change, None, None), {}, iter(())) == ()
 
 
-def test_each_gap_is_a_finding_with_its_place(project: Scenario) -> None:
+def test_each_gap_is_a_finding_with_its_location(project: Scenario) -> None:
     change = implemented(project)
     os.remove(project.root / "src/notes/auth/start.py")
     tests = project.root / "tests/test_auth_flow.py"
@@ -97,7 +97,7 @@ def test_each_gap_is_a_finding_with_its_place(project: Scenario) -> None:
     ]
 
 
-def test_a_requirement_whose_tasks_are_waived_has_no_gap(project: Scenario) -> None:
+def test_requirement_with_waived_tasks_has_no_gap(project: Scenario) -> None:
     change = implemented(project)
     os.remove(project.root / "src/notes/auth/start.py")
     tasks = change.folder / "tasks.md"
@@ -108,7 +108,7 @@ def test_a_requirement_whose_tasks_are_waived_has_no_gap(project: Scenario) -> N
     assert found_in(change) == []
 
 
-def test_files_that_no_task_names_and_agentds_own(project: Scenario) -> None:
+def test_files_not_named_by_tasks_are_listed_without_agentds_own(project: Scenario) -> None:
     change = implemented(project)
     project.write("docs/odd näme.txt", "x\n")
     project.write("agentd/notes.md", "x\n")
@@ -126,7 +126,7 @@ def test_commits_by_anyone_do_not_matter(project: Scenario) -> None:
     assert matrix_of(change) == before
 
 
-def test_a_task_may_name_a_folder_or_a_pattern(project: Scenario) -> None:
+def test_task_may_name_a_folder_or_a_pattern(project: Scenario) -> None:
     change = implemented(project)
     project.write("src/notes/auth/more.py", "x = 1\n")
     tasks = change.folder / "tasks.md"
@@ -138,7 +138,7 @@ def test_a_task_may_name_a_folder_or_a_pattern(project: Scenario) -> None:
     assert row(matrix, "api-endpoints:R2").files == ("src/notes/api/me.py",)
 
 
-def test_a_project_in_a_sub_folder_sees_its_own_paths_and_what_changed_around_it(
+def test_subfolder_project_uses_its_own_paths_and_sees_outside_changes(
     project: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.write("services/notes/agentd/config.toml", "schema_version = 1\n")
@@ -154,7 +154,7 @@ def test_a_project_in_a_sub_folder_sees_its_own_paths_and_what_changed_around_it
     assert matrix.notes == (), "marks of another project are not ours"
 
 
-def test_marks_that_lead_nowhere_are_notes_and_marks_of_the_projects_own_specs_are_not(project: Scenario) -> None:
+def test_marks_without_a_requirement_are_notes_except_for_main_specs(project: Scenario) -> None:
     change = implemented(project)
     first = "def test_a():\n    assert a()  # covers: auth-flow:R9, api-endpoints:R1\n\n"
     text = f"{first}# covers: api-endpoints:R3\ndef test_b():\n    assert b()\n"
@@ -165,7 +165,7 @@ def test_marks_that_lead_nowhere_are_notes_and_marks_of_the_projects_own_specs_a
     ]
 
 
-def test_tests_in_other_languages_and_in_files_that_did_not_change_count(project: Scenario) -> None:
+def test_tests_in_other_languages_and_unchanged_files_count(project: Scenario) -> None:
     project.write("web/start.test.ts", "it('starts (covers: auth-flow:R1)', () => { expect(start()).toBe(1) })\n")
     project.write(
         "core/lib.rs", "#[cfg(test)]\nmod tests {\n    /// covers: auth-flow:R1\n    #[test]\n    fn starts() {}\n}\n"
@@ -177,7 +177,7 @@ def test_tests_in_other_languages_and_in_files_that_did_not_change_count(project
     assert tests == ("core/lib.rs:5 starts", "web/start.test.ts:1 starts (covers: auth-flow:R1)")
 
 
-def test_more_files_than_anybody_looks_into_are_told(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_scanned_files_is_limited_and_reported(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     change = implemented(project)
     monkeypatch.setattr(reading, "MOST_FILES", 3)
     (note,) = matrix_of(change).notes
@@ -203,7 +203,7 @@ def test_weakened_tests_are_found_between_the_trees(project: Scenario) -> None:
     assert not [one for one in found_in(change, test_weakened=None) if one.by == "rule:test-weakened"]
 
 
-def test_a_test_file_too_large_to_be_looked_into_is_left_alone(project: Scenario) -> None:
+def test_oversized_test_file_is_ignored(project: Scenario) -> None:
     large = "def test_a():\n    assert a()\n" + "x = 1\n" * 200_000
     project.write("tests/test_large.py", large)
     change = begun(project)
@@ -211,7 +211,7 @@ def test_a_test_file_too_large_to_be_looked_into_is_left_alone(project: Scenario
     assert weakenings(change, *trees(change)) == ()
 
 
-def test_tests_that_the_plan_takes_away_may_go(project: Scenario) -> None:
+def test_tests_removed_by_the_plan_are_allowed(project: Scenario) -> None:
     project.write(
         "tests/test_token.py",
         "def test_token():\n    '''covers: api-endpoints:R3'''\n    assert token()\n\ndef test_a():\n    assert a()\n",
@@ -227,14 +227,14 @@ def test_tests_that_the_plan_takes_away_may_go(project: Scenario) -> None:
     assert weakenings(change, *trees(change)) == ()
 
 
-def test_a_base_that_is_not_here_says_so(project: Scenario) -> None:
+def test_missing_base_tree_is_reported(project: Scenario) -> None:
     change = implemented(project)
     change.update(lambda old: replace(old, base=replace(old.base, tree="1" * 40)))
     with pytest.raises(AnswerIsNo, match="add-oauth began from the tree 111111111111, which is not in this repository"):
         matrix_of(change)
 
 
-def test_documents_that_cannot_be_read_are_left_to_validation(project: Scenario) -> None:
+def test_unreadable_documents_are_left_to_validation(project: Scenario) -> None:
     change = implemented(project)
     (change.folder / "specs/user-model.md").write_bytes(b"\xff\xfe\0")
     (change.folder / "tasks.md").write_bytes(b"\xff")

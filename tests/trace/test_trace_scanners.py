@@ -28,7 +28,7 @@ texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=60).map
 @given(texts, texts, st.sampled_from(PATHS))
 @example("def test_a():\n    assert " + "-" * 5000 + "1\n", "", "test_a.py")
 @example("def test_a():\n    assert " + "(" * 300 + ")" * 300 + "\n", "x" * 10, "test_a.py")
-def test_no_text_breaks_it(before: str, after: str, path: str) -> None:
+def test_arbitrary_text_never_crashes_the_scanner(before: str, after: str, path: str) -> None:
     weakened(path, before, after)
     weakened(path, before, None)
     covering(path, before, KNOWN, {"a:R2"})
@@ -36,7 +36,7 @@ def test_no_text_breaks_it(before: str, after: str, path: str) -> None:
 
 
 @given(texts, st.sampled_from(LANGUAGES))
-def test_what_is_hidden_leaves_every_other_character_in_its_place(text: str, language: str) -> None:
+def test_masking_keeps_every_other_character_in_place(text: str, language: str) -> None:
     masked = mask(text, language)
     assert len(masked) == len(text)
     assert all(new in (old, " ") for old, new in zip(text, masked, strict=True))
@@ -44,12 +44,12 @@ def test_what_is_hidden_leaves_every_other_character_in_its_place(text: str, lan
 
 @pytest.mark.parametrize("path", PATHS[:-1])
 @pytest.mark.parametrize("piece", [*PIECES, "it('x', () => { expect(a).toBe(1) })\n", "assert x\n"])
-def test_reading_is_linear(path: str, piece: str) -> None:
+def test_scanning_takes_linear_time(path: str, piece: str) -> None:
     assert_grows_linearly(lambda text: scan(path, text), "", piece, count=150)
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "covers a:R2 and "])
-def test_looking_for_marks_is_linear(piece: str) -> None:
+def test_finding_marks_takes_linear_time(piece: str) -> None:
     assert_grows_linearly(lambda text: marks.find(text, KNOWN), "", piece)
 
 
@@ -61,7 +61,7 @@ def test_looking_for_marks_is_linear(piece: str) -> None:
         ("a_test.go", 'func Test{0}(t *testing.T) {{ if f({0}) {{ t.Error("x") }} }}\n'),
     ],
 )
-def test_many_tests_of_one_file_are_compared_in_linear_time(path: str, unit: str) -> None:
+def test_comparing_many_tests_of_one_file_takes_linear_time(path: str, unit: str) -> None:
     def compare(text: str) -> None:
         assert weakened(path, text, text + "\n") == []
 
@@ -79,5 +79,5 @@ def test_many_tests_of_one_file_are_compared_in_linear_time(path: str, unit: str
         ("csharp", 'f(@"a\\", "b") /* c */', "f(     ,    )        "),
     ],
 )
-def test_what_is_code_stays(language: str, text: str, left: str) -> None:
+def test_masking_keeps_code(language: str, text: str, left: str) -> None:
     assert mask(text, language) == left

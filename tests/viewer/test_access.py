@@ -41,7 +41,7 @@ def is_refused(door: Server, answer: Answer, *statuses: int) -> None:
 # ---- the way in
 
 
-def test_the_link_lets_a_browser_in_and_goes_on_to_its_page(door: Server) -> None:
+def test_entry_link_sets_a_cookie_and_opens_its_page(door: Server) -> None:
     answer = door.ask(f"/enter?token={TOKEN}&next=/changes/add-oauth%3Fa%3D1%26b%3D%22")
     assert answer.status == 200
     assert b'content="0; url=/changes/add-oauth?a=1&amp;b=%22"' in answer.body
@@ -52,7 +52,7 @@ def test_the_link_lets_a_browser_in_and_goes_on_to_its_page(door: Server) -> Non
     assert door.ask("/", f"Cookie: {answer.cookie}").body.decode() == SECRET
 
 
-def test_the_token_works_again_and_the_ticket_once(door: Server) -> None:
+def test_token_is_reusable_and_ticket_works_once(door: Server) -> None:
     for _ in range(2):
         assert door.ask(f"/enter?token={TOKEN}").status == 200
     first = door.ask(f"/enter?token={TICKET}")
@@ -84,7 +84,7 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("name", TOKENS)
-def test_another_token_opens_nothing(door: Server, name: str) -> None:
+def test_wrong_token_is_refused(door: Server, name: str) -> None:
     is_refused(door, door.ask(f"/enter?{TOKENS[name]}"), 403)
 
 
@@ -113,7 +113,7 @@ PLACES = (
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_link_leads_nowhere_else(door: Server, place: str) -> None:
+def test_entry_link_cannot_redirect_elsewhere(door: Server, place: str) -> None:
     assert not is_local(place)
     written = "".join(f"%{byte:02X}" for byte in place.encode())
     is_refused(door, door.ask(f"/enter?token={TOKEN}&next={written}"), 400)
@@ -121,7 +121,7 @@ def test_the_link_leads_nowhere_else(door: Server, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ['/"><script>alert(1)</script>', "/'x", "/a;url=//evil.example", "/ä", "/a//b", "/<"])
-def test_a_place_to_go_to_is_only_ever_a_place(door: Server, place: str) -> None:
+def test_redirect_target_is_escaped(door: Server, place: str) -> None:
     written = "".join(f"%{byte:02X}" for byte in place.encode())
     body = door.ask(f"/enter?token={TOKEN}&next={written}").body.decode()
     assert "<script" not in body and body.count('"') == body.replace("&quot;", "").count('"')
@@ -131,7 +131,7 @@ def test_a_place_to_go_to_is_only_ever_a_place(door: Server, place: str) -> None
 
 @pytest.mark.parametrize("path", ["/", "/static/STATE.yaml", "/events", "/form", "/nothing", "/enter/", "//", "/../x"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_without_the_cookie_there_is_nothing(door: Server, method: str, path: str) -> None:
+def test_request_without_the_cookie_is_refused(door: Server, method: str, path: str) -> None:
     answer = door.ask(path, origin(door), f"X-CSRF-Token: {CSRF}", method=method)
     is_refused(door, answer, 403)
     assert method == "HEAD" or b"agentd view" in answer.body
@@ -158,11 +158,11 @@ def cookies(door: Server, key: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("name", list(cookies(Server(None, "http://a:1/"), "Cookie: a=b")))  # type: ignore[arg-type]
-def test_another_cookie_lets_nobody_in(door: Server, key: str, name: str) -> None:
+def test_wrong_cookie_is_refused(door: Server, key: str, name: str) -> None:
     is_refused(door, door.ask(f"/?{key.removeprefix('Cookie: ')}", *cookies(door, key)[name]), 403)
 
 
-def test_a_cookie_among_others_is_found(door: Server, key: str) -> None:
+def test_cookie_among_others_is_found(door: Server, key: str) -> None:
     ours = key.removeprefix("Cookie: ")
     for cookie in (f"a=b; {ours}", f"{ours};a", f"{ours.split('=')[0]}=tossed; {ours}", f"\xff=\xff;{ours}"):
         assert door.ask("/", f"Cookie: {cookie}").status == 200
@@ -200,30 +200,30 @@ HOSTS = (
 
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("path", ["/", f"/enter?token={TOKEN}"])
-def test_under_another_name_nothing_is_served(door: Server, key: str, host: str, path: str) -> None:
+def test_foreign_host_header_is_refused(door: Server, key: str, host: str, path: str) -> None:
     """A stranger's name that he lets point to this machine."""
     head = f"GET {path} HTTP/1.1\r\nHost: {host.format(port=door.port)}\r\n{key}\r\nConnection: close\r\n\r\n"
     is_refused(door, door.raw(head.encode()), 421)
 
 
-def test_no_host_and_two_hosts_are_refused(door: Server, key: str) -> None:
+def test_missing_or_duplicate_host_header_is_refused(door: Server, key: str) -> None:
     is_refused(door, door.ask("/", key, host="-"), 400, 421)
     is_refused(door, door.ask("/", key, "Host: evil.example"), 400, 421)
     is_refused(door, door.ask("/", key, f"Host: {door.host}"), 400, 421)
     is_refused(door, door.raw(f"GET / HTTP/1.0\r\n{key}\r\n\r\n".encode()), 421)
 
 
-def test_a_whole_address_in_the_first_line_does_not_help(door: Server, key: str) -> None:
+def test_absolute_request_target_does_not_bypass_the_host_check(door: Server, key: str) -> None:
     is_refused(door, door.ask(f"http://{door.host}/", key, host="evil.example"), 421)
     is_refused(door, door.ask("http://evil.example/", key), 404)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "localhost:{port}", "LocalHost:{port}"])
-def test_its_own_names_are_answered(door: Server, key: str, host: str) -> None:
+def test_own_host_names_are_accepted(door: Server, key: str, host: str) -> None:
     assert door.ask("/", key, host=host.format(port=door.port)).status == 200
 
 
-def test_on_another_loopback_address_only_its_own_names_are_answered() -> None:
+def test_other_loopback_address_accepts_only_its_own_names() -> None:
     with open_server((*SMALL_SITE, "127.0.0.2")) as other:
         for name, status in (("127.0.0.1", 421), ("localhost", 421), ("127.0.0.2", 403)):
             assert other.ask(host=f"{name}:{other.port}").status == status
@@ -249,7 +249,7 @@ ORIGINS = (
 
 @pytest.mark.parametrize("sent", ORIGINS)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_another_origin_is_refused(door: Server, key: str, sent: str, method: str) -> None:
+def test_foreign_origin_is_refused(door: Server, key: str, sent: str, method: str) -> None:
     header = f"Origin: {sent.format(port=door.port)}"
     path = "/form" if method == "POST" else "/"
     is_refused(door, door.ask(path, key, header, f"X-CSRF-Token: {CSRF}", method=method), 403)
@@ -262,21 +262,21 @@ SITES = ("cross-site", "same-site", "none", "SAME-ORIGIN", "", "same-origin, cro
 
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("mode", ["cors", "no-cors", "websocket"])
-def test_what_another_page_loads_is_refused(door: Server, key: str, site: str, mode: str) -> None:
+def test_cross_site_subresource_request_is_refused(door: Server, key: str, site: str, mode: str) -> None:
     fetched = (f"Sec-Fetch-Site: {site}", f"Sec-Fetch-Mode: {mode}")
     for path in ("/", "/static/STATE.yaml", "/events", f"/enter?token={TOKEN}"):
         is_refused(door, door.ask(path, key, *fetched), 403)
 
 
 @pytest.mark.parametrize("site", [site for site in SITES if site != "none"])
-def test_a_link_on_another_page_opens_only_the_way_in(door: Server, key: str, site: str) -> None:
+def test_cross_site_navigation_is_allowed_only_to_the_entry_page(door: Server, key: str, site: str) -> None:
     opening = (f"Sec-Fetch-Site: {site}", "Sec-Fetch-Mode: navigate")
     is_refused(door, door.ask("/", key, *opening), 403)
     assert door.ask(f"/enter?token={TOKEN}", *opening).status == 200
     is_refused(door, door.ask("/enter?token=wrong", *opening), 403)
 
 
-def test_what_a_person_opens_is_answered(door: Server, key: str) -> None:
+def test_same_origin_navigation_is_allowed(door: Server, key: str) -> None:
     for site in ("none", "same-origin"):
         assert door.ask("/", key, f"Sec-Fetch-Site: {site}", "Sec-Fetch-Mode: navigate").status == 200
     assert door.ask("/", key, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors").status == 200
@@ -286,7 +286,7 @@ def test_what_a_person_opens_is_answered(door: Server, key: str) -> None:
 # ---- forms
 
 
-def test_a_form_of_ours_arrives_as_it_was_sent(door: Server, key: str) -> None:
+def test_valid_form_body_arrives_unchanged(door: Server, key: str) -> None:
     body = f"csrf={CSRF}&words=a%20%C3%A4+b&words=".encode()
     assert door.ask("/form", key, origin(door), FORM, method="POST", body=body).body == body
     told = f"X-CSRF-Token: {CSRF}"
@@ -327,13 +327,13 @@ def forged(door: Server) -> dict[str, tuple[list[str], bytes]]:
 
 
 @pytest.mark.parametrize("name", list(forged(Server(None, "http://a:1/"))))  # type: ignore[arg-type]
-def test_a_forged_form_is_refused(door: Server, key: str, name: str) -> None:
+def test_forged_form_is_refused(door: Server, key: str, name: str) -> None:
     headers, body = forged(door)[name]
     is_refused(door, door.ask("/form", key, *headers, method="POST", body=body), 403)
     is_refused(door, door.ask(f"/form?csrf={CSRF}", key, *headers, method="POST", body=body), 403)
 
 
-def test_a_body_past_the_limit_is_refused(door: Server, key: str) -> None:
+def test_body_over_the_limit_is_refused(door: Server, key: str) -> None:
     told = f"X-CSRF-Token: {CSRF}"
     is_refused(door, door.ask("/form", key, origin(door), told, method="POST", body=b"x" * (LARGEST + 1)), 413)
     head = f"POST /form HTTP/1.1\r\nHost: {door.host}\r\n{key}\r\n{origin(door)}\r\n{told}\r\n"
@@ -343,7 +343,7 @@ def test_a_body_past_the_limit_is_refused(door: Server, key: str) -> None:
     is_refused(door, door.raw(chunked + (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 20 + b"0\r\n\r\n"), 413)
 
 
-def test_a_body_in_chunks_arrives_whole(door: Server, key: str) -> None:
+def test_chunked_body_arrives_whole(door: Server, key: str) -> None:
     head = f"POST /form HTTP/1.1\r\nHost: {door.host}\r\n{key}\r\n{origin(door)}\r\n{FORM}\r\nConnection: close\r\n"
     chunks = [f"csrf={CSRF[:7]}".encode(), f"{CSRF[7:]}&wor".encode(), b"ds=x"]
     body = b"".join(f"{len(one):x}\r\n".encode() + one + b"\r\n" for one in chunks) + b"0\r\n\r\n"
@@ -351,7 +351,7 @@ def test_a_body_in_chunks_arrives_whole(door: Server, key: str) -> None:
     assert answer.body == f"csrf={CSRF}&words=x".encode()
 
 
-def test_a_large_body_of_a_stranger_is_not_read(door: Server) -> None:
+def test_large_body_without_the_cookie_is_not_read(door: Server) -> None:
     head = f"POST /form HTTP/1.1\r\nHost: {door.host}\r\n{origin(door)}\r\nContent-Length: 900000\r\n\r\n".encode()
     assert door.raw(head, until=b"\r\n\r\n").status == 403, "before a byte of it has come"
 
@@ -361,7 +361,7 @@ def test_a_large_body_of_a_stranger_is_not_read(door: Server) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "get"])
 @pytest.mark.parametrize("path", ["/", "/form", "/static/STATE.yaml", f"/enter?token={TOKEN}"])
-def test_other_methods_are_not_known(door: Server, key: str, method: str, path: str) -> None:
+def test_other_methods_are_not_allowed(door: Server, key: str, method: str, path: str) -> None:
     asking = ("Access-Control-Request-Method: POST", "Access-Control-Request-Headers: x-csrf-token")
     answer = door.ask(path, key, origin(door), *asking, f"X-CSRF-Token: {CSRF}", method=method)
     is_refused(door, answer, 405)
@@ -369,7 +369,7 @@ def test_other_methods_are_not_known(door: Server, key: str, method: str, path: 
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST"])
-def test_the_way_in_is_opened_and_nothing_else(door: Server, method: str) -> None:
+def test_entry_page_accepts_only_get(door: Server, method: str) -> None:
     is_refused(door, door.ask(f"/enter?token={TOKEN}", origin(door), method=method), 405)
 
 
@@ -387,7 +387,7 @@ ASKED = {
 
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("is_in", [True, False], ids=["in", "out"])
-def test_every_answer_has_the_headers(door: Server, key: str, name: str, is_in: bool) -> None:
+def test_every_response_has_the_security_headers(door: Server, key: str, name: str, is_in: bool) -> None:
     path, status = ASKED[name]
     answer = door.ask(path, *([key] if is_in else []))
     if is_in and name == "a wrong token":
@@ -400,7 +400,7 @@ def test_every_answer_has_the_headers(door: Server, key: str, name: str, is_in: 
     assert "server" not in answer.headers and b"access-control" not in answer.raw.lower()
 
 
-def test_the_headers_forbid_all_that_comes_from_elsewhere() -> None:
+def test_content_security_policy_forbids_external_sources() -> None:
     policy = dict(part.split(" ", 1) for part in HEADERS["content-security-policy"].split("; "))
     assert policy.pop("img-src") == "'self' data:"
     assert {policy.pop(name) for name in ("default-src", "base-uri", "frame-ancestors")} == {"'none'"}
@@ -408,7 +408,7 @@ def test_the_headers_forbid_all_that_comes_from_elsewhere() -> None:
     assert set(policy.values()) == {"'self'"}
 
 
-def test_a_file_that_is_known_is_not_sent_again(door: Server, key: str) -> None:
+def test_cached_file_is_not_sent_again(door: Server, key: str) -> None:
     tag = door.ask("/static/STATE.yaml", key).headers["etag"]
     again = door.ask("/static/STATE.yaml", key, f"If-None-Match: {tag}")
     assert (again.status, again.body, again.headers["cache-control"]) == (304, b"", "no-cache")
@@ -427,12 +427,12 @@ NOISE = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_that_leads_out_or_nowhere_is_an_error_of_the_sender(door: Server, key: str, path: str) -> None:
+def test_path_traversal_or_unknown_path_is_a_client_error(door: Server, key: str, path: str) -> None:
     is_refused(door, door.ask(path, key), 400 if "%0" in path else 404)
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_noise_is_an_error_of_the_sender(door: Server, key: str, name: str) -> None:
+def test_malformed_request_is_a_client_error(door: Server, key: str, name: str) -> None:
     rest = f"Host: {door.host}\r\n{key}\r\nConnection: close\r\n\r\n".encode()
     assert door.raw(NOISE[name] + rest, until=b"\r\n\r\n").status in (400, 404)
     assert door.ask("/", key).status == 200
@@ -454,13 +454,13 @@ FLOODS = {
 
 @pytest.mark.parametrize("name", FLOODS)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_flood_of_headers_breaks_nothing(door: Server, key: str, name: str, method: str) -> None:
+def test_flood_of_headers_is_handled(door: Server, key: str, name: str, method: str) -> None:
     head = f"{method} / HTTP/1.1\r\nHost: {door.host}\r\n{FLOODS[name]}Connection: close\r\n\r\n"
     assert door.raw(head.encode("latin-1"), wait=2).status in (400, 403, 0)
     assert door.ask("/", key).status == 200
 
 
-def test_a_second_request_hidden_in_the_first_gets_nothing(door: Server, key: str) -> None:
+def test_smuggled_request_is_not_served(door: Server, key: str) -> None:
     inner = f"GET / HTTP/1.1\r\nHost: {door.host}\r\nConnection: close\r\n\r\n".encode()
     head = f"POST /form HTTP/1.1\r\nHost: {door.host}\r\n{key}\r\n{origin(door)}\r\nX-CSRF-Token: {CSRF}\r\n".encode()
     for body in (b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"Content-Length: 0\r\n\r\n"):
@@ -472,7 +472,7 @@ def test_a_second_request_hidden_in_the_first_gets_nothing(door: Server, key: st
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 @pytest.mark.parametrize("path", ["", "/events", "/slow"])
-def test_it_ends_at_once_whatever_is_open(number: signal.Signals, code: int, path: str) -> None:
+def test_server_exits_immediately_despite_open_connections(number: signal.Signals, code: int, path: str) -> None:
     with open_server() as door, contextlib.ExitStack() as stack:
         key = door.enter(f"http://{door.host}/enter?token={TOKEN}")
         if path:
@@ -483,7 +483,7 @@ def test_it_ends_at_once_whatever_is_open(number: signal.Signals, code: int, pat
         assert door.stop(number) == (code, ""), "it waits neither for the stream nor for the work"
 
 
-def test_an_error_is_told_without_what_a_terminal_would_obey() -> None:
+def test_control_characters_in_a_logged_error_are_removed() -> None:
     with open_server() as door:
         assert door.ask("/broken", door.enter(f"http://{door.host}/enter?token={TOKEN}")).status == 500
         _, err = door.stop(signal.SIGTERM)

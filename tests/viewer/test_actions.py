@@ -55,7 +55,7 @@ def thread(change: Change) -> list[tuple[str, str, list[tuple[str, str]]]]:
 # ---- decisions
 
 
-def test_a_decision_is_done_and_told_in_a_piece_of_a_page(project: Scenario) -> None:
+def test_decision_returns_an_html_fragment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change)
     assert (answer.status_code, "<html" in answer.text) == (200, False)
@@ -63,12 +63,12 @@ def test_a_decision_is_done_and_told_in_a_piece_of_a_page(project: Scenario) -> 
     assert change.read().phase is Phase.CHALLENGED and change.read().history[-1].by == ME
 
 
-def test_without_a_script_it_is_told_on_a_page(project: Scenario) -> None:
+def test_decision_without_a_script_returns_a_page(project: Scenario) -> None:
     answer = decide(project.challenged("NEEDS_REVISION", *FOUND).change, headers={})
     assert answer.status_code == 200 and "<html" in answer.text and f"Accepted by dev: {WHY}" in answer.text
 
 
-def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project: Scenario) -> None:
+def test_stale_decision_shows_a_word_diff(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     replace_text(change.folder / SPEC, "A user is", "A user <script>alert(1)</script> is")
@@ -82,7 +82,7 @@ def test_what_changed_since_is_shown_word_by_word_instead_of_a_decision(project:
     assert change.read().phase is Phase.CHALLENGED
 
 
-def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(project: Scenario) -> None:
+def test_stale_decision_without_the_old_text_asks_to_read_again(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = {**deciding.shown(change), SPEC: f"sha256:{'0' * 64}"}
     answer = decide(change, shown=json.dumps(shown))
@@ -91,7 +91,7 @@ def test_a_text_that_is_not_kept_is_to_be_read_again_before_it_is_decided_upon(p
     assert "as it is now" not in answer.text
 
 
-def test_another_verdict_is_to_be_read_before_it_is_decided_upon(project: Scenario) -> None:
+def test_decision_before_a_new_verdict_asks_to_read_it(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change, shown=json.dumps({**deciding.shown(change), "challenges": "0"}))
     assert answer.status_code == 409 and "there is a new verdict since" in answer.text
@@ -103,7 +103,7 @@ def fresh(answer: Response) -> str:
     return answer.text.split('name="shown" value="')[1].split('"')[0].replace("&#34;", '"')
 
 
-def test_a_comment_that_came_since_is_shown_instead_of_accepted(project: Scenario) -> None:
+def test_stale_acceptance_shows_the_new_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     anchor = comments.anchored(change, "proposal.md", "People are users")
@@ -120,7 +120,7 @@ def test_a_comment_that_came_since_is_shown_instead_of_accepted(project: Scenari
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
 
 
-def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(project: Scenario) -> None:
+def test_comment_made_on_the_same_page_does_not_make_a_decision_stale(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
     for path, fields in (
@@ -142,14 +142,14 @@ def test_whoever_comments_and_then_decides_in_the_same_page_has_seen_that(projec
     assert decide(change, shown=json.dumps(shown)).status_code == 409
 
 
-def test_a_comment_is_made_where_the_records_cannot_be_read(project: Scenario) -> None:
+def test_comment_can_be_added_when_records_are_unreadable(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     (change.folder / "reviews/challenge-1.yaml").write_text("- no record")
     told = post("comments", **SELECTED, text="Who?", weight="should")
     assert (told.status_code, told.json()["shown"]) == (200, {}) and len(comments.read(change)) == 1
 
 
-def test_code_that_changed_since_is_shown_line_by_line(project: Scenario) -> None:
+def test_stale_decision_on_code_shows_a_line_diff(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
     shown = json.dumps(deciding.shown(change))
@@ -166,7 +166,7 @@ def test_code_that_changed_since_is_shown_line_by_line(project: Scenario) -> Non
         assert change.read().phase is Phase.COMPLETE
 
 
-def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Scenario) -> None:
+def test_stale_decision_with_an_unknown_tree_asks_to_read_the_code_again(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
     for tree in ("0" * 40, "--output=x", "", "HEAD"):
@@ -176,7 +176,7 @@ def test_code_of_which_nothing_is_kept_is_to_be_read_again(project: Scenario) ->
         assert '<a href="/changes/greet/code">read it again</a>' in answer.text
 
 
-def test_a_decision_that_failed_is_no_success(project: Scenario) -> None:
+def test_failed_decision_is_reported_as_conflict(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     replace_text(change.folder / "proposal.md", "## Why", "## Because")
     for headers in (HX, {}):
@@ -187,7 +187,7 @@ def test_a_decision_that_failed_is_no_success(project: Scenario) -> None:
     assert answer.status_code == 409 and "trust" in answer.text
 
 
-def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Scenario) -> None:
+def test_user_input_is_escaped_in_every_response(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     bad = "<img src=x onerror=alert(1)>"
     for answer in (
@@ -211,7 +211,7 @@ def test_what_was_asked_for_is_escaped_wherever_it_is_told(project: Scenario) ->
         ({"shown": "[" * 100_000}, 400, "the form has no shown"),
     ],
 )
-def test_what_cannot_be_decided_is_told_why(project: Scenario, fields: dict[str, str], status: int, words: str) -> None:
+def test_impossible_decision_explains_why(project: Scenario, fields: dict[str, str], status: int, words: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = decide(change, **fields)
     assert (answer.status_code, words in answer.text) == (status, True), answer.text
@@ -229,7 +229,7 @@ def test_what_cannot_be_decided_is_told_why(project: Scenario, fields: dict[str,
         (b"--x\r\n", "multipart/form-data; boundary=x"),
     ],
 )
-def test_what_is_no_form_is_a_bad_request(project: Scenario, body: bytes, kind: str) -> None:
+def test_malformed_form_is_a_bad_request(project: Scenario, body: bytes, kind: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     for path in ("decide", "comments", "comments/K1/edit", "comments/K1/weight"):
         answer = client().post(f"/changes/add-oauth/{path}", content=body, headers={"content-type": kind, **HX})
@@ -237,7 +237,7 @@ def test_what_is_no_form_is_a_bad_request(project: Scenario, body: bytes, kind: 
     assert len(change.read().history) == 2 and comments.read(change) == ()
 
 
-def test_pages_do_nothing_by_being_looked_at(project: Scenario) -> None:
+def test_get_requests_change_nothing(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     for path in ("decide", "stop", "resume", "comments", "comments/K1/resolve"):
         assert client().get(f"/changes/add-oauth/{path}").status_code == 405
@@ -245,13 +245,13 @@ def test_pages_do_nothing_by_being_looked_at(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("name", "status"), [("no-such", 404), ("..%2f..", 404), ("No", 422)])
-def test_a_change_that_is_not_there_is_told(project: Scenario, name: str, status: int) -> None:
+def test_unknown_change_is_reported(project: Scenario, name: str, status: int) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     for path in ("stop", "comments/K1/resolve"):
         assert client().post(f"/changes/{name}/{path}", headers=HX).status_code == status
 
 
-def test_stop_and_resume_are_told(project: Scenario) -> None:
+def test_stop_and_resume_results_are_reported(project: Scenario) -> None:
     project.challenged("REJECTED")
     assert "Nothing is running for add-oauth." in post("stop").text
     answer = post("resume")
@@ -264,7 +264,7 @@ def test_stop_and_resume_are_told(project: Scenario) -> None:
 # ---- comments
 
 
-def test_a_comment_is_made_and_all_that_is_done_with_it(project: Scenario) -> None:
+def test_comment_can_be_added_edited_weighed_and_resolved(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     made = post("comments", **SELECTED, text="", weight="note")
     assert made.status_code == 200 and made.json()["id"] == "K1"
@@ -283,7 +283,7 @@ def test_a_comment_is_made_and_all_that_is_done_with_it(project: Scenario) -> No
     assert post("comments/K1/reopen").json()["comment"]["state"] == "open"
 
 
-def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project: Scenario) -> None:
+def test_edit_of_a_comment_changed_meanwhile_is_a_conflict(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="Who\r\nis that?", weight="should")
     assert post("comments/K1/edit", number="0", text="Who is that?", was="Who\nis that? ").status_code == 200
@@ -297,7 +297,7 @@ def test_what_another_page_wrote_meanwhile_is_told_and_not_written_over(project:
     assert thread(change) == [("K1", "should", [(ME, "Who are they?")])]
 
 
-def test_words_are_not_edited_away(project: Scenario) -> None:
+def test_comment_cannot_be_edited_to_empty(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="", weight="should")
     assert post("comments/K1/edit", number="0", text=" ").status_code == 200, "there are none yet"
@@ -309,7 +309,7 @@ def test_words_are_not_edited_away(project: Scenario) -> None:
     assert post("comments/K1/remove").status_code == 200 and thread(change) == []
 
 
-def test_a_draft_is_given_up(project: Scenario) -> None:
+def test_empty_draft_can_be_removed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     post("comments", **SELECTED, text="", weight="should")
     told = post("comments/K1/remove").json()
@@ -317,7 +317,7 @@ def test_a_draft_is_given_up(project: Scenario) -> None:
     assert comments.read(change) == ()
 
 
-def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(project: Scenario) -> None:
+def test_comment_with_others_replies_or_a_finding_cannot_be_removed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     for _ in range(3):
         post("comments", **SELECTED, text="Who?", weight="should")
@@ -354,7 +354,7 @@ def test_what_others_said_or_what_is_a_finding_is_not_given_up_nor_weighed(proje
         ({"text": "long " * 5000}, 422),
     ],
 )
-def test_a_comment_on_what_is_not_there_is_refused(project: Scenario, fields: dict[str, Any], status: int) -> None:
+def test_invalid_comment_anchor_is_refused(project: Scenario, fields: dict[str, Any], status: int) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = post("comments", **{**SELECTED, "text": "Who?", "weight": "should", **fields})
     assert answer.status_code == status, answer.text
@@ -376,7 +376,7 @@ def test_a_comment_on_what_is_not_there_is_refused(project: Scenario, fields: di
         ("", "/changes/add-oauth"),
     ],
 )
-def test_without_a_script_a_comment_leads_back_to_where_it_was_made(project: Scenario, referer: str, back: str) -> None:
+def test_comment_without_a_script_redirects_back(project: Scenario, referer: str, back: str) -> None:
     project.challenged("NEEDS_REVISION", *FOUND)
     answer = post("comments", {"referer": referer}, **SELECTED, text="Who?", weight="should")
     assert (answer.status_code, answer.headers["location"]) == (303, back)
@@ -384,7 +384,7 @@ def test_without_a_script_a_comment_leads_back_to_where_it_was_made(project: Sce
     assert refused.status_code == 409 and "<html" in refused.text and "has no comment K9" in refused.text
 
 
-def test_a_change_in_the_archive_is_not_commented_nor_decided_upon(project: Scenario) -> None:
+def test_archived_change_cannot_be_commented_or_decided(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     post("comments", **SELECTED, text="Who?", weight="should")

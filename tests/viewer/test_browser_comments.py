@@ -58,7 +58,7 @@ def beside(page: Page, name: str, words: str) -> None:
     )
 
 
-def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Scenario, spec: Path) -> None:
+def test_comment_is_saved_while_typing_and_follows_its_text(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -82,7 +82,7 @@ def test_a_comment_is_saved_as_it_is_typed_and_follows_its_words(project: Scenar
     assert said(project) == ["Which pair? Say it."]
 
 
-def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Scenario, spec: Path) -> None:
+def test_comment_can_be_answered_edited_weighed_resolved_and_reopened(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -110,7 +110,7 @@ def test_a_comment_is_answered_edited_weighed_closed_and_opened(project: Scenari
     assert said(project) == ["Which pair is it?", "That of provider and subject."]
 
 
-def test_a_second_comment_takes_its_place_beside_the_first(project: Scenario, spec: Path) -> None:
+def test_second_comment_is_placed_next_to_the_first(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?")
@@ -130,7 +130,7 @@ def test_a_second_comment_takes_its_place_beside_the_first(project: Scenario, sp
     assert said(project) == ["Which pair is it?", "Only one?", "And now?"]
 
 
-def test_a_comment_is_not_emptied_but_removed(project: Scenario, spec: Path) -> None:
+def test_comment_cannot_be_emptied_but_removed(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Which pair?")
@@ -152,7 +152,7 @@ def test_a_comment_is_not_emptied_but_removed(project: Scenario, spec: Path) -> 
         expect(note(page)).to_have_count(0)
 
 
-def test_what_was_answered_cannot_be_removed(project: Scenario, spec: Path) -> None:
+def test_answered_comment_cannot_be_removed(project: Scenario, spec: Path) -> None:
     change = project.change
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Whose?", "person:other")
@@ -172,7 +172,7 @@ def plain(severity: Locator) -> None:
     expect(severity).to_have_css("border-top-width", "0px")
 
 
-def test_a_note_looks_like_the_other_weights(project: Scenario, spec: Path) -> None:
+def test_note_looks_like_the_other_weights(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?").get_by_role("button", name="Done").click()
@@ -184,7 +184,7 @@ def test_a_note_looks_like_the_other_weights(project: Scenario, spec: Path) -> N
         plain(severity)
 
 
-def test_a_draft_that_is_discarded_leaves_nothing(project: Scenario, spec: Path) -> None:
+def test_discarded_draft_leaves_nothing(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         draft = composed(tab, "Never mind.")
@@ -203,7 +203,7 @@ HEARD = """() => new Promise((done) => {
 })"""
 
 
-def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Scenario, spec: Path) -> None:
+def test_draft_survives_an_external_change(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         tab.run(HEARD)
@@ -221,7 +221,7 @@ def test_what_is_being_written_is_not_taken_away_by_a_change_outside(project: Sc
         beside(page, "K1", WORDS)
 
 
-def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(project: Scenario, spec: Path) -> None:
+def test_new_text_is_shown_on_request_and_the_draft_stays_open(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         composed(tab, "Which pair?")
@@ -243,7 +243,7 @@ def test_a_new_text_is_shown_on_wish_and_what_is_being_written_stays_open(projec
         expect(note(page).locator(".said")).to_have_text("Which pair? Say it.")
 
 
-def test_the_frame_is_made_anew_without_touching_the_notes(project: Scenario, spec: Path) -> None:
+def test_refreshing_the_bar_does_not_move_the_notes(project: Scenario, spec: Path) -> None:
     change = project.change
     comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
     with visiting(project) as tab:
@@ -259,7 +259,7 @@ def test_the_frame_is_made_anew_without_touching_the_notes(project: Scenario, sp
         beside(page, "K1", WORDS)
 
 
-def test_a_comment_of_one_browser_appears_in_the_other(project: Scenario, spec: Path) -> None:
+def test_comment_of_one_browser_appears_in_another(project: Scenario, spec: Path) -> None:
     with served(project) as door, entered(door) as one, entered(door) as other:
         for tab in (one, other):
             tab.go(READ)
@@ -270,7 +270,7 @@ def test_a_comment_of_one_browser_appears_in_the_other(project: Scenario, spec: 
         expect(note(one.page).get_by_role("button", name="Reopen")).to_be_visible()
 
 
-def test_without_scripts_of_others_a_comment_is_closed_by_a_plain_form(project: Scenario, spec: Path) -> None:
+def test_comment_is_resolved_by_a_plain_form_without_javascript(project: Scenario, spec: Path) -> None:
     change: Change = project.change
     place = comments.anchored(change, SPEC, WORDS)
     comments.add(change, place, "Which pair?", "person:dev")

@@ -35,7 +35,7 @@ def last_move(change: Change) -> Moved:
 
 
 @pytest.mark.parametrize("path", [HOME, f"{HOME}/read/proposal.md", f"{HOME}/run"])
-def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project: Scenario, path: str) -> None:
+def test_question_of_a_run_can_be_answered_on_the_page(project: Scenario, path: str) -> None:
     change = project.proposed(NEEDS_REVISION, rounds=1).change
     person = at_question(project)
     with visiting(project) as tab:
@@ -54,7 +54,7 @@ def test_a_question_of_a_run_is_on_the_page_and_an_answer_there_ends_it(project:
     assert set(project.finding_states().values()) == {"accepted"}
 
 
-def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Scenario) -> None:
+def test_fix_answer_continues_the_run_with_a_new_challenge(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, {"reproposal": [edit_spec()], "challenge/2": report_in_text("APPROVED")}, rounds=1)
     person = at_question(project)
     with visiting(project) as tab:
@@ -70,7 +70,7 @@ def test_an_answer_that_mends_lets_the_run_judge_again_at_once(project: Scenario
     assert project.decisions()[0] == ("fix", "person:dev", "inbox", None)
 
 
-def test_a_run_that_is_told_to_stop_keeps_its_findings(project: Scenario) -> None:
+def test_run_answered_with_stop_keeps_its_findings(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     with visiting(project) as tab:
@@ -90,7 +90,7 @@ def opened_all(tab: Tab, *names: str) -> Page:
     return tab.page
 
 
-def test_an_approval_is_bound_to_what_was_read(project: Scenario) -> None:
+def test_approval_is_bound_to_the_read_content(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         page = opened_all(tab, "proposal.md")
@@ -125,7 +125,7 @@ def rewritten_unread(tab: Tab, change: Change) -> None:
 
 
 @pytest.mark.parametrize("edit", [rewritten_before, rewritten_here, rewritten_unread])
-def test_a_stale_approval_shows_what_changed_instead(project: Scenario, edit: Callable[[Tab, Change], None]) -> None:
+def test_stale_approval_shows_the_difference(project: Scenario, edit: Callable[[Tab, Change], None]) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, REFUSED) as tab:
         edit(tab, change)
@@ -144,7 +144,7 @@ def test_a_stale_approval_shows_what_changed_instead(project: Scenario, edit: Ca
     assert (moved.by, dict(moved.hashes)) == ("person:dev", change.hashes())
 
 
-def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Scenario) -> None:
+def test_difference_in_a_long_document_is_scrolled_into_view(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     replace_text(change.folder / "specs/user-model.md", "## Overview", "A word.\n\n" * 400 + "## Overview")
     with visiting(project, REFUSED) as tab:
@@ -154,7 +154,7 @@ def test_what_changed_in_a_long_document_is_seen_without_a_search(project: Scena
         expect(tab.page.locator("#told")).to_contain_text("lines as before")
 
 
-def test_what_changes_once_more_is_shown_once_more(project: Scenario) -> None:
+def test_second_difference_is_shown_again(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, REFUSED) as tab:
         rewritten_before(tab, change)
@@ -170,7 +170,7 @@ def test_what_changes_once_more_is_shown_once_more(project: Scenario) -> None:
         expect(tab.page.locator("#phase")).to_contain_text("challenged")
 
 
-def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: Scenario) -> None:
+def test_plan_can_be_sent_back_and_rejected_with_a_reason(project: Scenario) -> None:
     change = project.challenged("APPROVED", ("low", "It is plain")).change
     with visiting(project) as tab:
         page = tab.go(HOME)
@@ -186,7 +186,7 @@ def test_a_plan_is_sent_back_with_a_finding_and_rejected_with_a_reason(project: 
     assert (last_move(change).by, last_move(change).why) == ("person:dev", "Nobody needs it.")
 
 
-def test_notes_go_along_with_an_approval(project: Scenario) -> None:
+def test_approval_can_include_notes(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         choice(tab.go(HOME), "approve-with-notes", "Mind the index.").click()
@@ -195,7 +195,7 @@ def test_notes_go_along_with_an_approval(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}])
-def test_without_htmx_a_decision_is_a_plain_form(project: Scenario, options: dict[str, bool]) -> None:
+def test_decision_is_a_plain_form_without_htmx(project: Scenario, options: dict[str, bool]) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project, "ERR_FAILED", REFUSED, **options) as tab:
         tab.page.context.route("**/vendor/*", lambda route: route.abort())

@@ -70,7 +70,7 @@ def test_hostile_documents_run_and_load_nothing(project: Scenario) -> None:
         quiet(tab, f"{HOME}/trace")
 
 
-def test_markup_in_findings_comments_titles_and_journals_is_text(project: Scenario) -> None:
+def test_markup_in_findings_comments_titles_and_journal_is_shown_as_text(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", MARK)).change
     title = MARK.replace("\n", " ")
     (change.folder / "tasks.md").write_text(TASKS_TEXT.replace("Store users", title))
@@ -92,7 +92,7 @@ def test_markup_in_findings_comments_titles_and_journals_is_text(project: Scenar
         expect(tab.page.locator("#note-K1 .said")).to_have_text(MARK)
 
 
-def test_markup_in_names_of_files_and_branches_is_text(project: Scenario) -> None:
+def test_markup_in_file_and_branch_names_is_shown_as_text(project: Scenario) -> None:
     project.with_notes(start="specs")
     change: Change = project.notes_complete("short-titles", {"notes": SHORT_TITLES})
     name = "<img src=x onerror=window.hit=1>.py"
@@ -105,7 +105,7 @@ def test_markup_in_names_of_files_and_branches_is_text(project: Scenario) -> Non
         expect(tab.page.locator(".file .path").filter(has_text=name)).to_have_count(1)
 
 
-def test_a_page_that_is_not_there_echoes_nothing(project: Scenario) -> None:
+def test_not_found_page_does_not_echo_input(project: Scenario) -> None:
     with visiting(project, "status of 404") as tab:
         tab.page.goto(f"http://{tab.door.host}/changes/%3Cscript%3Ewindow.hit=1%3C/script%3E")
         assert tab.run(QUIET) == NOTHING
@@ -121,7 +121,7 @@ def with_diagram(box: Scenario, *sources: str) -> str:
     return f"{HOME}/read/specs/drawn.md"
 
 
-def test_a_diagram_is_drawn_and_its_source_stays_to_be_read(project: Scenario) -> None:
+def test_diagram_is_drawn_and_its_source_kept(project: Scenario) -> None:
     path = with_diagram(project, GOOD, "sequenceDiagram\n  A->>B: Hello\n")
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -134,7 +134,7 @@ def test_a_diagram_is_drawn_and_its_source_stays_to_be_read(project: Scenario) -
 
 
 @pytest.mark.parametrize("kind", BAD_DIAGRAMS)
-def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(project: Scenario, kind: str) -> None:
+def test_hostile_diagram_is_sanitized_or_shown_as_source(project: Scenario, kind: str) -> None:
     path = with_diagram(project, BAD_DIAGRAMS[kind], GOOD)
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -149,7 +149,7 @@ def test_a_hostile_diagram_is_drawn_without_what_it_wants_or_stays_as_source(pro
         assert "evil.example" not in styles
 
 
-def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Scenario) -> None:
+def test_diagrams_are_always_drawn_in_strict_mode(project: Scenario) -> None:
     path = with_diagram(project, BAD_DIAGRAMS["a directive"], BAD_DIAGRAMS["frontmatter"], GOOD)
     with visiting(project, MERMAID_STYLES) as tab:
         page = tab.go(path)
@@ -161,7 +161,7 @@ def test_diagrams_are_drawn_by_the_strict_rules_whatever_they_say(project: Scena
             assert found == ["strict", False], rules
 
 
-def test_without_mermaid_the_source_is_shown(project: Scenario) -> None:
+def test_diagram_source_is_shown_without_mermaid(project: Scenario) -> None:
     path = with_diagram(project, GOOD)
     with visiting(project, "ERR_FAILED") as tab:
         tab.page.context.route("**/mermaid.min.js", lambda route: route.abort())

@@ -28,7 +28,7 @@ PARTS = (
 )
 
 
-def test_from_the_inbox_to_an_approval_without_a_mouse(project: Scenario) -> None:
+def test_plan_can_be_approved_from_the_inbox_by_keyboard(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     project.notes_proposed("another", {})
     with visiting(project) as tab:
@@ -75,7 +75,7 @@ def test_from_the_inbox_to_an_approval_without_a_mouse(project: Scenario) -> Non
     assert change.read().history[-1].by == "person:dev"
 
 
-def test_a_list_that_is_made_anew_keeps_the_place(project: Scenario) -> None:
+def test_refreshed_list_keeps_the_selection(project: Scenario) -> None:
     change = project.notes_proposed("another", {})
     with visiting(project) as tab:
         tab.page.keyboard.press("j")
@@ -84,7 +84,7 @@ def test_a_list_that_is_made_anew_keeps_the_place(project: Scenario) -> None:
         expect(tab.page.locator(".list > li.chosen")).to_have_count(1)
 
 
-def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Scenario) -> None:
+def test_selection_stays_on_its_change_when_another_is_added_above(project: Scenario) -> None:
     project.notes_proposed("later", {})
     with visiting(project) as tab:
         rows, chosen = tab.page.locator(".list > li"), tab.page.locator(".list > li.chosen")
@@ -98,7 +98,7 @@ def test_the_chosen_change_stays_chosen_when_another_comes_above_it(project: Sce
         expect(chosen.locator("b").first).to_have_text("waits-longer")
 
 
-def test_a_comment_is_one_key_away_from_every_page(project: Scenario) -> None:
+def test_comment_shortcut_works_on_every_page(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     with visiting(project) as tab:
         page, press = tab.page, tab.page.keyboard.press
@@ -117,7 +117,7 @@ def test_a_comment_is_one_key_away_from_every_page(project: Scenario) -> None:
     assert [one.document for one in comments.seen(change)] == ["proposal.md"]
 
 
-def test_a_plan_is_sent_back_without_a_mouse(project: Scenario) -> None:
+def test_plan_can_be_sent_back_by_keyboard(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with visiting(project) as tab:
         page, press = tab.page, tab.page.keyboard.press
@@ -134,7 +134,7 @@ def test_a_plan_is_sent_back_without_a_mouse(project: Scenario) -> None:
     assert change.read().phase is Phase.PROPOSED
 
 
-def test_every_key_is_told_and_every_stop_of_the_tab_key_is_seen(project: Scenario) -> None:
+def test_shortcut_help_lists_every_key_and_tab_stops_are_visible(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project) as tab:
         page = tab.go(f"{HOME}/read/proposal.md")
@@ -155,7 +155,7 @@ def test_every_key_is_told_and_every_stop_of_the_tab_key_is_seen(project: Scenar
         expect(page.locator("#inbox")).to_be_visible()
 
 
-def test_the_next_finding_is_one_key_away(project: Scenario) -> None:
+def test_shortcut_jumps_to_the_next_finding(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     for words in ("A user is one person.", "The pair is unique"):
         comments.add(change, comments.anchored(change, SPEC_FILE, words), f"About: {words}", "person:dev")
@@ -170,7 +170,7 @@ def test_the_next_finding_is_one_key_away(project: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(project: Scenario, scheme: str) -> None:
+def test_phone_layout_fits_the_screen_width(project: Scenario, scheme: str) -> None:
     project.with_notes(start="")
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks " + "very-" * 60)).change
     project.notes_proposed("short-" + "titles-" * 8 + "x", {"notes": SHORT_TITLES})
@@ -194,7 +194,7 @@ CUT = """() => [...document.querySelectorAll('.stands p, .as-cards td > *, .char
 }).map((one) => one.textContent)"""
 
 
-def test_on_a_phone_nothing_is_cut_or_squeezed(project: Scenario) -> None:
+def test_phone_layout_cuts_nothing_off(project: Scenario) -> None:
     change = project.challenged(
         "NEEDS_REVISION", ("high", "It breaks"), ("medium", "It is slow"), ("low", "It is plain")
     ).change
@@ -207,7 +207,7 @@ def test_on_a_phone_nothing_is_cut_or_squeezed(project: Scenario) -> None:
             expect(tab.page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
-def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Scenario) -> None:
+def test_phone_layout_keeps_the_order_of_notes(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     for number in range(4):
         place = comments.anchored(change, SPEC_FILE, "The pair is unique")
@@ -221,7 +221,7 @@ def test_on_a_phone_notes_at_one_place_stand_in_their_order(project: Scenario) -
         expect(notes).to_have_text([f"Word {number}" for number in range(4)])
 
 
-def test_on_a_phone_notes_stand_between_the_lines_and_one_can_decide(project: Scenario) -> None:
+def test_phone_layout_shows_notes_inline_and_allows_a_decision(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     place = comments.anchored(change, SPEC_FILE, "The pair is unique")
     comments.add(change, place, "Which pair?", "person:dev")

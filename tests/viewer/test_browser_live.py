@@ -28,7 +28,7 @@ def nothing_left(project: Scenario) -> Iterator[None]:
     project.agentd("stop", "add-oauth")
 
 
-def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(project: Scenario) -> None:
+def test_run_shows_its_steps_and_can_be_stopped_and_resumed(project: Scenario) -> None:
     project.with_agents(plan_steps(proposal_gen=SLOW), workflow=NO_REVIEWS)
     with visiting(project) as tab:
         page = tab.page
@@ -62,7 +62,7 @@ def test_a_run_shows_its_steps_and_actions_and_is_stopped_and_gone_on_with(proje
     assert project.change.read().phase == "challenged"
 
 
-def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(project: Scenario) -> None:
+def test_page_requested_just_before_the_end_of_a_run_is_refreshed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with ExitStack() as run, visiting(project) as tab:
         run.enter_context(change.running("agentd plan add-oauth"))
@@ -81,7 +81,7 @@ def test_a_part_that_was_asked_for_just_before_the_end_of_a_run_hears_of_it_too(
         expect(page.locator("#part")).to_contain_text("The last run")
 
 
-def test_a_budget_that_ran_out_is_raised_on_the_page(project: Scenario) -> None:
+def test_exhausted_budget_can_be_raised_on_the_page(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 0.04\n").change
     change.update(lambda old: old.with_call(Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
     assert project.run("plan").code == 7
@@ -100,7 +100,7 @@ def test_a_budget_that_ran_out_is_raised_on_the_page(project: Scenario) -> None:
     assert project.started_steps() == ["challenge"]
 
 
-def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Scenario) -> None:
+def test_tabs_appear_when_there_is_something_to_show(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     with visiting(project) as tab:
         page = tab.go("/changes/drafted/run")
@@ -117,7 +117,7 @@ def test_the_parts_of_a_change_come_with_what_there_is_to_show(project: Scenario
         expect(page.locator("#part")).to_contain_text("Do it")
 
 
-def test_a_page_whose_server_went_says_so(project: Scenario) -> None:
+def test_page_reports_a_lost_server(project: Scenario) -> None:
     project.proposed(report_in_text("APPROVED"))
     with visiting(project, "ERR_", "net::", "htmx:") as tab:
         tab.go(HOME)

@@ -60,7 +60,7 @@ def documents(tab: Tab, change_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("made", [drafting, proposed, challenged, rejected, implementing, finished, archived])
-def test_every_page_of_a_change_is_there(project: Scenario, made: Callable[[Scenario], str]) -> None:
+def test_every_page_of_a_change_is_available(project: Scenario, made: Callable[[Scenario], str]) -> None:
     project.with_notes(start="specs")
     change_id = made(project)
     with visiting(project, MERMAID_STYLES) as tab:
@@ -76,7 +76,7 @@ def test_every_page_of_a_change_is_there(project: Scenario, made: Callable[[Scen
             expect(tab.go(path).locator(".tabs a[aria-current]")).to_have_count(1)
 
 
-def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Scenario) -> None:
+def test_archived_change_is_read_only(project: Scenario) -> None:
     project.with_notes(start="specs")
     archived(project)
     with visiting(project) as tab:
@@ -90,7 +90,7 @@ def test_an_archived_change_is_read_and_nothing_can_be_done_to_it(project: Scena
         assert page.locator("#composer").count() == 0
 
 
-def test_documents_lead_to_one_another_and_to_their_lines(project: Scenario) -> None:
+def test_documents_link_to_each_other_and_to_their_lines(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     with (change.folder / "proposal.md").open("a") as file:
         file.write(f"\n## See\n\nThe [users]({SPEC_FILE}#r2-provider-identities) and [tasks](tasks.md).\n")
@@ -109,7 +109,7 @@ def test_documents_lead_to_one_another_and_to_their_lines(project: Scenario) -> 
         expect(page.locator(".paper .target")).to_contain_text("User record")
 
 
-def test_where_there_is_no_room_beside_the_text_its_contents_are_folded(project: Scenario) -> None:
+def test_table_of_contents_is_collapsed_on_narrow_screens(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project, viewport={"width": 1000, "height": 700}) as tab:
         page = tab.go(f"/changes/add-oauth/read/{SPEC_FILE}")
@@ -142,7 +142,7 @@ def test_every_block_has_a_link_to_its_line(project: Scenario) -> None:
         expect(page.locator(".paper .target")).to_contain_text("A user is one person.")
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Scenario) -> None:
+def test_unreadable_files_are_reported_and_the_rest_is_shown(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     (change.folder / "tasks.md").write_bytes(b"# Tasks\n\n\xff\xfe broken \x00\n")
     (change.folder / SPEC_FILE).write_text("---\nid: [\n---\n\n# Spec\n\nStill here.\n")
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_there(project: Scenario) ->
         expect(tab.go(f"/changes/add-oauth/read/{SPEC_FILE}").locator(".paper")).to_contain_text("Still here.")
 
 
-def test_a_conflict_shows_the_three_sides(project: Scenario) -> None:
+def test_conflict_shows_the_three_sides(project: Scenario) -> None:
     project.with_notes(start="specs")
     one = project.notes_complete(
         "longer", {"notes": delta_text("notes", requirement_text("R2", "Notes have a title", "At most 120."))}
@@ -175,7 +175,7 @@ def test_a_conflict_shows_the_three_sides(project: Scenario) -> None:
 # ---- one file
 
 
-def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: Scenario) -> None:
+def test_merged_spec_is_shown_whole_and_commented_in_its_source(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("planned", {"notes": SHORT_TITLES})
     with visiting(project) as tab:
@@ -191,7 +191,7 @@ def test_a_merged_spec_is_read_whole_and_commented_where_it_is_written(project: 
         page.wait_for_url("**/changes/planned/read/**")
 
 
-def test_an_export_is_read_alone_without_script_or_request(project: Scenario, tmp_path: Path) -> None:
+def test_export_is_readable_without_scripts_or_requests(project: Scenario, tmp_path: Path) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It <script>window.hit=1</script> breaks")).change
     with (change.folder / "proposal.md").open("a") as file:
         file.write("\n## More\n\n<script>window.hit=1</script> ![x](https://evil.example/x.png)\n")
@@ -219,7 +219,7 @@ def test_an_export_is_read_alone_without_script_or_request(project: Scenario, tm
     assert watched.requests == [target.as_uri()]
 
 
-def test_the_page_gives_the_same_file(project: Scenario, tmp_path: Path) -> None:
+def test_export_can_be_downloaded_from_the_page(project: Scenario, tmp_path: Path) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     with visiting(project) as tab:
         page = tab.go("/changes/add-oauth")

@@ -122,7 +122,7 @@ def read(tab: Tab) -> Page:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_of_the_documentation_are_there(shown: Server, scheme: str) -> None:
+def test_documentation_screenshots_are_rendered(shown: Server, scheme: str) -> None:
     size = {"width": 1360, "height": 860}
     with entered(shown, MERMAID_STYLES, viewport=size, color_scheme=scheme) as tab:
         suffix = "" if scheme == "light" else "-dark"
@@ -149,7 +149,7 @@ def test_the_pages_of_the_documentation_are_there(shown: Server, scheme: str) ->
         picture(tab.page, f"run{suffix}")
 
 
-def test_the_pages_of_a_phone_are_there(shown: Server) -> None:
+def test_phone_screenshots_are_rendered(shown: Server) -> None:
     with entered(shown, MERMAID_STYLES, **PHONE) as tab:
         for path, name in (("/", "phone-inbox"), (HOME, "phone-overview"), (f"{HOME}/rounds", "phone-rounds")):
             tab.go(path)

@@ -50,7 +50,7 @@ def rewording(page: Page) -> Locator:
     return page.locator("#note-K1.draft [data-number]")
 
 
-def test_a_reply_is_there_after_the_page_was_left(project: Scenario, spec: Path) -> None:
+def test_reply_is_kept_after_leaving_the_page(project: Scenario, spec: Path) -> None:
     commented(project, "Which pair?")
     with visiting(project) as tab:
         page = tab.go(READ)
@@ -64,7 +64,7 @@ def test_a_reply_is_there_after_the_page_was_left(project: Scenario, spec: Path)
     assert said(project) == ["Which pair?", "The two of them."]
 
 
-def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Scenario, spec: Path) -> None:
+def test_unsaved_draft_is_kept_and_saved_later(project: Scenario, spec: Path) -> None:
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
         draft = compose(tab, "Which pair?")
@@ -85,7 +85,7 @@ def test_words_that_cannot_be_saved_stay_and_are_saved_later(project: Scenario, 
 
 
 @pytest.mark.parametrize("begin", [answering, rewording])
-def test_other_words_that_cannot_be_saved_stay_too(project: Scenario, spec: Path, begin: object) -> None:
+def test_unsaved_replies_and_edits_are_kept_and_saved_later(project: Scenario, spec: Path, begin: object) -> None:
     commented(project, "Which pair?")
     assert callable(begin)
     with visiting(project, ABORTED) as tab:
@@ -107,7 +107,7 @@ def test_other_words_that_cannot_be_saved_stay_too(project: Scenario, spec: Path
     assert said(project)[-1] == "The two of them."
 
 
-def test_a_restart_takes_nothing_from_an_open_page(project: Scenario, spec: Path) -> None:
+def test_restart_loses_nothing_on_an_open_page(project: Scenario, spec: Path) -> None:
     with served(project) as first, entered(first, ABORTED) as tab:
         page = tab.go(READ)
         draft = compose(tab, "Which pair?")
@@ -129,7 +129,7 @@ def test_a_restart_takes_nothing_from_an_open_page(project: Scenario, spec: Path
     assert said(project) == ["Which pair? Say it."]
 
 
-def test_a_document_that_goes_away_for_a_moment_stays_to_be_read(project: Scenario, spec: Path) -> None:
+def test_temporarily_missing_document_stays_readable(project: Scenario, spec: Path) -> None:
     text = spec.read_text()
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
@@ -148,7 +148,7 @@ def test_many_pages_can_be_open_at_once(project: Scenario, spec: Path) -> None:
             expect(page.locator(".paper")).to_contain_text(WORDS)
 
 
-def test_what_another_tab_wrote_is_not_replaced_unseen(project: Scenario, spec: Path) -> None:
+def test_edit_from_another_tab_is_not_overwritten_unseen(project: Scenario, spec: Path) -> None:
     commented(project, "Which pair?")
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
@@ -163,7 +163,7 @@ def test_what_another_tab_wrote_is_not_replaced_unseen(project: Scenario, spec: 
     assert said(project) == ["Which two, and why?"]
 
 
-def test_a_reason_stays_when_the_page_is_brought_up_to_date(project: Scenario, spec: Path) -> None:
+def test_reason_is_kept_when_the_page_is_refreshed(project: Scenario, spec: Path) -> None:
     with visiting(project) as tab:
         page = tab.go(READ)
         page.keyboard.press("r")
@@ -175,7 +175,7 @@ def test_a_reason_stays_when_the_page_is_brought_up_to_date(project: Scenario, s
         expect(page.locator("#choice-send-back textarea")).to_have_value("It has no end.")
 
 
-def test_the_place_in_the_text_stays_when_the_page_is_brought_up_to_date(project: Scenario, spec: Path) -> None:
+def test_scroll_position_is_kept_when_the_page_is_refreshed(project: Scenario, spec: Path) -> None:
     commented(project, "A word.\n" * 40)
     replace_text(spec, WORDS, WORDS + "\n\n" + "More of it.\n\n" * 60)
     with visiting(project) as tab:

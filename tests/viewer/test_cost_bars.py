@@ -33,7 +33,7 @@ def example() -> list[Row]:
     return [Row(model, cost) for model, cost in costs.items()]
 
 
-def test_the_examples_models_against_its_budget() -> None:
+def test_example_costs_are_drawn_against_the_budget() -> None:
     found = drawn(*example(), budget=10.0)
     assert found.one("svg")["aria-label"] == "Cost: 0.18 of 10.00 USD"
     assert figures(found) == ["0.18 of 10.00 USD", "0.01 USD", "0.07 USD", "0.10 USD"]
@@ -41,29 +41,29 @@ def test_the_examples_models_against_its_budget() -> None:
     assert not found.all("g", "unknown") and not found.all("g", "over")
 
 
-def test_bars_are_drawn_to_the_largest() -> None:
+def test_bars_are_scaled_to_the_largest() -> None:
     small, large, half = lengths(drawn(Row("a", 0.00001), Row("b", 4.0), Row("c", 2.0)))
     assert half == large / 2 and 0 < small < large / 50
 
 
-def test_the_budget_is_a_track_of_its_own() -> None:
+def test_budget_has_its_own_track() -> None:
     found = drawn(Row("a", 1.0), Row("b", 1.5), budget=10.0)
     assert lengths(found)[0] == lengths(found, "track")[0] / 4
     assert len(found.all("g", "budget")) == 1 and len(figures(found)) == 3
 
 
-def test_over_the_budget_the_track_is_full_and_says_so() -> None:
+def test_exceeded_budget_fills_the_track_and_is_marked() -> None:
     found = drawn(Row("a", 30.0), budget=10.0)
     assert lengths(found)[0] == lengths(found, "track")[0]
     assert "over" in found.one("g", "budget").classes
     assert figures(found)[0] == "30.00 of 10.00 USD"
 
 
-def test_without_a_budget_there_is_no_track() -> None:
+def test_no_track_is_drawn_without_a_budget() -> None:
     assert not drawn(Row("a", 1.0)).all("rect", "track")
 
 
-def test_a_cost_that_nobody_knows_is_marked_and_not_nothing() -> None:
+def test_unknown_cost_is_marked_and_not_shown_as_zero() -> None:
     found = drawn(Row("a", None, 2), Row("b", 1.0, 1), Row("c", 1.0), Row("d", 0.0), budget=5.0)
     assert figures(found) == ["2.00 + ? of 5.00 USD", "unknown", "1.00 + ? USD", "1.00 USD", "0.00 USD"]
     assert len(found.all("rect", "bar-unknown")) == 2
@@ -73,7 +73,7 @@ def test_a_cost_that_nobody_knows_is_marked_and_not_nothing() -> None:
 
 
 @pytest.mark.parametrize("cost", [math.nan, math.inf, -1.0, None])
-def test_what_is_no_amount_of_money_is_unknown(cost: float | None) -> None:
+def test_invalid_cost_is_unknown(cost: float | None) -> None:
     found = drawn(Row("a", cost), Row("b", 1.0))
     assert figures(found) == ["unknown", "1.00 USD"]
     assert all(math.isfinite(length) and length >= 0 for length in lengths(found))
@@ -93,7 +93,7 @@ def test_rows_do_not_overlap_and_stay_inside() -> None:
 
 
 @pytest.mark.parametrize("label", ["<script>alert(1)</script>", '" onload="x', "</svg>" * 20, "a\u202e\0"])
-def test_hostile_names_stay_words(label: str) -> None:
+def test_hostile_labels_are_escaped(label: str) -> None:
     found = drawn(Row(label, 1.0))
     assert found.tags == {"svg", "g", "title", "text", "rect"} and not found.others
     allowed = {"class", "role", "aria-label", "viewbox", "x", "y", "width", "height", "rx"}
@@ -101,5 +101,5 @@ def test_hostile_names_stay_words(label: str) -> None:
     assert "\u202e" not in found.text and len(found.one("text", "label").text) <= 26
 
 
-def test_nothing_spent_is_an_empty_chart() -> None:
+def test_chart_without_costs_is_empty() -> None:
     assert drawn().one("svg")["aria-label"] == "Cost: 0.00 USD"

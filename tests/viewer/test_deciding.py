@@ -43,7 +43,7 @@ def note(change: Change, weight: Weight, quote: str = "People are users", text: 
 # ---- what can be decided about a plan
 
 
-def test_a_plan_with_nothing_open_is_approved_with_or_without_words(project: Scenario) -> None:
+def test_plan_without_open_findings_can_be_approved_with_or_without_notes(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     assert ids(change) == ["approve", "approve-with-notes", "send-back", "reject"]
     assert primary(change) == ["approve"]
@@ -51,13 +51,13 @@ def test_a_plan_with_nothing_open_is_approved_with_or_without_words(project: Sce
     assert {one.workflow for one in deciding.choices(change)} == {"plan"}
 
 
-def test_findings_that_are_open_must_be_accepted_with_a_reason(project: Scenario) -> None:
+def test_open_findings_must_be_accepted_with_a_reason(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert ids(change) == ["accept", "send-back", "reject"] and primary(change) == ["send-back"]
     assert all(one.needs_reason for one in deciding.choices(change))
 
 
-def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Scenario) -> None:
+def test_unchallenged_plan_cannot_be_sent_back(project: Scenario) -> None:
     assert ids(project.proposed([]).change) == ["approve", "approve-with-notes", "reject"]
 
 
@@ -69,7 +69,7 @@ def test_a_plan_that_was_never_challenged_is_not_sent_back(project: Scenario) ->
         (Weight.BLOCKER, ["accept", "send-back", "reject"]),
     ],
 )
-def test_a_comment_counts_before_it_is_a_finding(project: Scenario, weight: Weight, wanted: list[str]) -> None:
+def test_comment_counts_before_it_becomes_a_finding(project: Scenario, weight: Weight, wanted: list[str]) -> None:
     change = project.challenged("APPROVED").change
     note(change, weight, text="")
     assert "approve" in ids(change), "one that is just begun says nothing yet"
@@ -79,7 +79,7 @@ def test_a_comment_counts_before_it_is_a_finding(project: Scenario, weight: Weig
     assert "approve" in ids(change)
 
 
-def test_what_is_approved_is_not_approved_again_until_it_changes(project: Scenario) -> None:
+def test_approved_plan_can_be_approved_again_only_after_an_edit(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     assert decide(change, "approve", "").ok
     assert change.read().history[-1].why == "approved as read"
@@ -89,14 +89,14 @@ def test_what_is_approved_is_not_approved_again_until_it_changes(project: Scenar
 
 
 @pytest.mark.parametrize("word", ["REJECTED"])
-def test_where_the_table_allows_nothing_nothing_is_offered(project: Scenario, word: str) -> None:
+def test_rejected_plan_offers_no_decision(project: Scenario, word: str) -> None:
     change = project.challenged(word, *FOUND).change
     assert ids(change) == []
     with pytest.raises(AnswerIsNo, match="accept cannot be decided about add-oauth now"):
         decide(change, "accept")
 
 
-def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Scenario) -> None:
+def test_archived_change_offers_no_decision(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     (folder,) = (project.root / "agentd/archive").iterdir()
@@ -106,7 +106,7 @@ def test_a_change_in_the_archive_is_read_and_not_decided_upon(project: Scenario)
 # ---- what can be decided about code
 
 
-def test_code_is_decided_upon_after_its_review(project: Scenario) -> None:
+def test_code_can_be_decided_after_its_review(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert ids(change) == ["approve", "approve-with-notes", "reject"], "of the plan"
     move(change, Event.IMPLEMENTATION_STARTED)
@@ -120,7 +120,7 @@ def test_code_is_decided_upon_after_its_review(project: Scenario) -> None:
     assert decide(change, "send-back").ok and change.read().phase is Phase.IMPLEMENTING
 
 
-def test_code_is_never_accepted_over_a_failed_check(project: Scenario) -> None:
+def test_code_with_a_failed_check_cannot_be_accepted(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED}, CHECK).change
     assert project.run("impl", "--rounds", "0").code == 1
     assert ids(change) == ["plan-wrong"]
@@ -131,7 +131,7 @@ def test_code_is_never_accepted_over_a_failed_check(project: Scenario) -> None:
 # ---- a decision, by the command itself
 
 
-def test_a_decision_is_done_by_the_command_and_told_in_its_words(project: Scenario) -> None:
+def test_decision_is_made_by_the_command_and_reported_in_its_words(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "accept") == Told(True, f"Accepted by dev: {WHY}", "agentd impl add-oauth")
     last = change.read().history[-1]
@@ -139,7 +139,7 @@ def test_a_decision_is_done_by_the_command_and_told_in_its_words(project: Scenar
     assert set(project.finding_states().values()) == {"accepted"}
 
 
-def test_a_plan_that_is_sent_back_without_a_run_is_moved_and_the_way_on_is_told(project: Scenario) -> None:
+def test_plan_sent_back_without_a_run_names_the_next_command(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "send-back", "Name it.\r\nSoon.") == Told(
         True, "Sent back by dev: Name it.\nSoon.", "agentd plan add-oauth --rounds 1"
@@ -151,7 +151,7 @@ def test_a_plan_that_is_sent_back_without_a_run_is_moved_and_the_way_on_is_told(
     )
 
 
-def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: Scenario) -> None:
+def test_decision_on_changed_documents_is_refused(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
@@ -161,7 +161,7 @@ def test_what_was_shown_and_is_not_there_any_more_is_not_decided_upon(project: S
     assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
 
-def test_what_changes_after_the_look_of_the_page_is_refused_by_the_command(
+def test_change_after_the_page_check_is_refused_by_the_command(
     project: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
@@ -176,14 +176,14 @@ def test_what_changes_after_the_look_of_the_page_is_refused_by_the_command(
 
 
 @pytest.mark.parametrize("shown", [{}, {"proposal.md": "sha256:1"}, {"../STATE.yaml": "x"}])
-def test_nothing_is_decided_about_what_nobody_was_shown(project: Scenario, shown: dict[str, str]) -> None:
+def test_decision_without_the_shown_documents_is_refused(project: Scenario, shown: dict[str, str]) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert deciding.decide(change, "accept", WHY, shown, ME).changed
     assert change.read().phase is Phase.PROPOSED
 
 
 @pytest.mark.parametrize("choice", ["", "view", "fix", "approve", "accept --trust", "drop", "--accept"])
-def test_only_what_is_offered_can_be_decided(project: Scenario, choice: str) -> None:
+def test_only_offered_choices_can_be_decided(project: Scenario, choice: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     with pytest.raises(AnswerIsNo, match="cannot be decided"):
         decide(change, choice)
@@ -191,19 +191,19 @@ def test_only_what_is_offered_can_be_decided(project: Scenario, choice: str) -> 
 
 
 @pytest.mark.parametrize("reason", ["", " \n ", "a\0b", "long " * 5000])
-def test_a_reason_is_some_plain_words(project: Scenario, reason: str) -> None:
+def test_invalid_reason_is_refused(project: Scenario, reason: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     with pytest.raises(UsageError, match="reason"):
         decide(change, "accept", reason)
 
 
-def test_a_reason_is_words_and_never_an_option(project: Scenario) -> None:
+def test_reason_is_never_parsed_as_an_option(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert decide(change, "accept", "--trust").ok
     assert change.read().history[-1].why == "--trust"
 
 
-def test_a_no_of_the_command_is_told_with_its_hint(project: Scenario) -> None:
+def test_refusal_of_the_command_is_reported_with_its_hint(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     replace_text(change.folder / "proposal.md", "## Why", "## Because")
     told = decide(change, "accept")
@@ -214,7 +214,7 @@ def test_a_no_of_the_command_is_told_with_its_hint(project: Scenario) -> None:
 # ---- a decision, through a run that waits
 
 
-def test_a_waiting_run_is_given_the_answer_and_goes_on(project: Scenario) -> None:
+def test_waiting_run_gets_the_answer_and_continues(project: Scenario) -> None:
     fixed = [edit_spec(), say("So.")]
     change = project.challenged(
         "NEEDS_REVISION", *FOUND[1:], reproposal=fixed, challenge_2=report_in_text("APPROVED")
@@ -229,7 +229,7 @@ def test_a_waiting_run_is_given_the_answer_and_goes_on(project: Scenario) -> Non
     ]
 
 
-def test_an_acceptance_ends_the_waiting_run(project: Scenario) -> None:
+def test_acceptance_ends_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     told = deciding.decide(change, "accept", WHY, deciding.shown(change), "person:ann")
@@ -239,7 +239,7 @@ def test_an_acceptance_ends_the_waiting_run(project: Scenario) -> None:
     assert change.read().history[-1].by == "person:ann"
 
 
-def test_a_stale_answer_is_not_given_to_the_waiting_run(project: Scenario) -> None:
+def test_stale_answer_is_not_passed_to_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = deciding.shown(change)
     person = at_question(project)
@@ -250,7 +250,7 @@ def test_a_stale_answer_is_not_given_to_the_waiting_run(project: Scenario) -> No
     assert person.waits() == 1
 
 
-def test_a_run_that_is_at_work_is_not_asked(project: Scenario) -> None:
+def test_busy_run_offers_no_decision(project: Scenario) -> None:
     change = project.proposed([{"wait": 600}]).change
     assert deciding.resume(change).ok
     wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
@@ -263,7 +263,7 @@ def test_a_run_that_is_at_work_is_not_asked(project: Scenario) -> None:
 # ---- stop and resume
 
 
-def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: Scenario) -> None:
+def test_run_can_be_resumed_in_the_background_and_stopped(project: Scenario) -> None:
     change = project.proposed([{"wait": 600}]).change
     assert deciding.stop(change) == Told(True, "Nothing is running for add-oauth.")
     told = deciding.resume(change)
@@ -276,7 +276,7 @@ def test_a_run_goes_on_in_the_background_is_stopped_and_goes_on_again(project: S
     assert change.active_run() is None and change.read().phase is Phase.PROPOSED
 
 
-def test_a_resume_can_raise_the_budget(project: Scenario) -> None:
+def test_resume_can_raise_the_budget(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 1\n").change
     less = deciding.resume(change, 0.5)
     wait_until(lambda: change.active_run() is None, "it has ended")
@@ -288,14 +288,14 @@ def test_a_resume_can_raise_the_budget(project: Scenario) -> None:
     assert raised and (raised.per_change, raised.by) == (3.25, ME)
 
 
-def test_what_stands_against_a_resume_is_told(project: Scenario) -> None:
+def test_refused_resume_is_reported(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     project.write("agentd/config.toml", (project.root / "agentd/config.toml").read_text() + CHECK)
     told = deciding.resume(change)
     assert not told.ok and "trust" in told.message and "agentd trust" in told.hint
 
 
-def test_what_is_at_its_end_has_nothing_to_go_on_with(project: Scenario) -> None:
+def test_rejected_change_cannot_be_resumed(project: Scenario) -> None:
     change = project.challenged("REJECTED", *FOUND).change
     with pytest.raises(AnswerIsNo, match="add-oauth has nothing to go on with"):
         deciding.resume(change)

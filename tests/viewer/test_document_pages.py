@@ -25,7 +25,7 @@ def lines(element: Element) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_line_with_words_is_shown_by_a_block_that_names_it(name: str) -> None:
+def test_every_line_with_text_is_shown_by_a_block_that_names_it(name: str) -> None:
     shown: dict[int, str] = {}
     for element in page(example(name), name).elements:
         if "data-line" in element.attributes:
@@ -39,13 +39,13 @@ def test_every_line_with_words_is_shown_by_a_block_that_names_it(name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_contents_are_the_headings_that_agentd_reads(name: str) -> None:
+def test_table_of_contents_matches_the_parsed_headings(name: str) -> None:
     contents = markdown.render(example(name), name).contents
     headings = base.parse(example(name), name).headings
     assert [(one.level, one.line) for one in contents] == [(one.level, one.line) for one in headings]
 
 
-def test_the_lines_are_those_of_the_file() -> None:
+def test_block_lines_match_the_file() -> None:
     text = "---\nid: a\n---\n\n# A\n\nwords\nmore\n\n- one\n\n- two\n  - three\n\n\n```\nx\n```\n"
     found = page(text.replace("\n", "\r\n"))
     assert lines(found.one("h1")) == (5, 5)
@@ -54,13 +54,13 @@ def test_the_lines_are_those_of_the_file() -> None:
     assert [lines(one) for one in found.all("pre")] == [(16, 18)]
 
 
-def test_rows_of_a_table_have_lines_and_alignment_is_a_class() -> None:
+def test_table_rows_have_lines_and_alignment_is_a_class() -> None:
     found = page("|a|b|c|\n|:-|-:|:-:|\n|1|2|3|\n|4|5|6|")
     assert [lines(one) for one in found.all("tr")] == [(1, 1), (3, 3), (4, 4)]
     assert [one.classes for one in found.all("td")[:3]] == [["align-left"], ["align-right"], ["align-center"]]
 
 
-def test_headings_are_found_by_their_words_and_requirements_by_their_number() -> None:
+def test_headings_get_ids_from_their_text_and_requirements_from_their_number() -> None:
     text = "# Spec: A\n### R1: First\n### R2 - Second\n### R1: Again\n## Why\n## Why\n## Why 1\n## `x` & *y*\n## ?"
     contents = markdown.render(text, "specs/a.md").contents
     assert [one.id for one in contents] == [
@@ -78,7 +78,7 @@ def test_headings_are_found_by_their_words_and_requirements_by_their_number() ->
     assert [one.title for one in contents[-2:]] == ["x & y", "?"]
 
 
-def test_a_heading_keeps_its_id_when_others_come_and_go() -> None:
+def test_heading_keeps_its_id_when_others_change() -> None:
     before = markdown.render("# A\n\n## B\n\n### R2: C", "a.md").contents
     after = markdown.render("# New\n\n# A\n\n### R1: New\n\n## B\n\n### R2: C", "a.md").contents
     assert {one.id for one in before} <= {one.id for one in after}
@@ -87,7 +87,7 @@ def test_a_heading_keeps_its_id_when_others_come_and_go() -> None:
 @pytest.mark.parametrize(
     "text", ["> # R1: quoted", "- # R1: in a list", "```\n# R1: code\n```", "<!--\n# R1: gone\n-->"]
 )
-def test_only_headings_of_the_document_itself_count(text: str) -> None:
+def test_only_top_level_headings_are_listed(text: str) -> None:
     found = markdown.render(f"{text}\n\n# R1: real", "specs/a.md")
     assert [(one.id, one.title) for one in found.contents] == [("r1", "R1: real")]
 
@@ -104,23 +104,23 @@ def test_only_headings_of_the_document_itself_count(text: str) -> None:
         ("tasks.md", "#at-why", "#at-why", None),
     ],
 )
-def test_links_between_documents_stay(name: str, url: str, href: str, document: str | None) -> None:
+def test_links_between_documents_are_kept(name: str, url: str, href: str, document: str | None) -> None:
     link = page(f"[a]({url})", name).one("a")
     assert (link["href"], link.attributes.get("data-document")) == (href, document)
 
 
-def test_a_link_to_a_heading_leads_to_it() -> None:
+def test_link_to_a_heading_points_to_its_id() -> None:
     found = page("# What changes, and why?\n\n[a](#what-changes-and-why)")
     assert found.one("a")["href"] == f"#{found.one('h1')['id']}"
 
 
 @pytest.mark.parametrize("url", ["../../../x.md", "/etc/x.md", "src/a.py", "../src", "a.md?x", "C:\\x.md", "x:y.md"])
-def test_what_is_no_document_of_the_change_is_no_link(url: str) -> None:
+def test_link_to_a_non_document_is_removed(url: str) -> None:
     found = page(f"[words]({url})")
     assert "a" not in found.tags and "words" in found.text
 
 
-def test_links_outside_are_marked() -> None:
+def test_external_links_are_marked() -> None:
     found = page("[a](https://e.example/x?y#z 'T') <https://e.example> <me@e.example>").all("a", "outside")
     assert [one["href"] for one in found] == ["https://e.example/x?y#z", "https://e.example", "mailto:me@e.example"]
     assert found[0]["title"] == "T"
@@ -136,11 +136,11 @@ def test_frontmatter_is_a_table_with_its_lines() -> None:
 
 
 @pytest.mark.parametrize("front", ["id: [", "- a\n- b", "{id: a, type: b}", "id: a\nid: b"])
-def test_frontmatter_that_is_none_is_shown_as_it_is_written(front: str) -> None:
+def test_unparsable_frontmatter_is_shown_verbatim(front: str) -> None:
     assert front in page(f"---\n{front}\n---\n\n# A").one("pre", "frontmatter").text
 
 
-def test_review_blocks_are_blocks_of_their_own() -> None:
+def test_review_blocks_are_separate_sections() -> None:
     found = page(example("proposal.md"), "proposal.md")
     first, second = found.all("section", "review")
     assert (first.classes, lines(first)) == (["review", "review-needs-revision"], (41, 51))
@@ -150,7 +150,7 @@ def test_review_blocks_are_blocks_of_their_own() -> None:
     assert inside == [(43, 43), (45, 45), (55, 55), (57, 57)]
 
 
-def test_a_review_cannot_leave_its_block_nor_take_the_name_of_a_requirement() -> None:
+def test_review_cannot_leave_its_block_or_take_a_requirement_id() -> None:
     tag = '<review status="approved" iteration="1" reviewer="x">'
     text = f"# A\n\n{tag}\n\n# R1: mine\n\n```\nopen\n\n</review>\n\nbehind\n"
     result = markdown.render(text, "proposal.md")
@@ -165,7 +165,7 @@ def test_only_the_proposal_has_review_blocks() -> None:
     assert "section" not in found.tags and '<review status="approved"' in found.text
 
 
-def test_boxes_cannot_be_ticked() -> None:
+def test_checkboxes_are_read_only() -> None:
     found = page("- [ ] a\n- [x] b\n- [-] c\n- [y] d\n- e [x] f\n\n[x] g")
     assert [(one["aria-label"], "checked" in one.attributes) for one in found.all("input")] == [
         ("not done", False),
@@ -175,7 +175,7 @@ def test_boxes_cannot_be_ticked() -> None:
     assert len(found.all("li", "task")) == 3 and "[y] d" in found.text and "e [x] f" in found.text
 
 
-def test_code_says_its_language_and_a_diagram_keeps_its_source() -> None:
+def test_code_has_its_language_and_a_diagram_keeps_its_source() -> None:
     found = page('```Python x\na < b\n```\n\n```c++\n```\n\n```mermaid\nA --> B["<b>"]\n```\n\n    plain')
     assert [one.classes for one in found.all("code")] == [["language-python"], ["language-c++"], []]
     assert found.all("code")[0].text == "a < b\n"
@@ -183,7 +183,7 @@ def test_code_says_its_language_and_a_diagram_keeps_its_source() -> None:
     assert lines(found.one("figure", "diagram")) == (8, 10)
 
 
-def test_the_title_is_the_first_heading_or_the_name() -> None:
+def test_title_is_the_first_heading_or_the_name() -> None:
     assert markdown.render("## b\n\n# *a* & b", "x.md").title == "a & b"
     assert markdown.render("words", "specs/x.md").title == "specs/x.md"
 
@@ -191,12 +191,12 @@ def test_the_title_is_the_first_heading_or_the_name() -> None:
 @pytest.mark.parametrize(
     "seed", sorted((Path(__file__).parents[1] / "data" / "seeds").glob("*.md")), ids=lambda one: one.stem
 )
-def test_long_documents_of_another_hand_are_pages_too(seed: Path) -> None:
+def test_long_foreign_documents_are_rendered(seed: Path) -> None:
     text = seed.read_text()
     found = markdown.render(text, "specs/seed.md")
     assert parse_markup(found.html).text and len(found.contents) > 10
     assert markdown.render(text, "specs/seed.md") == found
 
 
-def test_an_empty_document_is_an_empty_page() -> None:
+def test_empty_document_is_an_empty_page() -> None:
     assert markdown.render("", "tasks.md") == markdown.Page("tasks.md", "", ())

@@ -72,7 +72,7 @@ def another_site(text: str) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_browser_opened_with_the_link_stands_on_the_page(door: Server, page: Page) -> None:
+def test_browser_opened_with_the_link_reaches_the_page(door: Server, page: Page) -> None:
     page.goto(f"http://{door.host}/enter?token={TOKEN}&next=/")
     page.get_by_text(SECRET).wait_for()
     assert page.url == f"http://{door.host}/"
@@ -80,7 +80,7 @@ def test_a_browser_opened_with_the_link_stands_on_the_page(door: Server, page: P
     page.get_by_text(SECRET).wait_for()
 
 
-def test_a_link_on_another_site_stands_on_the_page_too(door: Server, page: Page) -> None:
+def test_link_on_another_site_reaches_the_page(door: Server, page: Page) -> None:
     """Where a redirect would have lost the strict cookie."""
     with another_site(f'<a href="http://{door.host}/enter?token={TOKEN}&amp;next=/">open</a>') as site:
         page.goto(site)
@@ -88,7 +88,7 @@ def test_a_link_on_another_site_stands_on_the_page_too(door: Server, page: Page)
         page.get_by_text(SECRET).wait_for()
 
 
-def test_a_page_of_another_site_gets_nothing_from_who_is_in(door: Server, page: Page) -> None:
+def test_page_of_another_site_cannot_read_the_viewer(door: Server, page: Page) -> None:
     page.goto(f"http://{door.host}/enter?token={TOKEN}&next=/")
     page.get_by_text(SECRET).wait_for()
     with another_site(f'<a href="http://{door.host}/">in</a><iframe src="http://{door.host}/"></iframe>') as site:
@@ -107,7 +107,7 @@ def test_a_page_of_another_site_gets_nothing_from_who_is_in(door: Server, page: 
         page.get_by_text("This page is closed").or_(page.get_by_text("Another page asked")).wait_for()
 
 
-def test_the_link_cannot_be_made_to_lead_out(door: Server, page: Page) -> None:
+def test_entry_link_cannot_redirect_outside(door: Server, page: Page) -> None:
     for place in ("//evil.invalid/", "/\\evil.invalid/", "/%09/evil.invalid/"):
         page.goto(f"http://{door.host}/enter?token={TOKEN}&next={place}")
         assert page.url.startswith(f"http://{door.host}/")

@@ -50,9 +50,7 @@ def bar(page: Response) -> str:
 
 
 @pytest.mark.parametrize("part", ["", "/bar", f"/read/{SPEC}", "/tasks"])
-def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_approval(
-    project: Scenario, part: str
-) -> None:
+def test_unreadable_comments_are_reported_in_the_bar_and_block_approval(project: Scenario, part: str) -> None:
     change = project.challenged("APPROVED").change
     assert "choice-approve" in bar(get(part))
     (change.folder / NAME).write_text(BROKEN)
@@ -61,7 +59,7 @@ def test_comments_that_cannot_be_read_stand_in_the_bar_and_in_the_way_of_an_appr
     assert NO_APPROVAL in told and "choice-approve" not in told and str(project.root) not in told
 
 
-def test_a_state_that_cannot_be_read_is_told_in_the_bar(project: Scenario) -> None:
+def test_unreadable_state_is_reported_in_the_bar(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     (change.folder / "STATE.yaml").write_text("phase: [\n")
     told = bar(get())
@@ -69,7 +67,7 @@ def test_a_state_that_cannot_be_read_is_told_in_the_bar(project: Scenario) -> No
 
 
 @pytest.mark.parametrize("name", ["comments.yaml", "STATE.yaml", "reviews/challenge-1.yaml"])
-def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Scenario, name: str) -> None:
+def test_run_can_be_stopped_when_files_are_unreadable(project: Scenario, name: str) -> None:
     change = project.challenged("APPROVED").change
     with change.running("agentd plan add-oauth"):
         (change.folder / name).write_text(BROKEN)
@@ -78,7 +76,7 @@ def test_a_run_is_seen_and_can_be_stopped_whatever_cannot_be_read(project: Scena
     assert name in told and NO_APPROVAL in told
 
 
-def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Scenario) -> None:
+def test_waiting_run_cannot_accept_with_unreadable_comments(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     change = project.change
@@ -90,14 +88,14 @@ def test_a_run_that_waits_is_not_told_to_accept_what_cannot_be_read(project: Sce
     person.waits()
 
 
-def test_what_cannot_be_read_stands_over_the_text(project: Scenario) -> None:
+def test_unreadable_comments_are_reported_above_the_text(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     (change.folder / NAME).write_text(BROKEN)
     text = get(f"/read/{SPEC}").text.partition('id="text"')[2].partition("</article>")[0]
     assert "comments.yaml line 1" in text
 
 
-def test_a_configuration_that_cannot_be_read_hides_neither_text_nor_trace(project: Scenario) -> None:
+def test_unreadable_config_hides_neither_text_nor_trace(project: Scenario) -> None:
     project.challenged("APPROVED")
     project.write("agentd/config.toml", "schema_version = [")
     for part, words in ((f"/read/{SPEC}", "A user is"), ("/trace", "user-model:R1"), ("/export", "A user is")):
@@ -131,7 +129,7 @@ def written_at_every_look(path: Path) -> Iterator[None]:
         is_off = True
 
 
-def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_meanwhile(project: Scenario) -> None:
+def test_page_hash_matches_its_text_during_concurrent_writes(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     with written_at_every_look(change.folder / SPEC):
         page = unescape(get(f"/read/{SPEC}").text)
@@ -141,21 +139,21 @@ def test_the_hash_on_a_page_is_that_of_its_text_though_the_document_is_written_m
     assert page.count(f'data-hash="{shown[SPEC]}"') == 2, "the page's own, and the one in the list"
 
 
-def test_only_a_document_that_is_decided_upon_is_put_in_as_read(project: Scenario) -> None:
+def test_only_documents_under_decision_are_recorded_as_read(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     whole = around(change)
     assert json.loads(frame.as_read(whole, SPEC, "sha256:1").shown)[SPEC] == "sha256:1"
     assert frame.as_read(whole, "CHALLENGE.md", "sha256:1") == whole
 
 
-def test_where_nothing_can_be_decided_the_code_is_not_looked_at(project: Scenario) -> None:
+def test_code_is_not_read_when_nothing_can_be_decided(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     with change.running("agentd plan add-oauth"):
         assert around(change).shown == "{}"
     assert SPEC in around(change).shown
 
 
-def test_code_over_a_failed_check_says_why_it_cannot_be_accepted(project: Scenario) -> None:
+def test_failed_check_explains_why_code_cannot_be_accepted(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(BAD_CODE), "review": APPROVED}, CHECK).change
     project.run("impl", "--rounds", "0")
     found = around(change)

@@ -53,7 +53,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scenario, 
         yield box, Change(find_project(), "greet", str(box.root), box.folder)
 
 
-def test_the_diff_is_from_the_first_edit_to_now_with_numbered_lines(built: tuple[Scenario, Change]) -> None:
+def test_diff_starts_at_the_first_edit_and_has_line_numbers(built: tuple[Scenario, Change]) -> None:
     files = by_path(coded.code(built[1]).files)
     assert list(files) == ["greeting.py", "tests/test_greeting.py"], "agentd's own files are no code"
     one = files["greeting.py"]
@@ -61,7 +61,7 @@ def test_the_diff_is_from_the_first_edit_to_now_with_numbered_lines(built: tuple
     assert shown(one) == [("added", None, number, line) for number, line in enumerate(GOOD_CODE.splitlines(), 1)]
 
 
-def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Scenario, Change]) -> None:
+def test_finding_is_placed_at_the_line_of_its_quote(built: tuple[Scenario, Change]) -> None:
     notes = coded.notes(built[1])
     assert list(notes) == ["greeting.py"]
     (note,) = notes["greeting.py"]
@@ -69,7 +69,7 @@ def test_a_finding_stands_at_the_line_of_its_quote(built: tuple[Scenario, Change
     assert [(one.what, one.text) for one in note.said[1:]] == [("fixed", "Warmer."), ("fixed", "Warm.")]
 
 
-def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Scenario, Change]) -> None:
+def test_changes_between_two_reviews_are_shown_by_word(built: tuple[Scenario, Change]) -> None:
     second, first = (one for one in rounds.rounds(built[1]) if one.kind == "review")
     assert first.older_tree == built[1].read().base.tree and second.older_tree == first.tree != second.tree
     (one,) = rounds.code_difference(built[1], second.older_tree, second.tree)
@@ -81,13 +81,13 @@ def test_what_changed_between_two_reviews_is_told_by_word(built: tuple[Scenario,
 
 
 @pytest.mark.parametrize("tree", ["", "HEAD", "HEAD^{tree}", "--output=x", "0" * 40])
-def test_only_trees_by_their_whole_name_are_compared(built: tuple[Scenario, Change], tree: str) -> None:
+def test_only_full_tree_ids_are_compared(built: tuple[Scenario, Change], tree: str) -> None:
     base = built[1].read().base.tree or ""
     with pytest.raises(AnswerIsNo):
         rounds.code_difference(built[1], base, tree)
 
 
-def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: tuple[Scenario, Change]) -> None:
+def test_checks_show_their_earlier_result_and_output(built: tuple[Scenario, Change]) -> None:
     found = checked.checks(built[1])
     (row,) = found.rows
     assert (row.name, row.status, row.before, row.is_required, row.blocks) == ("tests", "passed", "passed", True, False)
@@ -95,7 +95,7 @@ def test_checks_are_told_with_how_they_were_before_and_what_they_printed(built: 
     assert "OK" in row.output and row.tree and row.at and not found.is_baseline and not found.problem
 
 
-def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Scenario, Change]) -> None:
+def test_finished_change_has_no_trace_gaps(built: tuple[Scenario, Change]) -> None:
     found = traced.trace(built[1])
     assert found.is_implemented and found.gaps == 0 and not found.problem
     assert [(row.requirement, row.document, row.files) for row in found.rows] == [
@@ -104,7 +104,7 @@ def test_the_matrix_has_no_gap_where_all_is_done(built: tuple[Scenario, Change])
     ]
 
 
-def test_a_check_that_blocks_says_why(project: Scenario) -> None:
+def test_blocking_check_says_why(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(BAD_CODE)}).change
     project.run("impl", "--rounds", "0")
     (row,) = checked.checks(change).rows
@@ -115,7 +115,7 @@ def test_a_check_that_blocks_says_why(project: Scenario) -> None:
 # ---- gaps
 
 
-def test_gaps_are_marked_by_what_is_missing(project: Scenario) -> None:
+def test_trace_gaps_name_what_is_missing(project: Scenario) -> None:
     change = begun(project)
     assert {row.gaps for row in traced.trace(change).rows} == {("file", "test")}
     project.write("src/notes/models/user.py", "class User: ...\n")
@@ -125,14 +125,14 @@ def test_gaps_are_marked_by_what_is_missing(project: Scenario) -> None:
     assert traced.trace(change).rows[0].gaps == ("task", "file", "test")
 
 
-def test_before_there_is_code_only_tasks_are_due(project: Scenario) -> None:
+def test_only_tasks_are_required_before_there_is_code(project: Scenario) -> None:
     change = project.greeting_approved({}).change
     found = traced.trace(change)
     assert not found.is_implemented and found.gaps == 0 and len(found.rows) == 2
     assert coded.code(change).files == () and coded.code(change).problem == "" and checked.checks(change).rows == ()
 
 
-def test_weakened_tests_are_told(project: Scenario) -> None:
+def test_weakened_tests_are_reported(project: Scenario) -> None:
     project.write("tests/test_greeting.py", GREETING_TEST)
     change = implemented(project)
     project.write(
@@ -143,7 +143,7 @@ def test_weakened_tests_are_told(project: Scenario) -> None:
     assert weakened and {one.path for one in weakened} == {"tests/test_greeting.py"}
 
 
-def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Scenario) -> None:
+def test_missing_base_tree_is_reported_and_the_plan_is_shown(project: Scenario) -> None:
     change = implemented(project)
     state = (change.folder / "STATE.yaml").read_text()
     (change.folder / "STATE.yaml").write_text(state.replace(str(change.read().base.tree), "1" * 40))
@@ -157,7 +157,7 @@ def test_a_base_that_is_not_here_is_a_problem_and_the_plan_is_shown(project: Sce
 # ---- hostile and large
 
 
-def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Scenario) -> None:
+def test_file_content_cannot_imitate_another_file_in_the_diff(project: Scenario) -> None:
     change = begun(project)
     lines = "one\rdiff --git a/README.md b/README.md\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-gone\n"
     (project.root / "trick.txt").write_bytes(lines.encode())
@@ -174,13 +174,13 @@ def test_no_content_of_a_file_can_pretend_to_be_another_file(project: Scenario) 
     assert shown(files['a "b" ü\t.txt']) == [("added", None, 1, "named oddly")]
 
 
-def test_what_turns_the_order_of_a_line_is_written_out(project: Scenario) -> None:
+def test_bidirectional_control_characters_are_made_visible(project: Scenario) -> None:
     change = begun(project)
     project.write("x.py", "access = 'user\u202e'  # \u2066admin\n")
     assert shown(coded.code(change).files[0])[0][3] == "access = 'user[U+202E]'  # [U+2066]admin"
 
 
-def test_a_long_file_is_cut_and_says_by_how_much(project: Scenario) -> None:
+def test_long_file_is_truncated_with_a_count(project: Scenario) -> None:
     change = begun(project)
     project.write("long.txt", "".join(f"line {number}\n" for number in range(2000)))
     project.write("longer.txt", "x\n" * 30_000)
@@ -191,7 +191,7 @@ def test_a_long_file_is_cut_and_says_by_how_much(project: Scenario) -> None:
     assert len(shown(files["wide.txt"])[0][3]) == 1001
 
 
-def test_binary_files_links_and_text_called_binary_are_told_apart(project: Scenario) -> None:
+def test_binary_files_symlinks_and_text_marked_binary_are_distinguished(project: Scenario) -> None:
     project.write("kind", "a file\n")
     change = begun(project)
     (project.root / "image.png").write_bytes(b"\x89PNG\0\0")
@@ -212,7 +212,7 @@ def test_binary_files_links_and_text_called_binary_are_told_apart(project: Scena
 # ---- a change that has ended
 
 
-def test_of_an_archived_change_the_code_is_what_was_judged(project: Scenario) -> None:
+def test_archived_change_shows_the_reviewed_code(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.complete_short_titles()
     project.write("short-titles.py", "DONE = 'later'\n")
@@ -224,7 +224,7 @@ def test_of_an_archived_change_the_code_is_what_was_judged(project: Scenario) ->
     assert traced.trace(ended).is_implemented
 
 
-def test_looking_touches_neither_index_nor_files(project: Scenario) -> None:
+def test_reading_code_changes_neither_index_nor_files(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_complete("short-titles", {})
     project.write("staged.py", "x\n")

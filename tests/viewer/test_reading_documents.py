@@ -59,7 +59,7 @@ def every_page(change: Change) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_document_that_is_a_link_is_neither_shown_nor_exported_and_told(
+def test_document_that_is_a_symlink_is_reported_and_not_shown_or_exported(
     project: Scenario, outside: Path, name: str
 ) -> None:
     change = project.challenged("APPROVED").change
@@ -76,7 +76,7 @@ def test_a_document_that_is_a_link_is_neither_shown_nor_exported_and_told(
     assert "choice-reject" in bar and "choice-approve" not in bar and "choice-accept" not in bar
 
 
-def test_specs_behind_a_linked_folder_are_none(project: Scenario, outside: Path) -> None:
+def test_specs_behind_a_linked_folder_are_not_read(project: Scenario, outside: Path) -> None:
     change = project.challenged("APPROVED").change
     (change.folder / "specs").rename(change.folder / "aside")
     (change.folder / "specs").symlink_to(outside)
@@ -85,7 +85,7 @@ def test_specs_behind_a_linked_folder_are_none(project: Scenario, outside: Path)
     assert reading.problems(change) == ("specs/secret.md is a link, and is not read: put the text itself there",)
 
 
-def test_the_tasks_of_a_link_are_not_drawn(project: Scenario, outside: Path) -> None:
+def test_tasks_behind_a_symlink_are_not_drawn(project: Scenario, outside: Path) -> None:
     change = project.challenged("APPROVED").change
     tasks = change.folder / "tasks.md"
     (outside / "tasks.md").write_bytes(tasks.read_bytes())
@@ -99,7 +99,7 @@ def test_the_tasks_of_a_link_are_not_drawn(project: Scenario, outside: Path) -> 
 # ---- what is not shown in full
 
 
-def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Scenario) -> None:
+def test_overlong_text_says_that_it_is_truncated(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     path = change.folder / USERS
     path.write_text("# Spec\n\n```\n" + "x" * 4_000_000)
@@ -109,7 +109,7 @@ def test_a_text_beyond_the_limit_says_that_it_is_cut(project: Scenario) -> None:
     assert read.hash == change.hashes()[USERS] and texts.text(change, read.hash) == path.read_text()
 
 
-def test_a_change_that_is_not_checked_out_says_what_to_type(project: Scenario) -> None:
+def test_change_that_is_not_checked_out_shows_the_git_command(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("away", {}, project.on_branch("away"))
     project.commit("planned")
@@ -122,7 +122,7 @@ def test_a_change_that_is_not_checked_out_says_what_to_type(project: Scenario) -
 # ---- lists
 
 
-def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Scenario) -> None:
+def test_specs_page_shows_what_happens_to_each_requirement(project: Scenario) -> None:
     project.with_notes(start="specs")
     more = delta_text(
         "notes",
@@ -143,13 +143,13 @@ def test_the_specs_page_says_of_each_requirement_what_becomes_of_it(project: Sce
     assert rows[3].startswith("R1 ") and ", new" in rows[3]
 
 
-def test_a_spec_with_one_sentence_changed_says_so(project: Scenario) -> None:
+def test_changed_requirement_is_marked_as_changed(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     assert '<b>R2</b> Notes have a title<span class="soft">, changed</span>' in get("/changes/short-titles/specs")
 
 
-def test_each_cell_of_a_task_names_its_column(project: Scenario) -> None:
+def test_each_task_cell_names_its_column(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("titles", {"tags": TAGS})
     table = part("/changes/titles/tasks", '<table class="table as-cards"…</table>')
@@ -157,7 +157,7 @@ def test_each_cell_of_a_task_names_its_column(project: Scenario) -> None:
     assert [one["data-label"] for one in table.all("td")] == heads == ["Task", "File", "For", "Needs", "State"]
 
 
-def test_what_is_said_by_and_by_is_read_aloud(project: Scenario) -> None:
+def test_status_messages_are_announced_to_screen_readers(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     page = get(f"/changes/{change.id}/read/{USERS}")
     assert '<div id="changed" class="changed-bar" role="status" hidden>' in page

@@ -49,7 +49,7 @@ def line_of(change: Change, document: str, words: str) -> int:
 # ---- findings
 
 
-def test_a_finding_stands_at_its_quote_with_all_that_was_said_of_it(example: Change) -> None:
+def test_finding_is_placed_at_its_quote_with_its_history(example: Change) -> None:
     note = notes(example, AUTH)["C4"]
     assert note.line == note.last_line == line_of(example, AUTH, "the page says that the sign-in was cancelled")
     assert (note.kind, note.severity, note.state, note.is_open, note.sure) == ("finding", "low", "open", True, "exact")
@@ -64,21 +64,21 @@ def test_a_finding_stands_at_its_quote_with_all_that_was_said_of_it(example: Cha
     assert (first.first_round, first.last_round, first.is_open) == (1, 2, False)
 
 
-def test_a_quote_wins_over_the_line_and_follows_its_text(example: Change) -> None:
+def test_quote_takes_precedence_over_the_line_and_follows_its_text(example: Change) -> None:
     text = (example.folder / AUTH).read_text()
     before = notes(example, AUTH)["C4"].line
     write(example, AUTH, text.replace("## Requirements", "New.\n\nLines.\n\n## Requirements", 1))
     assert notes(example, AUTH)["C4"].line == before + 4
 
 
-def test_a_finding_whose_text_is_gone_stands_at_its_requirement_and_says_so(example: Change) -> None:
+def test_finding_whose_text_is_gone_is_placed_at_its_requirement(example: Change) -> None:
     rewrite(example, AUTH, "**THEN** the page says that the sign-in was cancelled", "**THEN** nothing else happens")
     note = notes(example, AUTH)["C4"]
     assert note.is_orphaned and note.sure == "heading"
     assert note.line == line_of(example, AUTH, "### R2")
 
 
-def test_what_was_judged_is_kept_so_a_quote_in_other_words_is_found_where_it_was(example: Change) -> None:
+def test_reworded_quote_is_found_with_the_judged_text(example: Change) -> None:
     text = (example.folder / AUTH).read_bytes()
     record = example.folder / "reviews/challenge-2.yaml"
     judged_hash = next(line.split(": ")[1].strip() for line in record.open() if "auth-flow.md: sha" in line)
@@ -90,14 +90,14 @@ def test_what_was_judged_is_kept_so_a_quote_in_other_words_is_found_where_it_was
     assert (note.line, note.sure, note.is_orphaned) == (line, "changed", False)
 
 
-def test_a_finding_about_code_stands_at_its_requirement_and_one_about_a_check_nowhere(example: Change) -> None:
+def test_code_finding_is_placed_at_its_requirement_and_check_finding_nowhere(example: Change) -> None:
     note = notes(example, AUTH)["V2"]
     assert (note.line, note.sure) == (line_of(example, AUTH, "### R2"), "heading")
     everywhere = [id_ for name in (AUTH, USER, TASKS, "proposal.md") for id_ in notes(example, name)]
     assert sorted(everywhere) == ["C1", "C2", "C3", "C4", "V2"], "each in one document"
 
 
-def test_an_unverified_finding_says_why(example: Change) -> None:
+def test_unverified_finding_says_why(example: Change) -> None:
     note = notes(example, TASKS)["C3"]
     assert note.unverified_because == "the quote is not in the file"
     assert (note.state, note.said[-1].text) == ("withdrawn", "Right: task 4.1 names the refusal.")
@@ -106,7 +106,7 @@ def test_an_unverified_finding_says_why(example: Change) -> None:
 # ---- comments
 
 
-def test_a_comment_stands_at_its_text_and_is_orphaned_when_that_is_gone(example: Change) -> None:
+def test_comment_is_placed_at_its_text_and_orphaned_when_that_is_gone(example: Change) -> None:
     line = line_of(example, AUTH, "### R1")
     quote = (example.folder / AUTH).read_text().splitlines()[line + 1]
     anchor = comments.anchored(example, AUTH, quote, line=line)
@@ -120,7 +120,7 @@ def test_a_comment_stands_at_its_text_and_is_orphaned_when_that_is_gone(example:
     assert note.is_orphaned and (note.line, note.quote) == (0, quote)
 
 
-def test_a_comment_that_became_a_finding_is_told_once(project: Scenario) -> None:
+def test_comment_that_became_a_finding_is_shown_once(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks"), challenge_2=report_in_text("APPROVED")).change
     comments.add(change, comments.anchored(change, "proposal.md", "People are users."), "All of them?", DEV)
     assert project.agentd("plan", change.id, "--rechallenge").code == 1, "C1 is still open"
@@ -132,7 +132,7 @@ def test_a_comment_that_became_a_finding_is_told_once(project: Scenario) -> None
 # ---- what cannot be read
 
 
-def test_a_broken_record_or_comment_file_hides_nothing_else(example: Change) -> None:
+def test_broken_record_or_comment_file_hides_nothing_else(example: Change) -> None:
     write(example, "reviews/review-1.yaml", "findings: [")
     write(example, "comments.yaml", "- id: 7")
     assert sorted(notes(example, AUTH)) == ["C1", "C4"]
@@ -141,14 +141,14 @@ def test_a_broken_record_or_comment_file_hides_nothing_else(example: Change) -> 
     assert [(one.kind, one.number) for one in rounds.rounds(example)] == [("challenge", 2), ("challenge", 1)]
 
 
-def test_a_document_that_is_no_text_has_its_findings_all_the_same(example: Change) -> None:
+def test_unreadable_document_still_has_its_findings(example: Change) -> None:
     assert {one.id: one.line for one in margin.notes(example, AUTH, "\0\1")} == {"C1": 0, "C4": 0, "V2": 0}
 
 
 # ---- rounds
 
 
-def test_each_round_tells_what_it_opened_and_closed_the_newest_first(example: Change) -> None:
+def test_rounds_are_listed_newest_first_with_opened_and_closed_findings(example: Change) -> None:
     review, second, first = rounds.rounds(example)
     assert [(one.kind, one.number, one.verdict) for one in (review, second, first)] == [
         ("review", 1, "NEEDS_CHANGES"),
@@ -168,7 +168,7 @@ def test_each_round_tells_what_it_opened_and_closed_the_newest_first(example: Ch
     assert (review.older_tree[:4], review.tree[:4], review.documents) == ("384b", "1b3b", ())
 
 
-def test_what_was_closed_before_is_not_closed_again(example: Change) -> None:
+def test_finding_closed_earlier_is_not_listed_as_closed_again(example: Change) -> None:
     text = (example.folder / "reviews/challenge-2.yaml").read_text().replace("round: 2", "round: 3")
     text = text.replace("id: C4", "id: C5").replace("2026-01-19T10:54:25Z", "2026-01-20T10:54:25Z")
     write(example, "reviews/challenge-3.yaml", text[: text.index("previous:")] + "previous: []\n")
@@ -176,7 +176,7 @@ def test_what_was_closed_before_is_not_closed_again(example: Change) -> None:
     assert (third.number, third.closed) == (3, ()) and [one.id for one in third.still_open] == ["C4", "C5"]
 
 
-def test_what_changed_between_rounds_is_told_word_by_word_where_it_is_kept(example: Change) -> None:
+def test_changes_between_rounds_are_shown_by_word_when_texts_were_kept(example: Change) -> None:
     moved = next(one for one in rounds.rounds(example)[1].documents if one.name == AUTH)
     assert rounds.difference(example, AUTH, moved.old, moved.new) is None, "nobody kept the older text here"
     old = texts.keep(example, b"People sign in.\n")
@@ -187,14 +187,14 @@ def test_what_changed_between_rounds_is_told_word_by_word_where_it_is_kept(examp
     assert added and "".join(one.text for one in added if one.kind == "added").startswith("People always")
 
 
-def test_the_text_in_the_folder_needs_no_copy(example: Change) -> None:
+def test_current_text_needs_no_kept_copy(example: Change) -> None:
     moved = next(one for one in rounds.rounds(example)[1].documents if one.name == AUTH)
     pieces = rounds.difference(example, AUTH, moved.new, moved.new)
     assert pieces and "".join(one.text for one in pieces) == (example.folder / AUTH).read_text()
     assert rounds.difference(example, "../../../../README.md", moved.new, moved.new) is None
 
 
-def test_an_archived_change_is_read_like_any_other(example: Change) -> None:
+def test_archived_change_can_be_read_like_any_other(example: Change) -> None:
     folder = Path(example.project.archive_in(example.tree)) / "20260119-add-oauth"
     folder.parent.mkdir(parents=True)
     example.folder.rename(folder)

@@ -28,7 +28,7 @@ def notes(project: Scenario) -> Scenario:
 # ---- specs
 
 
-def test_each_spec_is_told_as_it_would_be(notes: Scenario) -> None:
+def test_preview_shows_each_spec_after_the_archive(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
     found = outlooks.outlook(change)
     one, two = found.specs
@@ -40,14 +40,14 @@ def test_each_spec_is_told_as_it_would_be(notes: Scenario) -> None:
     assert not (notes.root / "agentd/specs/tags.md").exists(), "nothing is written"
 
 
-def test_a_change_that_is_not_complete_is_shown_with_why_it_would_be_refused(notes: Scenario) -> None:
+def test_preview_of_an_incomplete_change_says_why_the_archive_would_be_refused(notes: Scenario) -> None:
     found = outlooks.outlook(notes.notes_proposed("short-titles", {"notes": SHORT_TITLES}))
     assert found.refused == "short-titles is proposed; only a complete change is archived"
     assert found.hint == "agentd plan short-titles"
     assert found.specs[0].after and "at most 40" in found.specs[0].after
 
 
-def test_a_conflict_has_its_three_texts(notes: Scenario) -> None:
+def test_conflict_has_its_three_texts(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES})
     notes.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
     found = outlooks.outlook(change)
@@ -57,7 +57,7 @@ def test_a_conflict_has_its_three_texts(notes: Scenario) -> None:
     assert found.specs[0].after is None and "was changed by others" in found.refused and "rebase" in found.hint
 
 
-def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Scenario) -> None:
+def test_unreadable_spec_does_not_hide_the_others(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
     (change.folder / "specs/notes.md").write_bytes(b"\xff\xfe")
     found = outlooks.outlook(change)
@@ -66,14 +66,14 @@ def test_a_spec_that_cannot_be_read_does_not_hide_the_others(notes: Scenario) ->
     assert whole.after and not whole.problem
 
 
-def test_open_changes_that_touch_the_same_are_told(notes: Scenario) -> None:
+def test_overlapping_open_changes_are_listed(notes: Scenario) -> None:
     change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     notes.notes_proposed("long-titles", {"notes": LONGER})
     (rival,) = outlooks.outlook(change).overlaps
     assert (rival.id, rival.phase, rival.requirements) == ("long-titles", "proposed", ("notes:R2",))
 
 
-def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Scenario) -> None:
+def test_archived_change_has_no_preview(notes: Scenario) -> None:
     notes.complete_short_titles()
     assert notes.agentd("archive", "short-titles").code == 0
     folder = next((notes.root / "agentd/archive").glob("*-short-titles"))
@@ -81,7 +81,7 @@ def test_of_a_change_that_is_archived_there_is_no_outlook(notes: Scenario) -> No
     assert (found.specs, found.refused, found.problem) == ((), "", "")
 
 
-def test_a_broken_state_or_configuration_is_a_problem(notes: Scenario) -> None:
+def test_broken_state_or_config_is_a_problem(notes: Scenario) -> None:
     change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     config = (notes.root / "agentd/config.toml").read_text()
     notes.write("agentd/config.toml", "schema_version = [")
@@ -125,7 +125,7 @@ def paid(notes: Scenario) -> Change:
     return change
 
 
-def test_costs_are_told_by_step_model_and_round(paid: Change) -> None:
+def test_costs_are_grouped_by_step_model_and_round(paid: Change) -> None:
     found = spent.costs(paid)
     assert found.by_step[1:3] == (chart.Row("challenge", 1.25), chart.Row("reproposal", None, 1))
     assert found.by_model == (chart.Row("m1", 2.5), chart.Row("m2", 1.25, 1), chart.Row("not named", None, 1))
@@ -144,7 +144,7 @@ def test_costs_are_told_by_step_model_and_round(paid: Change) -> None:
     )
 
 
-def test_a_call_under_way_counts_and_a_limit_of_the_command_line_is_in_force(paid: Change) -> None:
+def test_call_in_progress_counts_and_command_line_limits_apply(paid: Change) -> None:
     paid.update(lambda old: replace(old, run=Run("plan", clock.now())))
     with paid.running("agentd plan short-titles") as held:
         who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
@@ -158,7 +158,7 @@ def test_a_call_under_way_counts_and_a_limit_of_the_command_line_is_in_force(pai
     assert spent.costs(paid, ("budget.per_change=0",)).left is None
 
 
-def test_what_a_person_has_raised_is_in_force(paid: Change) -> None:
+def test_raised_budget_applies(paid: Change) -> None:
     paid.update(lambda old: replace(old, budget=Raised(25.0, "person:dev", "2026-01-19T12:00:00Z")))
     assert (spent.costs(paid).budget, spent.costs(paid).left) == (25.0, 21.25)
     (row,) = waiting.rows(paid.project)

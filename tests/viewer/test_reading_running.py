@@ -63,7 +63,7 @@ def drafted(project: Scenario) -> Change:
 # ---- a real run
 
 
-def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: Scenario) -> None:
+def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario) -> None:
     hanging = [say("Thinking."), write_document("tasks.md"), usage(0.5), {"wait": 600}]
     project.with_agents(plan_steps(tasks_gen=hanging), workflow=NO_REVIEWS)
     start = time.monotonic()
@@ -100,7 +100,7 @@ def test_a_run_is_seen_at_its_step_with_what_it_did_and_what_is_ahead(project: S
     assert running.story(change, 2) == story[-2:]
 
 
-def test_the_open_question_is_told(project: Scenario) -> None:
+def test_open_question_is_shown(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     found = running.now(project.change)
@@ -111,7 +111,7 @@ def test_the_open_question_is_told(project: Scenario) -> None:
     assert running.now(project.change) is None
 
 
-def test_a_run_that_ended_says_how(project: Scenario) -> None:
+def test_ended_run_shows_its_result(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     assert project.run("plan", "--rounds", "0").code == 1
     ended = running.last(project.change)
@@ -119,7 +119,7 @@ def test_a_run_that_ended_says_how(project: Scenario) -> None:
     assert ended.message == "NEEDS_REVISION - Found 1 HIGH severity issues" and ended.command.startswith("agentd plan")
 
 
-def test_of_a_run_that_was_killed_the_end_is_not_known(drafted: Change) -> None:
+def test_killed_run_has_no_known_result(drafted: Change) -> None:
     assert running.last(drafted) is None
     began(drafted)
     started(drafted)
@@ -128,7 +128,7 @@ def test_of_a_run_that_was_killed_the_end_is_not_known(drafted: Change) -> None:
     assert ended.command == "agentd plan add-oauth"
 
 
-def test_an_archive_at_work_is_not_told_by_the_run_before_it(project: Scenario) -> None:
+def test_active_archive_does_not_show_the_previous_run(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_complete("short-titles", {})
     began(change, "agentd impl short-titles", "impl")
@@ -142,7 +142,7 @@ def test_an_archive_at_work_is_not_told_by_the_run_before_it(project: Scenario) 
 # ---- from the end of the journal
 
 
-def test_only_the_last_actions_are_told_each_once(drafted: Change) -> None:
+def test_only_the_last_actions_are_shown_each_once(drafted: Change) -> None:
     began(drafted)
     started(drafted)
     did(drafted, 60)
@@ -156,7 +156,7 @@ def test_only_the_last_actions_are_told_each_once(drafted: Change) -> None:
     assert found.actions[0].text == "read_file 21"
 
 
-def test_a_run_of_thousands_of_actions_is_seen_whole(drafted: Change) -> None:
+def test_run_with_thousands_of_actions_is_read_completely(drafted: Change) -> None:
     began(drafted, "an earlier run")
     drafted.journal().append(events.RunFinished(workflow="plan", exit_code=0, message=""))
     began(drafted)
@@ -168,7 +168,7 @@ def test_a_run_of_thousands_of_actions_is_seen_whole(drafted: Change) -> None:
     assert found.actions[-1].text.endswith("x 2999") and len(found.actions) == 40
 
 
-def test_what_an_agent_did_in_a_row_is_one_thing_of_the_story(drafted: Change) -> None:
+def test_consecutive_agent_actions_are_grouped_in_the_history(drafted: Change) -> None:
     began(drafted)
     started(drafted)
     did(drafted, 500)
@@ -185,7 +185,7 @@ def test_what_an_agent_did_in_a_row_is_one_thing_of_the_story(drafted: Change) -
     assert running.story(drafted, 2) == whole[-2:], "a thousand actions push nothing out"
 
 
-def test_an_agent_cannot_write_a_run_into_the_journal_by_its_words(drafted: Change) -> None:
+def test_agent_text_cannot_forge_a_run_in_the_journal(drafted: Change) -> None:
     began(drafted)
     started(drafted)
     fake = '\n{"seq": 1, "at": "x", "change_id": "y", "run": null, "type": "run.started"}'
@@ -195,7 +195,7 @@ def test_an_agent_cannot_write_a_run_into_the_journal_by_its_words(drafted: Chan
     assert found and found.step == "tasks-gen" and found.command == "agentd plan add-oauth"
 
 
-def test_a_broken_configuration_is_a_problem_and_the_rest_is_shown(drafted: Change, project: Scenario) -> None:
+def test_broken_config_is_reported_and_the_rest_is_shown(drafted: Change, project: Scenario) -> None:
     began(drafted)
     started(drafted)
     project.write("agentd/config.toml", "schema_version = [")
@@ -205,7 +205,7 @@ def test_a_broken_configuration_is_a_problem_and_the_rest_is_shown(drafted: Chan
 
 
 @pytest.mark.parametrize("size", [1, 63, 64 * 1024 - 1, 64 * 1024, 200_000])
-def test_lines_come_backwards_whole_whatever_their_length(tmp_path: Path, size: int) -> None:
+def test_journal_is_read_backwards_for_any_line_length(tmp_path: Path, size: int) -> None:
     path = tmp_path / "journal.jsonl"
     lines = [b"first", b"x" * size, b"last", b"y" * size]
     path.write_bytes(b"\n".join(lines) + b"\n" + b"torn")

@@ -44,7 +44,7 @@ def since(change: Change, at: str) -> None:
 # ---- by phase
 
 
-def test_each_phase_says_what_it_waits_for(project: Scenario) -> None:
+def test_each_phase_shows_what_it_waits_for(project: Scenario) -> None:
     project.with_notes(start="specs")
     entry.create(find_project(), "drafted", "A plan")
     project.notes_proposed("planned", {})
@@ -67,7 +67,7 @@ def test_each_phase_says_what_it_waits_for(project: Scenario) -> None:
     assert all(row.since == row.updated_at != "" for row in found.values())
 
 
-def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Scenario) -> None:
+def test_plan_edited_since_its_approval_is_not_ready(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
@@ -88,7 +88,7 @@ def test_a_plan_that_was_edited_since_it_was_approved_is_not_ready(project: Scen
     assert waits("short-titles")[0] == "unfinished", "there the code is what is judged"
 
 
-def test_what_was_compared_once_is_compared_again_only_when_it_was_written(project: Scenario) -> None:
+def test_unchanged_files_are_not_compared_again(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     move(change, Event.CHALLENGE_APPROVED)
@@ -106,7 +106,7 @@ def test_what_was_compared_once_is_compared_again_only_when_it_was_written(proje
     assert waits("short-titles")[0] == "edited"
 
 
-def test_a_verdict_waits_with_its_findings(project: Scenario) -> None:
+def test_verdict_waits_with_its_findings(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"), ("low", "It is plain"))
     row = rows()["add-oauth"]
     assert (row.kind, row.waits) == ("verdict", "the challenge found 1 high, 1 low")
@@ -114,7 +114,7 @@ def test_a_verdict_waits_with_its_findings(project: Scenario) -> None:
     assert (row.next, row.is_running, row.is_here) == ("agentd plan add-oauth", False, True)
 
 
-def test_the_limit_in_force_stands_beside_the_cost(project: Scenario) -> None:
+def test_effective_budget_is_shown_next_to_the_cost(project: Scenario) -> None:
     project.with_agents(plan_steps(), "[budget]\nper_change = 4\n", NO_REVIEWS)
     assert project.run("plan").code == 0
     row = rows()["add-oauth"]
@@ -128,7 +128,7 @@ def test_the_limit_in_force_stands_beside_the_cost(project: Scenario) -> None:
 # ---- what comes before the phase
 
 
-def test_a_question_of_a_run_waits_and_is_over_with_it(project: Scenario) -> None:
+def test_question_of_a_run_is_shown_until_the_run_ends(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
     row = rows()["add-oauth"]
@@ -139,7 +139,7 @@ def test_a_question_of_a_run_waits_and_is_over_with_it(project: Scenario) -> Non
     assert waits()[0] == "failed"
 
 
-def test_a_question_that_a_killed_run_left_is_not_believed(project: Scenario) -> None:
+def test_question_left_by_a_killed_run_is_ignored(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     left = Path(change.project.in_room("inbox", change.id, "asked.json"))
     left.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def test_a_question_that_a_killed_run_left_is_not_believed(project: Scenario) ->
     assert waits() == ("verdict", "the challenge found 1 high")
 
 
-def test_questions_of_the_planner_wait_until_they_are_answered(project: Scenario) -> None:
+def test_planners_questions_wait_until_they_are_answered(project: Scenario) -> None:
     project.with_agents(plan_steps(clarify=asks(PROVIDERS, TOKEN)))
     person = proposing(project)
     person.sees(PROVIDERS["question"])
@@ -165,7 +165,7 @@ def test_questions_of_the_planner_wait_until_they_are_answered(project: Scenario
     assert waits() == ("clarify", "a question of the planner waits for an answer")
 
 
-def test_a_run_that_failed_says_how_until_something_happens(project: Scenario) -> None:
+def test_failed_run_shows_its_error_until_something_changes(project: Scenario) -> None:
     project.with_agents(
         plan_steps(proposal_gen=[usage(9.0), say("Nothing.")]), "[budget]\nper_change = 2\n", NO_REVIEWS
     )
@@ -179,7 +179,7 @@ def test_a_run_that_failed_says_how_until_something_happens(project: Scenario) -
     assert waits() == ("unfinished", "a run was cut off; the same command goes on")
 
 
-def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Scenario) -> None:
+def test_unreadable_state_is_listed_as_broken(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     (change.folder / "STATE.yaml").write_text("phase: [")
     row = rows()["drafted"]
@@ -187,7 +187,7 @@ def test_a_state_that_cannot_be_read_waits_for_whoever_mends_it(project: Scenari
     assert row.since and row.next == ""
 
 
-def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Scenario) -> None:
+def test_change_that_is_not_checked_out_waits_for_nothing(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("away", {}, project.on_branch("away"))
     project.commit("planned")
@@ -200,7 +200,7 @@ def test_a_change_that_is_not_checked_out_waits_for_nobody(project: Scenario) ->
 # ---- order and neighbours
 
 
-def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Scenario) -> None:
+def test_longest_waiting_changes_come_first_then_active_ones(project: Scenario) -> None:
     project.with_notes(start="specs")
     away = project.notes_proposed("away", {}, project.on_branch("away"))
     since(away, "2020-01-01T00:00:00Z")
@@ -216,7 +216,7 @@ def test_what_waits_longest_comes_first_then_what_runs_then_the_rest(project: Sc
     assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
 
 
-def test_a_change_at_work_says_at_which_step(project: Scenario) -> None:
+def test_active_change_shows_its_step(project: Scenario) -> None:
     busy = entry.create(find_project(), "busy", "A plan")
     busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
     with busy.running("agentd plan busy"):
@@ -229,7 +229,7 @@ def test_a_change_at_work_says_at_which_step(project: Scenario) -> None:
     assert rows()["busy"].at_work == ""
 
 
-def test_comments_are_counted_until_they_are_findings_or_settled(project: Scenario) -> None:
+def test_comments_are_counted_until_they_are_findings_or_resolved(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     anchor = comments.anchored(change, "proposal.md", "## Why")
     first, second = (comments.add(change, anchor, "Why?", "person:dev").id for _ in range(2))
@@ -243,7 +243,7 @@ def test_comments_are_counted_until_they_are_findings_or_settled(project: Scenar
     assert rows()["add-oauth"].comments == 0, "whoever opens it is told"
 
 
-def test_changes_that_touch_the_same_name_each_other(project: Scenario) -> None:
+def test_overlapping_changes_name_each_other(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     project.notes_proposed("long-titles", {"notes": LONGER})
@@ -253,7 +253,7 @@ def test_changes_that_touch_the_same_name_each_other(project: Scenario) -> None:
     }
 
 
-def test_what_has_ended_is_listed_apart(project: Scenario) -> None:
+def test_ended_changes_are_listed_separately(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.complete_short_titles()
     assert project.agentd("archive", "short-titles").code == 0
@@ -262,13 +262,13 @@ def test_what_has_ended_is_listed_apart(project: Scenario) -> None:
     assert (one.id, one.phase, one.at[:2]) == ("short-titles", "archived", "20")
 
 
-def test_one_change_is_told_as_its_row_tells_it(project: Scenario) -> None:
+def test_single_change_matches_its_inbox_row(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     found, row = waiting.of_change(find_project(), "add-oauth"), rows()["add-oauth"]
     assert found and (found.kind, found.words, found.since) == (row.kind, row.waits, row.since)
 
 
-def test_what_the_index_knows_is_not_read_again(project: Scenario) -> None:
+def test_indexed_change_is_not_read_again(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     path = change.folder / "STATE.yaml"
     time.sleep(0.1)  # a file younger than a tick is not kept in the index

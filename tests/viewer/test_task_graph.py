@@ -28,7 +28,7 @@ def arrows(some: graph.Graph) -> list[tuple[str, str]]:
     return [(some.nodes[edge.source].task.id, some.nodes[edge.target].task.id) for edge in some.edges]
 
 
-def test_the_example_stands_in_its_four_layers() -> None:
+def test_example_has_four_layers() -> None:
     found = graph.layers(TASKS)
     assert found.columns == ("data", "logic", "integration", "testing")
     assert [(node.task.id, node.column, node.row) for node in found.nodes] == [
@@ -49,7 +49,7 @@ def test_every_dependency_of_the_example_is_an_edge() -> None:
     assert implied == [("2.1", "3.1")]
 
 
-def test_a_task_says_aloud_what_it_is_and_what_it_needs() -> None:
+def test_task_label_names_its_status_and_dependencies() -> None:
     found = drawn(*TASKS)
     assert found.one("svg")["aria-label"] == "7 tasks by layer, 0 done or waived"
     assert "2.2 Handle the callback, pending; needs 1.2, 2.1" in [one.text for one in found.all("title")]
@@ -68,24 +68,24 @@ def test_status_is_a_class_and_a_sign(status: TaskStatus, sign: str) -> None:
     assert found.one("text", "sign").text == sign
 
 
-def test_within_a_layer_work_comes_in_its_order() -> None:
+def test_tasks_within_a_layer_are_ordered_by_dependency() -> None:
     found = graph.layers([task("1.1", "1.3"), task("1.2"), task("1.3")])
     assert [node.task.id for node in found.nodes] == ["1.2", "1.3", "1.1"]
 
 
-def test_a_circle_is_drawn_as_one() -> None:
+def test_dependency_cycle_is_marked() -> None:
     found = graph.layers([task("1.9", "1.1"), task("1.1", "1.2"), task("1.2", "1.1"), task("1.3", "1.3"), task("1.4")])
     circles = [pair for pair, edge in zip(arrows(found), found.edges, strict=True) if edge.is_circle]
     assert sorted(circles) == [("1.1", "1.2"), ("1.2", "1.1"), ("1.3", "1.3")]
     assert len(parse_markup(graph.svg(found)).all("g", "circle")) == 3
 
 
-def test_all_of_a_long_circle_is_drawn_as_one() -> None:
+def test_every_edge_of_a_long_cycle_is_marked() -> None:
     found = graph.layers([task(f"1.{number}", f"1.{(number + 1) % 5}") for number in range(5)])
     assert [edge.is_circle for edge in found.edges] == [True] * 5
 
 
-def test_an_unknown_dependency_is_told_at_its_task() -> None:
+def test_unknown_dependency_is_shown_at_its_task() -> None:
     found = drawn(task("1.1", "7.7", "1.2"), task("1.2"))
     assert len(found.all("g", "edge")) == 1
     (told,) = [one.text for one in found.all("title") if "1.1" in one.text]
@@ -93,13 +93,13 @@ def test_an_unknown_dependency_is_told_at_its_task() -> None:
     assert len(found.all("g", "unknown-dependency")) == 1
 
 
-def test_an_id_that_stands_twice_and_a_task_without_layer_are_drawn_too() -> None:
+def test_duplicate_id_and_task_without_layer_are_drawn() -> None:
     found = graph.layers([task("1.1"), task("1.1", "2.1"), task("2.1"), task("x", "1.1", layer=None)])
     assert found.columns == ("data", "other") and len(found.nodes) == 4
     assert sorted(arrows(found)) == [("1.1", "x"), ("2.1", "1.1")]
 
 
-def test_forty_tasks_do_not_overlap_and_their_words_fit() -> None:
+def test_forty_tasks_do_not_overlap_and_their_text_fits() -> None:
     some = [
         task(f"{number % 4 + 1}.{number}", *(f"{one % 4 + 1}.{one}" for one in range(max(0, number - 3), number)),
              layer=list(Layer)[number % 4])
@@ -117,7 +117,7 @@ def test_forty_tasks_do_not_overlap_and_their_words_fit() -> None:
     assert all(len(one.text) <= 27 for one in found.all("text")) and any("…" in one.text for one in found.all("text"))
 
 
-def test_wide_characters_are_cut_sooner() -> None:
+def test_wide_characters_are_truncated_earlier() -> None:
     texts = [one.text for one in drawn(replace(TASKS[0], title="課題" * 30)).all("text")]
     assert max(map(len, texts)) <= 14
 
@@ -125,7 +125,7 @@ def test_wide_characters_are_cut_sooner() -> None:
 @pytest.mark.parametrize(
     "words", ["<script>alert(1)</script>", '" onload="x', "]]><!-- </svg>", "a\u202eb\0\ud800", "&amp;"]
 )
-def test_hostile_words_stay_words(words: str) -> None:
+def test_hostile_text_is_escaped(words: str) -> None:
     found = drawn(replace(TASKS[0], id=words, title=words, depends_on=(words, words + "2")))
     assert found.tags <= {"svg", "g", "title", "rect", "text", "path", "polygon"} and not found.others
     allowed = GEOMETRY | {"class", "role", "aria-label", "aria-hidden", "data-task", "data-line"}
@@ -134,5 +134,5 @@ def test_hostile_words_stay_words(words: str) -> None:
     assert not re.search("[\u202e\0\ud800]", graph.svg(graph.layers([replace(TASKS[0], title=words)])))
 
 
-def test_no_tasks_make_an_empty_graph() -> None:
+def test_graph_without_tasks_is_empty() -> None:
     assert drawn().one("svg")["aria-label"] == "0 tasks by layer, 0 done or waived"

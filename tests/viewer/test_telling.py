@@ -21,10 +21,10 @@ def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("far_away")
-def test_all_times_of_a_page_are_of_the_zone_of_its_reader() -> None:
+def test_times_are_shown_in_the_local_time_zone() -> None:
     assert (telling.moment(AT), telling.clock(AT)) == ("17 Nov 2026, 04:25", "04:25:45")
     assert telling.moment_utc(AT) == "16 Nov 2026, 19:25", "who is sent a file may be elsewhere"
 
 
-def test_what_is_no_time_stays_as_it_is() -> None:
+def test_invalid_time_is_shown_unchanged() -> None:
     assert (telling.moment("soon"), telling.moment(None), telling.clock("soon")) == ("soon", "", "")

@@ -41,7 +41,7 @@ def viewing(box: Scenario, *arguments: str) -> Iterator[Server]:
         yield door
 
 
-def test_the_link_opens_what_waits_or_the_change(born: Scenario) -> None:
+def test_link_opens_the_inbox_or_the_given_change(born: Scenario) -> None:
     for arguments in ((), ("add-oauth",)):
         with viewing(born, "--no-open", *arguments) as door:
             assert LINK.fullmatch(door.link) and door.link.endswith("&next=/changes/add-oauth") is bool(arguments)
@@ -56,7 +56,7 @@ def test_the_link_opens_what_waits_or_the_change(born: Scenario) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_it_says_how_to_end_it_and_ends_quietly(born: Scenario, number: signal.Signals, code: int) -> None:
+def test_server_says_how_to_stop_it_and_exits_quietly(born: Scenario, number: signal.Signals, code: int) -> None:
     with viewing(born, "--no-open") as door:
         key = door.enter()
         assert door.ask("/", key).status == 200
@@ -64,7 +64,7 @@ def test_it_says_how_to_end_it_and_ends_quietly(born: Scenario, number: signal.S
     assert (ended, err) == (code, "Open this link in a browser; Ctrl-C ends it.\n")
 
 
-def test_it_listens_on_the_loopback_address_only(born: Scenario) -> None:
+def test_server_listens_only_on_loopback(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         listening = [
             row.split()[1]
@@ -75,7 +75,7 @@ def test_it_listens_on_the_loopback_address_only(born: Scenario) -> None:
     assert listening == [f"0100007F:{door.port:04X}"]
 
 
-def test_two_of_a_project_stand_side_by_side(born: Scenario) -> None:
+def test_two_servers_of_one_project_can_run_side_by_side(born: Scenario) -> None:
     with viewing(born, "--no-open") as one, viewing(born, "--no-open") as two:
         keys = one.enter(), two.enter()
         both = f"Cookie: {'; '.join(key.removeprefix('Cookie: ') for key in keys)}"
@@ -87,7 +87,7 @@ def test_two_of_a_project_stand_side_by_side(born: Scenario) -> None:
     assert f"port {one.port} is taken" in taken.err and "without --port" in taken.err
 
 
-def test_the_real_pages_keep_strangers_and_forged_forms_out(born: Scenario) -> None:
+def test_real_pages_refuse_strangers_and_forged_forms(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         key, ours = door.enter(), f"Origin: http://{door.host}"
         csrf = re.search(rb'data-csrf="([\w-]+)"', door.ask("/", key).body)
@@ -104,7 +104,7 @@ def test_the_real_pages_keep_strangers_and_forged_forms_out(born: Scenario) -> N
         assert door.stop(signal.SIGTERM)[0] == 143
 
 
-def test_it_ends_at_once_with_a_page_that_listens(born: Scenario) -> None:
+def test_server_exits_immediately_with_an_open_event_stream(born: Scenario) -> None:
     with viewing(born, "--no-open") as door:
         key = door.enter()
         with socket.create_connection(("127.0.0.1", door.port)) as line:
@@ -131,7 +131,7 @@ def test_it_ends_at_once_with_a_page_that_listens(born: Scenario) -> None:
         (("--force",), 2, "--export"),
     ],
 )
-def test_what_cannot_be_is_said_with_what_can(
+def test_invalid_arguments_are_refused_with_a_hint(
     born: Scenario, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     ran = born.agentd("view", *arguments, *(["--no-open"] if "--plain" not in arguments and code != 2 else []))
@@ -141,13 +141,13 @@ def test_what_cannot_be_is_said_with_what_can(
 # ---- without a terminal, and with one
 
 
-def test_without_a_terminal_it_prints_the_last_word_or_says_how_to_serve(born: Scenario) -> None:
+def test_view_without_a_terminal_prints_the_document_or_says_how_to_serve(born: Scenario) -> None:
     assert born.agentd("view", "add-oauth").out == "# Change: add-oauth\n"
     ran = born.agentd("view")
     assert (ran.code, ran.out) == (2, "") and "agentd view --no-open" in ran.err
 
 
-def test_on_a_terminal_a_browser_is_opened_with_a_link_that_works_once(born: Scenario, tmp_path: Path) -> None:
+def test_browser_is_opened_with_a_one_time_link(born: Scenario, tmp_path: Path) -> None:
     """What a program is started with can be seen by everybody on a machine."""
     browser = tmp_path / "browser"
     browser.write_text(
@@ -184,7 +184,7 @@ def test_on_a_terminal_a_browser_is_opened_with_a_link_that_works_once(born: Sce
         ({"BROWSER": "/usr/bin/mine", "SSH_CONNECTION": "a b"}, "linux", ""),
     ],
 )
-def test_where_no_browser_can_be_opened_it_says_so(env: dict[str, str], platform: str, words: str) -> None:
+def test_reason_why_no_browser_can_be_opened_is_given(env: dict[str, str], platform: str, words: str) -> None:
     said = why_not(env, platform, 8123)
     assert words in said and bool(said) is bool(words)
 
@@ -192,7 +192,7 @@ def test_where_no_browser_can_be_opened_it_says_so(env: dict[str, str], platform
 # ---- the token file, and other addresses
 
 
-def test_a_token_file_is_made_for_its_owner_and_used_again(born: Scenario, tmp_path: Path) -> None:
+def test_token_file_is_created_privately_and_reused(born: Scenario, tmp_path: Path) -> None:
     file = tmp_path / "token"
     links = []
     for _ in range(2):
@@ -203,7 +203,7 @@ def test_a_token_file_is_made_for_its_owner_and_used_again(born: Scenario, tmp_p
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_a_token_of_ones_own_is_taken(born: Scenario, tmp_path: Path) -> None:
+def test_custom_token_is_used(born: Scenario, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("a+b/c==" + "x" * 30 + "\n")
     file.chmod(0o600)
@@ -226,7 +226,7 @@ def test_a_token_of_ones_own_is_taken(born: Scenario, tmp_path: Path) -> None:
         ("ä" * 40, 0o600, "holds no token"),
     ],
 )
-def test_a_token_that_is_no_secret_is_refused(born: Scenario, tmp_path: Path, text: str, mode: int, words: str) -> None:
+def test_weak_or_readable_token_is_refused(born: Scenario, tmp_path: Path, text: str, mode: int, words: str) -> None:
     file = tmp_path / "token"
     file.write_text(text)
     file.chmod(mode)
@@ -235,7 +235,7 @@ def test_a_token_that_is_no_secret_is_refused(born: Scenario, tmp_path: Path, te
     assert file.read_text() == text and "xxxx" not in ran.err
 
 
-def test_a_token_file_that_is_none_is_refused(born: Scenario, tmp_path: Path) -> None:
+def test_token_path_that_is_not_a_file_is_refused(born: Scenario, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name in ("pipe", "", "missing/token"):
         ran = born.agentd("view", "--no-open", "--token-file", str(tmp_path / name), timeout=SOON)
@@ -254,7 +254,7 @@ def own_address() -> str:
             return clis.BESIDE
 
 
-def test_another_address_warns_and_answers_to_its_own_name_only(born: Scenario, tmp_path: Path) -> None:
+def test_other_address_warns_and_accepts_only_its_own_host_name(born: Scenario, tmp_path: Path) -> None:
     number = own_address()
     with viewing(born, "--no-open", "--host", number, "--token-file", str(tmp_path / "token")) as door:
         assert door.link.startswith(f"http://{number}:")
@@ -275,7 +275,7 @@ def test_another_address_warns_and_answers_to_its_own_name_only(born: Scenario, 
         ("2001:db8::1", "2001:db8::1", 81, ["[2001:db8::1]:81"]),
     ],
 )
-def test_the_names_are_those_that_a_browser_sends(host: str, number: str, port: int, names: list[str]) -> None:
+def test_host_names_match_what_a_browser_sends(host: str, number: str, port: int, names: list[str]) -> None:
     address = Address(host, number, port)
     assert list(address.names) == names and address.url == f"http://{names[0]}"
 
@@ -283,7 +283,7 @@ def test_the_names_are_those_that_a_browser_sends(host: str, number: str, port: 
 # ---- one file
 
 
-def test_an_export_overwrites_only_what_it_may(born: Scenario, tmp_path: Path) -> None:
+def test_export_overwrites_an_existing_file_only_when_forced(born: Scenario, tmp_path: Path) -> None:
     target = tmp_path / "change.html"
     ran = born.agentd("view", "add-oauth", "--export", str(target))
     assert (ran.code, ran.out) == (0, "") and str(target) in ran.err

@@ -37,7 +37,7 @@ async def is_told(watch: Watch, folder: Path) -> bool:
     return True
 
 
-def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Scenario) -> None:
+def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
@@ -58,7 +58,7 @@ def test_a_watch_that_fails_says_so_and_goes_on_when_it_can(project: Scenario) -
     asyncio.run(play())
 
 
-def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Scenario) -> None:
+def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> None:
     change = entry.create(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
@@ -79,7 +79,7 @@ def test_one_that_was_at_work_fails_at_another_work_tree_and_goes_on(project: Sc
     asyncio.run(play())
 
 
-def test_a_page_of_one_change_hears_nothing_of_another(project: Scenario) -> None:
+def test_page_of_one_change_gets_no_events_of_another(project: Scenario) -> None:
     one, other = (entry.create(find_project(), name, "A plan") for name in ("drafted", "another"))
 
     async def play() -> list[str]:

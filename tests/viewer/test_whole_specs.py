@@ -27,7 +27,7 @@ def get(path: str) -> Response:
     return TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
 
 
-def test_a_merged_spec_is_read_from_its_beginning_to_its_end(change: Change) -> None:
+def test_merged_spec_is_shown_completely(change: Change) -> None:
     assert 'href="/changes/short-titles/specs/notes.md"' in get("/specs").text
     page = get("/specs/notes.md")
     assert page.status_code == 200 and "version 2" in page.text
@@ -36,33 +36,31 @@ def test_a_merged_spec_is_read_from_its_beginning_to_its_end(change: Change) -> 
     assert ' id="r2">' in page.text
 
 
-def test_a_spec_that_the_change_leaves_alone_can_be_read_beside_it(change: Change, project: Scenario) -> None:
+def test_unchanged_spec_can_be_read_too(change: Change, project: Scenario) -> None:
     project.write("agentd/specs/people.md", NOTES.replace("notes", "people"))
     page = get("/specs/people.md")
     assert page.status_code == 200 and "leaves as it is" in page.text and "at most 80" in page.text
 
 
 @pytest.mark.parametrize("name", ["nowhere.md", "..%2F..%2Fconfig.toml", "%2e%2e.md", "notes"])
-def test_there_is_no_other(change: Change, name: str) -> None:
+def test_unknown_spec_is_not_found(change: Change, name: str) -> None:
     assert get(f"/specs/{name}").status_code == 404
 
 
-def test_a_link_in_the_place_of_a_spec_is_not_followed(change: Change, project: Scenario) -> None:
+def test_symlink_in_place_of_a_spec_is_not_followed(change: Change, project: Scenario) -> None:
     secret = project.write("secret.txt", "do not tell\n")
     (project.root / "agentd/specs/linked.md").symlink_to(secret)
     assert get("/specs/linked.md").status_code == 404
 
 
-def test_a_conflict_is_named_in_place_of_a_text_that_nobody_wrote(change: Change, project: Scenario) -> None:
+def test_conflict_is_shown_instead_of_a_merged_text(change: Change, project: Scenario) -> None:
     project.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
     page = get("/specs/notes.md")
     assert page.status_code == 200 and "1 conflict must be solved first" in page.text
     assert "at most 40" not in page.text and "at most 60" not in page.text
 
 
-def test_an_export_has_the_merged_specs_their_conflicts_and_who_else_touches_them(
-    change: Change, project: Scenario
-) -> None:
+def test_export_has_the_merged_specs_conflicts_and_overlaps(change: Change, project: Scenario) -> None:
     project.notes_proposed("long-titles", {"notes": LONGER})
     whole = exports.export(change)
     merged = whole.partition('id="specs"')[2]

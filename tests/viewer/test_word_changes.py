@@ -32,7 +32,7 @@ def changes(old: str, new: str) -> list[tuple[str, str]]:
 
 
 @given(TEXTS, TEXTS)
-def test_both_texts_can_be_read_from_the_pieces(old: str, new: str) -> None:
+def test_both_texts_can_be_rebuilt_from_the_diff(old: str, new: str) -> None:
     pieces = words.diff(old, new)
     assert (old_of(pieces), new_of(pieces)) == (old, new)
     assert pieces == words.diff(old, new)
@@ -41,7 +41,7 @@ def test_both_texts_can_be_read_from_the_pieces(old: str, new: str) -> None:
 
 
 @given(TEXTS)
-def test_a_text_is_the_same_as_itself(text: str) -> None:
+def test_equal_texts_have_no_difference(text: str) -> None:
     assert words.diff(text, text) == ([Piece(Kind.SAME, text)] if text else [])
 
 
@@ -51,12 +51,12 @@ def test_white_space_alone_is_never_added_or_removed(text: str) -> None:
     assert {kind for kind, _ in changes(text, text + "\n\n")} == {"spacing"}
 
 
-def test_one_word_of_a_paragraph_is_one_word() -> None:
+def test_single_changed_word_is_a_one_word_difference() -> None:
     old = "# A\n\nThe cookie is valid for 7 days, then it is gone.\n\nEnd.\n"
     assert changes(old, old.replace("7", "14")) == [("removed", " 7"), ("added", " 14")]
 
 
-def test_the_lines_around_a_change_stay() -> None:
+def test_lines_around_a_change_are_unchanged() -> None:
     old = (EXAMPLE / "specs" / "auth-flow.md").read_text()
     new = old.replace("at most 10 minutes ago", "at most five minutes ago").replace("## Flow", "## The flow")
     assert changes(old, new) == [
@@ -67,23 +67,23 @@ def test_the_lines_around_a_change_stay() -> None:
     ]
 
 
-def test_a_new_paragraph_between_equal_ones_is_all_new() -> None:
+def test_new_paragraph_between_equal_ones_is_added_whole() -> None:
     assert changes("a\n\nb\n\na\n\nb\n", "a\n\nb\n\nnew words\n\na\n\nb\n") == [("added", "\n\nnew words")]
 
 
-def test_a_paragraph_moved_is_removed_there_and_added_here() -> None:
+def test_moved_paragraph_is_removed_and_added() -> None:
     kinds = changes("first one\n\nsecond two\n\nthird three\n", "second two\n\nthird three\n\nfirst one\n")
     assert kinds == [("removed", "first one"), ("spacing", ""), ("added", "\n\nfirst one")]
 
 
-def test_a_paragraph_written_anew_is_not_cut_into_crumbs() -> None:
+def test_rewritten_paragraph_is_not_fragmented() -> None:
     old = "All cats of the house sleep on the mat in the sun until noon.\n"
     new = "Requests with a token in the query are no longer recognised by the service.\n"
     kinds = [kind for kind, _ in changes(old, new)]
     assert kinds == ["removed", "added"]
 
 
-def test_a_paragraph_wrapped_anew_shows_only_its_spacing() -> None:
+def test_rewrapped_paragraph_differs_only_in_spacing() -> None:
     old, new = "one two three\nfour five\n", "one two\nthree four\nfive\n"
     assert {kind for kind, _ in changes(old, new)} == {"spacing"}
     found = parse_markup(words.html(words.diff(old, new)))
@@ -116,24 +116,24 @@ def _random(letters: str, size: int, seed: int, between: str) -> str:
     ],
     ids=["words", "lines", "repeated", "blank", "reversed", "each line", "marks", "one word", "new"],
 )
-def test_texts_of_300_kb_are_compared_whatever_they_hold(old: str, new: str) -> None:
+def test_texts_of_300_kb_are_compared(old: str, new: str) -> None:
     pieces = words.diff(old, new)
     assert (old_of(pieces), new_of(pieces)) == (old, new)
 
 
-def test_a_small_change_in_a_large_text_is_found() -> None:
+def test_small_change_in_a_large_text_is_found() -> None:
     old = "".join(f"line {number % 7} of many\n" for number in range(15_000))
     new = old[:150_000] + "here it is\n" + old[150_000:]
     assert sum(len(text) for kind, text in changes(old, new)) < 40
 
 
-def test_a_short_line_between_two_new_paragraphs_stays() -> None:
+def test_short_line_between_two_new_paragraphs_is_unchanged() -> None:
     old = "An old paragraph of some length here.\n\n## Flow\n\nAnother one that goes away.\n"
     new = "Something else entirely, written today.\n\n## Flow\n\nThis has nothing in common with it.\n"
     assert "Flow" not in "".join(text for _, text in changes(old, new))
 
 
-def test_of_two_that_changed_places_one_stays() -> None:
+def test_longer_of_two_swapped_passages_is_unchanged() -> None:
     first, second = (" ".join(f"word{n}" for n in some) for some in (range(10), range(10, 40)))
     old, new = f"{first} {second}", f"{second} {first}"
     assert changes(old, new)[0] == ("removed", " ".join(f"word{n}" for n in range(10)))

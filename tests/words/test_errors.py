@@ -33,15 +33,15 @@ def test_every_error_has_the_exit_code_of_its_branch(kind: type[AgentdError]) ->
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_the_drawing_names_every_error(kind: type[AgentdError]) -> None:
+def test_error_tree_in_the_docstring_names_every_error(kind: type[AgentdError]) -> None:
     assert errors.__doc__ and kind.__name__ in errors.__doc__
 
 
-def test_codes_are_stable_words() -> None:
+def test_error_codes_are_stable() -> None:
     assert errors.ChangeNotFound("x").code == "change-not-found"
     assert errors.Busy("x").code == "busy"
 
 
-def test_a_hint_of_its_own_goes_before_the_class() -> None:
+def test_explicit_hint_overrides_the_class_hint() -> None:
     assert errors.NoGit("x").hint == "git init"
     assert errors.NoGit("x", "git worktree repair").hint == "git worktree repair"

@@ -10,13 +10,13 @@ LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_an_example_line_is_read_and_written_back(line: str) -> None:
+def test_example_line_round_trips(line: str) -> None:
     entry = events.parse(line)
     assert entry is not None
     assert entry.line() == line
 
 
-def test_the_names_are_those_of_the_contract() -> None:
+def test_event_names_match_the_contract() -> None:
     assert list(events.KINDS) == [
         "run.started",
         "run.finished",
@@ -41,32 +41,32 @@ def _finished(message: str = "") -> events.StepFinished:
     )
 
 
-def test_what_came_of_a_step_is_read_and_written_back() -> None:
+def test_step_message_round_trips() -> None:
     entry = events.Entry(seq=1, at="2026-01-01T00:00:00Z", change_id="a", run="r", event=_finished("Review 1: PASS"))
     assert entry.data()["message"] == "Review 1: PASS"
     assert events.parse(entry.line()) == entry
 
 
-def test_a_step_of_which_there_is_nothing_to_say_has_no_message() -> None:
+def test_step_without_a_message_has_no_message_key() -> None:
     assert "message" not in _finished().data()
 
 
-def test_what_came_of_a_step_and_a_note_in_words() -> None:
+def test_finished_step_and_note_are_described_in_words() -> None:
     assert happenings.words_of(_finished()) == "done after 38 s"
     assert happenings.words_of(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
     assert happenings.words_of(events.Noted(code="no-specs", message="No specs required")) == "No specs required"
 
 
-def test_a_note_outside_a_step_has_no_step() -> None:
+def test_note_outside_a_step_has_no_step() -> None:
     assert events.Noted(code="no-specs", message="none").data() == {"code": "no-specs", "message": "none"}
 
 
-def test_a_warning_outside_a_step_has_no_step() -> None:
+def test_warning_outside_a_step_has_no_step() -> None:
     assert events.Warned(code="no-checks", message="none").data() == {"code": "no-checks", "message": "none"}
 
 
 @pytest.mark.parametrize(
     "line", ["", "{", "[]", "null", '{"seq": 1}', LINES[0][:-20], LINES[0].replace("run.started", "x")]
 )
-def test_a_torn_or_unknown_line_is_nothing(line: str) -> None:
+def test_torn_or_unknown_line_is_ignored(line: str) -> None:
     assert events.parse(line) is None

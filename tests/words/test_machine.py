@@ -48,7 +48,7 @@ EXPECTED = {(phase, event): to for phase, event, to in (line.split() for line in
 
 @pytest.mark.parametrize("event", Event)
 @pytest.mark.parametrize("phase", Phase)
-def test_every_pair_of_phase_and_event(phase: Phase, event: Event) -> None:
+def test_every_pair_of_phase_and_event_is_allowed_or_refused_as_specified(phase: Phase, event: Event) -> None:
     expected = EXPECTED.get((str(phase), str(event)))
     if expected is None:
         with pytest.raises(WrongPhase, match=f"{phase} cannot take '{event}'"):
@@ -57,7 +57,7 @@ def test_every_pair_of_phase_and_event(phase: Phase, event: Event) -> None:
         assert next_phase(phase, event) == expected
 
 
-def test_the_table_has_a_row_for_every_phase() -> None:
+def test_table_has_a_row_for_every_phase() -> None:
     assert set(machine.TABLE) == set(Phase)
     assert sum(len(row) for row in machine.TABLE.values()) == len(EXPECTED)
 
@@ -69,17 +69,17 @@ def test_every_verdict_has_its_event(verdict: ChallengeVerdict | ReviewVerdict) 
 
 
 @pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong", "dropped"])
-def test_an_agent_never_decides_for_a_person(event: str) -> None:
+def test_agent_cannot_make_a_users_decision(event: str) -> None:
     with pytest.raises(WrongPhase, match="person's decision"):
         check_decision(Event(event), "agent:codex", "looks fine")
 
 
 @pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong"])
-def test_a_person_decides_with_a_reason(event: str) -> None:
+def test_users_decision_needs_a_reason(event: str) -> None:
     with pytest.raises(WrongPhase, match="needs a reason"):
         check_decision(Event(event), "person:dev", "  ")
     check_decision(Event(event), "person:dev", "known and small")
 
 
-def test_a_judge_moves_a_change_without_being_a_person() -> None:
+def test_judge_may_move_a_change() -> None:
     check_decision(Event.CHALLENGE_APPROVED, "agent:codex", "")

@@ -41,7 +41,7 @@ DATA = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEY
         ("! 1", "1"),
     ],
 )
-def test_the_core_rules(text: str, value: Any) -> None:
+def test_scalars_follow_the_yaml_1_2_core_schema(text: str, value: Any) -> None:
     loaded = yaml12.load(f"k: {text}")["k"]
     assert loaded == value and type(loaded) is type(value)
 
@@ -63,20 +63,20 @@ def test_the_core_rules(text: str, value: Any) -> None:
         ("{a: " * 100_000, 1, "nested more than 100 deep"),
     ],
 )
-def test_what_is_refused_is_named_with_its_line(text: str, line: int, words: str) -> None:
+def test_refused_yaml_is_reported_with_its_line(text: str, line: int, words: str) -> None:
     with pytest.raises(BadYaml, match=words) as caught:
         yaml12.load(text)
     assert caught.value.line == line
 
 
-def test_an_alias_bomb_is_refused_at_its_first_alias() -> None:
+def test_alias_bomb_is_refused_at_its_first_alias() -> None:
     rows = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 100)]
     with pytest.raises(BadYaml, match="anchors"):
         yaml12.load("\n".join(rows))
 
 
 @given(DATA)
-def test_what_is_written_is_read_back(data: Any) -> None:
+def test_any_data_round_trips(data: Any) -> None:
     try:
         text = yaml12.dump(data)
         text.encode()
@@ -86,13 +86,13 @@ def test_what_is_written_is_read_back(data: Any) -> None:
 
 
 @given(st.text())
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_arbitrary_text_raises_only_bad_yaml(text: str) -> None:
     with contextlib.suppress(BadYaml):
         yaml12.load(text)
 
 
 @pytest.mark.parametrize("name", ["STATE.yaml", "reviews/challenge-2.yaml", "reviews/review-1.yaml"])
-def test_the_examples_are_the_form_that_is_written(name: str) -> None:
+def test_examples_are_in_the_written_format(name: str) -> None:
     text = (EXAMPLE / name).read_text()
     bare = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
     assert yaml12.dump(yaml12.load(text)) == bare

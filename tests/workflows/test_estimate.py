@@ -76,31 +76,31 @@ def ended(
     ledger.append(here, slip)
 
 
-def test_without_earlier_calls_the_figures_are_typical_ones(here: Project) -> None:
+def test_estimate_without_earlier_calls_uses_typical_figures(here: Project) -> None:
     assert estimate(here) == Estimate(25_000, 2_000, 0.07175, 0)
 
 
 @pytest.mark.parametrize("step", PLAN)
-def test_every_step_of_a_plan_has_typical_figures(here: Project, step: str) -> None:
+def test_every_plan_step_has_typical_figures(here: Project, step: str) -> None:
     found = estimate(here, step)
     assert found.tokens_in > found.tokens_out > 0 and found.cost and found.measured == 0
 
 
-def test_of_a_step_without_typical_figures_nothing_is_claimed(here: Project) -> None:
+def test_step_without_typical_figures_has_no_estimate(here: Project) -> None:
     assert estimate(here, "implement-auth-flow") == Estimate(0, 0, None, 0)
 
 
-def test_a_price_that_is_not_known_is_no_cost(here: Project) -> None:
+def test_unknown_price_gives_no_cost(here: Project) -> None:
     assert estimate(here, model="gpt-99") == Estimate(25_000, 2_000, None, 0)
     assert estimate(here, model=None) == Estimate(25_000, 2_000, None, 0)
 
 
-def test_a_price_of_the_config_goes_before_the_table(here: Project) -> None:
+def test_configured_price_takes_precedence_over_the_table(here: Project) -> None:
     mine = settings(here, f'prices."{GPT}".input=4', f'prices."{GPT}".output=100')
     assert expected(here, mine, "challenge", agent(here), GPT).cost == 0.3
 
 
-def test_three_calls_of_its_kind_are_better_than_typical_figures(here: Project) -> None:
+def test_three_earlier_calls_replace_typical_figures(here: Project) -> None:
     ended(here, 90_000, 3_000, cost=0.5)
     ended(here, 10_000, 9_000, cost=0.1)
     assert estimate(here).measured == 0
@@ -110,7 +110,7 @@ def test_three_calls_of_its_kind_are_better_than_typical_figures(here: Project) 
     assert estimate(here) == Estimate(45_000, 3_500, 0.25, 4)
 
 
-def test_the_specs_of_all_changes_are_one_kind(here: Project) -> None:
+def test_spec_steps_of_all_changes_are_pooled(here: Project) -> None:
     for spec in ("auth-flow", "user-model", "sessions"):
         ended(here, 30_000, step=f"spec-gen-{spec}", cost=0.1)
     assert estimate(here, "spec-gen-tokens").measured == 3
@@ -118,21 +118,21 @@ def test_the_specs_of_all_changes_are_one_kind(here: Project) -> None:
     assert estimate(here, "proposal-gen").measured == 0
 
 
-def test_another_agents_calls_say_nothing(here: Project) -> None:
+def test_calls_of_another_agent_are_ignored(here: Project) -> None:
     for _ in range(3):
         ended(here, 30_000, name="gemini", cost=0.1)
     assert estimate(here).measured == 0
     assert estimate(here, name="gemini").measured == 3
 
 
-def test_calls_count_for_thirty_days(here: Project) -> None:
+def test_calls_of_the_last_thirty_days_count(here: Project) -> None:
     for days in (0, 15, 29):
         ended(here, 30_000, days_ago=days, cost=0.1)
     ended(here, 90_000, days_ago=31, cost=9.0)
     assert estimate(here) == Estimate(30_000, 1_000, 0.1, 3)
 
 
-def test_with_another_model_the_same_tokens_have_its_price(here: Project) -> None:
+def test_tokens_are_repriced_for_another_model(here: Project) -> None:
     for _ in range(3):
         ended(here, 100_000, 10_000, cached=40_000, model="gpt-5.1", cost=9.0)
     assert estimate(here).cost == 0.252  # 60,000 x 1.75, 40,000 x 0.175 and 10,000 x 14 per 1M
@@ -140,20 +140,20 @@ def test_with_another_model_the_same_tokens_have_its_price(here: Project) -> Non
     assert estimate(here, model="gpt-99").cost is None
 
 
-def test_an_alias_costs_what_the_agent_said_its_model_did(here: Project) -> None:
+def test_alias_is_priced_by_the_model_the_agent_reported(here: Project) -> None:
     for _ in range(3):
         ended(here, 30_000, name="claude", model="claude-sonnet-4-5", cost=0.4)
     assert estimate(here, name="claude", model="sonnet").cost == 0.4
     assert estimate(here, name="claude", model="opus").cost is None
 
 
-def test_calls_without_a_price_hide_none_that_has_one(here: Project) -> None:
+def test_calls_without_a_price_do_not_hide_known_costs(here: Project) -> None:
     for cost in (None, None, 0.4):
         ended(here, 30_000, model=None, cost=cost)
     assert estimate(here, model=None) == Estimate(30_000, 1_000, 0.4, 3)
 
 
-def test_a_call_that_was_cut_off_says_nothing(project: Scenario) -> None:
+def test_interrupted_call_is_ignored(project: Scenario) -> None:
     change = play(project)
     for _ in range(3):
         with change.running("agentd plan") as held:
@@ -165,7 +165,7 @@ def test_a_call_that_was_cut_off_says_nothing(project: Scenario) -> None:
     assert estimate(change.project).measured == 0
 
 
-def test_calls_that_were_made_are_what_it_rests_on_and_nothing_is_written(project: Scenario) -> None:
+def test_estimate_uses_recorded_calls_and_writes_nothing(project: Scenario) -> None:
     change = play(project, proposal_gen=[propose(), usage(0.25, tokens=4321)])
     with open_run(change) as run:
         for number in (1, 2, 3):
