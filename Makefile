@@ -8,10 +8,22 @@ CLIS   ?= .cache/clis
 VENDOR := src/agentd/viewer/static/vendor
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
-.PHONY: test demo lint format bench mutants clean tools browser pictures docs
+NEEDED := tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
+# Tests wait for processes now and then, so one more worker than there are cores keeps them busy.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+SEED    ?= 1
+MINUTES ?=
 
-test: $(READY) tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
-	$(BIN)/python -m pytest -n auto
+.PHONY: test test-long demo lint format bench mutants clean tools browser pictures docs
+
+test: $(READY) $(NEEDED)
+	$(PYTEST)
+
+# What is exhaustive by nature: a crash at every write, long random runs, property tests, large inputs.
+# `make test` has a sample of each. SEED repeats a run, MINUTES ends one early.
+test-long: $(READY) $(NEEDED)
+	AGENTD_TEST_LONG=1 AGENTD_TEST_SEED=$(SEED) AGENTD_TEST_MINUTES=$(MINUTES) $(PYTEST)
 
 demo: $(READY) $(VENDOR)/mermaid.min.js
 	@$(BIN)/agentd demo

@@ -29,7 +29,9 @@ from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import FindingState, GitSetup, Severity
 from plans import (
+    BAD_CODE,
     EXAMPLE,
+    GOOD_CODE,
     GREETING,
     GREETING_DOCUMENTS,
     GREETING_ID,
@@ -43,7 +45,26 @@ from plans import (
     notes_tasks,
     proposal_text,
 )
-from playbooks import APPROVED, Action, Steps
+from playbooks import (
+    APPROVED,
+    NEEDS_CHANGES,
+    NEEDS_REVISION,
+    Action,
+    Steps,
+    answer,
+    call,
+    edit,
+    edit_spec,
+    finding,
+    implement,
+    plan_steps,
+    previous,
+    report,
+    report_in_text,
+    say,
+    usage,
+    write,
+)
 from program import AGENTD, PATIENCE, CrashPoint, Program, environment
 
 VARIABLES = ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
@@ -55,17 +76,34 @@ PLAY = '[agents.play]\nkind = "scripted"\nplaybook = "playbook.json"\n'
 RETRY_AT_ONCE = "[workflow]\nretry_delay_secs = 0.05\n"
 UNITTEST = f"{sys.executable} -m unittest -q"
 CHECK = f'[[checks]]\nname = "tests"\ncommand = "{UNITTEST}"\nrequired = true\ntimeout = 60\n'
-__all__ = [
+__all__ = [  # what a flow test needs
     "APPROVED",
+    "BAD_CODE",
     "CHECK",
     "EXAMPLE",
+    "GOOD_CODE",
     "IN_PLACE",
+    "NEEDS_CHANGES",
+    "NEEDS_REVISION",
     "NO_REVIEWS",
     "PATIENT",
     "Action",
     "CrashPoint",
     "Result",
     "Scenario",
+    "answer",
+    "call",
+    "edit",
+    "edit_spec",
+    "finding",
+    "implement",
+    "plan_steps",
+    "previous",
+    "report",
+    "report_in_text",
+    "say",
+    "usage",
+    "write",
 ]
 
 
@@ -267,8 +305,6 @@ class Scenario:
     ) -> "Scenario":
         """Its plan was judged so. Findings are a severity and a title; the first is C1. `challenge_2` is what the
         next challenger does."""
-        from playbooks import report_in_text
-
         steps = {name.replace("_", "/"): actions for name, actions in later.items()}
         self.proposed(report_in_text("APPROVED"), steps)
         self._judge_plan(verdict, findings)
