@@ -261,7 +261,8 @@ class Person:
         with contextlib.suppress(OSError):
             chunk = os.read(self.handle, 65536) if ready else b""
         if not chunk:
-            self._ends(kill=not ready)
+            self._end(kill=not ready)
+            assert ready, f"it neither draws anything nor ends:\n{self.display.text}"
             return False
         self.raw += chunk
         self.display.feed(chunk.decode("utf-8", "replace"))
@@ -270,7 +271,7 @@ class Person:
         self.display.asked = 0
         return True
 
-    def _ends(self, kill: bool) -> None:
+    def _end(self, kill: bool) -> None:
         if kill:
             self.program.kill()
         self._code = self.program.wait()
