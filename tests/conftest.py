@@ -1,6 +1,7 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import exhaustive as exhaustively
 from exhaustive import Exhaustive
 from loopback import clis
 from loopback.model import Model, running
+from program import server
 from scenario import Scenario
 
 MEMORY = 4 << 30  # bytes that a run may need for its temporary folders
@@ -79,6 +81,12 @@ def project(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> Scenario:
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     return box
+
+
+@pytest.fixture
+def forked_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MCP servers of agents that are called in this process come from the fork server."""
+    monkeypatch.setattr(sys, "executable", server().python)
 
 
 @pytest.fixture(scope="session")

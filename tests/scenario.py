@@ -264,7 +264,7 @@ class Scenario:
         """That configuration, committed and trusted."""
         self.write("agentd/config.toml", text)
         self.commit("settings")
-        project = find_project(str(self.root))
+        project = find_project()
         trust.give(project, trust.wanted(project, config.load(project.config_file)), os.environ)
         return self
 
@@ -337,9 +337,9 @@ class Scenario:
             recording.finish(desk, record, 1)
 
     def _generated(self, documents: Mapping[str, str], why: str = "test") -> "Scenario":
-        change = entry.create(find_project(str(self.root)), self.change_id, self.description)
+        change = entry.create(find_project(), self.change_id, self.description)
         for name, text in documents.items():
-            self.write(f"agentd/changes/{self.change_id}/{name}", text)
+            _write(change.folder / name, text)
         move(change, Event.PLAN_GENERATED, why=why)
         return self
 
@@ -476,7 +476,9 @@ class Scenario:
 
     @property
     def change(self) -> Change:
-        return Change(find_project(str(self.root)), self.change_id, str(self.root), self.folder)
+        project = find_project(str(self.root))
+        tree = project.repo.top
+        return Change(project, self.change_id, tree, project.changes_in(tree) / self.change_id)
 
     def state(self) -> State:
         return read_state(self.folder)

@@ -32,6 +32,8 @@ from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, journal_of, open_run
 
 APPROVED = {"verdict": "APPROVED", "summary": "It holds.", "findings": [], "previous": []}
 
+pytestmark = pytest.mark.usefixtures("forked_servers")
+
 
 def statuses(change: Change) -> list[tuple[int, str]]:
     return [(step.attempt, str(step.status)) for step in change.read().steps]

@@ -30,6 +30,8 @@ print("at work", flush=True)
 time.sleep(600)
 """
 
+pytestmark = pytest.mark.usefixtures("forked_servers")
+
 
 @contextmanager
 def driven(box: Scenario) -> Iterator[subprocess.Popen[str]]:

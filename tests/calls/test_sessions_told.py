@@ -19,6 +19,8 @@ SESSION = "01a1e211-d2e4-76e1-8c64-955c84bcee39"
 STARTED = {"type": "thread.started", "thread_id": SESSION}
 AGENT = "schema_version = 1\n[workflow]\nscript_retries = 0\n[agents.codex]\ncommand = './speak'\n"
 
+pytestmark = pytest.mark.usefixtures("forked_servers")
+
 
 def speak(box: Scenario, *events: dict[str, Any]) -> None:
     """Codex is a program that prints these events."""

@@ -14,7 +14,7 @@ from agentd.documents.comments import NAME, CommentState, Weight
 from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
 from agentd.guard import Guard, Watched, plan_rule
 from agentd.project import find_project
-from guard_project import OWN, GuardProject, finish, make_guard_project
+from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario
 
 ANN, BOB = "person:ann", "person:bob"
@@ -277,6 +277,7 @@ def test_comment_on_another_change_is_allowed_but_its_other_files_are_guarded(
     yard.agent("Path('agentd/changes/other/proposal.md').write_text('evil')")
     assert [one.path for one in finish(guard).put_back] == ["agentd/changes/other/proposal.md"]
     assert texts(other) == [["Elsewhere."]]
+    let_files_age()
     forged = yard.watched("Path('agentd/changes/other/comments.yaml').write_text('[]')")
     assert [one.path for one in forged.put_back] == ["agentd/changes/other/comments.yaml"]
 

@@ -17,9 +17,8 @@ from agentd.workflows.board import Board
 from scenario import Result
 from terminal import ENTER, Display, Person, start_on_terminal
 
-TESTS = Path(__file__).parent.parent
-ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": str(TESTS)}
-HEAD = "import sys\nfrom showing import *\n"
+ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "PYTHONPATH": str(Path(__file__).parent)}
+HEAD = "import sys\nfrom live_events import *\n"
 LABELS = [one.label for one in COURSE]
 
 # A usual run: two steps done, one failed and tried again, one at work.

@@ -115,7 +115,7 @@ def test_closing_the_terminal_ends_the_run_like_ctrl_c(project: Scenario) -> Non
     person = start_on_terminal(argv, {**project.env, "PWD": str(project.root)}, width=80)
     person.sees(lambda display: (project.root / "begun").exists())
     os.close(person.handle)
-    os.waitpid(person.pid, 0)
+    person.program.wait()
     change = project.change
     assert change.active_run() is None
     (ended,) = project.journal(events.RunFinished)

@@ -23,6 +23,8 @@ from terminal import ENTER, INTERRUPT, Person, start_on_terminal
 FAILS_FIRST = "test_a_cent_left_over_goes_to_the_largest_remainder"
 PAUSE = "Enter goes on"
 
+pytestmark = pytest.mark.usefixtures("forked_servers")
+
 
 def fresh(home: Path, **more: str) -> dict[str, str]:
     """A machine with git and nothing else of interest: no agents on PATH, no name for git."""
@@ -248,7 +250,7 @@ def test_closed_terminal_leaves_nothing_behind(tmp_path: Path) -> None:
     person, room = before_demo(tmp_path)
     person.sees("Spec 1/3: splitting")
     os.close(person.handle)
-    os.waitpid(person.pid, 0)
+    person.program.wait()
     assert list(room.iterdir()) == []
     assert left_running(room) == []
 

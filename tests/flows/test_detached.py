@@ -16,6 +16,7 @@ from agentd import trust
 from agentd.project import find_project
 from plans import SIGN_IN
 from playbooks import Action, finding, plan_steps, report, say
+from processes import wait_until
 from program import AGENTD, Program
 from scenario import NO_REVIEWS, Result, Scenario, project_files
 from terminal import start_on_terminal
@@ -78,6 +79,7 @@ def test_detach_and_wait_print_readable_text(project: Scenario) -> None:
     assert "in the background" in begun.out and "Next    agentd wait add-oauth" in begun.out
     late = project.agentd("wait", "add-oauth", "--timeout", "0")
     assert late.code == 1 and "still being worked on" in late.out and "agentd wait add-oauth" in late.out
+    wait_until(lambda: project.started_steps() == ["proposal-gen"], "the first step has started")
     project.replay(plan_steps())
     project.agentd("stop", "add-oauth")
     told = project.agentd("wait", "add-oauth")
@@ -104,7 +106,7 @@ def test_detached_run_survives_its_caller(project: Scenario, how: str) -> None:
             person = start_on_terminal(["/bin/sh", "-c", shell], project.env)
             person.sees("started")
             os.close(person.handle)
-            assert os.waitstatus_to_exitcode(os.waitpid(person.pid, 0)[1]) == -signal.SIGHUP
+            assert person.program.wait() == -signal.SIGHUP
         else:
             caller = subprocess.Popen(
                 ["sh", "-c", shell], cwd=project.root, env=project.env, stdout=subprocess.PIPE, start_new_session=True
@@ -208,6 +210,7 @@ def test_detach_reports_errors_of_the_child_before_it_runs(project: Scenario) ->
     second = detach(project)
     assert (second.code, second.json["error"]["code"]) == (5, "busy")
     assert second.json["error"]["hint"] == "agentd wait add-oauth"
+    wait_until(lambda: project.started_steps() == ["proposal-gen"], "the first step has started")
     project.agentd("stop", "add-oauth")
     project.write("agentd/config.toml", "schema_version = 99\n")
     early = detach(project)

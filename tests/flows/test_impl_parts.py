@@ -8,7 +8,7 @@ from agentd.change import entry
 from agentd.machine import Event
 from agentd.project import find_project
 from agentd.terms import Phase
-from plans import BAD_CODE, GREETING_DOCUMENTS, greeting_plan, greeting_tasks, task
+from plans import BAD_CODE, GREETING_DOCUMENTS, GREETING_ID, greeting_plan, greeting_tasks, task
 from playbooks import APPROVED, edit, implement, say, usage, write
 from scenario import Scenario, move, project_files
 
@@ -171,7 +171,8 @@ def test_dry_run_lists_the_steps_and_changes_nothing(project: Scenario) -> None:
     ],
 )
 def test_unapproved_plan_is_not_implemented(phase: Phase, words: str, hint: str, project: Scenario) -> None:
-    change = entry.create(find_project(), "greet", "Greet people")
+    project.change_id = GREETING_ID
+    change = entry.create(find_project(), GREETING_ID, "Greet people")
     for name, text in GREETING_DOCUMENTS.items():
         project.write(f"agentd/changes/greet/{name}", text)
     events = {Phase.DRAFTING: [], Phase.PROPOSED: [Event.PLAN_GENERATED]}

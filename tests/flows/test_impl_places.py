@@ -9,7 +9,7 @@ from agentd.change.folder import read_state
 from agentd.steps import code
 from agentd.terms import Phase
 from agentd.tools.diff import changed_files, diff
-from plans import GREETING, GREETING_DOCUMENTS
+from plans import GREETING, GREETING_DOCUMENTS, GREETING_ID
 from playbooks import APPROVED, implement, usage, write
 from program import AGENTD
 from scenario import CHECK as TESTS
@@ -20,6 +20,7 @@ AUTOMATED = "human_in_loop = false\nself_review_iterations = 0\n"
 
 def planned(box: Scenario, way: str) -> Path:
     """A plan made and approved by the command itself; the tree that the change lives in."""
+    box.change_id, box.description = GREETING_ID, GREETING
     box.write("tests/__init__.py", "")
     box.write(".gitignore", "__pycache__/\n")
     documents = [write(f"agentd/changes/greet/{name}", text) for name, text in GREETING_DOCUMENTS.items()]

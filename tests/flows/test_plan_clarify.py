@@ -46,8 +46,8 @@ WHOLE = ["clarify", "plan-gen"]
 def test_questions_are_asked_with_reasons_and_answers_are_written(project: Scenario) -> None:
     stage_questions(project, *THREE)
     person = proposing(project)
-    person.sees(lambda display: is_open(display.text, PROVIDERS))
-    shown = person.display.text.splitlines()
+    person.sees(lambda display: is_open(display.text, PROVIDERS) and "Something else" in display.text)
+    shown = person.display.text.rstrip().splitlines()
     assert shown[shown.index(f"Question 1 of 3. {PROVIDERS['why']}") :] == [
         f"Question 1 of 3. {PROVIDERS['why']}",
         f"? {PROVIDERS['question']} (↑↓)",

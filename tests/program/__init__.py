@@ -20,8 +20,10 @@ from typing import Any
 from program.server import HEADER
 
 PATIENCE = 300.0  # seconds to wait for what must come, before something is wrong
+REAL_PYTHON = sys.executable
 AGENTD = str(Path(sys.executable).parent / "agentd")
 SERVER = Path(__file__).with_name("server.py")
+CHILD = Path(__file__).with_name("child.py")
 CLIENT = Path(__file__).with_name("client.py")
 _EXECUTE_CHILD = tuple(inspect.signature(subprocess.Popen._execute_child).parameters)  # type: ignore[attr-defined]
 _OWN_INTERPRETER = ("PYTHON", "LC_", "LANG")  # variables that an interpreter reads when it starts
@@ -39,20 +41,24 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-@functools.cache
 def server() -> "ForkServer":
+    return _server_in(os.readlink("/proc/thread-self/ns/net"))
+
+
+@functools.cache
+def _server_in(network: str) -> "ForkServer":
+    """What it starts lives in the network that it was started in."""
     return ForkServer()
 
 
 class ForkServer:
-    """One for each test worker; it ends with it."""
+    """It ends with the test worker that started it."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="agentd-fork-"))
         self.path = str(self.folder / "socket")
-        self._lang = os.environ.get("LANG")
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(SERVER), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [REAL_PYTHON, "-P", str(SERVER), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self._process.stdout
         assert self._process.stdout.readline() == b"ready\n", "the fork server did not start"
@@ -66,12 +72,18 @@ class ForkServer:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _write_python(self) -> Path:
-        """What agentd takes for its interpreter: the real one, but for the MCP server of an agent."""
+        """What agentd takes for its interpreter: the real one, but MCP servers come from the fork server."""
         program = self.folder / "python"
-        real = f'exec "{sys.executable}"'
+        real = f'exec "{REAL_PYTHON}"'
         served = f'{real} -I -S "{CLIENT}" "{self.path}" "{program}" "$@"'
-        program.write_text(f'#!/bin/sh\ncase "$*" in "-P -m agentd mcp"*) shift 3; {served};; esac\n{real} "$@"\n')
-        program.chmod(0o755)
+        child = f'{real} -P "{CHILD}" "{program}" "$@"'
+        program.write_text(
+            f'#!/bin/sh\ncase "$*" in\n"-P -m agentd mcp"*) shift 3; {served};;\n'
+            f'"-P -m agentd "*) shift 3; {child};;\nesac\n{real} "$@"\n'
+        )
+        (self.folder / "agentd").write_text(f'#!/bin/sh\nexec "{AGENTD}" "$@"\n')
+        for path in (program, self.folder / "agentd"):
+            path.chmod(0o755)
         return program
 
     def start(self, request: dict[str, Any], handles: list[int]) -> tuple[int, socket.socket]:
