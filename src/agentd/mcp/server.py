@@ -70,7 +70,7 @@ def _result(text: str, is_error: bool = False) -> types.CallToolResult:
 
 
 def serve_stdio(binding: Binding) -> None:
-    """Until stdin closes. The SDK keeps stdout for the protocol: whatever is printed goes to stderr."""
+    """Until stdin or stdout closes. The SDK keeps stdout for the protocol: whatever is printed goes to stderr."""
 
     async def serve() -> None:
         server = build(binding)
@@ -79,4 +79,7 @@ def serve_stdio(binding: Binding) -> None:
 
     # The reading thread cannot be interrupted; a write is whole or not at all, so ending at once harms nothing.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    anyio.run(serve)
+    try:
+        anyio.run(serve)
+    except* BrokenPipeError:
+        pass  # the client ended before it had its answer
