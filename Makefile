@@ -9,8 +9,8 @@ VENDOR := src/agentd/viewer/static/vendor
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
 NEEDED := tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready
-# Tests wait for processes now and then, so one more worker than there are cores keeps them busy.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+# Tests wait for processes now and then, so twice as many workers as cores keep the cores busy.
+WORKERS ?= $(shell expr 2 \* $$(nproc 2>/dev/null || sysctl -n hw.ncpu))
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 SEED    ?= 1
 MINUTES ?=

@@ -74,12 +74,7 @@ def box(tmp_path: Path) -> Scenario:
 @pytest.fixture
 def project(box: Scenario, monkeypatch: pytest.MonkeyPatch) -> Scenario:
     """A repository with a project in it, committed, and this process standing in it."""
-    box.write("README.md", "notes\n")
-    box.write("agentd/config.toml", "schema_version = 1\n")
-    box.commit("start")
-    monkeypatch.chdir(box.root)
-    for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
-        monkeypatch.setenv(name, box.env[name])
+    box.with_project().enter(monkeypatch)
     return box
 
 

@@ -3,6 +3,7 @@
 A flow test needs nothing but this module: `Scenario` and, by their names, the actions and documents it is made of.
 """
 
+import atexit
 import json
 import os
 import shlex
@@ -125,19 +126,23 @@ class Result:
         return str(self.json["error"]["hint"])
 
 
+def _folder() -> Path:
+    """For what is made once for each worker, since a copy of it is quicker to make."""
+    folder = Path(tempfile.mkdtemp(prefix="agentd-repository-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @cache
 def _empty_repository() -> Path:
-    """Made by git once for each worker; copying it is quicker than making it."""
-    folder = Path(tempfile.mkdtemp(prefix="agentd-repository-"))
+    folder = _folder()
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
-    _remove_at_exit(folder)
     return folder / ".git"
 
 
-def _remove_at_exit(folder: Path) -> None:
-    import atexit
-
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+@cache
+def _empty_project() -> Path:
+    return Scenario(_folder() / "notes-service")._make_project().root
 
 
 @dataclass
@@ -177,7 +182,14 @@ class Scenario:
     def commit(self, message: str = "work", cwd: Path | None = None) -> str:
         self.git("add", "-A", cwd=cwd)
         self.git("commit", "-qm", message, cwd=cwd)
-        return self.git("rev-parse", "HEAD", cwd=cwd)
+        return self.git("rev-parse", "HEAD", cwd=cwd) if cwd else self.head()
+
+    def head(self) -> str:
+        """The commit that is checked out, read from git's files."""
+        git_dir = self.root / ".git"
+        text = (git_dir / "HEAD").read_text().strip() if git_dir.is_dir() else ""
+        ref = git_dir / text.removeprefix("ref: ")
+        return ref.read_text().strip() if text and ref.is_file() else self.git("rev-parse", "HEAD")
 
     @contextmanager
     def entered(self) -> Iterator["Scenario"]:
@@ -197,6 +209,12 @@ class Scenario:
 
     def with_project(self) -> "Scenario":
         """A project that is committed, with nothing configured."""
+        if {path.name for path in self.root.iterdir()} != {".git"} or (self.root / ".git/refs/heads/main").exists():
+            return self._make_project()
+        shutil.copytree(_empty_project(), self.root, dirs_exist_ok=True)
+        return self
+
+    def _make_project(self) -> "Scenario":
         self.write("README.md", "notes\n")
         self.write("agentd/config.toml", "schema_version = 1\n")
         self.commit("start")

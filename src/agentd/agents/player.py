@@ -7,7 +7,6 @@ through the real MCP server, started once and only when a call is played. It imp
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -164,6 +163,8 @@ class Server:
     """The MCP server of this call as a child, spoken to in JSON-RPC lines."""
 
     def __init__(self, argv: tuple[str, ...]) -> None:
+        import subprocess  # late: most calls play without a server
+
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as error:
@@ -194,6 +195,8 @@ class Server:
 
     def close(self) -> None:
         """Closing its stdin is the proper end; a server that does not take it is killed."""
+        import subprocess  # late: see above
+
         try:
             self._process.communicate(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:

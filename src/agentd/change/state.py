@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from agentd import machine, yaml12
@@ -190,6 +191,7 @@ class State:
         return replace(self, phase=to, history=(*self.history, entry))
 
 
+@lru_cache(maxsize=8)  # a run reads its own last write again and again
 def parse(text: str) -> State:
     """A broken or newer file is a StateError; an older one is read."""
     try:
