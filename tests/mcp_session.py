@@ -22,7 +22,7 @@ from agentd.project import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
 from plans import EXAMPLE
-from program import AGENTD, PATIENCE, Program
+from program import AGENTD, PATIENCE, Program, server
 from scenario import Scenario
 
 GENERATIONS = ("legacy", "2026-07-28")
@@ -112,7 +112,10 @@ async def connected(staged: Staged, transport: str, mode: str = "auto") -> Async
             yield client
     elif transport == "stdio":
         parameters = StdioServerParameters(
-            command=AGENTD, args=staged.arguments, env=staged.box.env, cwd=str(staged.box.root)
+            command=server().python,
+            args=["-P", "-m", "agentd", *staged.arguments],
+            env=staged.box.env,
+            cwd=str(staged.box.root),
         )
         async with Client(parameters, mode=mode) as client:
             yield client
@@ -134,7 +137,7 @@ async def over_http(url: str, token: str, mode: str = "auto") -> AsyncIterator[C
 @contextmanager
 def http_server(staged: Staged) -> Iterator[tuple[str, str]]:
     """The real program, its address and its token."""
-    server = Program(
+    process = Program(
         [AGENTD, *staged.arguments, "--http"],
         cwd=staged.box.root,
         env=staged.box.env,
@@ -143,13 +146,13 @@ def http_server(staged: Staged) -> Iterator[tuple[str, str]]:
         text=True,
     )
     try:
-        assert server.stderr
-        url = server.stderr.readline().split()[-1]
-        file = Path(server.stderr.readline().split(maxsplit=4)[-1].strip())
+        assert process.stderr
+        url = process.stderr.readline().split()[-1]
+        file = Path(process.stderr.readline().split(maxsplit=4)[-1].strip())
         yield url, json.loads(file.read_text())["token"]
     finally:
-        server.terminate()
-        server.wait(timeout=PATIENCE)
+        process.terminate()
+        process.wait(timeout=PATIENCE)
 
 
 def text_of(result: Any) -> str:

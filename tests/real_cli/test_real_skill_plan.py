@@ -55,7 +55,10 @@ def follow(seen: list[dict[str, Any]]) -> Turn:
             "change_id": resolved,
         }:
             return bash(f"agentd wait {resolved} --timeout 540 --json", timeout=600000)
-        case {"command": "wait", "state": "decision", "decision": decision}:
+        case (
+            {"command": "wait", "state": "decision", "decision": {} as decision}
+            | {"command": "plan", "decision_needed": {} as decision}  # it ended before --detach could look
+        ):
             labels = [f"{one['label']}: {one['command']}" for one in decision["options"]]
             return Turn(text="\n".join([decision["question"], *labels]))
         case {"command": "wait", "state": "ended", "result": {"message": message, "phase": "challenged"}}:
@@ -142,5 +145,5 @@ def test_open_findings_are_left_for_the_user_to_decide(project: Scenario, sessio
 def test_existing_change_continues_without_questions(project: Scenario, session: Any) -> None:
     session(plan_steps(challenge=report("NEEDS_REVISION", finding())))
     told, ran = session({}, words="/agentd:plan add-oauth")
-    assert names(ran) == ["list", "plan", "wait"]
+    assert names(ran) in (["list", "plan", "wait"], ["list", "plan"])
     assert SIGN_IN not in ran[1] and told.startswith("The challenge found 1 high.")
