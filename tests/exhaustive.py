@@ -59,7 +59,8 @@ def select(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def is_exhaustive(item: pytest.Item) -> bool:
-    return "exhaustive" in getattr(item, "fixturenames", ()) or item.get_closest_marker("hypothesis") is not None
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property or "exhaustive" in getattr(item, "fixturenames", ())
 
 
 _started = time.monotonic()

@@ -58,7 +58,10 @@ class ForkServer:
         self.folder = Path(tempfile.mkdtemp(prefix="agentd-fork-"))
         self.path = str(self.folder / "socket")
         self._process = subprocess.Popen(
-            [REAL_PYTHON, "-P", str(SERVER), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [REAL_PYTHON, "-P", str(SERVER), self.path],
+            env={**os.environ, "HOME": str(self.folder)},  # not that of the test that happens to be the first
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         assert self._process.stdout
         assert self._process.stdout.readline() == b"ready\n", "the fork server did not start"
