@@ -179,20 +179,8 @@ class Seen:
 
 def run_on_terminal(box: Scenario, *arguments: str, width: int = 100, typed: str = "", cwd: Path | None = None) -> Seen:
     """Run agentd with terminal as stdin, stdout and stderr; `typed` is sent when it has asked something."""
-    handle, theirs = pty.openpty()
-    _set_size(handle, width, 40)
     env = {**box.env, "TERM": "xterm-256color"}
-    program = Program(
-        [AGENTD, *arguments],
-        cwd=cwd or box.root,
-        env=env,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        has_terminal=True,
-    )
-    os.close(theirs)
+    program, handle = _start([AGENTD, *arguments], env, width, 40, cwd or box.root)
     seen = b""
     left = typed.encode()
     end = time.monotonic() + PATIENCE
@@ -279,24 +267,32 @@ class Person:
 
 
 def start_on_terminal(
-    argv: Sequence[str], env: dict[str, str], width: int = 80, height: int = 24, crash: CrashPoint | None = None
+    argv: Sequence[str],
+    env: dict[str, str],
+    width: int = 80,
+    height: int = 24,
+    cwd: Path | None = None,
+    crash: CrashPoint | None = None,
 ) -> Person:
-    """Start a program with a terminal as stdin, stdout and stderr."""
+    program, handle = _start(argv, {"TERM": "xterm-256color", **env}, width, height, cwd, crash)
+    return Person(program, handle, Display(width, height))
+
+
+def _start(
+    argv: Sequence[str],
+    env: dict[str, str],
+    width: int,
+    height: int,
+    cwd: Path | None = None,
+    crash: CrashPoint | None = None,
+) -> tuple[Program, int]:
+    """A program with a terminal of that size as stdin, stdout and stderr, and our end of it."""
     handle, theirs = pty.openpty()
     _set_size(handle, width, height)
-    env = {"TERM": "xterm-256color", **env}
-    program = Program(
-        argv,
-        env=env,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        has_terminal=True,
-        crash=crash,
-    )
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    program = Program(argv, cwd=cwd, env=env, start_new_session=True, has_terminal=True, crash=crash, **streams)
     os.close(theirs)
-    return Person(program, handle, Display(width, height))
+    return program, handle
 
 
 def _set_size(handle: int, width: int, height: int) -> None:

@@ -118,15 +118,11 @@ class Picture:
 
 def taken(folder: Path, env: dict[str, str], *arguments: str) -> Picture:
     """Of a whole command of agentd, in that folder, when it has ended."""
-    person = start_on_terminal(_there(folder, arguments), env, WIDTH, _HEIGHT)
+    person = start_on_terminal([AGENTD, *arguments], env, WIDTH, _HEIGHT, cwd=folder)
     person.display = painted = Painted(WIDTH, _HEIGHT)
     code = person.waits()
     assert painted.strange == [], painted.strange
     return Picture(" ".join(("agentd", *arguments)), code, painted.cells)
-
-
-def _there(folder: Path, arguments: Sequence[str]) -> list[str]:
-    return ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(folder), AGENTD, *arguments]
 
 
 def _paint(cell: str) -> str:
