@@ -18,6 +18,7 @@ from typing import Any
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
 
 from assertions import BROWSER, missing
+from processes import wait_until
 from program import AGENTD, PATIENCE
 from raw_http import Server, open_server
 from scenario import Scenario
@@ -199,6 +200,10 @@ def focused(tab: Tab) -> str:
     )
     assert name == "body" or (outline, width) != ("none", "0px"), f"{name} has the focus, and nobody sees it"
     return str(name)
+
+
+def wait_for_focus(tab: Tab, name: str) -> None:
+    wait_until(lambda: focused(tab) == name, f"the focus is at {name}")
 
 
 def is_as_wide_as_its_window(tab: Tab) -> bool:

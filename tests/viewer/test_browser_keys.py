@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from agentd.change import comments
 from agentd.change.state import Call
 from agentd.terms import Phase
-from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting
+from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting, wait_for_focus
 from plans import SHORT_TITLES, SPEC_FILE
 from playbooks import report_in_text
 from scenario import Scenario
@@ -53,7 +53,7 @@ def test_plan_can_be_approved_from_the_inbox_by_keyboard(project: Scenario) -> N
         expect(target).to_have_count(1)
         quoted = target.inner_text()
         press("c")
-        assert focused(tab) == "textarea"
+        wait_for_focus(tab, "textarea")
         page.keyboard.type("Which one?")
         press("Escape")
         expect(page.locator(".note.draft")).to_have_count(0)
@@ -65,10 +65,10 @@ def test_plan_can_be_approved_from_the_inbox_by_keyboard(project: Scenario) -> N
         page.reload()
         expect(page.locator("#choice-approve")).to_have_count(1)
         press("a")
-        assert focused(tab) == "button"
+        wait_for_focus(tab, "button")
         press("Escape")
         expect(page.locator("#choice-approve")).not_to_have_attribute("open", "")
-        assert focused(tab) == "summary"
+        wait_for_focus(tab, "summary")
         press("a")
         press("Enter")
         expect(page.locator("#phase")).to_contain_text("challenged")
@@ -110,7 +110,7 @@ def test_comment_shortcut_works_on_every_page(project: Scenario) -> None:
             page.wait_for_url("**/read/proposal.md#comment")
             expect(page.locator(".paper .target")).to_have_count(1)
         press("c")
-        assert focused(tab) == "textarea"
+        wait_for_focus(tab, "textarea")
         page.keyboard.type("Why?")
         press("Escape")
         expect(page.locator("#note-K1")).to_contain_text("Why?")
@@ -125,10 +125,10 @@ def test_plan_can_be_sent_back_by_keyboard(project: Scenario) -> None:
         press("r")
         page.wait_for_url("**#send-back")
         expect(page.locator("#choice-send-back")).to_have_attribute("open", "")
-        assert focused(tab) == "textarea[reason]"
+        wait_for_focus(tab, "textarea[reason]")
         page.keyboard.type("Say who may delete a user, j and k.")
         press("Tab")
-        assert focused(tab) == "button"
+        wait_for_focus(tab, "button")
         press("Enter")
         expect(page.locator("#part")).to_contain_text("Say who may delete a user")
     assert change.read().phase is Phase.PROPOSED
