@@ -222,15 +222,8 @@ class Scenario:
 
     # ---- programs
 
-    def agentd(
-        self,
-        *arguments: str,
-        cwd: Path | None = None,
-        timeout: float = PATIENCE,
-        crash: CrashPoint | None = None,
-        **env: str,
-    ) -> Result:
-        return self.execute(*self.program, *arguments, cwd=cwd, timeout=timeout, crash=crash, **env)
+    def agentd(self, *arguments: str, **options: Any) -> Result:
+        return self.execute(*self.program, *arguments, **options)
 
     def execute(
         self,
