@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 IS_LONG = os.environ.get("AGENTD_TEST_LONG") == "1"
-SEED = int(os.environ.get("AGENTD_TEST_SEED", "1"))
-MINUTES = float(os.environ.get("AGENTD_TEST_MINUTES") or "inf")  # after that no test starts
+SEED = os.environ.get("AGENTD_TEST_SEED") or "1"  # any text
+MINUTES = os.environ.get("AGENTD_TEST_MINUTES") or "inf"  # after that no test starts
 SHARE = 10  # one point in this many is a sample
 EXAMPLES = 25  # of a property test, for a sample
 
@@ -26,14 +26,18 @@ class Exhaustive:
 
     def points(self, points: Iterable[Point]) -> Iterator[Point]:
         """All points, or a tenth of them. They may go on for ever; the test ends its loop when none is left."""
-        first = random.Random(SEED).randrange(SHARE)
+        chance = random.Random(SEED)
+        wanted = chance.randrange(3)  # soon, so that a sample of a few points is not empty
         for place, point in enumerate(points):
-            if IS_LONG or place % SHARE == first:
+            if IS_LONG or place == wanted:
                 yield point
+            if place == wanted:
+                wanted += chance.randint(1, 2 * SHARE - 1)
 
     def seeds(self, count: int) -> list[int]:
         """For random runs: that many, or one."""
-        return [SEED + number for number in range(count if IS_LONG else 1)]
+        chance = random.Random(SEED)
+        return [chance.randrange(10**6) for _ in range(count if IS_LONG else 1)]
 
     def size(self, full: int, sample: int) -> int:
         """How large something is: to scale, or as large as shows the same in a moment."""
@@ -42,6 +46,10 @@ class Exhaustive:
 
 def set_up() -> None:
     """No test fails because the machine is busy."""
+    try:
+        float(MINUTES)
+    except ValueError:
+        raise pytest.UsageError(f"MINUTES={MINUTES} is not a number; try make test-long MINUTES=5") from None
     patient: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("long", max_examples=500, print_blob=True, **patient)
     settings.register_profile("sample", max_examples=EXAMPLES, derandomize=True, **patient)
@@ -67,5 +75,5 @@ _started = time.monotonic()
 
 
 def skip_after_end() -> None:
-    if time.monotonic() - _started > 60 * MINUTES:
+    if time.monotonic() - _started > 60 * float(MINUTES):
         pytest.skip("the time for this part of the long tests is over")
