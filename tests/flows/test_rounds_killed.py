@@ -180,12 +180,13 @@ def test_rounds_killed_repeatedly_at_random_writes_give_the_same_result(
     with restorable(project) as put_back:
         for seed in exhaustive.seeds(10):
             dice = random.Random(seed)
-            is_felled, farthest = True, 40
-            while is_felled and not is_over(project, 3):
-                moment, number = dice.choice(("before", "after")), dice.randint(1, farthest)
+            is_killed, kills = True, 0
+            while is_killed and not is_over(project, 3):
+                moment, number = dice.choice(("before", "after")), dice.randint(1, 40 + 4 * kills)
                 with nothing_repeated(project):
-                    is_felled = kill_at_write(project, moment, number, project.root, codes=(1,))
-                farthest += 4
+                    is_killed = kill_at_write(project, moment, number, project.root, codes=(1,))
+                kills += is_killed
+            assert kills > 0, seed
             assert result(project) == undisturbed, seed
             put_back()
 

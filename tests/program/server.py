@@ -205,9 +205,11 @@ def _crash_at(moment: str, number: int, below: str) -> None:
             is_it = counts and seen == number
             if is_it and moment == "before":
                 os.kill(os.getpid(), signal.SIGKILL)
-            change(*given, **more)
-            if is_it:
-                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                change(*given, **more)
+            finally:  # also when there was nothing to remove, or the run would not be killed at all
+                if is_it:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         return changed
 
