@@ -9,9 +9,9 @@ from agentd.calls import run as runs
 from agentd.calls.work import Done, Work
 from agentd.change import entry
 from agentd.change.folder import Change
+from agentd.domain.terms import Role
 from agentd.guard import plan_rule
 from agentd.project import find_project
-from agentd.terms import Role
 from agentd.tools.table import Stage
 from playbooks import Action
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, open_run

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 
 TIMES = 8
 # Linear work takes 8 times as long, quadratic work 64 times; the limit stands well between.

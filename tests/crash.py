@@ -22,7 +22,7 @@ from typing import Any
 from agentd import files
 from agentd.change import locks
 from agentd.change.folder import STATE, document_hash, read_state
-from agentd.terms import StepStatus
+from agentd.domain.terms import StepStatus
 from plans import GREETING_ID, SIGN_IN, SIGN_IN_ID
 from playbooks import FOLDER, HANG, PASS, Steps, edit_spec_by_tool, finding, report, say, small_plan_steps, usage
 from processes import wait_until

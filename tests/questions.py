@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from agentd import events
 from agentd.documents import clarifications
+from agentd.domain import events
 from plans import SIGN_IN
 from playbooks import Action, call, plan_steps, say, usage
 from program import AGENTD
@@ -98,7 +98,7 @@ def paid(box: Scenario) -> list[str]:
 
 
 def questions_asked(box: Scenario) -> list[str]:
-    return [one.id for one in box.journal(events.DecisionAsked)]
+    return [one.id for one in box.journal(events.DecisionRequested)]
 
 
 def decided(box: Scenario) -> list[tuple[str, str, str, str | None]]:

@@ -20,15 +20,16 @@ from typing import Any
 
 import pytest
 
-from agentd import clock, config, events, files, git, trust, yaml12
+from agentd import config, files, git, trust
 from agentd.change import entry
 from agentd.change.folder import Change, read_state
 from agentd.change.state import Place, State
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
-from agentd.machine import Event
+from agentd.domain import clock, events, yaml12
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import FindingState, GitSetup, Severity
 from agentd.project import find_project
-from agentd.terms import FindingState, GitSetup, Severity
 from plans import (
     BAD_CODE,
     EXAMPLE,
@@ -351,7 +352,7 @@ class Scenario:
         change = entry.create(find_project(), self.change_id, self.description)
         for name, text in documents.items():
             _write(change.folder / name, text)
-        move(change, Event.PLAN_GENERATED, why=why)
+        move(change, TransitionEvent.PLAN_GENERATED, why=why)
         return self
 
     # ---- code of the change greet
@@ -380,7 +381,7 @@ class Scenario:
     ) -> "Scenario":
         """The same with a plan that is approved: `impl` can start."""
         self.greeting_proposed(steps, more, workflow, documents)
-        move(self.change, Event.CHALLENGE_APPROVED)
+        move(self.change, TransitionEvent.CHALLENGE_APPROVED)
         return self
 
     # ---- changes that are complete, with specs about notes
@@ -408,16 +409,16 @@ class Scenario:
             if main.is_file():
                 files.write(change.folder / "base" / f"{name}.md", main.read_bytes())
         change.update(lambda old: replace(old, base=replace(old.base, specs=known)))
-        move(change, Event.PLAN_GENERATED)
+        move(change, TransitionEvent.PLAN_GENERATED)
         return change
 
     def notes_complete(self, change_id: str, specs: Mapping[str, str], place: Place | None = None) -> Change:
         """The same with code that was approved: one file of its own."""
         change = self.notes_proposed(change_id, specs, place)
-        move(change, Event.CHALLENGE_APPROVED)
+        move(change, TransitionEvent.CHALLENGE_APPROVED)
         base = git.snapshot(change.tree)
         change.update(lambda old: replace(old, base=replace(old.base, tree=base)))
-        move(change, Event.IMPLEMENTATION_STARTED)
+        move(change, TransitionEvent.IMPLEMENTATION_STARTED)
         _write(Path(change.tree, f"{change_id}.py"), "DONE = True\n")
         approve_code(change)
         return change
@@ -503,7 +504,7 @@ class Scenario:
         """Where decisions for a run of the change lie."""
         return self.local_state / "inbox" / self.change_id
 
-    def journal(self, kind: type[events.Happened]) -> list[Any]:
+    def journal(self, kind: type[events.Event]) -> list[Any]:
         return journal_of(self.change, kind)
 
     def started_steps(self) -> list[str]:
@@ -528,7 +529,7 @@ class Scenario:
         return {one.id: str(one.state) for one in standing(self.change.records())}
 
     def warnings(self) -> list[tuple[str, str]]:
-        found = [(one.code, one.message) for one in self.journal(events.Warned)]
+        found = [(one.code, one.message) for one in self.journal(events.WarningIssued)]
         return [one for one in found if one[0] != "price-unknown"]  # scripted agents have no price
 
     def decisions(self) -> list[tuple[str, str, str, str | None]]:
@@ -542,7 +543,7 @@ class Scenario:
 # ---- changes in any repository
 
 
-def move(change: Change, event: Event, by: str = "agentd", why: str = "test") -> None:
+def move(change: Change, event: TransitionEvent, by: str = "agentd", why: str = "test") -> None:
     """Move a change along the table without doing the work."""
     change.update(lambda old: old.moved(event, by=by, why=why, at=clock.now(), hashes=change.hashes()))
 
@@ -552,18 +553,20 @@ def approve_code(change: Change) -> None:
     specs = {name: digest for name, digest in change.hashes().items() if name.startswith("specs/")}
     hashes = {"tree": git.snapshot(change.tree), "base": str(change.read().base.tree), **specs}
     at = clock.now()
-    change.update(lambda old: old.moved(Event.REVIEW_APPROVED, by="agent:codex", why="test", at=at, hashes=hashes))
+    change.update(
+        lambda old: old.moved(TransitionEvent.REVIEW_APPROVED, by="agent:codex", why="test", at=at, hashes=hashes)
+    )
 
 
-def journal_of(change: Change, kind: type[events.Happened]) -> list[Any]:
+def journal_of(change: Change, kind: type[events.Event]) -> list[Any]:
     return [one.event for one in change.journal().since(0)[0] if isinstance(one.event, kind)]
 
 
 @contextmanager
-def open_run(change: Change, watch: Callable[[events.Entry], None] = lambda entry: None) -> Iterator[Any]:
+def open_run(change: Change, watch: Callable[[events.JournalEntry], None] = lambda entry: None) -> Iterator[Any]:
     """A plan of the change under way in this process."""
     from agentd.calls import run as runs
-    from agentd.terms import Workflow
+    from agentd.domain.terms import Workflow
 
     command = f"agentd plan {change.id}"
     with runs.begin(change, lambda: config.load(change.project.config_file), Workflow.PLAN, command, watch) as run:

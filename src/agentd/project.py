@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentd import git
-from agentd.errors import NoProject, SetupError
+from agentd.domain.errors import ProjectNotFound, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def find_project(start: str | None = None) -> Project:
         prefix = _upward(tree, "" if here == "." else here)
         if prefix is not None:
             return Project(repo, prefix, tree)
-    raise NoProject(f"{repo.top} has no {CONFIG}, so it is not an agentd project yet")
+    raise ProjectNotFound(f"{repo.top} has no {CONFIG}, so it is not an agentd project yet")
 
 
 def current_folder() -> str:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import clock, files, git, skills
+from agentd import files, git, skills
 from agentd.config import Check, render_template, seated
-from agentd.terms import Role
+from agentd.domain import clock
+from agentd.domain.terms import Role
 
 GITIGNORE = """\
 # written for each run, for the agents alone
@@ -63,7 +64,7 @@ def lay_down(
         if not path.exists():
             outcome[place] = "written"
         elif path.name == "config.toml" and replace_config and path.read_bytes() != text.encode():
-            copy = Path(repo.common, "agentd", "replaced", f"config-{clock.run_id()}.toml")
+            copy = Path(repo.common, "agentd", "replaced", f"config-{clock.new_run_id()}.toml")
             files.write(copy, files.read(path))
             outcome[place] = "replaced"
         elif path.name == "config.toml" and filled:

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentd.agents.protocol import Brief
 from agentd.config import Agent
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 
 def agent(**parts: Any) -> Agent:

@@ -11,7 +11,7 @@ from briefs import agent, brief
 from agentd.agents.causes import Cause
 from agentd.agents.codex import INSTRUCTIONS, Codex
 from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage
-from agentd.errors import SessionLost
+from agentd.domain.errors import SessionLost
 
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "codex"
 SESSION = "00000000-0000-4000-8000-000000000001"

@@ -14,7 +14,7 @@ from agentd.agents.causes import Cause
 from agentd.agents.command import AnyProgram
 from agentd.agents.protocol import Ended, Said
 from agentd.config.model import Kind
-from agentd.errors import BadConfig
+from agentd.domain.errors import InvalidConfig
 from program import PATIENCE
 
 ADAPTER = AnyProgram()
@@ -50,7 +50,7 @@ def test_session_placeholder_defaults_to_the_call_folder_name(tmp_path: Path) ->
 
 
 def test_model_placeholder_without_a_configured_model_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(BadConfig) as caught:
+    with pytest.raises(InvalidConfig) as caught:
         ADAPTER.command(agent(args=("-m", "{model}")), brief(tmp_path))
     assert caught.value.message == (
         "the args of agents.mine use {model}, but no model is named for a change of this complexity"

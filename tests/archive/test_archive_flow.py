@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentd.change.folder import read_state
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from plans import NOTES, delta_text, requirement_text, scenario_text, spec_text
 from scenario import Scenario, approve_code, tree_files
 

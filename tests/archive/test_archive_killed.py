@@ -20,8 +20,8 @@ from agentd.change import entry, locks
 from agentd.change.folder import read_state
 from agentd.cli import app
 from agentd.documents.delta import REQUIREMENT
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from assertions import Contents, folder_contents
 from crash import OPERATIONS, Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive

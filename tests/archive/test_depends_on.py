@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from agentd import events
 from agentd.change.entry import open_change
 from agentd.change.folder import read_state
+from agentd.domain import events
 from agentd.project import find_project
 from git_setups import prepare_project
 from plans import NOTES, delta_text, scenario_text
@@ -53,7 +53,7 @@ def test_plan_reports_open_dependencies(project: Scenario) -> None:
     assert "add-oauth depends on typo, which is proposed" in ran.err
     change = open_change(find_project(), "add-oauth")
     assert change.read().depends_on == ("typo",)
-    assert [one.code for one in journal_of(change, events.Warned)].count("depends") == 1
+    assert [one.code for one in journal_of(change, events.WarningIssued)].count("depends") == 1
     shown = project.agentd("status", "add-oauth")
     assert "typo (proposed)" in shown.out
 

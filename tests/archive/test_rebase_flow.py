@@ -3,7 +3,7 @@
 import pytest
 
 from agentd.change.folder import Change, read_state
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
 from agentd.workflows.verdict import is_edited
 from plans import NOTES, delta_text, requirement_text, scenario_text
 from scenario import Scenario, approve_code, move, tree_files
@@ -35,7 +35,7 @@ def page(change: Change) -> str:
 
 def test_rebase_without_overlap_keeps_the_approval(notes: Scenario) -> None:
     change = notes.notes_proposed("short", {"notes": SHORT})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
     done = notes.agentd("rebase", "short", "--json")
     assert (done.code, done.json["next"], done.json["approval_stale"]) == (0, "agentd impl short", False), done.out
@@ -49,7 +49,7 @@ def test_rebase_without_overlap_keeps_the_approval(notes: Scenario) -> None:
 def test_rebase_over_an_overlapping_requirement_makes_the_approval_stale(notes: Scenario) -> None:
     """Another scenario of the same requirement: no conflict, but somebody should look."""
     change = notes.notes_proposed("empty", {"notes": EMPTY})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     archive_another(notes, SHORT)
     done = notes.agentd("rebase", "empty", "--json")
     assert (done.code, done.json["approval_stale"]) == (0, True), done.out
@@ -146,10 +146,10 @@ def test_stale_branch_must_be_merged_before_a_rebase(notes: Scenario) -> None:
 
 def test_approval_after_a_rebase_counts(notes: Scenario) -> None:
     change = notes.notes_proposed("short", {"notes": SHORT})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
-    move(change, Event.CHALLENGE_APPROVED)  # what `plan --rechallenge` comes to
+    move(change, TransitionEvent.CHALLENGE_APPROVED)  # what `plan --rechallenge` comes to
     assert not is_edited(change)
     assert notes.agentd("status", "short", "--json").json["next"] == "agentd impl short"
 

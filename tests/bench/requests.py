@@ -22,9 +22,9 @@ from agentd.calls.run import Run
 from agentd.calls.work import Work
 from agentd.change import entry
 from agentd.config.model import Kind
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 from agentd.tools.table import Stage
 from loopback import clis
 from loopback.claude_api import ClaudeApi

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from agentd import events
 from agentd.change import comments, entry
 from agentd.change.folder import Change
-from agentd.machine import Event
+from agentd.domain import events
+from agentd.domain.state_machine import TransitionEvent
 from agentd.project import find_project
 from agentd.rendering import markdown
 from plans import notes_tasks, proposal_text, requirement_text, scenario_text, spec_text
@@ -71,7 +71,7 @@ def lay_out(box: Scenario) -> Change:
     box.write(f"agentd/changes/{BIG}/proposal.md", proposal_text(BIG, ["notes"]))
     box.write(f"agentd/changes/{BIG}/{DOCUMENT}", big_spec())
     box.write(f"agentd/changes/{BIG}/tasks.md", notes_tasks(BIG))
-    move(change, Event.PLAN_GENERATED)
+    move(change, TransitionEvent.PLAN_GENERATED)
     box.commit("changes")
     step: dict[str, Any] = {"step": "tasks-gen", "round": 1, "number": 1, "attempt": 1}
     journal = change.journal()

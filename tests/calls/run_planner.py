@@ -6,7 +6,7 @@ from pathlib import Path
 from agentd.calls import attempts
 from agentd.change import entry
 from agentd.cli import app, output
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.project import find_project
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

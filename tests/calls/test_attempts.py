@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request, play
-from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import (
+from agentd.domain import events
+from agentd.domain.errors import (
     AgentdError,
     AgentFailed,
     AgentMissing,
-    CallsUsedUp,
+    CallLimitReached,
     NotTrusted,
     OverBudget,
     SessionLost,
     StateError,
 )
+from agentd.domain.terms import StepStatus
 from agentd.project import find_project
-from agentd.terms import StepStatus
 from playbooks import Action, propose, say, usage, write_document
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, journal_of, open_run
 
@@ -98,7 +98,7 @@ def test_agent_that_did_nothing_is_reminded_once(project: Scenario) -> None:
     done = call_planner(change)
     assert done.attempt == 2
     assert statuses(change) == [(1, "failed"), (2, "running")]
-    (failed,) = journal_of(change, events.Failed)
+    (failed,) = journal_of(change, events.ErrorOccurred)
     assert (failed.code, failed.final) == ("did-nothing", False)
 
 
@@ -124,11 +124,11 @@ def test_transient_failure_is_retried_in_a_new_session(project: Scenario, cause:
         project, proposal_gen=[write_document("proposal.md")], proposal_gen_r1_a1=fault, proposal_gen_r1_a2=fault
     )
     assert call_planner(change).attempt == 3
-    waits = [one.retry_in_secs for one in journal_of(change, events.Failed)]
+    waits = [one.retry_in_secs for one in journal_of(change, events.ErrorOccurred)]
     assert waits == [0.05, 0.1]
     sessions = [one.session for one in journal_of(change, events.StepStarted)]
     assert len(set(sessions)) == 3
-    assert [one.code for one in journal_of(change, events.Failed)] == [cause, cause]
+    assert [one.code for one in journal_of(change, events.ErrorOccurred)] == [cause, cause]
 
 
 def test_retries_are_limited(project: Scenario) -> None:
@@ -144,7 +144,7 @@ def test_rate_limit_wait_is_respected(project: Scenario) -> None:
     limited: list[Any] = [{"fault": "rate-limited", "wait": 0.3}]
     change = play(project, proposal_gen_r1_a1=limited, proposal_gen=[write_document("proposal.md")])
     call_planner(change)
-    assert [one.retry_in_secs for one in journal_of(change, events.Failed)] == [0.3]
+    assert [one.retry_in_secs for one in journal_of(change, events.ErrorOccurred)] == [0.3]
 
 
 def test_rate_limit_of_hours_is_reported_instead_of_waited_for(project: Scenario) -> None:
@@ -177,7 +177,7 @@ def test_permanent_failure_fails_at_once_with_a_hint(
     assert caught.value.code == code
     assert hint in caught.value.hint
     assert statuses(change) == [(1, "failed")]
-    (failed,) = journal_of(change, events.Failed)
+    (failed,) = journal_of(change, events.ErrorOccurred)
     assert (failed.code, failed.final, failed.retry_in_secs) == (code, True, None)
 
 
@@ -224,11 +224,11 @@ def test_resuming_does_not_reset_the_call_limit(project: Scenario) -> None:
     change = play(project, "[limits]\ncalls_per_step = 4\n", proposal_gen=[{"fault": "server-error"}])
     with pytest.raises(AgentFailed):
         call_planner(change)
-    with pytest.raises(CallsUsedUp, match="has used the 4 calls") as caught:
+    with pytest.raises(CallLimitReached, match="has used the 4 calls") as caught:
         call_planner(change)
     assert caught.value.exit_code == 7
     assert "limits.calls_per_step" in caught.value.hint
-    with pytest.raises(CallsUsedUp):
+    with pytest.raises(CallLimitReached):
         call_planner(change)
     assert len(statuses(change)) == 4
 
@@ -241,7 +241,7 @@ def test_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> None
     assert "budget.per_change" in caught.value.hint
     assert change.read().total_cost == pytest.approx(1.2)
     assert statuses(change) == [(1, "failed")]
-    assert journal_of(change, events.Failed)[0].code == "budget"
+    assert journal_of(change, events.ErrorOccurred)[0].code == "budget"
     with pytest.raises(OverBudget):  # the next call does not even start
         call_planner(change)
     assert len(statuses(change)) == 1
@@ -260,7 +260,7 @@ def test_unknown_price_warns_once_or_stops_by_configuration(project: Scenario) -
     with open_run(change) as run:
         attempts.perform(run, planner_request(run))
         attempts.perform(run, planner_request(run, number=2))
-    (warned,) = journal_of(change, events.Warned)
+    (warned,) = journal_of(change, events.WarningIssued)
     assert warned.code == "price-unknown"
     assert [call.cost for call in change.read().llm_calls] == [None, None]
     project.configure((project.root / "agentd/config.toml").read_text() + "[budget]\nunknown_price = 'stop'\n")
@@ -314,7 +314,7 @@ def test_protected_files_changed_by_an_agent_are_restored_and_reported(project: 
     assert set(found) == {"agentd/config.toml", ".git/hooks/post-commit", "agentd/changes/add-oauth/STATE.yaml"}
     assert {str(one.severity) for one in found.values()} == {"high"}
     assert [one.id for one in state.findings] == ["G1", "G2", "G3"]
-    assert [one.id for one in journal_of(change, events.FindingMade)] == ["G1", "G2", "G3"]
+    assert [one.id for one in journal_of(change, events.FindingReported)] == ["G1", "G2", "G3"]
     assert project.agentd("status", "add-oauth").out.count("  G") == 3
     assert project.agentd("list", "--json").json["changes"][0]["open"]["high"] == 3
 
@@ -456,10 +456,10 @@ def test_failure_message_is_redacted_and_truncated(project: Scenario, monkeypatc
 def test_unwritable_journal_does_not_end_the_run(project: Scenario) -> None:
     change = play(project, proposal_gen=[write_document("proposal.md")])
     os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
-    seen: list[events.Entry] = []
+    seen: list[events.JournalEntry] = []
     with open_run(change, seen.append) as run:
         attempts.perform(run, planner_request(run))
-    assert "journal" in [one.event.code for one in seen if isinstance(one.event, events.Warned)]
+    assert "journal" in [one.event.code for one in seen if isinstance(one.event, events.WarningIssued)]
     assert (change.folder / "proposal.md").is_file()
 
 

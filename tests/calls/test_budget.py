@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_calls import planner_request, play
-from agentd import config, events
+from agentd import config
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, spend
 from agentd.calls import run as runs
@@ -13,8 +13,9 @@ from agentd.calls.budget import Over, check, check_price, over
 from agentd.calls.spend import OpenCall, Spent
 from agentd.change.folder import Change
 from agentd.config import Budget, Config
-from agentd.errors import OverBudget
-from agentd.terms import Workflow
+from agentd.domain import events
+from agentd.domain.errors import OverBudget
+from agentd.domain.terms import Workflow
 from playbooks import usage, write_document
 from scenario import Scenario, journal_of
 
@@ -161,7 +162,7 @@ def test_call_that_exceeds_max_cost_is_ended(project: Scenario) -> None:
     with pytest.raises(OverBudget, match=r"this run has cost 0\.60 USD of the 0\.50 USD"):
         perform(change, max_cost=0.5)
     assert change.read().total_cost == pytest.approx(0.6)
-    assert journal_of(change, events.Failed)[-1].code == "budget"
+    assert journal_of(change, events.ErrorOccurred)[-1].code == "budget"
 
 
 def test_max_cost_counts_each_run_separately(project: Scenario) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_calls import call_planner, play
-from agentd import events
 from agentd.change.folder import Change
-from agentd.errors import Busy
+from agentd.domain import events
+from agentd.domain.errors import Busy
 from playbooks import Action, usage, write_document
 from processes import wait_until
 from program import PATIENCE
@@ -141,7 +141,7 @@ def test_one_signal_stops_a_run_cleanly(project: Scenario, number: signal.Signal
     assert change.active_run() is None
     assert change.read().total_cost == 0.25
     assert [str(step.status) for step in change.read().steps] == ["failed"]
-    assert journal_of(change, events.Failed)[0].code == "interrupted"
+    assert journal_of(change, events.ErrorOccurred)[0].code == "interrupted"
     assert journal_of(change, events.RunFinished)[0].exit_code == 130
     assert not os.listdir(change.project.in_room("runs"))
     assert call_planner(change).attempt == 2

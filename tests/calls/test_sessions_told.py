@@ -11,7 +11,7 @@ from agentd.calls import attempts
 from agentd.calls.work import Done
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import AgentFailed, SessionLost
+from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.project import find_project
 from scenario import ROLES, Scenario, open_run
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentd import clock
 from agentd.agents.protocol import Usage
 from agentd.calls import budget, ledger
 from agentd.calls.spend import OpenCall, Spent, settle, spent, spent_on
@@ -22,9 +21,10 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call, State, Step
 from agentd.config import Budget
-from agentd.errors import OverBudget
+from agentd.domain import clock
+from agentd.domain.errors import OverBudget
+from agentd.domain.terms import StepStatus
 from agentd.project import find_project
-from agentd.terms import StepStatus
 from crash import Tell, run_in_fork
 from exhaustive import Exhaustive
 from program import PATIENCE

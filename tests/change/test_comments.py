@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agentd import events, files
+from agentd import files
 from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.documents.comments import NAME, CommentState, Weight
-from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
+from agentd.domain import events
+from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
 from agentd.guard import Guard, Watched, plan_rule
 from agentd.project import find_project
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
@@ -72,11 +73,11 @@ def test_comment_ids_are_never_reused(change: Change) -> None:
 def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> None:
     say(change)
     before = (change.folder / NAME).read_bytes()
-    with pytest.raises(AnswerIsNo, match="these words of K1 are those of person:ann"):
+    with pytest.raises(Refusal, match="these words of K1 are those of person:ann"):
         comments.edit(change, "K1", 0, "Mine.", BOB)
-    with pytest.raises(AnswerIsNo, match="K1 has no entry 1"):
+    with pytest.raises(Refusal, match="K1 has no entry 1"):
         comments.edit(change, "K1", 1, "Mine.", BOB)
-    with pytest.raises(AnswerIsNo, match="add-oauth has no comment K9"):
+    with pytest.raises(Refusal, match="add-oauth has no comment K9"):
         comments.reply(change, "K9", "Mine.", BOB)
     for who in ("agent:claude", "person:", "ann"):
         with pytest.raises(UsageError, match="only a person comments"):
@@ -87,7 +88,7 @@ def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> 
         say(change, "x" * 20_001)
     with pytest.raises(UsageError, match="cannot be kept"):
         say(change, "half a character: \ud800")
-    with pytest.raises(AnswerIsNo, match=r"is not in proposal\.md"):
+    with pytest.raises(Refusal, match=r"is not in proposal\.md"):
         comments.anchored(change, "proposal.md", "never written")
     for name in ("STATE.yaml", "../other/proposal.md", "specs/none.md"):
         with pytest.raises(UsageError, match="has no document"):
@@ -219,7 +220,7 @@ def test_agents_edit_is_not_adopted_by_a_later_comment(yard: GuardProject, chang
         say(change, "Meanwhile.")
         assert finish(guard) == Watched()
     assert texts(change) == [["Before."], ["Meanwhile."]]
-    (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.Warned)]
+    (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.WarningIssued)]
     assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent's call")
     assert Path(said.message.partition("a copy: ")[2]).read_text() == forged
 

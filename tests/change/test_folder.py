@@ -14,10 +14,10 @@ from agentd import files
 from agentd.change import entry, state
 from agentd.change.folder import Change, document_hash
 from agentd.change.places import Places
-from agentd.errors import Busy, StateError, UsageError
-from agentd.machine import Event
+from agentd.domain.errors import Busy, StateError, UsageError
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from exhaustive import Exhaustive
 from plans import EXAMPLE
 from scenario import Scenario
@@ -98,7 +98,7 @@ def test_full_disk_keeps_the_old_file_and_is_reported(change: Change) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         with pytest.raises(files.CannotWrite, match=r"cannot write .*STATE"):
-            change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+            change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (change.folder / "STATE.yaml").read_bytes() == before
@@ -114,7 +114,7 @@ def test_update_without_changes_writes_nothing(change: Change) -> None:
 def test_file_mode_is_preserved(change: Change) -> None:
     path = change.folder / "STATE.yaml"
     path.chmod(0o640)
-    change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     assert path.stat().st_mode & 0o777 == 0o640
 
 
@@ -144,8 +144,8 @@ def test_only_the_active_run_may_write(project: Scenario, change: Change) -> Non
     with pytest.raises(Busy, match=named), change.running("agentd plan add-oauth"):
         pass
     with pytest.raises(Busy, match=named):
-        change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
-    after = change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"), token)
+        change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    after = change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"), token)
     assert after.phase is Phase.PROPOSED
     holder.kill()
     holder.wait()
@@ -155,7 +155,7 @@ def test_only_the_active_run_may_write(project: Scenario, change: Change) -> Non
 
 
 def test_every_transition_is_recorded_in_the_journal(change: Change) -> None:
-    change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t"))
+    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t"))
     [entry_], _ = change.journal().since(0)
     assert entry_.event.data() == {
         "from": "drafting",
@@ -202,7 +202,9 @@ def test_plan_is_hashed_in_proposal_order(project: Scenario, change: Change) -> 
 
 
 def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change: Change) -> None:
-    change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))  # then the power went
+    change.update(
+        lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at="t")
+    )  # then the power went
     assert Places(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
     target = entry.drop(change, "person:dev", "")
     assert not change.folder.exists()
@@ -213,7 +215,7 @@ def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change
 def test_text_that_cannot_be_read_back_is_not_written(change: Change, word: str) -> None:
     before = (change.folder / "STATE.yaml").read_bytes()
     with pytest.raises(UsageError, match="cannot be kept in STATE"):
-        change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why=word, at="t"))
+        change.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why=word, at="t"))
     assert (change.folder / "STATE.yaml").read_bytes() == before
 
 

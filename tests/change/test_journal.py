@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentd import events
 from agentd.change.journal import Journal
+from agentd.domain import events
 from scenario import Scenario
 
 
 def warn(journal: Journal, text: str = "x") -> int:
-    return journal.append(events.Warned(code="test", message=text)).seq
+    return journal.append(events.WarningIssued(code="test", message=text)).seq
 
 
 WRITE = """

@@ -10,7 +10,7 @@ import pytest
 
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import Busy, StateError
+from agentd.domain.errors import Busy, StateError
 from agentd.project import find_project
 from scenario import Scenario
 

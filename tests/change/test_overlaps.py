@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from agentd import clock
 from agentd.change import entry, overlaps
 from agentd.change.folder import Change
 from agentd.change.overlaps import Radar
 from agentd.cli.table import columns
 from agentd.documents.delta import REQUIREMENT
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from agentd.tools import overview
 from agentd.tools.binding import Binding
 from assertions import TIMES, assert_linear
@@ -178,7 +178,7 @@ def test_interrupted_drop_does_not_overlap(notes: Scenario) -> None:
     dropped = notes.notes_proposed("given-up", {"notes": delta_text("notes", R2)})
     settled()
     assert met(notes)
-    dropped.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at=clock.now()))
+    dropped.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at=clock.now()))
     assert met(notes) == {}
     for change_id in ("add-oauth", "given-up"):
         assert notes.agentd("status", change_id, "--json").json["overlaps"] == []

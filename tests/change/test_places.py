@@ -10,10 +10,10 @@ from agentd.change import entry
 from agentd.change.entry import Standing
 from agentd.change.places import Places
 from agentd.change.state import Place
-from agentd.errors import BadId, ChangeNotFound, MissingDescription, NotCheckedOut
-from agentd.machine import Event
+from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, NotCheckedOut
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import GitSetup
 from agentd.project import find_project
-from agentd.terms import GitSetup
 from plans import EXAMPLE
 from scenario import Scenario
 
@@ -177,7 +177,7 @@ def test_index_is_always_checked_against_the_state_file(project: Scenario) -> No
     change = entry.create(find_project(), "fix-typo", "in place")
     for _ in range(3):
         assert project.agentd("list", "--json").json["changes"][0]["phase"] == "drafting"
-    change.update(lambda old: old.moved(Event.PLAN_GENERATED, by="agentd", why="x", at="t"))
+    change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
     assert project.agentd("list", "--json").json["changes"][0]["phase"] == "proposed"
     path = change.folder / "STATE.yaml"
     path.write_text(path.read_text().replace("phase: proposed", "phase: rejected"))
@@ -336,7 +336,7 @@ def test_suffix_respects_the_maximum_id_length(project: Scenario) -> None:
 
 @pytest.mark.parametrize(("bad", "better"), [("Add OAuth!", "add-oauth"), ("../up", "up"), ("", ""), ("ä", "")])
 def test_invalid_id_is_refused_with_a_suggestion(project: Scenario, bad: str, better: str) -> None:
-    with pytest.raises(BadId) as caught:
+    with pytest.raises(InvalidChangeId) as caught:
         resolved(bad)
     assert caught.value.exit_code == 2
     assert not better or caught.value.hint == f'agentd plan {better} "words"'

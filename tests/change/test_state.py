@@ -6,9 +6,9 @@ import pytest
 
 from agentd.change import state
 from agentd.change.state import Call, Place, State, Step
-from agentd.errors import StateError, WrongPhase
-from agentd.machine import Event
-from agentd.terms import GitSetup, Phase, StepStatus
+from agentd.domain.errors import StateError, WrongPhase
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import GitSetup, Phase, StepStatus
 from plans import EXAMPLE
 
 TEXT = (EXAMPLE / "STATE.yaml").read_text()
@@ -31,7 +31,7 @@ def test_example_is_parsed() -> None:
     assert example.git == Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main")
     assert example.base.specs["user-model"] is None
     assert [step.status for step in example.steps if step.name == "spec-gen-user-model"] == ["failed", "done"]
-    assert example.history[1].event is Event.CHALLENGE_NEEDS_REVISION
+    assert example.history[1].event is TransitionEvent.CHALLENGE_NEEDS_REVISION
 
 
 def test_new_change_has_no_phase() -> None:
@@ -133,12 +133,12 @@ def test_second_attempt_is_added_and_updated_in_place() -> None:
 
 def test_only_the_state_machine_moves_a_change_and_moves_are_recorded() -> None:
     new = State("x", "do it", "", "")
-    moved = new.moved(Event.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"})
+    moved = new.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"})
     assert moved.phase is Phase.PROPOSED
     assert [(m.origin, m.to, m.by, m.hashes) for m in moved.history] == [
         ("drafting", "proposed", "agentd", {"proposal.md": "h"})
     ]
     with pytest.raises(WrongPhase):
-        moved.moved(Event.ARCHIVED, by="agentd", why="", at="t")
+        moved.moved(TransitionEvent.ARCHIVED, by="agentd", why="", at="t")
     with pytest.raises(WrongPhase):
-        moved.moved(Event.ACCEPTED, by="agent:codex", why="fine", at="t")
+        moved.moved(TransitionEvent.ACCEPTED, by="agent:codex", why="fine", at="t")

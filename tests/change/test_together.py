@@ -27,7 +27,7 @@ from transaction_project import (
 )
 
 from agentd import files, together
-from agentd.errors import AnswerIsNo, Bug, StateError
+from agentd.domain.errors import InternalError, Refusal, StateError
 from agentd.together import Move, Operation, Remove, Write
 from assertions import folder_contents
 from crash import Tell, kill, run_in_fork
@@ -203,7 +203,7 @@ def test_invalid_operation_is_refused_without_any_write(
     prepare(ground.root)
     first = P("agentd/specs/first.md") if "specs" not in words else P("first.md")
     before = set(map(str, ground.top.rglob("*")))
-    with pytest.raises(AnswerIsNo, match=words) as caught:
+    with pytest.raises(Refusal, match=words) as caught:
         ground.carry_out(Write(first, b"fine by itself"), operation)
     assert caught.value.hint
     assert set(map(str, ground.top.rglob("*"))) == before, "neither the tree nor a record"
@@ -211,14 +211,14 @@ def test_invalid_operation_is_refused_without_any_write(
 
 def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
     for operation in (Remove(P("")), Move(P("."), P("x"))):
-        with pytest.raises((AnswerIsNo, Bug)):
+        with pytest.raises((Refusal, InternalError)):
             ground.carry_out(operation)
     assert not ground.records.exists()
 
 
 def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
     source = P(*(ground.root / CHANGE).parts[1:])
-    with pytest.raises(AnswerIsNo, match="two file systems"):
+    with pytest.raises(Refusal, match="two file systems"):
         together.carry_out(ground.record, Path("/"), TITLE, [Move(source, P("proc/moved"))])
     assert not ground.records.exists()
 
@@ -240,7 +240,7 @@ def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
 )
 def test_operations_that_depend_on_order_are_refused(ground: Ground, operations: tuple[Operation, ...]) -> None:
     before = folder_contents(ground.top)
-    with pytest.raises(Bug, match="in one transaction"):
+    with pytest.raises(InternalError, match="in one transaction"):
         ground.carry_out(*operations)
     assert folder_contents(ground.top) == before
 
@@ -248,10 +248,10 @@ def test_operations_that_depend_on_order_are_refused(ground: Ground, operations:
 def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     cut_off(ground, SPEC)
     before = folder_contents(ground.top)
-    with pytest.raises(Bug, match="has to be finished"):
+    with pytest.raises(InternalError, match="has to be finished"):
         ground.carry_out(Write(SPEC, b"x"))
     [record] = together.pending(ground.records)
-    with pytest.raises(Bug, match="has to be finished"):
+    with pytest.raises(InternalError, match="has to be finished"):
         together.undo(record, BACK)
     assert folder_contents(ground.top) == before
 
@@ -356,7 +356,7 @@ def test_symlink_in_the_path_is_not_followed(ground: Ground, tmp_path: Path) -> 
     (ground.root / "agentd/specs").rename(tmp_path / "outside")
     (ground.root / "agentd/specs").symlink_to(tmp_path / "outside")
     before = folder_contents(tmp_path)
-    with pytest.raises(AnswerIsNo, match="symbolic link"):
+    with pytest.raises(Refusal, match="symbolic link"):
         ground.recover()
     assert folder_contents(tmp_path) == before
 
@@ -376,7 +376,7 @@ def test_plan_path_outside_the_root_is_refused(ground: Ground, tmp_path: Path) -
     cut_off(ground, SPEC)
     plan = ground.record / "plan.json"
     plan.write_text(plan.read_text().replace(str(SPEC), "../outside.md"))
-    with pytest.raises(AnswerIsNo, match="does not lie within"):
+    with pytest.raises(Refusal, match="does not lie within"):
         ground.recover()
     assert not (ground.top / "outside.md").exists()
 
@@ -417,7 +417,7 @@ def test_undo_names_later_changes(ground: Ground, build: Callable[[Path], object
     ground.carry_out()
     build(ground.root)
     before = folder_contents(ground.top)
-    with pytest.raises(AnswerIsNo, match=f"{TITLE} cannot be undone, since then .*{words}"):
+    with pytest.raises(Refusal, match=f"{TITLE} cannot be undone, since then .*{words}"):
         ground.undo()
     assert folder_contents(ground.top) == before
 
@@ -427,7 +427,7 @@ def test_undo_names_all_later_changes_and_works_once_they_are_reverted(ground: G
     ground.carry_out()
     (ground.root / SPEC).write_text("more")
     (ground.root / ARCHIVED / "added.md").write_text("more")
-    with pytest.raises(AnswerIsNo, match=f"{SPEC} was changed, {ARCHIVED}/added.md was added$"):
+    with pytest.raises(Refusal, match=f"{SPEC} was changed, {ARCHIVED}/added.md was added$"):
         ground.undo()
     (ground.root / SPEC).write_bytes(b"# Auth flow\n\nmerged\n")
     (ground.root / ARCHIVED / "added.md").unlink()
@@ -438,7 +438,7 @@ def test_undo_names_all_later_changes_and_works_once_they_are_reverted(ground: G
 def test_undo_does_not_overwrite_a_recreated_file(ground: Ground) -> None:
     ground.carry_out(Remove(SPEC))
     (ground.root / SPEC).write_text("another")
-    with pytest.raises(AnswerIsNo, match=f"{SPEC} was added"):
+    with pytest.raises(Refusal, match=f"{SPEC} was added"):
         ground.undo()
     assert (ground.root / SPEC).read_text() == "another"
 
@@ -528,11 +528,11 @@ def test_write_is_refused_when_the_file_changed_since_it_was_read(ground: Ground
     before = folder_contents(ground.root)
     (ground.root / SPEC).write_text("somebody else's\n")
     for operation in (Write(P(SPEC), b"mine\n", seen=was), Write(P(SPEC), b"mine\n", seen="")):
-        with pytest.raises(AnswerIsNo, match="was changed just now by somebody else"):
+        with pytest.raises(Refusal, match="was changed just now by somebody else"):
             together.carry_out(ground.records / "one", ground.root, TITLE, [operation])
     assert (ground.root / SPEC).read_text() == "somebody else's\n" and not together.pending(ground.records)
     (ground.root / SPEC).unlink()
-    with pytest.raises(AnswerIsNo, match="was changed just now"):
+    with pytest.raises(Refusal, match="was changed just now"):
         together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen=was)])
     together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen="")])
     assert (ground.root / SPEC).read_text() == "mine\n" and set(folder_contents(ground.root)) == set(before)

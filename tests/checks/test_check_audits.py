@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentd.checks import audits
-from agentd.terms import Severity
+from agentd.domain.terms import Severity
 from plans import EXAMPLE
 
 DATA = EXAMPLE.parent / "checks"

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from agentd import yaml12
 from agentd.checks.comparing import compare
 from agentd.checks.findings import finding_of, finding_of_problem, findings_of
 from agentd.checks.result import Counts, Problem, Result, from_row
 from agentd.documents import records, review
-from agentd.errors import StateError
-from agentd.terms import CheckStatus, Severity
+from agentd.domain import yaml12
+from agentd.domain.errors import StateError
+from agentd.domain.terms import CheckStatus, Severity
 from plans import EXAMPLE
 
 PASSED, FAILED, COULD_NOT_RUN = CheckStatus.PASSED, CheckStatus.FAILED, CheckStatus.COULD_NOT_RUN

@@ -14,7 +14,7 @@ import pytest
 from agentd.checks import output, running
 from agentd.checks.result import Counts, Result
 from agentd.config import Check
-from agentd.terms import CheckStatus
+from agentd.domain.terms import CheckStatus
 from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
 from program import PATIENCE
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from program import AGENTD
 from scenario import Result, Scenario
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from agentd import clock, events
 from agentd.cli.live import watching  # noqa: F401
+from agentd.domain import clock, events
 from agentd.workflows.course import Ahead
 
 _numbers = count(1)
@@ -21,47 +21,51 @@ COURSE = (
 )
 
 
-def entry(event: events.Happened) -> events.Entry:
-    return events.Entry(seq=next(_numbers), at=clock.now_ms(), change_id="add-oauth", run="r1", event=event)
+def entry(event: events.Event) -> events.JournalEntry:
+    return events.JournalEntry(seq=next(_numbers), at=clock.now_ms(), change_id="add-oauth", run="r1", event=event)
 
 
 def at(step: str, round_: int = 1, attempt: int = 1) -> dict[str, Any]:
     return {"step": step, "round": round_, "number": 1, "attempt": attempt}
 
 
-def started(step: str, round_: int = 1, attempt: int = 1, agent: str | None = "gemini") -> events.Entry:
+def started(step: str, round_: int = 1, attempt: int = 1, agent: str | None = "gemini") -> events.JournalEntry:
     who: dict[str, Any] = {"role": "planner", "agent": agent, "model": agent and "gemini-3-flash-preview"}
     return entry(events.StepStarted(**at(step, round_, attempt), **who, session=None, resumed=False))
 
 
-def finished(step: str, round_: int = 1, message: str = "", status: str = "done", ms: int = 38_000) -> events.Entry:
+def finished(
+    step: str, round_: int = 1, message: str = "", status: str = "done", ms: int = 38_000
+) -> events.JournalEntry:
     return entry(events.StepFinished(**at(step, round_), status=status, duration_ms=ms, outputs={}, message=message))
 
 
-def did(step: str, text: str, kind: str = "tool", ok: bool | None = True) -> events.Entry:
+def did(step: str, text: str, kind: str = "tool", ok: bool | None = True) -> events.JournalEntry:
     return entry(events.AgentActivity(**at(step), kind=kind, text=text, ok=ok))
 
 
-def used(step: str, cost: float | None = 0.0125, total: float = 0.2) -> events.Entry:
+def used(step: str, cost: float | None = 0.0125, total: float = 0.2) -> events.JournalEntry:
     tokens: dict[str, Any] = {"tokens_in": 152_367, "tokens_out": 9_686, "tokens_cached": 0}
-    return entry(events.Usage(**at(step), agent="gemini", model="m", **tokens, cost=cost, total_cost=total))
+    return entry(events.UsageRecorded(**at(step), agent="gemini", model="m", **tokens, cost=cost, total_cost=total))
 
 
-def failed(step: str, message: str, again: float | None = None) -> events.Entry:
-    return entry(events.Failed(**at(step), code="crashed", message=message, retry_in_secs=again, final=again is None))
+def failed(step: str, message: str, again: float | None = None) -> events.JournalEntry:
+    return entry(
+        events.ErrorOccurred(**at(step), code="crashed", message=message, retry_in_secs=again, final=again is None)
+    )
 
 
-def checked(step: str, name: str, status: str) -> events.Entry:
+def checked(step: str, name: str, status: str) -> events.JournalEntry:
     names: dict[str, Any] = {"name": name, "status": status, "required": True, "exit_code": 0, "duration_ms": 5}
     return entry(events.CheckFinished(**at(step), **names))
 
 
-def over(exit_code: int) -> events.Entry:
+def over(exit_code: int) -> events.JournalEntry:
     return entry(events.RunFinished(workflow="plan", exit_code=exit_code, message=""))
 
 
-def warned(message: str, step: str | None = None) -> events.Entry:
-    return entry(events.Warned(**(at(step) if step else {}), code="price-unknown", message=message))
+def warned(message: str, step: str | None = None) -> events.JournalEntry:
+    return entry(events.WarningIssued(**(at(step) if step else {}), code="price-unknown", message=message))
 
 
 def course(labels: Sequence[str]) -> Callable[[], Sequence[Ahead]]:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd import clock
 from agentd.agents.protocol import Usage
 from agentd.calls.spend import OpenCall
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call
 from agentd.cli.table import columns
+from agentd.domain import clock
 from agentd.project import find_project
 from plans import EXAMPLE
 from scenario import Scenario
@@ -89,7 +89,7 @@ def test_cost_lists_all_changes_with_their_total(example: Scenario) -> None:
 def project_archive(box: Scenario, folder: str, change_id: str, *calls: Call) -> Path:
     """An archived change, as `archive` leaves it."""
     from agentd.change.state import State, render
-    from agentd.terms import Phase
+    from agentd.domain.terms import Phase
 
     state = State(change_id, "words", clock.now(), clock.now(), phase=Phase.ARCHIVED, llm_calls=calls)
     return box.write(f"agentd/archive/{folder}/STATE.yaml", render(state))
@@ -188,7 +188,7 @@ def test_unreadable_change_is_listed_with_its_problem(example: Scenario) -> None
 
 def test_change_that_is_not_checked_out_is_listed_with_its_cost(project: Scenario) -> None:
     from agentd.change.state import Place
-    from agentd.terms import GitSetup
+    from agentd.domain.terms import GitSetup
 
     project.git("switch", "-q", "-c", "agentd/away")
     place = Place(GitSetup.BRANCH, "agentd/away", ".", "main")

@@ -19,24 +19,24 @@ from agentd.change import entry
 from agentd.change.state import Place
 from agentd.documents.frontmatter import BadFrontmatter
 from agentd.documents.text import BadDocument
-from agentd.errors import (
+from agentd.domain.errors import (
     AgentdError,
-    AnswerIsNo,
-    BadId,
+    AnswerRequired,
+    BranchOutdated,
     ChangeNotComplete,
     ChangeNotFound,
     ChangeNotReady,
     FormatInvalid,
+    InvalidChangeId,
     MissingDescription,
     NotCheckedOut,
-    StaleBranch,
-    Unanswered,
+    Refusal,
     UsageError,
     WrongPhase,
 )
+from agentd.domain.terms import GitSetup
+from agentd.domain.yaml12 import InvalidYaml
 from agentd.project import find_project
-from agentd.terms import GitSetup
-from agentd.yaml12 import BadYaml
 from plans import SHORT_TITLES, delta_text, greeting_plan, requirement_text
 from scenario import Scenario
 
@@ -45,7 +45,7 @@ EXEMPT: dict[type[AgentdError], str] = {
     AgentdError: "the root of the tree, never raised itself",
     BadDocument: "caught where a document is read: told as a finding, as a refusal to an agent or as FormatInvalid",
     BadFrontmatter: "a BadDocument",
-    BadYaml: "caught by whoever reads the file, who can name it: BadPlaybook, StateError, a finding",
+    InvalidYaml: "caught by whoever reads the file, who can name it: BadPlaybook, StateError, a finding",
     Drifted: "within a scripted agent's own process, which tells it as a crash; doctor tells it as a row",
 }
 
@@ -67,7 +67,7 @@ def test_unknown_config_key_is_a_usage_error(project: Scenario) -> None:
 
 
 def test_sentence_as_id_is_refused_with_a_suggested_id(project: Scenario) -> None:
-    hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
+    hint = refused(InvalidChangeId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
     assert hint == 'agentd plan add-oauth "Add OAuth"'
     leads_on(project, hint)
 
@@ -79,7 +79,7 @@ def test_new_change_without_description_is_refused(project: Scenario) -> None:
 
 
 def test_unanswered_question_names_its_flag(one: Scenario) -> None:
-    hint = refused(Unanswered, one, "drop", "add-oauth", names="add-oauth")
+    hint = refused(AnswerRequired, one, "drop", "add-oauth", names="add-oauth")
     assert hint == "agentd drop add-oauth --yes"
     assert leads_on(one, hint).code == 0
 
@@ -115,7 +115,7 @@ def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(project: Sc
 
 
 def test_view_of_a_change_without_documents_points_to_plan(one: Scenario) -> None:
-    hint = refused(AnswerIsNo, one, "view", "add-oauth", "--plain", names="add-oauth", json=False)
+    hint = refused(Refusal, one, "view", "add-oauth", "--plain", names="add-oauth", json=False)
     assert hint == "agentd plan add-oauth"
     leads_on(one, hint)
 
@@ -155,7 +155,9 @@ def test_archive_on_a_stale_branch_suggests_the_merge(project: Scenario) -> None
     project.write("other.txt", "more")
     project.commit("main moves on")
     project.git("switch", "-q", "agentd/short-titles")
-    hint = refused(StaleBranch, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main")
+    hint = refused(
+        BranchOutdated, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main"
+    )
     merge, _, again = hint.partition(", then ")
     project.paste(merge)
     assert leads_on(project, again).code == 0

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, planner_request, play
-from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import AgentFailed
+from agentd.domain import events
+from agentd.domain.errors import AgentFailed
 from agentd.project import find_project
 from playbooks import propose, say, usage
 from program import AGENTD, PATIENCE, Program
@@ -53,7 +53,7 @@ def test_log_shows_the_journal_oldest_first(project: Scenario, change: Change) -
 
 
 def test_log_can_be_limited_to_the_last_run_or_one_step(project: Scenario, change: Change) -> None:
-    change.journal().append(events.Warned(**NAMES, code="x", message="a word"))
+    change.journal().append(events.WarningIssued(**NAMES, code="x", message="a word"))
     assert project.agentd("log", "add-oauth", "--last").out.count("agentd plan add-oauth") == 1
     assert [line[21:] for line in project.agentd("log", "add-oauth", "--step", "challenge").out.splitlines()] == [
         "challenge  warning: a word"
@@ -115,11 +115,11 @@ def following(project: Scenario, *arguments: str) -> Iterator[subprocess.Popen[s
 
 def test_follow_prints_new_entries_until_ctrl_c(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
-    change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
+    change.journal().append(events.WarningIssued(**NAMES, code="x", message="the first"))
     with following(project) as process:
         assert process.stdout
         assert "the first" in process.stdout.readline()
-        change.journal().append(events.Warned(**NAMES, code="x", message="the second"))
+        change.journal().append(events.WarningIssued(**NAMES, code="x", message="the second"))
         assert "the second" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=PATIENCE) == 0
@@ -129,13 +129,13 @@ def test_follow_prints_new_entries_until_ctrl_c(project: Scenario) -> None:
 
 def test_follow_ends_when_the_reader_closes_the_pipe(project: Scenario) -> None:
     change = entry.create(find_project(), "add-oauth", "words")
-    change.journal().append(events.Warned(**NAMES, code="x", message="the first"))
+    change.journal().append(events.WarningIssued(**NAMES, code="x", message="the first"))
     with following(project, "--events") as process:
         assert process.stdout
         process.stdout.readline()
         process.stdout.close()
         process.stdout = None
-        change.journal().append(events.Warned(**NAMES, code="x", message="the second"))
+        change.journal().append(events.WarningIssued(**NAMES, code="x", message="the second"))
         assert process.wait(timeout=PATIENCE) == 0
 
 

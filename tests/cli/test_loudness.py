@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from agentd import events
+from agentd.domain import events
 from plans import SIGN_IN
 from playbooks import plan_steps, say, usage
 from program import AGENTD
@@ -60,7 +60,7 @@ def test_verbose_shows_agent_actions_and_usage(staged: Scenario, flag: str) -> N
     assert ran.code == 0, ran.err
     assert re.search(r"^\d\d:\d\d:\d\d  Review of the proposal  Read it twice\.", ran.err, re.M)
     assert "1,000 tokens in, 10 out, 0.0010 USD" in ran.err
-    assert len(re.findall("tokens in", ran.err)) == len(staged.journal(events.Usage))
+    assert len(re.findall("tokens in", ran.err)) == len(staged.journal(events.UsageRecorded))
 
 
 def test_verbose_works_together_with_the_live_view(staged: Scenario) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.change import entry, outcome
 from agentd.cli.table import columns, wrapped
-from agentd.events import Noted
+from agentd.domain.events import NoticeIssued
 from agentd.project import find_project
 from plans import EXAMPLE
 from scenario import RETRY_AT_ONCE, Scenario
@@ -90,7 +90,9 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, command: str, wid
 
 def tell_at_length() -> None:
     """The journal has more to say than a line holds."""
-    entry.open_change(find_project(), "add-oauth").journal().append(Noted(code="long", message="and so on " * 15))
+    entry.open_change(find_project(), "add-oauth").journal().append(
+        NoticeIssued(code="long", message="and so on " * 15)
+    )
 
 
 def test_log_is_unwrapped_in_a_pipe_and_indented_on_a_terminal(example: Scenario) -> None:

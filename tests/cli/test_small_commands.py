@@ -9,9 +9,9 @@ import pytest
 
 from agentd.change import entry, state
 from agentd.change.state import Place
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import GitSetup
 from agentd.project import find_project
-from agentd.terms import GitSetup
 from processes import wait_until
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario
@@ -198,11 +198,11 @@ def test_unusable_lock_folder_is_named(one: Scenario) -> None:
 
 
 def test_refused_transition_lists_the_possible_ones(one: Scenario) -> None:
-    from agentd.errors import WrongPhase
+    from agentd.domain.errors import WrongPhase
 
     change = entry.open_change(find_project(), "add-oauth")
     with pytest.raises(WrongPhase, match=r"drafting cannot take 'archived' .it can take: plan-generated, dropped"):
-        change.update(lambda old: old.moved(Event.ARCHIVED, by="agentd", why="", at="t"))
+        change.update(lambda old: old.moved(TransitionEvent.ARCHIVED, by="agentd", why="", at="t"))
 
 
 def test_bare_agentd_lists_its_commands(one: Scenario) -> None:

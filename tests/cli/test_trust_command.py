@@ -10,7 +10,7 @@ import pytest
 from agentd import config
 from agentd.change import entry
 from agentd.cli.trust import ensure_trust
-from agentd.errors import NotTrusted
+from agentd.domain.errors import NotTrusted
 from agentd.project import find_project
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentd.config import Config, load
-from agentd.errors import BadConfig
+from agentd.domain.errors import InvalidConfig
 
 EXAMPLE = Path(__file__).with_name("notes-service.toml")
 
@@ -39,7 +39,7 @@ class Room:
         environ: Mapping[str, str] | None = None,
         flags: Sequence[str] = (),
     ) -> list[str]:
-        with pytest.raises(BadConfig) as caught:
+        with pytest.raises(InvalidConfig) as caught:
             self.load(project, user=user, environ=environ, flags=flags)
         assert caught.value.exit_code == 3
         return caught.value.message.split("\n")

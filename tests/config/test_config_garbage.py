@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentd.config import load
 from agentd.config.schema import SCHEMA
-from agentd.errors import BadConfig
+from agentd.domain.errors import InvalidConfig
 
 KEYS = [
     *SCHEMA.keys,
@@ -71,7 +71,7 @@ def outcome(
         try:
             config = load(file, flags=flags, environ=environ or {}, user_file=other)
             assert all(value.key and value.source for value in config.values())
-        except BadConfig as error:
+        except InvalidConfig as error:
             message = error.message
     assert not message or all(line.isprintable() and ": " in line for line in message.split("\n"))
 

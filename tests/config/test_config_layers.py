@@ -7,7 +7,7 @@ import pytest
 from config_room import EXAMPLE, Room, room
 
 from agentd.config import Agent, Check, Model, Price, load
-from agentd.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
 
 __all__ = ["room"]
 

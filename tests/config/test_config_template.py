@@ -12,7 +12,7 @@ from agentd.config import Check, load, render_template
 from agentd.config.schema import AGENT, CHECK, KINDS, PRICE, SCHEMA
 from agentd.config.shapes import MapOf, Shape, Table
 from agentd.config.template import default_tree, template
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 __all__ = ["room"]
 

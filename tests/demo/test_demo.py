@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd import demo, yaml12
+from agentd import demo
 from agentd.change.folder import read_records
 from agentd.demo import Place, Point, proof
+from agentd.domain import yaml12
 from assertions import BROWSER, CLIS, is_required
 from program import AGENTD, PATIENCE
 from scenario import Result, Scenario

@@ -9,7 +9,7 @@ import pytest
 
 from agentd.config import load
 from agentd.detect import KNOWN, FoundAgent, Login, find_agents, login_of, map_roles, notes
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import reference
-from agentd import yaml12
 from agentd.change.folder import read_state
+from agentd.domain import yaml12
 from plans import GREETING_DOCUMENTS
 from playbooks import APPROVE, Action, answer, call, finding, implement, report, say, usage, write
 from program import AGENTD

@@ -12,13 +12,13 @@ import click
 import pytest
 
 import reference
-from agentd import yaml12
 from agentd.agents import playbook
 from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
 from agentd.config.schema import SCHEMA
 from agentd.demo import ACTS
 from agentd.demo import typed as played
-from agentd.machine import TABLE, Event
+from agentd.domain import yaml12
+from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
 from reference import commands, endings, layout, machine, settings
 from reference.types_in_words import rows_of
 
@@ -116,7 +116,12 @@ def test_every_key_of_state_and_records_is_documented() -> None:
 def test_state_diagram_has_every_transition_except_drop() -> None:
     arrows = re.findall(r"^    (\w+) --> (\w+): (.*)$", machine.picture(), re.MULTILINE)
     drawn = {(phase, event, to) for phase, to, events in arrows for event in events.split(", ")}
-    moves = {(str(p), str(e), str(to)) for p, row in TABLE.items() for e, to in row.items() if e is not Event.DROPPED}
+    moves = {
+        (str(p), str(e), str(to))
+        for p, row in TRANSITIONS.items()
+        for e, to in row.items()
+        if e is not TransitionEvent.DROPPED
+    }
     assert drawn == moves
 
 

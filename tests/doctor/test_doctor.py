@@ -19,8 +19,8 @@ from agentd.change import entry
 from agentd.cli.table import columns
 from agentd.detect import KNOWN
 from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 from processes import Clock
 from program import PATIENCE
 from scenario import Result, Scenario

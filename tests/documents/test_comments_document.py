@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from agentd.documents import comments
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import Comment, CommentState, Entry, Weight
-from agentd.errors import StateError
-from agentd.terms import Severity
+from agentd.domain.errors import StateError
+from agentd.domain.terms import Severity
 
 TEXT = """- id: K1
   document: specs/auth-flow.md

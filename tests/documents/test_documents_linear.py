@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agentd.documents import clarifications, proposal, spec
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from assertions import TIMES, assert_linear
 
 READERS: tuple[Callable[[str], object], ...] = (

@@ -16,7 +16,7 @@ from agentd.documents.proposal import Impact, Proposal, Scope
 from agentd.documents.prose import block, is_nothing
 from agentd.documents.spec import Named, Priority, Removed, Renamed, Requirement, Scenario, Spec
 from agentd.documents.text import Span, trim
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 
 DATA = Path(__file__).parents[1] / "data"
 TEXTS = {

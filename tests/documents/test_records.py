@@ -7,8 +7,8 @@ import pytest
 from agentd.documents import records
 from agentd.documents.records import Edit
 from agentd.documents.standing import ADDED, closed_by_people, open_counts, standing
-from agentd.errors import StateError
-from agentd.terms import FindingState
+from agentd.domain.errors import StateError
+from agentd.domain.terms import FindingState
 from plans import EXAMPLE
 
 NAMES = ("challenge-1", "challenge-2", "review-1")

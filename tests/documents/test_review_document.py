@@ -12,7 +12,7 @@ from agentd.documents import blocks, records, review, review_edits, standing
 from agentd.documents import text as base
 from agentd.documents.records import Edit, Evidence, Finding, Record
 from agentd.documents.verdict import read
-from agentd.terms import FindingState, Severity
+from agentd.domain.terms import FindingState, Severity
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 

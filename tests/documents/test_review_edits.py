@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from agentd.documents import records, review, review_edits
 from agentd.documents.records import Record
 from agentd.documents.review_edits import Change, Edits
-from agentd.errors import AgentdError
-from agentd.terms import Severity
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Severity
 from assertions import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"

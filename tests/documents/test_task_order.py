@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.documents.task import Task, cycle, cycle_message, ordered, unknown
-from agentd.errors import FormatInvalid
+from agentd.domain.errors import FormatInvalid
 
 
 def make(*pairs: tuple[str, str]) -> list[Task]:

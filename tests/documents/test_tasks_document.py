@@ -12,8 +12,8 @@ from agentd.documents import task_writing
 from agentd.documents.task import Task, TaskFile, by_layer, canonical
 from agentd.documents.tasks import TaskList, parse, tick
 from agentd.documents.text import BadDocument
-from agentd.errors import AgentdError
-from agentd.terms import Layer, TaskAction, TaskStatus
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Layer, TaskAction, TaskStatus
 from assertions import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"

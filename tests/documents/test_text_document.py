@@ -4,7 +4,7 @@ import pytest
 
 from agentd.documents import text as base
 from agentd.documents.text import BadDocument, Mark, Span
-from agentd.errors import FormatInvalid
+from agentd.domain.errors import FormatInvalid
 
 
 def titles(text: str) -> list[tuple[int, str, int]]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentd.documents.self_review import SelfReview, self_review
 from agentd.documents.verdict import read
-from agentd.terms import ChallengeVerdict, ReviewVerdict
+from agentd.domain.terms import ChallengeVerdict, ReviewVerdict
 from assertions import assert_grows_linearly
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agentd import events
 from agentd.calls.budget import in_force
 from agentd.change import state
 from agentd.change.folder import Change
 from agentd.change.state import Raised
 from agentd.config import Budget
+from agentd.domain import events
 from plans import EXAMPLE
 from playbooks import NEEDS_CHANGES, Action, implement, report_in_text, say, usage
 from processes import wait_until

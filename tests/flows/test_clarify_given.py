@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.agents.player import Server
 from agentd.change.places import Places
 from agentd.documents import clarifications
+from agentd.domain import events
 from agentd.project import find_project
 from plans import EXAMPLE, SIGN_IN
 from program import AGENTD, PATIENCE
@@ -135,7 +135,7 @@ def test_late_answers_file_is_ignored_with_a_note(project: Scenario) -> None:
     assert proposed_without(project, "--skip-clarify").code == 4
     assert given(project, answers_file(project, ROWS)).code == 4
     assert clarified(project) == ""
-    notes = [one.message for one in project.journal(events.Noted) if one.code == "clarifications"]
+    notes = [one.message for one in project.journal(events.NoticeIssued) if one.code == "clarifications"]
     assert notes == ["add-oauth is past its questions, so the answers of the file are ignored"]
 
 

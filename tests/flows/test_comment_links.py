@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from agentd import yaml12
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import NAME, Comment, Weight, as_they_stand, strays
 from agentd.documents.records import Evidence, Finding, finding_data
 from agentd.documents.standing import standing
-from agentd.terms import FindingState, Severity
+from agentd.domain import yaml12
+from agentd.domain.terms import FindingState, Severity
 from agentd.viewer import deciding, margin
 from plans import SPEC_FILE
 from scenario import Result, Scenario, record_edits

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd import events
 from agentd.change.entry import open_change
+from agentd.domain import events
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from plans import BAD_CODE, GREETING_TEST
 from playbooks import APPROVED, NEEDS_CHANGES, edit, implement, say, usage
 from scenario import CHECK, Scenario, journal_of
@@ -88,7 +88,7 @@ def test_existing_failures_are_reported_and_known_failures_is_offered(project: S
     project.greeting_approved({"implement-greeting": implement(), "review": APPROVED}, checks)
     end = project.run("impl", "--rounds", "0", "--json")
     change = open_change(find_project(), "greet")
-    seen = [one.message for one in journal_of(change, events.Warned) if one.code == "fails-already"]
+    seen = [one.message for one in journal_of(change, events.WarningIssued) if one.code == "fails-already"]
     assert [words.partition(";")[0].partition(",")[0] for words in seen] == [
         "the required check lint fails already",
         "the required check none could not run",
@@ -178,7 +178,7 @@ def test_checks_run_again_after_they_changed_files(project: Scenario) -> None:
         {"implement-greeting": implement(), "review": APPROVED}, check("gen", "cp README.md made.txt") + CHECK
     )
     assert project.run("impl").code == 0
-    noted = [one.message for one in journal_of(open_change(find_project(), "greet"), events.Noted)]
+    noted = [one.message for one in journal_of(open_change(find_project(), "greet"), events.NoticeIssued)]
     assert "the checks changed made.txt, so they run once more" in noted
     assert project.review_findings() == [], "made.txt was there before the first edit"
     tree = project.review_record()["judged"]["tree"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentd import events, yaml12
 from agentd.change.entry import open_change
 from agentd.change.folder import document_hash
+from agentd.domain import events, yaml12
 from agentd.project import find_project
 from plans import BAD_CODE, EXAMPLE, GREETING_TASKS
 from playbooks import APPROVED, NEEDS_CHANGES, Action, answer, edit, finding, implement, report, say, usage
@@ -23,7 +23,7 @@ OVERRULED = "The required check tests failed, so the verdict is NEEDS_CHANGES."
 
 def warned(box: Scenario) -> list[str]:
     change = open_change(find_project(str(box.root)), "greet")
-    return [one.code for one in journal_of(change, events.Warned)]
+    return [one.code for one in journal_of(change, events.WarningIssued)]
 
 
 def skeleton(text: str) -> list[str]:

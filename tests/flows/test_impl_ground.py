@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from agentd.change.folder import document_hash
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from crash import HELD_CHECK as HELD
 from crash import held_checks, signal_at_event
 from plans import BAD_CODE, GREETING_TASKS, task

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from plans import GOOD_CODE, GREETING_DOCUMENTS, GREETING_TEST, greeting_plan, task
 from playbooks import Action, edit, say, usage, write
 from scenario import CHECK, Scenario

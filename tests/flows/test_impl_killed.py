@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from crash import HELD_CHECK as HELD
 from crash import held_checks, kill_at_write, restorable, signal_at_event
 from exhaustive import Exhaustive

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from plans import BAD_CODE, GOOD_CODE, GREETING_TASKS, GREETING_TEST
 from playbooks import APPROVED, Action, edit, implement, report, say, usage, write
 from scenario import CHECK, Scenario

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from agentd.change import entry
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from plans import BAD_CODE, GREETING_DOCUMENTS, GREETING_ID, greeting_plan, greeting_tasks, task
 from playbooks import APPROVED, edit, implement, say, usage, write
 from scenario import Scenario, move, project_files
@@ -175,8 +175,8 @@ def test_unapproved_plan_is_not_implemented(phase: Phase, words: str, hint: str,
     change = entry.create(find_project(), GREETING_ID, "Greet people")
     for name, text in GREETING_DOCUMENTS.items():
         project.write(f"agentd/changes/greet/{name}", text)
-    events = {Phase.DRAFTING: [], Phase.PROPOSED: [Event.PLAN_GENERATED]}
-    for event in events.get(phase, [Event.PLAN_GENERATED, Event.CHALLENGE_REJECTED]):
+    events = {Phase.DRAFTING: [], Phase.PROPOSED: [TransitionEvent.PLAN_GENERATED]}
+    for event in events.get(phase, [TransitionEvent.PLAN_GENERATED, TransitionEvent.CHALLENGE_REJECTED]):
         move(change, event)
     for command in ("impl", "implement"):
         end = project.agentd(command, "greet", "--json")
@@ -190,7 +190,7 @@ def test_impl_of_an_unknown_or_complete_change_says_so(project: Scenario) -> Non
     nothing = project.agentd("impl", "greet", "--json")
     assert (nothing.code, nothing.json["error"]["code"]) == (1, "change-not-found")
     change = project.greeting_approved({}).change
-    for event in (Event.IMPLEMENTATION_STARTED, Event.REVIEW_APPROVED):
+    for event in (TransitionEvent.IMPLEMENTATION_STARTED, TransitionEvent.REVIEW_APPROVED):
         move(change, event)
     end = project.run("impl", "--json")
     assert (end.code, end.json["message"], end.json["next"]) == (0, "greet is complete", "agentd archive greet")

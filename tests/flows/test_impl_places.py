@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentd.change.folder import read_state
+from agentd.domain.terms import Phase
 from agentd.steps import code
-from agentd.terms import Phase
 from agentd.tools.diff import changed_files, diff
 from plans import GREETING, GREETING_DOCUMENTS, GREETING_ID
 from playbooks import APPROVED, implement, usage, write

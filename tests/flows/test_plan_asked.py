@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from agentd import events
-from agentd.terms import Lane, Phase
+from agentd.domain import events
+from agentd.domain.terms import Lane, Phase
 from plans import PROPOSAL_TEXT, SIGN_IN
 from playbooks import edit_spec, plan_steps, report_in_text, say, write_document
 from program import AGENTD, Program

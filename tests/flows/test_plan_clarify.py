@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.change.folder import document_hash
 from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.documents import clarifications
-from agentd.terms import Lane
+from agentd.domain import events
+from agentd.domain.terms import Lane
 from plans import EXAMPLE, SIGN_IN
 from playbooks import Action, say
 from processes import wait_until

@@ -10,10 +10,10 @@ from agentd.context import brief
 from agentd.documents.comments import NAME, CommentState, Weight
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.standing import standing
+from agentd.domain.terms import FindingState, Phase, Severity
 from agentd.steps import remarks
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState, Phase, Severity
 from plans import SPEC_FILE, SPEC_TEXT
 from playbooks import APPROVED, edit_spec, previous, report, report_in_text, say
 from scenario import Result, Scenario, open_run, replace_text

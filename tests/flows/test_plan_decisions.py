@@ -12,7 +12,7 @@ import pytest
 
 from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.documents.records import Record
-from agentd.terms import FindingState, Phase
+from agentd.domain.terms import FindingState, Phase
 from agentd.workflows.seen import seen
 from crash import restorable
 from plans import PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SPEC_FILE

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from playbooks import call, edit_spec, finding, previous, report, report_in_text, say
 from scenario import Result, Scenario, record_edits, replace_text
 

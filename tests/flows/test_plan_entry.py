@@ -6,21 +6,26 @@ import subprocess
 
 import pytest
 
-from agentd import clock, config, trust
+from agentd import config, trust
 from agentd.change import entry
 from agentd.change.state import State
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from plans import SIGN_IN, SPEC
 from playbooks import example_plan_steps, plan_steps
 from program import AGENTD, Program
 from scenario import NO_REVIEWS, Scenario, project_files
 
 FORWARD = {
-    Phase.CHALLENGED: (Event.CHALLENGE_APPROVED,),
-    Phase.IMPLEMENTING: (Event.CHALLENGE_APPROVED, Event.IMPLEMENTATION_STARTED),
-    Phase.COMPLETE: (Event.CHALLENGE_APPROVED, Event.IMPLEMENTATION_STARTED, Event.REVIEW_APPROVED),
+    Phase.CHALLENGED: (TransitionEvent.CHALLENGE_APPROVED,),
+    Phase.IMPLEMENTING: (TransitionEvent.CHALLENGE_APPROVED, TransitionEvent.IMPLEMENTATION_STARTED),
+    Phase.COMPLETE: (
+        TransitionEvent.CHALLENGE_APPROVED,
+        TransitionEvent.IMPLEMENTATION_STARTED,
+        TransitionEvent.REVIEW_APPROVED,
+    ),
 }
 
 

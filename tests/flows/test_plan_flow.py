@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentd import files, yaml12
+from agentd import files
 from agentd.change.folder import document_hash
+from agentd.domain import yaml12
 from plans import EXAMPLE, EXAMPLE_SPECS, SIGN_IN
 from playbooks import example_plan_steps
 from scenario import Result, Scenario

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agentd import events
-from agentd.terms import Lane, Phase
+from agentd.domain import events
+from agentd.domain.terms import Lane, Phase
 from plans import PROPOSAL_TEXT, SIGN_IN, SIGN_IN_DOCUMENTS, SPEC
 from playbooks import PASS, Action, edit_document, plan_steps, say, write_document
 from program import AGENTD
@@ -115,7 +115,7 @@ def test_light_lane_without_a_terminal_needs_yes(
     assert project.run("plan", *flags).code == 0
     assert project.change.read().lane is lane
     assert decided(project) == ([("lane", "light", "flag")] if lane is Lane.LIGHT else [])
-    assert len(project.journal(events.DecisionAsked)) == len(decided(project))
+    assert len(project.journal(events.DecisionRequested)) == len(decided(project))
 
 
 def test_format_errors_can_be_fixed_by_the_user(project: Scenario) -> None:

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from agentd import events
 from agentd.documents.self_review import SelfReview
+from agentd.domain import events
+from agentd.domain.terms import FindingState, Phase
 from agentd.steps.self_review import Look, outcome
-from agentd.terms import FindingState, Phase
 from plans import EXAMPLE, PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SIGN_IN_DOCUMENTS, SPEC, SPEC_TEXT, example_calls
 from playbooks import (
     APPROVED,
@@ -31,7 +31,7 @@ SOME_MORE = edit_document(f"specs/{SPEC}.md", "A user is one person.", "A user i
 
 
 def warnings(box: Scenario) -> dict[str, str]:
-    return {one.code: one.message for one in box.journal(events.Warned)}
+    return {one.code: one.message for one in box.journal(events.WarningIssued)}
 
 
 def results_of(box: Scenario) -> dict[str, str]:
@@ -93,7 +93,7 @@ def test_self_review_fixes_or_warns_and_never_stops_a_plan(project: Scenario) ->
         "challenge#1": "APPROVED",
     }
     assert "Review 1: NEEDS_REVISION (auto-fixed)" in planned.err
-    told = [one.message for one in project.journal(events.Warned) if one.code.startswith("review-")]
+    told = [one.message for one in project.journal(events.WarningIssued) if one.code.startswith("review-")]
     assert told == [
         "proposal.md: 1 review, and the last one still asked for changes",
         f"Review 1 of specs/{SPEC}.md ended without its marker; taken as PASS",
@@ -143,7 +143,7 @@ def test_command_agent_that_echoes_its_prompt_can_plan(project: Scenario) -> Non
     assert project.run("plan").code == 0
     looks = {name: words for name, words in results_of(project).items() if "review" in name}
     assert set(looks.values()) == {"Review 1: PASS"} and len(looks) == 3
-    assert [one.code for one in project.journal(events.Warned)].count("review-marker") == 3
+    assert [one.code for one in project.journal(events.WarningIssued)].count("review-marker") == 3
     assert project.change.read().session_id is None
     fix = project.journal(events.StepStarted)[1]
     assert (fix.step, fix.resumed, fix.session) == ("format-fix", False, None)

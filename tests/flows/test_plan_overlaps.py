@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd import events
+from agentd.domain import events
 from plans import PROPOSAL_TEXT, TASKS_TEXT, delta_text, requirement_text, scenario_text
 from playbooks import Action, plan_steps, say, usage, write_document
 from scenario import NO_REVIEWS, Scenario
@@ -34,7 +34,7 @@ def steps(spec: str = OURS, **other: list[Action]) -> dict[str, list[Action]]:
 
 
 def warnings(box: Scenario) -> list[str]:
-    return [one.message for one in box.journal(events.Warned) if one.code == "overlap"]
+    return [one.message for one in box.journal(events.WarningIssued) if one.code == "overlap"]
 
 
 def test_overlap_is_warned_about_after_the_specs_and_stops_nothing(project: Scenario) -> None:

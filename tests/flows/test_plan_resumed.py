@@ -9,7 +9,7 @@ import pytest
 
 from agentd.change.folder import document_hash, read_state
 from agentd.documents import records
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from crash import (
     SPEC_PATH,
     first_action_of,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentd import events, yaml12
 from agentd.change.folder import document_hash
 from agentd.documents import blocks
-from agentd.terms import FindingState, Phase, StepStatus
+from agentd.domain import events, yaml12
+from agentd.domain.terms import FindingState, Phase, StepStatus
 from crash import kill_at_event
 from plans import EXAMPLE, SIGN_IN_DOCUMENTS, SPEC_FILE
 from playbooks import (
@@ -301,7 +301,7 @@ def test_planner_that_only_claims_fixed_is_reminded_and_fails(project: Scenario)
     assert (ended.code, ended.json["error"]["code"]) == (4, "did-nothing")
     assert (ended.json["phase"], ended.json["decision_needed"]) == ("proposed", None)
     assert project.started_steps() == ["challenge", "reproposal", "reproposal"]
-    assert [one.code for one in project.journal(events.Failed)] == ["did-nothing"] * 2
+    assert [one.code for one in project.journal(events.ErrorOccurred)] == ["did-nothing"] * 2
     after = project_files(project.folder)
     assert {name for name in after if after[name] != before.get(name)} <= {"STATE.yaml", "GEMINI.md"}
 

@@ -9,8 +9,8 @@ from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.context import brief
 from agentd.documents.comments import Weight
 from agentd.documents.standing import standing
+from agentd.domain.terms import Phase
 from agentd.steps.code import now
-from agentd.terms import Phase
 from agentd.workflows import seen
 from crash import restorable
 from plans import BAD_CODE

@@ -5,7 +5,7 @@ import re
 import pytest
 from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
-from agentd.errors import FormatInvalid
+from agentd.domain.errors import FormatInvalid
 from agentd.merge import Conflict, Kind, Merged, merge
 
 R1 = "### R1: Write\n\nOne writes."

@@ -3,7 +3,7 @@
 import pytest
 from merge_notes import BASE, ONE, delta, merged, of
 
-from agentd.errors import FormatInvalid
+from agentd.domain.errors import FormatInvalid
 from agentd.merge import marks, merge, rebase
 
 WITHOUT_R1 = merged(BASE, delta(removed="- R1\n"))

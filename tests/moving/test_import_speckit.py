@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentd.change.folder import read_state
 from agentd.documents import spec, tasks
-from agentd.terms import Layer, Phase
+from agentd.domain.terms import Layer, Phase
 from scenario import Result, Scenario, tree_files
 
 SPEC = """# Feature Specification: Photo albums

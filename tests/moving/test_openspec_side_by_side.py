@@ -14,7 +14,7 @@ from agentd.change import entry
 from agentd.change.state import State
 from agentd.documents import spec as specs
 from agentd.documents.delta import REQUIREMENT
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
 from agentd.merge import Conflict
 from agentd.project import find_project
 from exhaustive import Exhaustive
@@ -64,9 +64,9 @@ def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[Conflict, 
     for change in made.changes:
         if change.id not in theirs.refused:
             found = entry.open_change(project, change.id)
-            move(found, Event.CHALLENGE_APPROVED)
+            move(found, TransitionEvent.CHALLENGE_APPROVED)
             found.update(begun_from(git.snapshot(found.tree)))
-            move(found, Event.IMPLEMENTATION_STARTED)
+            move(found, TransitionEvent.IMPLEMENTATION_STARTED)
             approve_code(found)
             try:
                 ending.archive(found, REQUIREMENT)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentd.errors import Bug, NotTrusted, SetupError
+from agentd.domain.errors import InternalError, NotTrusted, SetupError
+from agentd.domain.terms import Severity
 from agentd.project import find_project
 from agentd.prompts import BrokenPrompt, Prompts
-from agentd.terms import Severity
 from prompt_cases import render_case, render_prompt, trust_prompts
 from scenario import Scenario
 
@@ -177,9 +177,9 @@ def test_enum_values_are_rendered_as_plain_text(project: Scenario) -> None:
 
 
 def test_value_missing_from_a_built_in_prompt_is_a_bug(project: Scenario) -> None:
-    with pytest.raises(Bug, match=r"proposal-review\.md line 4: there is no value document"):
+    with pytest.raises(InternalError, match=r"proposal-review\.md line 4: there is no value document"):
         render_prompt("proposal-review")
-    with pytest.raises(Bug, match="no-such"):
+    with pytest.raises(InternalError, match="no-such"):
         render_prompt("no-such")
 
 

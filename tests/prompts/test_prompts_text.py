@@ -8,7 +8,7 @@ import pytest
 from agentd.agents.adapters import adapter_of
 from agentd.config.model import Kind
 from agentd.documents.self_review import SelfReview, self_review
-from agentd.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
+from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
 from agentd.tools.table import TOOLS, tools_of
 from assertions import DATA, assert_recorded
 from prompt_cases import CASES, CLIS, render_case, render_prompt, stage_of

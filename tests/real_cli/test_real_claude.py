@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from agent_calls import planner_request
-from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Done
 from agentd.change import entry
-from agentd.errors import AgentFailed, SessionLost
+from agentd.domain import events
+from agentd.domain.errors import AgentFailed, SessionLost
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 from agentd.tools.table import Stage, tools_of
 from loopback import clis, recording
 from loopback.claude_api import ClaudeApi

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from agent_calls import challenger_request, planner_request
-from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Done
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call as Counted
-from agentd.errors import AgentFailed, SessionLost
+from agentd.domain import events
+from agentd.domain.errors import AgentFailed, SessionLost
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 from agentd.tools.table import Stage
 from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere
@@ -135,7 +135,7 @@ def test_users_edit_during_a_challenge_is_not_blamed_on_the_judge(
     change = seat(project, monkeypatch)
     with open_run(change) as run:
         attempts.perform(run, challenger_request(run))
-    [note] = journal_of(change, events.Noted)
+    [note] = journal_of(change, events.NoticeIssued)
     assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so that was somebody else")
     assert (project.root / "src/app.py").read_text() == "one = 2\n"
 

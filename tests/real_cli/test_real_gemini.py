@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request
-from agentd import events
 from agentd.calls import attempts
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.errors import AgentFailed, SessionLost
+from agentd.domain import events
+from agentd.domain.errors import AgentFailed, SessionLost
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 from agentd.tools.table import Stage
 from loopback.clis import need
 from loopback.gemini_api import GeminiApi, Own, heard, offered

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.change.folder import Change
 from agentd.documents import tasks
-from agentd.terms import TaskStatus
+from agentd.domain import events
+from agentd.domain.terms import TaskStatus
 from agentd.tools.table import Stage, tools_of
 from loopback import plans
 from loopback.claude_home import KEY as CLAUDE_KEY

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.change import entry
 from agentd.change.folder import Change, document_hash
+from agentd.domain import events
+from agentd.domain.terms import StepStatus
 from agentd.project import find_project
-from agentd.terms import StepStatus
 from agentd.tools.table import tools_of
 from loopback import plans
 from loopback.model import Call, Model, Request, Turn
@@ -207,7 +207,7 @@ def test_project_instructions_are_passed_once_with_other_role_assignments(
     usage = [(call.agent, call.tokens_in, call.tokens_out, call.tokens_cached) for call in change.read().llm_calls]
     assert usage == [(who[step.name == "challenge"], *step.usage) for step in steps]
     assert all(call.cost for call in change.read().llm_calls)
-    assert "No specs required for this change" in [one.message for one in journal_of(change, events.Noted)]
+    assert "No specs required for this change" in [one.message for one in journal_of(change, events.NoticeIssued)]
     page = (change.folder / "CHALLENGE.md").read_text()
     assert all(name in page for name in who)
     if "claude" in who:
@@ -356,7 +356,7 @@ def test_marker_that_appears_only_in_the_prompt_is_not_an_answer(project: Scenar
     assert ran.code == 0, ran.out + ran.err
     assert PASS in heard(log[-1]).partition(FIRST_WORDS["plan-review"])[2]
     change = the_change()
-    warned = [(one.step, one.code) for one in journal_of(change, events.Warned)]
+    warned = [(one.step, one.code) for one in journal_of(change, events.WarningIssued)]
     assert warned == [("plan-review", "review-marker")]
     ended = {one.step: one.message for one in journal_of(change, events.StepFinished)}
     assert ended["plan-review"] == "Review 1: PASS"

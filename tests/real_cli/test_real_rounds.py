@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.agents.transcript import transcripts_of
 from agentd.change import entry
 from agentd.change.folder import Change, document_hash
 from agentd.documents import blocks
 from agentd.documents.standing import standing
+from agentd.domain import events
 from agentd.project import find_project
 from loopback import plans
 from loopback.model import Call, Model, Request

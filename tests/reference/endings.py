@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Iterator
 
-from agentd import errors
 from agentd.agents.causes import Cause
-from agentd.errors import AgentdError, AgentFailed
+from agentd.domain import errors
+from agentd.domain.errors import AgentdError, AgentFailed
 from reference.markdown import code, plain, table
 
 MEANINGS = {

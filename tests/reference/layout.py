@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import agentd
-from agentd import yaml12
 from agentd.change import state
 from agentd.change.state import State
 from agentd.config.template import default_tree
 from agentd.documents import comments, records
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import Comment, CommentState, Entry, Weight
+from agentd.domain import yaml12
 from reference.markdown import code, paragraphs, plain, table
 from reference.types_in_words import rows_of
 

@@ -2,8 +2,8 @@
 
 import re
 
-from agentd.machine import DECISIONS, TABLE, Event
-from agentd.terms import Phase
+from agentd.domain.state_machine import DECISIONS, TRANSITIONS, TransitionEvent
+from agentd.domain.terms import Phase
 from reference.markdown import code, table
 
 _BLOCK = re.compile(r"(?<=<!-- machine: made by `make docs` -->\n).*?(?=<!-- /machine -->)", re.DOTALL)
@@ -18,20 +18,20 @@ def into(text: str) -> str:
 
 def picture() -> str:
     """Events that lead the same way share an arrow; a drop is possible everywhere and left out."""
-    arrows: dict[tuple[Phase, Phase], list[Event]] = {}
-    for phase, moves in TABLE.items():
+    arrows: dict[tuple[Phase, Phase], list[TransitionEvent]] = {}
+    for phase, moves in TRANSITIONS.items():
         for event, to in moves.items():
-            if event is not Event.DROPPED:
+            if event is not TransitionEvent.DROPPED:
                 arrows.setdefault((phase, to), []).append(event)
     lines = [f"    {phase} --> {to}: {', '.join(events)}" for (phase, to), events in arrows.items()]
-    first = f"    [*] --> {next(iter(TABLE))}"
+    first = f"    [*] --> {next(iter(TRANSITIONS))}"
     return "\n".join(["```mermaid", "stateDiagram-v2", first, *lines, f"    {Phase.ARCHIVED} --> [*]", "```", ""])
 
 
 def rows() -> str:
     found = [
         [str(phase), code(event), "a person" if event in DECISIONS else "", str(to)]
-        for phase, moves in TABLE.items()
+        for phase, moves in TRANSITIONS.items()
         for event, to in moves.items()
     ]
     return table(("phase", "event", "decided by", "next phase"), found)

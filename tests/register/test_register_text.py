@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.register import json_text, toml_text
 from agentd.register.entry import insertion
 
@@ -157,7 +157,7 @@ def test_json_entry_follows_the_style_of_the_file(before: str, after: str) -> No
     ],
 )
 def test_json_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
-    with pytest.raises(AnswerIsNo, match=words):
+    with pytest.raises(Refusal, match=words):
         json_text.with_entry(text, ENTRY)
 
 
@@ -284,5 +284,5 @@ A = "1"
     ],
 )
 def test_toml_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
-    with pytest.raises(AnswerIsNo, match=words):
+    with pytest.raises(Refusal, match=words):
         toml_text.with_entry(text)

@@ -10,8 +10,8 @@ import pytest
 from agentd import config
 from agentd.config import Validation
 from agentd.documents import spec
+from agentd.domain.terms import Severity
 from agentd.rules import Finding, Plan, counts, is_valid, validate
-from agentd.terms import Severity
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 

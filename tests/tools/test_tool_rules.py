@@ -10,9 +10,9 @@ import pytest
 from agentd.change import entry, state
 from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import TaskStatus
 from agentd.project import find_project
-from agentd.terms import TaskStatus
 from agentd.tools.binding import Binding, run_folder
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused
@@ -485,7 +485,7 @@ def test_edited_clarifications_must_be_read_before_they_are_replaced(unbound: Ha
 
 def test_clarifications_are_refused_after_a_proposal(unbound: Hands, project: Scenario) -> None:
     assert unbound.refused("create_clarifications").startswith("too-late: add-oauth has a proposal already")
-    unbound.on.change.update(lambda old: old.moved(Event.DROPPED, by="person:dev", why="", at="t"))
+    unbound.on.change.update(lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at="t"))
     assert unbound.refused("create_clarifications").startswith("id-taken: add-oauth is finished; use add-oauth-1")
     project.write("agentd/archive/20260119-older/STATE.yaml", (EXAMPLE / "STATE.yaml").read_text())
     assert unbound.refused("create_clarifications", change_id="older").startswith(

@@ -9,8 +9,8 @@ import pytest
 from agentd import config
 from agentd.change.folder import Change
 from agentd.documents.records import Finding
-from agentd.errors import AnswerIsNo
-from agentd.terms import Severity
+from agentd.domain.errors import Refusal
+from agentd.domain.terms import Severity
 from agentd.trace import reading
 from agentd.trace.build import build, weakenings
 from agentd.trace.findings import findings
@@ -230,7 +230,7 @@ def test_tests_removed_by_the_plan_are_allowed(project: Scenario) -> None:
 def test_missing_base_tree_is_reported(project: Scenario) -> None:
     change = implemented(project)
     change.update(lambda old: replace(old, base=replace(old.base, tree="1" * 40)))
-    with pytest.raises(AnswerIsNo, match="add-oauth began from the tree 111111111111, which is not in this repository"):
+    with pytest.raises(Refusal, match="add-oauth began from the tree 111111111111, which is not in this repository"):
         matrix_of(change)
 
 

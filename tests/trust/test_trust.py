@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentd import config, trust
-from agentd.errors import NotTrusted, SetupError
+from agentd.domain.errors import NotTrusted, SetupError
 from agentd.project import Project, find_project
 from agentd.trust import Item, Kind, Status
 from program import PATIENCE

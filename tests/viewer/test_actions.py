@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import Weight
+from agentd.domain.terms import Phase
 from agentd.project import find_project
-from agentd.terms import Phase
 from agentd.viewer import actions, deciding
 from agentd.viewer import site as sites
 from crash import restorable

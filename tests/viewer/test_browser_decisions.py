@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from agentd.change.folder import Change
 from agentd.change.state import Moved
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from browser import Tab, visiting
 from playbooks import NEEDS_REVISION, edit_spec, previous, report, report_in_text
 from scenario import Scenario, replace_text

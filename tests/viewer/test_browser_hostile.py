@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import expect
 from test_hostile_pages import HOSTILE
 
-from agentd import events
 from agentd.change import comments
 from agentd.change.folder import Change
+from agentd.domain import events
 from browser import MERMAID_STYLES, Tab, visiting
 from plans import SHORT_TITLES, SPEC_FILE, TASKS_TEXT
 from playbooks import say
@@ -81,7 +81,7 @@ def test_markup_in_findings_comments_titles_and_journal_is_shown_as_text(project
         events.StepStarted(**step, role="planner", agent=MARK, model=MARK, session=None, resumed=False)
     )
     change.journal().append(events.AgentActivity(**step, kind="tool", text=MARK, ok=False))
-    change.journal().append(events.Warned(**step, code=MARK, message=MARK))
+    change.journal().append(events.WarningIssued(**step, code=MARK, message=MARK))
     with visiting(project, MERMAID_STYLES) as tab:
         quiet(tab, "/")
         expect(tab.page.locator(".what")).to_contain_text("<script>window.hit=1")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from agentd.change import comments
 from agentd.change.state import Call
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting, wait_for_focus
 from plans import SHORT_TITLES, SPEC_FILE
 from playbooks import report_in_text

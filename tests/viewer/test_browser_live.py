@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Route, expect
 
-from agentd import events
 from agentd.change import entry
 from agentd.change.state import Call
+from agentd.domain import events
 from agentd.project import find_project
 from browser import visiting
 from plans import notes_tasks, proposal_text

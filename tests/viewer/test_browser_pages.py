@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from agentd.change import entry
-from agentd.machine import Event
+from agentd.domain.state_machine import TransitionEvent
 from agentd.project import find_project
 from browser import MERMAID_STYLES, Tab, Watched, engine, visiting
 from plans import SHORT_TITLES, SHORT_TITLES_ID, SPEC_FILE, TAGS, delta_text, requirement_text
@@ -26,20 +26,20 @@ def proposed(box: Scenario) -> str:
 
 def challenged(box: Scenario) -> str:
     change = box.notes_proposed("approved", {"notes": SHORT_TITLES})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     return change.id
 
 
 def rejected(box: Scenario) -> str:
     change = box.notes_proposed("refused", {"notes": SHORT_TITLES})
-    move(change, Event.CHALLENGE_REJECTED)
+    move(change, TransitionEvent.CHALLENGE_REJECTED)
     return change.id
 
 
 def implementing(box: Scenario) -> str:
     change = box.notes_proposed("building", {"notes": SHORT_TITLES})
-    move(change, Event.CHALLENGE_APPROVED)
-    move(change, Event.IMPLEMENTATION_STARTED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.IMPLEMENTATION_STARTED)
     return change.id
 
 

@@ -8,9 +8,9 @@ import pytest
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import Weight
-from agentd.errors import AnswerIsNo, UsageError
-from agentd.machine import Event
-from agentd.terms import Phase
+from agentd.domain.errors import Refusal, UsageError
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.viewer import deciding
 from agentd.viewer.deciding import Told
 from plans import BAD_CODE
@@ -92,7 +92,7 @@ def test_approved_plan_can_be_approved_again_only_after_an_edit(project: Scenari
 def test_rejected_plan_offers_no_decision(project: Scenario, word: str) -> None:
     change = project.challenged(word, *FOUND).change
     assert ids(change) == []
-    with pytest.raises(AnswerIsNo, match="accept cannot be decided about add-oauth now"):
+    with pytest.raises(Refusal, match="accept cannot be decided about add-oauth now"):
         decide(change, "accept")
 
 
@@ -109,7 +109,7 @@ def test_archived_change_offers_no_decision(project: Scenario) -> None:
 def test_code_can_be_decided_after_its_review(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert ids(change) == ["approve", "approve-with-notes", "reject"], "of the plan"
-    move(change, Event.IMPLEMENTATION_STARTED)
+    move(change, TransitionEvent.IMPLEMENTATION_STARTED)
     assert ids(change) == ["plan-wrong"]
     assert project.run("impl", "--rounds", "0").code == 1
     assert ids(change) == ["accept", "plan-wrong"]
@@ -185,7 +185,7 @@ def test_decision_without_the_shown_documents_is_refused(project: Scenario, show
 @pytest.mark.parametrize("choice", ["", "view", "fix", "approve", "accept --trust", "drop", "--accept"])
 def test_only_offered_choices_can_be_decided(project: Scenario, choice: str) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    with pytest.raises(AnswerIsNo, match="cannot be decided"):
+    with pytest.raises(Refusal, match="cannot be decided"):
         decide(change, choice)
     assert len(change.read().history) == 2
 
@@ -255,7 +255,7 @@ def test_busy_run_offers_no_decision(project: Scenario) -> None:
     assert deciding.resume(change).ok
     wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
     assert deciding.choices(change) == ()
-    with pytest.raises(AnswerIsNo):
+    with pytest.raises(Refusal):
         decide(change, "approve")
     deciding.stop(change)
 
@@ -297,5 +297,5 @@ def test_refused_resume_is_reported(project: Scenario) -> None:
 
 def test_rejected_change_cannot_be_resumed(project: Scenario) -> None:
     change = project.challenged("REJECTED", *FOUND).change
-    with pytest.raises(AnswerIsNo, match="add-oauth has nothing to go on with"):
+    with pytest.raises(Refusal, match="add-oauth has nothing to go on with"):
         deciding.resume(change)

@@ -6,7 +6,7 @@ import pytest
 
 from agentd import git
 from agentd.change.folder import Change
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.project import find_project
 from agentd.rendering.hunks import Kind
 from agentd.viewer import checked, coded, rounds, traced
@@ -83,7 +83,7 @@ def test_changes_between_two_reviews_are_shown_by_word(built: tuple[Scenario, Ch
 @pytest.mark.parametrize("tree", ["", "HEAD", "HEAD^{tree}", "--output=x", "0" * 40])
 def test_only_full_tree_ids_are_compared(built: tuple[Scenario, Change], tree: str) -> None:
     base = built[1].read().base.tree or ""
-    with pytest.raises(AnswerIsNo):
+    with pytest.raises(Refusal):
         rounds.code_difference(built[1], base, tree)
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from agentd import clock
 from agentd.agents.protocol import Usage
 from agentd.calls.spend import OpenCall
 from agentd.change.folder import Change
 from agentd.change.state import Call, Raised, Run, Step
+from agentd.domain import clock
+from agentd.domain.terms import StepStatus
 from agentd.project import find_project
 from agentd.rendering import chart
-from agentd.terms import StepStatus
 from agentd.viewer import outlooks, spent, waiting
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
 from scenario import Scenario

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agentd import events
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.journal import Journal
+from agentd.domain import events
 from agentd.project import find_project
 from agentd.viewer import running
 from plans import SIGN_IN
@@ -148,7 +148,7 @@ def test_only_the_last_actions_are_shown_each_once(drafted: Change) -> None:
     did(drafted, 60)
     drafted.journal().append(events.AgentActivity(**STEP, kind="tool", text="write", ok=None))
     drafted.journal().append(events.AgentActivity(**STEP, kind="tool", text="write", ok=False))
-    drafted.journal().append(events.Warned(code="x", message="Mind the gap"))
+    drafted.journal().append(events.WarningIssued(code="x", message="Mind the gap"))
     with drafted.running("agentd plan add-oauth"):
         found = running.now(drafted)
     assert found and len(found.actions) == 40 and found.warnings == ("Mind the gap",)

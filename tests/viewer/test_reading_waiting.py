@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentd import clock, events
 from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.change.state import Run
 from agentd.documents.comments import NAME
-from agentd.machine import Event
+from agentd.domain import clock, events
+from agentd.domain.state_machine import TransitionEvent
 from agentd.project import find_project
 from agentd.viewer import waiting
 from agentd.viewer.waiting import Row
@@ -48,11 +48,11 @@ def test_each_phase_shows_what_it_waits_for(project: Scenario) -> None:
     project.with_notes(start="specs")
     entry.create(find_project(), "drafted", "A plan")
     project.notes_proposed("planned", {})
-    move(project.notes_proposed("approved", {}), Event.CHALLENGE_APPROVED)
-    move(project.notes_proposed("rejected", {}), Event.CHALLENGE_REJECTED)
+    move(project.notes_proposed("approved", {}), TransitionEvent.CHALLENGE_APPROVED)
+    move(project.notes_proposed("rejected", {}), TransitionEvent.CHALLENGE_REJECTED)
     building = project.notes_proposed("building", {})
-    move(building, Event.CHALLENGE_APPROVED)
-    move(building, Event.IMPLEMENTATION_STARTED)
+    move(building, TransitionEvent.CHALLENGE_APPROVED)
+    move(building, TransitionEvent.IMPLEMENTATION_STARTED)
     project.notes_complete("complete", {})
     found = rows()
     assert {id_: (row.kind, row.waits) for id_, row in found.items()} == {
@@ -70,7 +70,7 @@ def test_each_phase_shows_what_it_waits_for(project: Scenario) -> None:
 def test_plan_edited_since_its_approval_is_not_ready(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     path = change.folder / "specs/notes.md"
     ready, edited = "ready to implement", "edited since it was approved: challenge it again, or accept it"
     assert waits("short-titles") == ("ready", ready)
@@ -83,7 +83,7 @@ def test_plan_edited_since_its_approval_is_not_ready(project: Scenario) -> None:
     (change.folder / "specs/more.md").write_text("# More\n")
     assert waits("short-titles") == ("edited", edited)
     (change.folder / "specs/more.md").unlink()
-    move(change, Event.IMPLEMENTATION_STARTED)
+    move(change, TransitionEvent.IMPLEMENTATION_STARTED)
     path.write_text("# Other\n")
     assert waits("short-titles")[0] == "unfinished", "there the code is what is judged"
 
@@ -91,7 +91,7 @@ def test_plan_edited_since_its_approval_is_not_ready(project: Scenario) -> None:
 def test_unchanged_files_are_not_compared_again(project: Scenario) -> None:
     project.with_notes(start="specs")
     change = project.notes_proposed("short-titles", {"notes": SHORT_TITLES})
-    move(change, Event.CHALLENGE_APPROVED)
+    move(change, TransitionEvent.CHALLENGE_APPROVED)
     path = change.folder / "specs/notes.md"
     time.sleep(0.1)  # what is younger than a tick is compared each time
     assert waits("short-titles")[0] == "ready"

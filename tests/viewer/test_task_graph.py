@@ -8,8 +8,8 @@ from markup import Markup, parse_markup
 
 from agentd.documents import tasks
 from agentd.documents.task import Task
+from agentd.domain.terms import Layer, TaskStatus
 from agentd.rendering import graph
-from agentd.terms import Layer, TaskStatus
 from plans import EXAMPLE
 
 TASKS = tasks.parse((EXAMPLE / "tasks.md").read_text()).tasks

@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from agentd import errors
-from agentd.errors import AgentdError
+from agentd.domain import errors
+from agentd.domain.errors import AgentdError
 
 CLASSES = [
     kind
@@ -43,5 +43,5 @@ def test_error_codes_are_stable() -> None:
 
 
 def test_explicit_hint_overrides_the_class_hint() -> None:
-    assert errors.NoGit("x").hint == "git init"
-    assert errors.NoGit("x", "git worktree repair").hint == "git worktree repair"
+    assert errors.NotARepository("x").hint == "git init"
+    assert errors.NotARepository("x", "git worktree repair").hint == "git worktree repair"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agentd import events
 from agentd.change import happenings
+from agentd.domain import events
 from plans import EXAMPLE
 
 LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()
@@ -11,13 +11,13 @@ LINES = (EXAMPLE / "events.jsonl").read_text().splitlines()
 
 @pytest.mark.parametrize("line", LINES)
 def test_example_line_round_trips(line: str) -> None:
-    entry = events.parse(line)
+    entry = events.parse_entry(line)
     assert entry is not None
     assert entry.line() == line
 
 
 def test_event_names_match_the_contract() -> None:
-    assert list(events.KINDS) == [
+    assert list(events.EVENT_TYPES) == [
         "run.started",
         "run.finished",
         "step.started",
@@ -42,9 +42,11 @@ def _finished(message: str = "") -> events.StepFinished:
 
 
 def test_step_message_round_trips() -> None:
-    entry = events.Entry(seq=1, at="2026-01-01T00:00:00Z", change_id="a", run="r", event=_finished("Review 1: PASS"))
+    entry = events.JournalEntry(
+        seq=1, at="2026-01-01T00:00:00Z", change_id="a", run="r", event=_finished("Review 1: PASS")
+    )
     assert entry.data()["message"] == "Review 1: PASS"
-    assert events.parse(entry.line()) == entry
+    assert events.parse_entry(entry.line()) == entry
 
 
 def test_step_without_a_message_has_no_message_key() -> None:
@@ -54,19 +56,19 @@ def test_step_without_a_message_has_no_message_key() -> None:
 def test_finished_step_and_note_are_described_in_words() -> None:
     assert happenings.words_of(_finished()) == "done after 38 s"
     assert happenings.words_of(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
-    assert happenings.words_of(events.Noted(code="no-specs", message="No specs required")) == "No specs required"
+    assert happenings.words_of(events.NoticeIssued(code="no-specs", message="No specs required")) == "No specs required"
 
 
 def test_note_outside_a_step_has_no_step() -> None:
-    assert events.Noted(code="no-specs", message="none").data() == {"code": "no-specs", "message": "none"}
+    assert events.NoticeIssued(code="no-specs", message="none").data() == {"code": "no-specs", "message": "none"}
 
 
 def test_warning_outside_a_step_has_no_step() -> None:
-    assert events.Warned(code="no-checks", message="none").data() == {"code": "no-checks", "message": "none"}
+    assert events.WarningIssued(code="no-checks", message="none").data() == {"code": "no-checks", "message": "none"}
 
 
 @pytest.mark.parametrize(
     "line", ["", "{", "[]", "null", '{"seq": 1}', LINES[0][:-20], LINES[0].replace("run.started", "x")]
 )
 def test_torn_or_unknown_line_is_ignored(line: str) -> None:
-    assert events.parse(line) is None
+    assert events.parse_entry(line) is None

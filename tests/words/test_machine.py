@@ -2,10 +2,10 @@
 
 import pytest
 
-from agentd import machine
-from agentd.errors import WrongPhase
-from agentd.machine import Event, check_decision, event_of, next_phase
-from agentd.terms import ChallengeVerdict, Phase, ReviewVerdict
+from agentd.domain import state_machine
+from agentd.domain.errors import WrongPhase
+from agentd.domain.state_machine import TransitionEvent, check_decision, event_for_verdict, next_phase
+from agentd.domain.terms import ChallengeVerdict, Phase, ReviewVerdict
 
 # Written out, not derived: one row per phase, one word per event that may happen there.
 ALLOWED = """
@@ -46,9 +46,9 @@ complete      dropped                   dropped
 EXPECTED = {(phase, event): to for phase, event, to in (line.split() for line in ALLOWED.strip().splitlines())}
 
 
-@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("event", TransitionEvent)
 @pytest.mark.parametrize("phase", Phase)
-def test_every_pair_of_phase_and_event_is_allowed_or_refused_as_specified(phase: Phase, event: Event) -> None:
+def test_every_pair_of_phase_and_event_is_allowed_or_refused_as_specified(phase: Phase, event: TransitionEvent) -> None:
     expected = EXPECTED.get((str(phase), str(event)))
     if expected is None:
         with pytest.raises(WrongPhase, match=f"{phase} cannot take '{event}'"):
@@ -58,28 +58,28 @@ def test_every_pair_of_phase_and_event_is_allowed_or_refused_as_specified(phase:
 
 
 def test_table_has_a_row_for_every_phase() -> None:
-    assert set(machine.TABLE) == set(Phase)
-    assert sum(len(row) for row in machine.TABLE.values()) == len(EXPECTED)
+    assert set(state_machine.TRANSITIONS) == set(Phase)
+    assert sum(len(row) for row in state_machine.TRANSITIONS.values()) == len(EXPECTED)
 
 
 @pytest.mark.parametrize("verdict", [*ChallengeVerdict, *ReviewVerdict])
 def test_every_verdict_has_its_event(verdict: ChallengeVerdict | ReviewVerdict) -> None:
     kind = type(verdict).__name__.removesuffix("Verdict").lower()
-    assert event_of(verdict) == f"{kind}-{verdict.lower().replace('_', '-')}"
+    assert event_for_verdict(verdict) == f"{kind}-{verdict.lower().replace('_', '-')}"
 
 
 @pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong", "dropped"])
 def test_agent_cannot_make_a_users_decision(event: str) -> None:
     with pytest.raises(WrongPhase, match="person's decision"):
-        check_decision(Event(event), "agent:codex", "looks fine")
+        check_decision(TransitionEvent(event), "agent:codex", "looks fine")
 
 
 @pytest.mark.parametrize("event", ["accepted", "sent-back", "rejected", "plan-wrong"])
 def test_users_decision_needs_a_reason(event: str) -> None:
     with pytest.raises(WrongPhase, match="needs a reason"):
-        check_decision(Event(event), "person:dev", "  ")
-    check_decision(Event(event), "person:dev", "known and small")
+        check_decision(TransitionEvent(event), "person:dev", "  ")
+    check_decision(TransitionEvent(event), "person:dev", "known and small")
 
 
 def test_judge_may_move_a_change() -> None:
-    check_decision(Event.CHALLENGE_APPROVED, "agent:codex", "")
+    check_decision(TransitionEvent.CHALLENGE_APPROVED, "agent:codex", "")

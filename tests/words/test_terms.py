@@ -1,6 +1,6 @@
 import pytest
 
-from agentd.terms import CHANGE_ID, Complexity, FindingState, Phase, ReviewVerdict, Role, is_step
+from agentd.domain.terms import CHANGE_ID, Complexity, FindingState, Phase, ReviewVerdict, Role, is_step
 
 
 @pytest.mark.parametrize("good", ["a", "add-oauth", "0", "a-", "1-2-3", "a" * 64])

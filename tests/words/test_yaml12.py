@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd import yaml12
-from agentd.yaml12 import BadYaml
+from agentd.domain import yaml12
+from agentd.domain.yaml12 import InvalidYaml
 from plans import EXAMPLE
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -64,14 +64,14 @@ def test_scalars_follow_the_yaml_1_2_core_schema(text: str, value: Any) -> None:
     ],
 )
 def test_refused_yaml_is_reported_with_its_line(text: str, line: int, words: str) -> None:
-    with pytest.raises(BadYaml, match=words) as caught:
+    with pytest.raises(InvalidYaml, match=words) as caught:
         yaml12.load(text)
     assert caught.value.line == line
 
 
 def test_alias_bomb_is_refused_at_its_first_alias() -> None:
     rows = ["a0: &a0 [x, x]"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 100)]
-    with pytest.raises(BadYaml, match="anchors"):
+    with pytest.raises(InvalidYaml, match="anchors"):
         yaml12.load("\n".join(rows))
 
 
@@ -87,7 +87,7 @@ def test_any_data_round_trips(data: Any) -> None:
 
 @given(st.text())
 def test_arbitrary_text_raises_only_bad_yaml(text: str) -> None:
-    with contextlib.suppress(BadYaml):
+    with contextlib.suppress(InvalidYaml):
         yaml12.load(text)
 
 

@@ -7,15 +7,16 @@ from datetime import timedelta
 import pytest
 
 from agent_calls import planner_request, play
-from agentd import clock, config
+from agentd import config
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, ledger, spend
 from agentd.calls.ledger import Slip
 from agentd.calls.spend import OpenCall
 from agentd.change.state import Call
 from agentd.config import Agent, Config
+from agentd.domain import clock
+from agentd.domain.terms import STEPS
 from agentd.project import Project, find_project
-from agentd.terms import STEPS
 from agentd.workflows.estimate import Estimate, expected
 from playbooks import propose, usage
 from scenario import Scenario, open_run
@@ -60,7 +61,7 @@ def ended(
     days_ago: int = 0,
 ) -> None:
     """A call as the ledger keeps it."""
-    began = f"{clock.moment() - timedelta(days=days_ago):%Y-%m-%dT%H:%M:%SZ}"
+    began = f"{clock.utc_now() - timedelta(days=days_ago):%Y-%m-%dT%H:%M:%SZ}"
     call = Call(step, name, "challenger", model, tokens_in, tokens_out, cached, 1000, cost, began, None)
     slip = Slip(
         id=f"call-{next(_ids)}",

@@ -8,8 +8,8 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Run, State, Step
 from agentd.documents import records
+from agentd.domain.terms import StepStatus, Workflow
 from agentd.project import find_project
-from agentd.terms import StepStatus, Workflow
 from agentd.workflows.under_way import begun, one_round_less
 from agentd.workflows.verdict import closed_nothing
 from plans import EXAMPLE

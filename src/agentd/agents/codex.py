@@ -10,7 +10,7 @@ from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, object_of
 from agentd.config import Agent
-from agentd.errors import SessionLost
+from agentd.domain.errors import SessionLost
 
 INSTRUCTIONS = "instructions.md"
 _SERVER = "agentd"

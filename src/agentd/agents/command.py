@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from agentd.agents import causes
 from agentd.agents.protocol import Brief, Command, Ended, Heard, Said, Sessions
 from agentd.config import Agent
-from agentd.errors import BadConfig
+from agentd.domain.errors import InvalidConfig
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
@@ -26,7 +26,7 @@ class AnyProgram:
     def command(self, agent: Agent, brief: Brief) -> Command:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
         if "model" in used and brief.model is None:
-            raise BadConfig(
+            raise InvalidConfig(
                 f"the args of agents.{agent.name} use {{model}}, but no model is named for a change of this complexity",
                 f"add it to [[agents.{agent.name}.models]] in agentd/config.toml",
             )

@@ -25,8 +25,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from agentd.agents.causes import Cause
-from agentd.errors import SetupError
-from agentd.terms import SPEC_STEPS, STEPS, is_step
+from agentd.domain.errors import SetupError
+from agentd.domain.terms import SPEC_STEPS, STEPS, is_step
 
 
 class BadPlaybook(SetupError):
@@ -172,11 +172,11 @@ def _load(text: str, file: str) -> Any:
     if text.startswith("{"):
         with contextlib.suppress(ValueError):
             return json.loads(text)
-    from agentd import yaml12  # late: see above
+    from agentd.domain import yaml12  # late: see above
 
     try:
         return yaml12.load(text)
-    except yaml12.BadYaml as error:
+    except yaml12.InvalidYaml as error:
         raise BadPlaybook(f"{file}, line {error.line}: {error.message}") from None
 
 

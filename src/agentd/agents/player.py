@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from agentd.agents import playbook
 from agentd.agents.causes import Cause
 from agentd.agents.playbook import Call, Delete, Edit, Expect, Fault, Say, Spend, Turn, Wait, Write
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 
 _PROTOCOL = "2025-06-18"
 _PATIENCE = 60.0  # seconds, for a busy machine; a server whose stdin is closed ends at once

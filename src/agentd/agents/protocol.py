@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentd.agents.causes import Cause
 from agentd.config import Agent
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 Sessions = Literal["none", "preset", "captured"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentd import clock
 from agentd.agents.redact import LineRedactor, Redactor
 from agentd.agents.streams import Stream
+from agentd.domain import clock
 from agentd.project import Project
 
 if TYPE_CHECKING:  # it knows the configuration, which a listing of transcripts need not load

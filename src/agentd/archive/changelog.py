@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from agentd.archive.outlook import Outcome
-from agentd.counting import plural
 from agentd.documents.prose import block, one_line
+from agentd.domain.formatting import pluralize
 from agentd.merge import How, Kind, Touch
 
 NAME = "CHANGELOG.md"
@@ -46,4 +46,4 @@ def _touches(touches: Sequence[Touch]) -> list[str]:
     )
     scenarios = [one.how for one in touches if one.kind is Kind.SCENARIO]
     counts = [(scenarios.count(how), _WORDS[how]) for how in dict.fromkeys(scenarios)]
-    return [*own, *(f"{plural(count, 'scenario')} {word}" for count, word in counts)]
+    return [*own, *(f"{pluralize(count, 'scenario')} {word}" for count, word in counts)]

@@ -6,19 +6,20 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd import clock, events, git, together
+from agentd import git, together
 from agentd.archive import changelog, standpoint
 from agentd.archive.outlook import MergeConflict, Outcome, gone_already, left_out, outcomes, read
 from agentd.change import ids, unfinished
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Places
 from agentd.change.state import State
-from agentd.errors import AnswerIsNo, ChangeNotComplete, ChangeNotFound
-from agentd.machine import Event
+from agentd.domain import clock, events
+from agentd.domain.errors import ChangeNotComplete, ChangeNotFound, Refusal
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import Project
 from agentd.steps import code
 from agentd.steps.desk import JUDGE, PLANNER
-from agentd.terms import Phase
 from agentd.together import Move, Operation, Remove, Write
 from agentd.workflows.dependence import standing, waits_for
 from agentd.workflows.starting import refuse_unmerged
@@ -97,7 +98,9 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
             root = Path(change.tree, project.prefix)
             together.carry_out(record, root, ending.title, operations(ending), facts)
     Places(project).forget(change.tree, change.id)
-    moved = ending.state.moved(Event.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}).history[-1]
+    moved = ending.state.moved(
+        TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}
+    ).history[-1]
     told = events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why)
     change.journal().append(told)
     return ending
@@ -109,7 +112,9 @@ def operations(ending: Ending) -> list[Operation]:
     found: list[Operation] = [
         Write(PurePath(path), after.encode(), seen=seen.get(path)) for path, (_, after) in ending.texts().items()
     ]
-    state = ending.state.moved(Event.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes())
+    state = ending.state.moved(
+        TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes()
+    )
     found.append(Write(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
     found += [Remove(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
     return [*found, Move(folder, PurePath(ending.folder))]
@@ -129,7 +134,7 @@ def undo(project: Project, change_id: str) -> Change:
     tree = project.tree_path(record.facts.get("tree", "."))
     Places(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
-    change.journal().append(events.Noted(code="unarchived", message="the archive was taken back"))
+    change.journal().append(events.NoticeIssued(code="unarchived", message="the archive was taken back"))
     return change
 
 
@@ -142,14 +147,14 @@ def _refuse_undo(project: Project, change_id: str, record: together.Record) -> N
     branch = record.facts.get("branch", "")
     if branch and standpoint.branch_of(project, tree) != branch and branch in git.branches(project.repo):
         hint = f"git{standpoint.to(tree, project.repo.top)} switch {shlex.quote(branch)}, then run the command again"
-        raise AnswerIsNo(f"{change_id} was archived on {branch}, which is not checked out", hint)
+        raise Refusal(f"{change_id} was archived on {branch}, which is not checked out", hint)
     own = {file.path for file in record.files if not file.path.endswith(changelog.NAME)}
     for later in unfinished.done(project):
         other = later.facts.get(unfinished.CHANGE, "")
         is_later = later.root == record.root and later.facts.get("at", "") > record.facts.get("at", "")
         if is_later and own & {file.path for file in later.files}:
             words = f"{other} was archived after {change_id} and changes the same specs"
-            raise AnswerIsNo(words, f"agentd archive {other} --undo first")
+            raise Refusal(words, f"agentd archive {other} --undo first")
 
 
 def refuse_conflicts(change: Change, specs: tuple[Outcome, ...]) -> None:
@@ -183,7 +188,7 @@ def _refuse_dependent(change: Change) -> None:
         out = f"take it out of depends_on in {os.path.relpath(change.folder / STATE)}"
         first = f"agentd archive {other} first; or " if phase and phase.is_open else ""
         merged = "merge its branch first; or " if phase is Phase.ARCHIVED else ""
-        raise AnswerIsNo(f"{change.id} depends on {other}, which {standing(phase)}", f"{first}{merged}{out}")
+        raise Refusal(f"{change.id} depends on {other}, which {standing(phase)}", f"{first}{merged}{out}")
 
 
 def _warnings(change: Change, state: State, pattern: re.Pattern[str]) -> list[str]:
@@ -212,11 +217,11 @@ def _why(ending: Ending) -> str:
     return f"merged {', '.join(names)}" if names else "no spec changed"
 
 
-def _not_here(project: Project, change_id: str) -> AnswerIsNo:
+def _not_here(project: Project, change_id: str) -> Refusal:
     ended = Places(project).ended(change_id)
     if ended is None or ended.summary.phase is not Phase.ARCHIVED:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
     folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))
     words = f"{change_id} was archived elsewhere, so only git can take it back"
     hint = f"git{standpoint.to(ended.tree or '', project.repo.top)} log -- {folder}, then git revert the commit"
-    return AnswerIsNo(words, hint)
+    return Refusal(words, hint)

@@ -12,14 +12,14 @@ from agentd.change.folder import Change, linked_documents, plan_files
 from agentd.change.state import State
 from agentd.documents import spec
 from agentd.documents.text import decode, parse
-from agentd.errors import AgentdError, AnswerIsNo, Bug, FormatInvalid, StateError
+from agentd.domain.errors import AgentdError, FormatInvalid, InternalError, Refusal, StateError
 from agentd.merge import Conflict, Touch, merge, stamped
 
 _ASIDE = ("removed", "removed requirements", "renamed", "renamed requirements")
 _CARRIED = frozenset({"overview", "requirements", "acceptance criteria", *_ASIDE})
 
 
-class MergeConflict(AnswerIsNo):
+class MergeConflict(Refusal):
     """Others changed the same part of a spec."""
 
     def __init__(self, message: str, hint: str, conflicts: tuple[Conflict, ...]) -> None:
@@ -160,6 +160,6 @@ def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Patte
     try:
         again = merge(after, yours, base, id_, pattern)
     except AgentdError as error:
-        raise Bug(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
+        raise InternalError(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
     if again.conflicts or again.touches:
-        raise Bug(f"{id_} would not say after the merge what the change says; nothing was written")
+        raise InternalError(f"{id_} would not say after the merge what the change says; nothing was written")

@@ -8,15 +8,16 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd import clock, events, files, together
+from agentd import files, together
 from agentd.archive import standpoint
 from agentd.archive.outlook import base_of, hash_of, main_spec, read, spec_files
 from agentd.change import unfinished
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.state import State
-from agentd.errors import ChangeNotReady, FormatInvalid, WrongPhase
+from agentd.domain import clock, events
+from agentd.domain.errors import ChangeNotReady, FormatInvalid, WrongPhase
+from agentd.domain.terms import Phase
 from agentd.merge import Conflict, marks, rebase, touched
-from agentd.terms import Phase
 from agentd.together import Operation, Remove, Write
 from agentd.workflows.starting import refuse_unmerged
 
@@ -45,7 +46,9 @@ def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]
                 root = Path(change.tree, change.project.prefix)
                 together.carry_out(record, root, f"the rebase of {change.id}", _operations(change, moved))
             names = ", ".join(one.id for one in moved)
-            change.journal().append(events.Noted(code="rebased", message=f"{names}: brought onto the specs of today"))
+            change.journal().append(
+                events.NoticeIssued(code="rebased", message=f"{names}: brought onto the specs of today")
+            )
     return moved
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import Place
-from agentd.errors import StaleBranch
+from agentd.domain.errors import BranchOutdated
 from agentd.project import Project
 
 
@@ -33,14 +33,14 @@ def refuse_stale(change: Change, place: Place, again: str) -> None:
     if here == target:
         if place.branch in names and not _contains(change, f"refs/heads/{place.branch}"):
             words = f"the work of {change.id} is on {place.branch}, which is not merged into {target}"
-            raise StaleBranch(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
+            raise BranchOutdated(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
         return
     if not _contains(change, tip):
         lacking = git.run(change.tree, "rev-list", "--count", f"HEAD..{tip}")
         commits = "a commit" if lacking == "1" else f"{lacking} commits"
         name = tip.removeprefix("refs/heads/").removeprefix("refs/remotes/")
         words = f"{here or 'the detached HEAD'} lacks {commits} of {name}, so its specs may not be those of today"
-        raise StaleBranch(words, f"git{at} merge {shlex.quote(name)}, then {again}")
+        raise BranchOutdated(words, f"git{at} merge {shlex.quote(name)}, then {again}")
 
 
 def _tip(change: Change, target: str, names: Collection[str]) -> str | None:

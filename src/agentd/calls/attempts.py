@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd import clock, events
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Ended
@@ -13,8 +12,9 @@ from agentd.calls import call, committing, drafts, seat, sessions
 from agentd.calls.run import Run
 from agentd.calls.work import Done, Work
 from agentd.change.state import State, Step
-from agentd.errors import AgentdError, AgentFailed, AgentMissing, CallsUsedUp, SessionLost
-from agentd.terms import StepStatus
+from agentd.domain import clock, events
+from agentd.domain.errors import AgentdError, AgentFailed, AgentMissing, CallLimitReached, SessionLost
+from agentd.domain.terms import StepStatus
 
 LONGEST_WAIT = 600.0  # seconds; a rate limit that asks for more is better told than waited for
 
@@ -92,7 +92,7 @@ def _next_attempt(run: Run, work: Work) -> int:
     used = [step.attempt for step in run.change.read().steps if (step.name, step.round, step.number) == work.key]
     cap = run.config.limits.calls_per_step
     if len(used) >= cap:
-        raise CallsUsedUp(f"{work.step} has used the {cap} calls it may use")
+        raise CallLimitReached(f"{work.step} has used the {cap} calls it may use")
     return max(used, default=0) + 1
 
 
@@ -120,7 +120,7 @@ def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: 
     names = work.names(attempt)
     message = f"{agent}: {ended.message or ended.cause}"
     code = str(ended.cause)
-    run.emit(events.Failed(**names, code=code, message=message, retry_in_secs=wait, final=wait is None))
+    run.emit(events.ErrorOccurred(**names, code=code, message=message, retry_in_secs=wait, final=wait is None))
     run.emit(events.StepFinished(**names, status=StepStatus.FAILED, duration_ms=took, outputs={}))
 
 

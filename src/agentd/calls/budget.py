@@ -7,8 +7,8 @@ from typing import Literal
 from agentd.calls.spend import Spent
 from agentd.change.state import State
 from agentd.config import Budget
-from agentd.errors import OverBudget
-from agentd.terms import Role, Workflow
+from agentd.domain.errors import OverBudget
+from agentd.domain.terms import Role, Workflow
 
 
 @dataclass(frozen=True, slots=True)

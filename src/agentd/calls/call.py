@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import clock, events, files, prices
+from agentd import files, prices
 from agentd.agents import process, transcript
 from agentd.agents.causes import Cause
 from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
@@ -23,7 +23,8 @@ from agentd.calls.spend import OpenCall
 from agentd.calls.work import Work
 from agentd.change.folder import STATE
 from agentd.change.state import Call
-from agentd.errors import OverBudget, StateError
+from agentd.domain import clock, events
+from agentd.domain.errors import OverBudget, StateError
 from agentd.guard import Guard, Trespass
 from agentd.tools.binding import SERVED
 
@@ -142,7 +143,7 @@ class _Call:
         guarded = tuple(name for name in changed if name in self._put_back)
         if free := tuple(name for name in changed if name not in guarded):
             words = f"{_some(free)} changed meanwhile; {self._ready.agent.name} cannot write, so that was somebody else"
-            self._run.emit(events.Noted(**self._names, code="others-work", message=words))
+            self._run.emit(events.NoticeIssued(**self._names, code="others-work", message=words))
         return guarded
 
     def _ran(self) -> Ended:
@@ -182,7 +183,7 @@ class _Call:
         if not outcome.is_gone:
             raise StateError(f"processes of {self._ready.agent.name} could not be ended", "ps shows them; end them")
         if self._transcript.problem:
-            run.emit(events.Warned(**self._names, code="transcript", message=self._transcript.problem))
+            run.emit(events.WarningIssued(**self._names, code="transcript", message=self._transcript.problem))
         errors = self._redactor.clean(b"\n".join(self._errors).decode("utf-8", "replace"))
         ended = _ended(self._ready.adapter, outcome, self._listener, errors, bounds)
         return replace(ended, message=self._redactor.clean(whole(ended.message))[:_MESSAGE])
@@ -231,7 +232,7 @@ class _Call:
                 words = (
                     f"{one.path} was {one.what} while {self._ready.agent.name} worked, and put back; a copy: {one.kept}"
                 )
-                self._run.emit(events.Warned(**self._names, code="put-back", message=words))
+                self._run.emit(events.WarningIssued(**self._names, code="put-back", message=words))
 
     def _count(self, took: int) -> tuple[str, ...]:
         """What it cost, and what it touched: the files that changed under a judge."""
@@ -255,8 +256,8 @@ class _Call:
         return watched.changed
 
 
-def _usage(names: dict[str, Any], counted: Call, total: float) -> events.Usage:
-    return events.Usage(
+def _usage(names: dict[str, Any], counted: Call, total: float) -> events.UsageRecorded:
+    return events.UsageRecorded(
         **names,
         agent=counted.agent or "",
         model=counted.model,

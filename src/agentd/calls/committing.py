@@ -2,10 +2,11 @@
 
 import os
 
-from agentd import events, git
+from agentd import git
 from agentd.calls.run import Run
 from agentd.change.folder import Change
-from agentd.errors import AgentdError
+from agentd.domain import events
+from agentd.domain.errors import AgentdError
 
 
 def commit(run: Run, step: str) -> None:
@@ -47,4 +48,4 @@ def _lacking(change: Change, *paths: str) -> list[str]:
 def _say(run: Run, words: str) -> None:
     if words not in run.warned:
         run.warned.add(words)
-        run.emit(events.Warned(code="not-committed", message=words))
+        run.emit(events.WarningIssued(code="not-committed", message=words))

@@ -13,8 +13,8 @@ from pathlib import Path
 from agentd import files
 from agentd.calls.work import Work
 from agentd.change.folder import Change, plan_files
+from agentd.domain.terms import StepStatus
 from agentd.guard import plan_rule
-from agentd.terms import StepStatus
 from agentd.tools.binding import WRITTEN
 from agentd.tools.table import Stage
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agentd import files
 from agentd.change.state import Call, read_call
-from agentd.errors import StateError
-from agentd.fields import Fields
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
 from agentd.project import Project
 
 
@@ -44,7 +44,7 @@ class Slip:
 def parse(line: str | bytes) -> Slip | None:
     """None for what is torn, or was written by somebody else."""
     try:
-        row = Fields(json.loads(line), "slip")
+        row = FieldReader(json.loads(line), "slip")
         inner = row.inner("call")
         if inner is None:
             return None
@@ -104,6 +104,6 @@ def _path(project: Project, day: str) -> Path:
     return Path(project.in_room("spend", f"{day}.jsonl"))
 
 
-def _call(row: Fields) -> Call:
+def _call(row: FieldReader) -> Call:
     extra = row.mapping("extra")
     return replace(read_call(row), extra=extra)

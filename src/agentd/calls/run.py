@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import clock, events, files, trust
+from agentd import files, trust
 from agentd.agents.causes import Cause
 from agentd.calls import budget, drafts, interrupts, spend
 from agentd.change.folder import Change
@@ -19,10 +19,11 @@ from agentd.change.state import State, Step
 from agentd.config import Budget, Config
 from agentd.documents.records import Finding
 from agentd.documents.standing import standing
-from agentd.errors import AgentdError, Bug, Interrupted
+from agentd.domain import clock, events
+from agentd.domain.errors import AgentdError, InternalError, Interrupted
+from agentd.domain.terms import StepStatus, Workflow
 from agentd.guard import Guard, Trespass, finding_of
 from agentd.project import Project
-from agentd.terms import StepStatus, Workflow
 from agentd.tools.binding import run_folder
 
 _OWNER = "owner.json"
@@ -30,7 +31,7 @@ STARTED = "started"  # made just before an agent's process starts
 MARK = "ended"  # made by the reaper when an agent's processes are gone
 _TOLD = 20  # findings of one call; more are told as one
 
-Watcher = Callable[[events.Entry], None]
+Watcher = Callable[[events.JournalEntry], None]
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,16 @@ class Run:
     def token(self) -> str:
         return self.held.token
 
-    def emit(self, event: events.Happened) -> None:
+    def emit(self, event: events.Event) -> None:
         """To the journal, and to whoever looks on."""
         entry = self.change.journal().append(event)
         self.watch(entry)
         if entry.seq == 0 and "journal" not in self.warned:
             self.warned.add("journal")
             self.emit(
-                events.Warned(code="journal", message="the journal cannot be written, so agentd log will lack this run")
+                events.WarningIssued(
+                    code="journal", message="the journal cannot be written, so agentd log will lack this run"
+                )
             )
 
     def sign(self) -> None:
@@ -95,10 +98,10 @@ def begin(
     """
     again = again or command
     with interrupts.stoppable(), change.running(again) as held:
-        change = replace(change, run=clock.run_id())
+        change = replace(change, run=clock.new_run_id())
         journal = change.journal()
         watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
-        code, message, is_whole = Bug.exit_code, "", False
+        code, message, is_whole = InternalError.exit_code, "", False
         folder = run_folder(change.project, held.token)
         try:
             cut = _put_right(change, held.token)
@@ -206,7 +209,7 @@ def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping
     run.update(lambda old: replace(old, findings=(*old.findings, *made)))
     for one in made:
         told = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
-        run.emit(events.FindingMade(**names, **told))
+        run.emit(events.FindingReported(**names, **told))
 
 
 def _many(rest: tuple[Trespass, ...], like: Finding) -> Finding:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import detect, events, files, prices, trust
+from agentd import detect, files, prices, trust
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
 from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
@@ -16,8 +16,9 @@ from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.change.folder import Change
 from agentd.config import Agent, Config
-from agentd.errors import AgentMissing
-from agentd.terms import Role
+from agentd.domain import events
+from agentd.domain.errors import AgentMissing
+from agentd.domain.terms import Role
 from agentd.tools.table import tools_of
 
 
@@ -74,7 +75,7 @@ def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: 
     warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
     if warning and warning not in run.warned:
         run.warned.add(warning)
-        run.emit(events.Warned(**work.names(brief.attempt), code="price-unknown", message=warning))
+        run.emit(events.WarningIssued(**work.names(brief.attempt), code="price-unknown", message=warning))
 
 
 def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, prompt: str) -> Brief:

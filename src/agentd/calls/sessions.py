@@ -12,7 +12,7 @@ from agentd.agents.streams import Stream
 from agentd.calls.run import Run
 from agentd.change.folder import Change
 from agentd.config import Agent
-from agentd.errors import SessionLost
+from agentd.domain.errors import SessionLost
 
 NOT_FOUND = "Session not found, please re-run proposal"
 NOT_CAPTURED = "Failed to capture session ID"

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import clock, files, prices
+from agentd import files, prices
 from agentd.agents.protocol import Usage
 from agentd.calls import ledger
 from agentd.calls.ledger import Slip
 from agentd.change.folder import STATE, Change
 from agentd.change.state import Call, State
+from agentd.domain import clock
 from agentd.project import Project
 
 _ROOM = "calls"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.terms import Complexity, Role
+from agentd.domain.terms import Complexity, Role
 from agentd.tools.table import Stage
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd import clock, events, files
+from agentd import files
 from agentd.change import locks
 from agentd.change.folder import STATE, Change, document_hash, documents, is_plain
 from agentd.documents import anchors, comments
@@ -19,12 +19,13 @@ from agentd.documents.comments import NAME, Comment, CommentState, Entry, Weight
 from agentd.documents.records import Finding
 from agentd.documents.standing import standing
 from agentd.documents.text import decode
-from agentd.errors import AnswerIsNo, ChangeNotFound, StateError, UsageError
+from agentd.domain import clock, events
+from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
 
 LENGTH = 20_000  # characters of one entry
 
 
-class EditedMeanwhile(AnswerIsNo):
+class EditedMeanwhile(Refusal):
     """`text` is what the entry says now."""
 
     def __init__(self, comment_id: str, text: str) -> None:
@@ -51,7 +52,7 @@ def anchored(change: Change, document: str, quote: str, before: str = "", after:
     text = decode(files.read(change.folder / document), document)
     anchor = anchors.select(document, text, quote, before, after, line)
     if anchor is None:
-        raise AnswerIsNo(f"the text that was selected is not in {document}", "read the document again, then select")
+        raise Refusal(f"the text that was selected is not in {document}", "read the document again, then select")
     return anchor
 
 
@@ -83,9 +84,9 @@ def edit(change: Change, comment_id: str, number: int, text: str, by: str, was: 
 
     def edited(old: Comment) -> Comment:
         if not 0 <= number < len(old.thread):
-            raise AnswerIsNo(f"{old.id} has no entry {number}", f"it has {len(old.thread)}, counted from 0")
+            raise Refusal(f"{old.id} has no entry {number}", f"it has {len(old.thread)}, counted from 0")
         if old.thread[number].by != by:
-            raise AnswerIsNo(f"these words of {old.id} are those of {old.thread[number].by}", "reply to them")
+            raise Refusal(f"these words of {old.id} are those of {old.thread[number].by}", "reply to them")
         now = old.thread[number].text
         if _plain(now) == _plain(text):
             return old if now == text else old.with_text(number, text, entry.at)
@@ -122,7 +123,7 @@ def weigh(change: Change, comment_id: str, severity: Weight, by: str) -> Comment
 
     def weighed(old: Comment) -> Comment:
         if old.finding and old.severity is not severity:
-            raise AnswerIsNo(f"{old.id} is the finding {old.finding} now", "regrade that where the verdict stands")
+            raise Refusal(f"{old.id} is the finding {old.finding} now", "regrade that where the verdict stands")
         return replace(old, severity=severity)
 
     return _with(change, comment_id, weighed)
@@ -135,9 +136,9 @@ def remove(change: Change, comment_id: str, by: str) -> None:
     def without(old: tuple[Comment, ...]) -> tuple[Comment, ...]:
         one = _chosen(change, old, comment_id)
         if [entry.by for entry in one.thread] != [by]:
-            raise AnswerIsNo(f"{comment_id} holds words of others, or more than one", "resolve it instead")
+            raise Refusal(f"{comment_id} holds words of others, or more than one", "resolve it instead")
         if one.finding:
-            raise AnswerIsNo(f"{comment_id} is the finding {one.finding} now", "resolve it instead")
+            raise Refusal(f"{comment_id} is the finding {one.finding} now", "resolve it instead")
         return tuple(other for other in old if other.id != comment_id)
 
     _changed(change, without)
@@ -194,7 +195,7 @@ def _chosen(change: Change, found: Sequence[Comment], comment_id: str) -> Commen
         if one.id == comment_id:
             return one
     known = ", ".join(one.id for one in found) or "none"
-    raise AnswerIsNo(f"{change.id} has no comment {comment_id}", f"there are: {known}")
+    raise Refusal(f"{change.id} has no comment {comment_id}", f"there are: {known}")
 
 
 def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]) -> tuple[Comment, ...]:
@@ -227,10 +228,10 @@ def _base(change: Change) -> bytes:
 
 
 def _tell_apart(change: Change, found: bytes) -> None:
-    kept = Path(change.project.in_room("kept", change.id, clock.run_id(), NAME))
+    kept = Path(change.project.in_room("kept", change.id, clock.new_run_id(), NAME))
     files.write(kept, found, mode=0o600)
     words = f"{NAME} was changed during an agent's call, and put back; a copy: {kept}"
-    change.journal().append(events.Warned(code="put-back", message=words))
+    change.journal().append(events.WarningIssued(code="put-back", message=words))
 
 
 def _bytes(change: Change) -> bytes:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from agentd import clock, files, git
+from agentd import files, git
 from agentd.change import ids
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Found, Places
 from agentd.change.state import Base, Place, State
-from agentd.errors import AnswerIsNo, BadId, ChangeNotFound, MissingDescription
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, Refusal
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.project import Project
-from agentd.terms import Phase
 
 _EXAMPLE = "what should change"
 _FIRST = 4  # words of a sentence that make an id
@@ -62,11 +63,11 @@ def _check(wanted: str, description: str | None) -> None:
     """A sentence in the place of the id is a description, and has an id in it."""
     try:
         ids.check(wanted)
-    except BadId as error:
+    except InvalidChangeId as error:
         words = wanted.split()
         better = ids.suggest(" ".join(words[:_FIRST]))
         said = description or (" ".join(words) if len(words) > 1 else "")
-        raise BadId(error.message, _to_type(better, said) if better else None) from None
+        raise InvalidChangeId(error.message, _to_type(better, said) if better else None) from None
 
 
 def _to_type(change_id: str, description: str = "") -> str:
@@ -123,7 +124,7 @@ def create(
     change = Change(project, change_id, tree, folder)
     with change.writing(token):
         if folder.exists() and not is_being_born(folder):
-            raise AnswerIsNo(f"{folder} is there already", f"agentd status {change_id}")
+            raise Refusal(f"{folder} is there already", f"agentd status {change_id}")
         if change.questions_file.exists():
             change.questions_file.unlink()  # of an earlier change with this id
         now = clock.now()
@@ -145,7 +146,7 @@ def drop(change: Change, by: str, why: str) -> Path:
     with change.running(f"agentd drop {change.id}") as holder:
         if change.read().phase is not Phase.DROPPED:
             change.update(
-                lambda old: old.moved(Event.DROPPED, by=by, why=why, at=clock.now(), hashes=change.hashes()),
+                lambda old: old.moved(TransitionEvent.DROPPED, by=by, why=why, at=clock.now(), hashes=change.hashes()),
                 holder.token,
             )
         archive = change.project.archive_in(change.tree)

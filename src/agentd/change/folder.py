@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentd import clock, files
+from agentd import files
 from agentd.change import locks, state
 from agentd.change.state import State
 from agentd.documents import proposal, records
 from agentd.documents.blocks import proposal_body
 from agentd.documents.text import decode
-from agentd.errors import Bug, Busy, ChangeNotFound, FormatInvalid, StateError, UsageError
+from agentd.domain import clock
+from agentd.domain.errors import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError
 from agentd.project import Project
 
 if TYPE_CHECKING:
     from agentd.change.journal import Journal
-    from agentd.events import Happened
+    from agentd.domain.events import Event
 
 STATE = "STATE.yaml"
 _AROUND = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
@@ -39,7 +40,7 @@ class Change:
         self,
         step: Callable[[State], State],
         token: str | None = None,
-        emit: "Callable[[Happened], object] | None" = None,
+        emit: "Callable[[Event], object] | None" = None,
     ) -> State:
         """Read, change and write STATE.yaml as one; nobody else writes in between.
 
@@ -108,10 +109,10 @@ class Change:
     def _lock(self, kind: str) -> Path:
         return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
-    def _tell(self, old: State, new: State, emit: "Callable[[Happened], object] | None") -> None:
+    def _tell(self, old: State, new: State, emit: "Callable[[Event], object] | None") -> None:
         if len(new.history) == len(old.history):
             return
-        from agentd import events  # late: see above
+        from agentd.domain import events  # late: see above
 
         emit = emit or self.journal().append
         for moved in new.history[len(old.history) :]:
@@ -127,7 +128,7 @@ def as_bytes(new: State) -> bytes:
     except (UnicodeError, StateError) as error:
         raise UsageError(f"this cannot be kept in {STATE}: {error}", "leave out what is no plain text") from None
     if not same:
-        raise Bug(f"{STATE} would not say what it should; nothing was written")
+        raise InternalError(f"{STATE} would not say what it should; nothing was written")
     return data
 
 

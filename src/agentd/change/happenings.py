@@ -1,14 +1,14 @@
 """Events in words: what `log`, every live view and the viewer say of them."""
 
-from agentd import events, money
+from agentd.domain import events, formatting
 
 
-def is_under_way(event: events.Happened) -> bool:
+def is_under_way(event: events.Event) -> bool:
     """An action of an agent whose end is told too."""
     return isinstance(event, events.AgentActivity) and event.kind != "text" and event.ok is None
 
 
-def words_of(event: events.Happened) -> str:
+def words_of(event: events.Event) -> str:
     match event:
         case events.RunStarted(command=command):
             return command
@@ -20,24 +20,24 @@ def words_of(event: events.Happened) -> str:
             return f"{status} after {seconds(took)}{f': {message}' if message else ''}"
         case events.AgentActivity(kind=kind, text=text, ok=ok):
             return text if kind == "text" else f"{_MARKS[ok]} {text}"
-        case events.Usage():
+        case events.UsageRecorded():
             return _usage(event)
         case events.CheckFinished(name=name, status=status, duration_ms=took):
             return f"check {name} {status.replace('-', ' ')} after {seconds(took)}"
-        case events.FindingMade(id=id_, severity=severity, title=title, where=where, state=state):
+        case events.FindingReported(id=id_, severity=severity, title=title, where=where, state=state):
             place = f" ({where})" if where else ""
             return f"{' '.join(word for word in (id_, severity) if word)}, {state}: {title}{place}"
         case events.Transition(from_=origin, to=to, by=by, why=why):
             return f"{origin} → {to} by {by}{f': {why}' if why else ''}"
-        case events.DecisionAsked(question=question, options=options):
+        case events.DecisionRequested(question=question, options=options):
             return f"asked: {question} ({', '.join(options)})"
         case events.DecisionMade(answer=answer, reason=reason, by=by):
             return f"{by} decided: {answer}{f' ({reason})' if reason else ''}"
-        case events.Noted(message=message):
+        case events.NoticeIssued(message=message):
             return message
-        case events.Warned(message=message):
+        case events.WarningIssued(message=message):
             return f"warning: {message}"
-        case events.Failed(message=message, retry_in_secs=wait):
+        case events.ErrorOccurred(message=message, retry_in_secs=wait):
             return f"failed: {message}{f'; again in {wait:g} s' if wait is not None else ''}"
     return event.type
 
@@ -52,8 +52,8 @@ def _started(event: events.StepStarted) -> str:
     return f"started: {who}{rounds}{tries}{', session resumed' if event.resumed else ''}"
 
 
-def _usage(event: events.Usage) -> str:
-    cost = "cost unknown" if event.cost is None else money.told(event.cost)
+def _usage(event: events.UsageRecorded) -> str:
+    cost = "cost unknown" if event.cost is None else formatting.format_usd(event.cost)
     if event.tokens_in is None or event.tokens_out is None:
         return f"no usage reported, {cost}"
     cached = f" ({event.tokens_cached:,} cached)" if event.tokens_cached else ""

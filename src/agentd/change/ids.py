@@ -3,8 +3,8 @@
 import re
 from collections.abc import Collection
 
-from agentd.errors import BadId
-from agentd.terms import CHANGE_ID, ID_LENGTH
+from agentd.domain.errors import InvalidChangeId
+from agentd.domain.terms import CHANGE_ID, ID_LENGTH
 
 _SHOWN = 40  # characters of what is no id
 
@@ -15,7 +15,7 @@ def check(change_id: str) -> str:
     better = suggest(change_id)
     shown = change_id if len(change_id) <= _SHOWN else f"{change_id[: _SHOWN - 1]}…"
     words = f"{shown!r} cannot be a change id, which has a-z, 0-9 and dashes, at most {ID_LENGTH}"
-    raise BadId(words, f"use {better}; agentd list shows the changes" if better else None)
+    raise InvalidChangeId(words, f"use {better}; agentd list shows the changes" if better else None)
 
 
 def suggest(text: str) -> str:

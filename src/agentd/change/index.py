@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 
 if TYPE_CHECKING:
     from agentd.change.state import State
@@ -108,7 +108,7 @@ class Index:
         """Merge what this command saw into the file; others may have written since."""
         if not self._changed and self.complete == self._was_complete:
             return
-        from agentd.errors import AgentdError  # late: most listings change nothing
+        from agentd.domain.errors import AgentdError  # late: most listings change nothing
 
         # it is only a shortcut: a room that cannot be written is no reason not to list
         with contextlib.suppress(AgentdError, OSError):
@@ -155,7 +155,7 @@ def summarize(path: str) -> Summary:
     from agentd.change import folder as folders
     from agentd.change import overlaps
     from agentd.documents.standing import open_counts, standing
-    from agentd.errors import AgentdError
+    from agentd.domain.errors import AgentdError
 
     folder = Path(path)
     try:
@@ -169,7 +169,7 @@ def summarize(path: str) -> Summary:
 def summarize_text(text: str) -> Summary:
     """By STATE.yaml alone: what the change touches is not known until its branch is checked out."""
     from agentd.change import state  # late: see above
-    from agentd.errors import AgentdError
+    from agentd.domain.errors import AgentdError
 
     try:
         return _row(state.parse(text), (0, 0, 0), [])

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentd import clock, events
+from agentd.domain import clock, events
 
 _TAIL = 64 * 1024
 
@@ -16,7 +16,7 @@ class Journal:
         self._change_id = change_id
         self._run = run
 
-    def append(self, event: events.Happened) -> events.Entry:
+    def append(self, event: events.Event) -> events.JournalEntry:
         """Numbered under a lock on the file itself: `seq` goes up by one, whoever writes.
 
         A journal that cannot be written ends no work: then `seq` is 0.
@@ -24,18 +24,20 @@ class Journal:
         try:
             return self._append(event)
         except OSError:
-            return events.Entry(seq=0, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event)
+            return events.JournalEntry(seq=0, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event)
 
-    def _append(self, event: events.Happened) -> events.Entry:
+    def _append(self, event: events.Event) -> events.JournalEntry:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with open(self._path, "ab+") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             seq, torn = _last(file.fileno())
-            entry = events.Entry(seq=seq + 1, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event)
+            entry = events.JournalEntry(
+                seq=seq + 1, at=clock.now_ms(), change_id=self._change_id, run=self._run, event=event
+            )
             file.write((b"\n" if torn else b"") + entry.line().encode() + b"\n")
         return entry
 
-    def since(self, offset: int) -> tuple[list[events.Entry], int]:
+    def since(self, offset: int) -> tuple[list[events.JournalEntry], int]:
         """The entries behind that place in the file, and the place behind the last whole line."""
         try:
             with open(self._path, "rb") as file:
@@ -44,7 +46,7 @@ class Journal:
         except FileNotFoundError:
             return [], offset
         lines = whole.decode("utf-8", "replace").split("\n") if line_end else []
-        return [entry for line in lines if (entry := events.parse(line))], offset + len(whole) + len(line_end)
+        return [entry for line in lines if (entry := events.parse_entry(line))], offset + len(whole) + len(line_end)
 
     def backwards(self) -> Iterator[bytes]:
         """Its whole lines, the last one first; no more of the file is read than is taken."""
@@ -77,7 +79,7 @@ def _last(handle: int) -> tuple[int, bool]:
         start = max(0, size - reach)
         tail = os.pread(handle, size - start, start)
         for line in reversed(tail.split(b"\n")):
-            if entry := events.parse(line.decode("utf-8", "replace")):
+            if entry := events.parse_entry(line.decode("utf-8", "replace")):
                 return entry.seq, not tail.endswith(b"\n")
         if start == 0:
             return 0, bool(tail) and not tail.endswith(b"\n")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 
 NAMED = 3  # of many names the first ones
 
@@ -80,7 +80,7 @@ def touched_by(specs: Mapping[str, tuple[str, str | None]], pattern: re.Pattern[
 
     A spec that cannot be read touches nothing; validation tells about it.
     """
-    from agentd.errors import FormatInvalid  # late: a listing with a warm index reads no spec
+    from agentd.domain.errors import FormatInvalid  # late: a listing with a warm index reads no spec
     from agentd.merge import Kind, touched
 
     found: set[str] = set()
@@ -148,7 +148,7 @@ def _pattern(file: str, stamp: int) -> re.Pattern[str]:
 
     from agentd import config
     from agentd.documents.delta import REQUIREMENT
-    from agentd.errors import AgentdError
+    from agentd.domain.errors import AgentdError
 
     try:
         return config.load(Path(file)).validation.requirement_pattern

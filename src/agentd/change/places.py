@@ -12,9 +12,9 @@ from typing import NamedTuple
 from agentd import git
 from agentd.change import ids
 from agentd.change.index import Index, Summary
-from agentd.errors import ChangeNotFound, NotCheckedOut
+from agentd.domain.errors import ChangeNotFound, NotCheckedOut
+from agentd.domain.terms import GitSetup
 from agentd.project import Project
-from agentd.terms import GitSetup
 
 
 class Found(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 from agentd.change import overlaps
 from agentd.change.overlaps import Radar, Rival
 from agentd.change.places import Found
+from agentd.domain.terms import Phase
 from agentd.project import Project
-from agentd.terms import Phase
 
 _NEXT = {
     Phase.DRAFTING: "agentd plan %s",
@@ -47,7 +47,7 @@ def has_failed(project: Project, found: Found) -> bool:
     from pathlib import Path  # late: see above
 
     from agentd.change import outcome
-    from agentd.errors import Interrupted
+    from agentd.domain.errors import Interrupted
 
     last = outcome.read(Path(project.in_room("outcomes", f"{found.id}.json")))
     if last is None or last.updated_at != found.summary.updated_at:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from agentd import machine, yaml12
 from agentd.documents.records import Finding, finding_data, read_finding
-from agentd.errors import StateError
-from agentd.fields import Fields
-from agentd.terms import GitSetup, Lane, Phase, StepStatus
+from agentd.domain import state_machine, yaml12
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import GitSetup, Lane, Phase, StepStatus
 
 SCHEMA = 1
 
@@ -73,7 +73,7 @@ class Moved:
 
     origin: Phase
     to: Phase
-    event: machine.Event
+    event: state_machine.TransitionEvent
     by: str
     why: str
     at: str
@@ -148,7 +148,7 @@ class State:
         """The last judge's word; older files have it as a key of its own."""
         for moved in reversed(self.history):
             kind, _, verdict = moved.event.partition("-")
-            if moved.event is machine.Event.IMPLEMENTATION_STARTED:
+            if moved.event is state_machine.TransitionEvent.IMPLEMENTATION_STARTED:
                 return None  # nobody has judged the code yet
             if kind in ("challenge", "review"):
                 return verdict.replace("-", "_").upper()
@@ -183,10 +183,16 @@ class State:
         return replace(self, llm_calls=(*self.llm_calls, call))
 
     def moved(
-        self, event: machine.Event, *, by: str, why: str, at: str, hashes: Mapping[str, str] | None = None
+        self,
+        event: state_machine.TransitionEvent,
+        *,
+        by: str,
+        why: str,
+        at: str,
+        hashes: Mapping[str, str] | None = None,
     ) -> "State":
-        machine.check_decision(event, by, why)
-        to = machine.next_phase(self.phase, event)
+        state_machine.check_decision(event, by, why)
+        to = state_machine.next_phase(self.phase, event)
         entry = Moved(self.phase, to, event, by, why, at, hashes or {})
         return replace(self, phase=to, history=(*self.history, entry))
 
@@ -195,8 +201,8 @@ class State:
 def parse(text: str) -> State:
     """A broken or newer file is a StateError; an older one is read."""
     try:
-        fields = Fields(yaml12.load(text), "STATE.yaml")
-    except yaml12.BadYaml as error:
+        fields = FieldReader(yaml12.load(text), "STATE.yaml")
+    except yaml12.InvalidYaml as error:
         raise StateError(f"line {error.line}: {error.message}") from None
     schema = fields.count("schema_version", SCHEMA)
     if schema > SCHEMA:
@@ -215,8 +221,8 @@ def parse(text: str) -> State:
         round=fields.count("round"),
         lane=fields.choice("lane", Lane, Lane.FULL),
         run=_run(fields),
-        git=_place(Fields(fields.mapping("git"), "STATE.yaml: git")),
-        base=_base(Fields(fields.mapping("base"), "STATE.yaml: base")),
+        git=_place(FieldReader(fields.mapping("git"), "STATE.yaml: git")),
+        base=_base(FieldReader(fields.mapping("base"), "STATE.yaml: base")),
         steps=tuple(_step(row) for row in fields.items("steps")),
         history=tuple(_moved(row) for row in fields.items("history")),
         llm_calls=calls,
@@ -280,17 +286,17 @@ def _word(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _older_calls(fields: Fields) -> list[Fields]:
+def _older_calls(fields: FieldReader) -> list[FieldReader]:
     """Older files say `telemetry`, as a list of calls or a mapping that has one; its sums are ours to make."""
     telemetry = fields.take("telemetry")
     if isinstance(telemetry, Mapping):
         known = ("llm_calls", "calls", "total_cost", "total_tokens_in", "total_tokens_out")
         fields.put_back("telemetry", {key: value for key, value in telemetry.items() if key not in known})
         telemetry = telemetry.get("llm_calls") or telemetry.get("calls")
-    return Fields({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
+    return FieldReader({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
 
 
-def read_call(row: Fields) -> Call:
+def read_call(row: FieldReader) -> Call:
     cost = row.money("cost")
     older = row.money("cost_usd")
     return Call(
@@ -309,7 +315,7 @@ def read_call(row: Fields) -> Call:
     )
 
 
-def _step(row: Fields) -> Step:
+def _step(row: FieldReader) -> Step:
     return Step(
         name=row.text("name"),
         round=row.count("round", 1),
@@ -322,11 +328,11 @@ def _step(row: Fields) -> Step:
     )
 
 
-def _moved(row: Fields) -> Moved:
+def _moved(row: FieldReader) -> Moved:
     return Moved(
         origin=row.choice("from", Phase),
         to=row.choice("to", Phase),
-        event=row.choice("event", machine.Event),
+        event=row.choice("event", state_machine.TransitionEvent),
         by=row.text("by", "agentd"),
         why=row.text("why", ""),
         at=row.text("at", ""),
@@ -335,7 +341,7 @@ def _moved(row: Fields) -> Moved:
     )
 
 
-def _run(fields: Fields) -> Run | None:
+def _run(fields: FieldReader) -> Run | None:
     row = fields.inner("run")
     if row is None:
         return None
@@ -343,7 +349,7 @@ def _run(fields: Fields) -> Run | None:
     return Run(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
 
 
-def _raised(fields: Fields) -> Raised | None:
+def _raised(fields: FieldReader) -> Raised | None:
     row = fields.inner("budget")
     if row is None:
         return None
@@ -354,11 +360,11 @@ def _raised(fields: Fields) -> Raised | None:
     return Raised(amount, row.text("by", ""), row.text("at", ""), row.rest())
 
 
-def _place(row: Fields) -> Place:
+def _place(row: FieldReader) -> Place:
     setup = row.choice("setup", GitSetup, GitSetup.IN_PLACE)
     branch, tree, target = row.text_or_none("branch"), row.text("tree", "."), row.text_or_none("target")
     return Place(setup, branch, tree, target, row.rest())
 
 
-def _base(row: Fields) -> Base:
+def _base(row: FieldReader) -> Base:
     return Base(row.text_or_none("commit"), row.text_or_none("tree"), row.mapping("specs"), row.rest())

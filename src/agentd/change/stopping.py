@@ -6,7 +6,7 @@ import time
 
 from agentd.change.folder import Change
 from agentd.change.locks import Holder
-from agentd.errors import Busy, SetupError
+from agentd.domain.errors import Busy, SetupError
 
 _PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themselves
 _MOMENT = 1.0  # seconds; a run that begins or ends has no name in its lock for an instant

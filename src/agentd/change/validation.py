@@ -13,10 +13,10 @@ from agentd.config import Validation
 from agentd.documents import spec
 from agentd.documents.spec import Spec
 from agentd.documents.text import BadDocument, decode
+from agentd.domain.terms import Phase, Severity
 from agentd.project import Project
 from agentd.rules import Finding, Plan, validate
 from agentd.rules.fixes import mend
-from agentd.terms import Phase, Severity
 
 _WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
 

@@ -5,7 +5,7 @@ import re
 from agentd.checks.comparing import Comparison
 from agentd.checks.result import Problem, Result
 from agentd.documents.records import Evidence, Finding
-from agentd.terms import CheckStatus, FindingState, Severity
+from agentd.domain.terms import CheckStatus, FindingState, Severity
 
 _FAILS = re.compile(r"\b(?:FAIL(?:ED|URE)?|ERROR|not ok)\b|✖|●|\berror\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[\w-]+(?=\W*$)")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.fields import Fields
-from agentd.terms import CheckStatus, Severity
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import CheckStatus, Severity
 
 MEND = "Mend it if it belongs to this change; if not, say so."
 
@@ -74,7 +74,7 @@ class Result:
 
 def from_row(row: Mapping[str, Any]) -> Result:
     """A row that cannot be read is a StateError."""
-    fields = Fields(row, f"the check {row.get('name')}")
+    fields = FieldReader(row, f"the check {row.get('name')}")
     counts = fields.inner("counts")
     return Result(
         name=fields.text("name"),

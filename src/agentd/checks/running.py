@@ -25,7 +25,7 @@ from agentd.checks import audits, output, summaries
 from agentd.checks.found import NOTHING, Summary
 from agentd.checks.result import Problem, Result
 from agentd.config import Check
-from agentd.terms import CheckStatus, Severity
+from agentd.domain.terms import CheckStatus, Severity
 
 _SHELL = "/bin/sh"
 _BOTH_STREAMS = f'exec {_SHELL} -c "$1" 2>&1'  # in the order in which they were written

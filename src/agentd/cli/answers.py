@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from agentd.documents.clarifications import Question
-from agentd.errors import UsageError
+from agentd.domain.errors import UsageError
 from agentd.tools.asking import answered
 from agentd.tools.refusal import Refused
 from agentd.tools.table import TOOLS

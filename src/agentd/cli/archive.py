@@ -18,7 +18,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output, table
 from agentd.cli.common import change_argument
-from agentd.errors import UsageError
+from agentd.domain.errors import UsageError
 from agentd.project import find_project
 
 

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd import money
 from agentd.cli import output, table
-from agentd.counting import plural
-from agentd.errors import Interrupted
-from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.domain import formatting
+from agentd.domain.errors import Interrupted
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 
 _COLOURS: Mapping[str, str] = {
     ChallengeVerdict.APPROVED: "green",
@@ -123,11 +123,11 @@ def _cost(result: dict[str, Any]) -> str:
     cost, tokens, unknown = result["cost"], result["tokens"], result["cost"]["calls_without_price"]
     if not (cost["change"] or unknown or tokens["in"]):
         return "nothing"
-    run, change = ("unknown" if cost[name] is None else money.told(cost[name]) for name in ("run", "change"))
+    run, change = ("unknown" if cost[name] is None else formatting.format_usd(cost[name]) for name in ("run", "change"))
     is_known = cost["run"] is not None or cost["change"] is not None
     words = [f"{run} this run", f"{change} for the change"] if is_known else ["unknown"]
     if unknown:
-        words.append(f"{plural(unknown, 'call')} without a known price")
+        words.append(f"{pluralize(unknown, 'call')} without a known price")
     return ", ".join(words)
 
 

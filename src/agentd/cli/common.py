@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentd.cli import table
-from agentd.errors import AgentdError, ChangeNotFound
+from agentd.domain.errors import AgentdError, ChangeNotFound
 
 if TYPE_CHECKING:
     from agentd.change.places import Found, Places

@@ -7,7 +7,7 @@ import click
 
 from agentd import config
 from agentd.cli import output, table
-from agentd.errors import UsageError
+from agentd.domain.errors import UsageError
 from agentd.project import find_project
 
 

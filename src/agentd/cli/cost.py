@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentd import clock, config, money
+from agentd import config
 from agentd.calls import spend
 from agentd.calls.budget import in_force
 from agentd.calls.sums import Sum, grouped
@@ -20,8 +20,9 @@ from agentd.change.state import Call
 from agentd.cli import output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import phase_words
-from agentd.counting import plural
-from agentd.errors import AgentdError
+from agentd.domain import clock, formatting
+from agentd.domain.errors import AgentdError
+from agentd.domain.formatting import pluralize
 from agentd.project import Project, find_project
 
 _NOT_HERE = "not checked out"
@@ -172,7 +173,7 @@ def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
     else:
         lines = _tables([((by.upper(),), _rows(bills, by))], _total(bills))
     if today:
-        lines += ["", *output.prose(f"{money.told(today)} today, over all changes")]
+        lines += ["", *output.prose(f"{formatting.format_usd(today)} today, over all changes")]
     lines += _notes([call for bill in bills for call in bill.calls])
     problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
     lines += [""] * bool(problems) + [line for words in problems for line in output.prose(table.clean(words), "", "  ")]
@@ -183,12 +184,14 @@ def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -
     lines = output.heading(bill.found.id, phase_words(project, bill.found))
     if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
         words = "by a call that is under way or was cut off, not in the tables yet"
-        lines += output.prose(f"{money.told(under_way)} {words}")
+        lines += output.prose(f"{formatting.format_usd(under_way)} {words}")
     if budget["per_change"]:
-        words = f"{money.told(budget['left'])} left of {money.told(budget['per_change'])} for this change"
+        words = f"{formatting.format_usd(budget['left'])} left of {formatting.format_usd(budget['per_change'])} for this change"
         lines += output.prose(words)
     if budget["per_day"]:
-        lines += output.prose(f"{money.told(budget['left_today'])} left of {money.told(budget['per_day'])} for today")
+        lines += output.prose(
+            f"{formatting.format_usd(budget['left_today'])} left of {formatting.format_usd(budget['per_day'])} for today"
+        )
     if not bill.calls:
         return "\n".join([*lines, "", _NO_CALLS])
     tables = [
@@ -208,7 +211,7 @@ def _rows(bills: list[Bill], by: str) -> Rows:
 
 def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: Sum) -> list[str]:
     """One below the other, all with the same digits."""
-    digits = money.digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
+    digits = formatting.usd_digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
     lines = [line for head, rows in tables for line in ("", *_table(head, rows, total, digits))]
     return lines[1:]
 
@@ -265,7 +268,7 @@ def _right(column: list[str]) -> list[str]:
 def _cost(some: Sum, digits: int) -> str:
     if some.calls and some.without_price == some.calls:
         return "unknown"
-    return money.written(some.cost, digits) if some.cost else "-"
+    return formatting.format_amount(some.cost, digits) if some.cost else "-"
 
 
 def _notes(calls: Iterable[Call]) -> list[str]:
@@ -273,5 +276,5 @@ def _notes(calls: Iterable[Call]) -> list[str]:
     if not unknown:
         return []
     models = ", ".join(sorted({table.clean(call.model) if call.model else "a model not named" for call in unknown}))
-    words = f"Not in these costs: {plural(len(unknown), 'call')} without a known price ({models})"
+    words = f"Not in these costs: {pluralize(len(unknown), 'call')} without a known price ({models})"
     return ["", *output.prose(words)]

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
-from agentd import demo, money
+from agentd import demo
 from agentd.calls import interrupts
 from agentd.cli import output, questions, table
 from agentd.cli.live import watching
 from agentd.demo import Made, Place, children
 from agentd.documents.records import Finding
-from agentd.errors import Interrupted, SetupError, UsageError
+from agentd.domain import formatting
+from agentd.domain.errors import Interrupted, SetupError, UsageError
 from agentd.git import GitFailed
 from agentd.workflows.asking import Question
 from agentd.workflows.course import Ahead
@@ -126,7 +127,7 @@ def _report(made: Made) -> Iterator[str]:
         yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in made.failed_tests)
         yield from _found("In the code, by the reviewer", made.in_code)
         yield ""
-    cost = f"{money.told(made.cost)}, as if models had been asked; nothing was paid"
+    cost = f"{formatting.format_usd(made.cost)}, as if models had been asked; nothing was paid"
     yield "\n".join(output.label("Cost", cost, _width()))
     yield ""
     yield output.paint("$ git log --oneline", fg="cyan")

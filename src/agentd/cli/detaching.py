@@ -9,7 +9,7 @@ from pathlib import Path
 from agentd.change.folder import Change
 from agentd.cli import output
 from agentd.cli.options import Options
-from agentd.errors import Busy
+from agentd.domain.errors import Busy
 
 _PAUSE = 0.05  # seconds between two looks whether it runs
 

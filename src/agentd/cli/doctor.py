@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from agentd.cli import output, table
-from agentd.counting import listed
 from agentd.doctor import MACHINE, PROJECT, Report, Row, State, agent_of, examine
-from agentd.errors import SetupError
-from agentd.terms import Role
+from agentd.domain.errors import SetupError
+from agentd.domain.formatting import join_words
+from agentd.domain.terms import Role
 
 _COLOURS = {State.OK: "green", State.NOTE: "yellow", State.PROBLEM: "red"}
 _STATE = 11  # columns before a name
@@ -92,6 +92,6 @@ def _closing(report: Report, stopped: list[Role]) -> str:
     if not stopped:
         return "Every role can run."
     count = len(report.problems)
-    who = "No role" if len(stopped) == len(Role) else listed(stopped)
+    who = "No role" if len(stopped) == len(Role) else join_words(stopped)
     cannot = "can run" if len(stopped) == len(Role) else "cannot run"
     return f"{who} {cannot} until {'the problem is' if count == 1 else f'the {count} problems are'} mended."

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from agentd import events
 from agentd.change.happenings import words_of
 from agentd.cli import frame, screen, table
 from agentd.cli.view import LONGEST, View, clean, is_detail
+from agentd.domain import events
 from agentd.workflows.board import Board, Course
 
 _TICK = 0.125  # seconds
@@ -30,10 +30,12 @@ class Drawing(View):
         self._is_moving = False
         self._is_verbose = is_verbose
 
-    def __call__(self, entry: events.Entry) -> None:
+    def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
-            if isinstance(entry.event, events.Warned | events.Noted) or (self._is_verbose and is_detail(entry.event)):
+            if isinstance(entry.event, events.WarningIssued | events.NoticeIssued) or (
+                self._is_verbose and is_detail(entry.event)
+            ):
                 self._above.append(_line(self._board.label_of(entry.event), entry.event))
 
     @contextlib.contextmanager
@@ -82,6 +84,6 @@ class Drawing(View):
         return frame.ended(self._title, self._board, self._began, time.monotonic(), screen.size().columns)
 
 
-def _line(label: str, event: events.Happened) -> Text:
+def _line(label: str, event: events.Event) -> Text:
     words = table.shorten_end(": ".join(part for part in (clean(label), clean(words_of(event))) if part), LONGEST)
-    return Text(words, "yellow" if isinstance(event, events.Warned) else "dim")
+    return Text(words, "yellow" if isinstance(event, events.WarningIssued) else "dim")

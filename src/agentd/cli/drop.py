@@ -11,9 +11,9 @@ from agentd.change.folder import Change
 from agentd.change.state import Place
 from agentd.cli import output
 from agentd.cli.common import change_argument
-from agentd.errors import Unanswered
+from agentd.domain.errors import AnswerRequired
+from agentd.domain.terms import GitSetup
 from agentd.project import find_project
-from agentd.terms import GitSetup
 
 
 @click.command("drop")
@@ -32,9 +32,9 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     if output.interactive(as_json, yes):
         question = f"Move {change_id} ({phase}) to the archive as dropped?"
         if not click.confirm(question, default=True, err=True):
-            raise Unanswered(f"{change_id} stays as it is", f"agentd status {change_id}")
+            raise AnswerRequired(f"{change_id} stays as it is", f"agentd status {change_id}")
     elif not yes:
-        raise Unanswered(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
+        raise AnswerRequired(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git
     target = entry.drop(change, f"person:{git.user_name(change.tree)}", reason)
     shown = os.path.relpath(target)

@@ -3,17 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from agentd import clock, config, money
+from agentd import config
 from agentd.calls import run as runs
 from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.cli import output, table
 from agentd.cli.options import Options
 from agentd.config import Config
-from agentd.counting import plural
+from agentd.domain import clock, formatting
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import Lane, Phase, StepStatus
 from agentd.project import Project
 from agentd.steps import facts
-from agentd.terms import Lane, Phase, StepStatus
 from agentd.workflows import opening
 from agentd.workflows.clarifying import is_clear, is_due
 from agentd.workflows.forecast import Forecast, of_plan
@@ -84,25 +85,29 @@ def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
     unknown = data["steps_without_price"]
     measured = sum(one.expected.measured > 0 for one in steps)
     basis = f"{measured} of {len(steps)} estimated from earlier calls here" if measured else "typical figures"
-    cost = f"for about {money.told(data['cost'])} ({basis})" if data["cost"] else "for a price that is not known"
+    cost = (
+        f"for about {formatting.format_usd(data['cost'])} ({basis})"
+        if data["cost"]
+        else "for a price that is not known"
+    )
     lines = output.heading(data["change_id"], data["phase"])
-    lines += output.prose(f"{plural(len(steps), 'step')} would run, {cost}.")
+    lines += output.prose(f"{pluralize(len(steps), 'step')} would run, {cost}.")
     lines += ["", *_table(steps, output.width())]
     if not data["specs_known"]:
         lines += ["", *output.prose("Specs come between the proposal and the tasks; the proposal says which.")]
     if unknown and data["cost"]:
-        words = f"Not in the sum, because its price is not known: {plural(unknown, 'step')}."
+        words = f"Not in the sum, because its price is not known: {pluralize(unknown, 'step')}."
         lines += ["", *output.prose(words)]
     return "\n".join([*lines, "", "Nothing was run and nothing was spent."])
 
 
 def _table(steps: list[Forecast], width: int | None) -> list[str]:
     """As many columns as the terminal has room for, steps and what they cost always."""
-    digits = money.digits(one.expected.cost or 0.0 for one in steps)
+    digits = formatting.usd_digits(one.expected.cost or 0.0 for one in steps)
     rows = [("STEP", "AGENT", "MODEL", "ABOUT")]
     for one in steps:
         cost = one.expected.cost
-        about = "unknown" if cost is None else money.written(cost, digits) if cost else "-"
+        about = "unknown" if cost is None else formatting.format_amount(cost, digits) if cost else "-"
         rows.append((one.ahead.label, one.agent, one.model or "its default", about))
     for kept in ((0, 1, 2, 3), (0, 1, 3), (0, 3)):
         chosen = [[row[number] for number in kept] for row in rows]

@@ -10,8 +10,8 @@ from agentd.archive.changelog import NAME as CHANGELOG
 from agentd.archive.outlook import read
 from agentd.cli import output
 from agentd.cli.import_command import notes_on
-from agentd.counting import plural
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
+from agentd.domain.formatting import pluralize
 from agentd.moving import giving, laying
 from agentd.project import find_project
 
@@ -31,7 +31,7 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     folder = project.specs_in(project.tree)
     paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
     if not paths:
-        raise AnswerIsNo(f"{folder} has no spec to export", "agentd list")
+        raise Refusal(f"{folder} has no spec to export", "agentd list")
     texts, notes = giving.apart((path.stem, giving.give(read(path) or "", path.stem, pattern)) for path in paths)
     laying.lay(texts, into)
     data: dict[str, Any] = {
@@ -42,7 +42,7 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     }
 
     def text() -> str:
-        words = f"{plural(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / laying.GIVEN}"
+        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / laying.GIVEN}"
         return "\n".join([*output.prose(words), *notes_on(notes)])
 
     return output.show("export", as_json, data, text)

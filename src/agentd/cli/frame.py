@@ -6,8 +6,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from agentd.cli.view import clean
-from agentd.counting import plural
-from agentd.money import told
+from agentd.domain.formatting import format_usd, pluralize
 from agentd.workflows.board import Answer, Board, Row, Spent, Stand
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -42,7 +41,7 @@ def ended(title: str, board: Board, began: float, at: float, width: int) -> list
     columns = _Columns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
     if (left := len(rows) - len(came)) and board.exit_code not in _AS_ASKED:
-        lines.append(_fold(f"{plural(left, 'step')} not begun"))
+        lines.append(_fold(f"{pluralize(left, 'step')} not begun"))
     foot = Text(_foot(board.spent, at - began, width), "dim")
     return [_title(title, width), Text(), *lines, Text(), foot, Text()]
 
@@ -126,7 +125,7 @@ def _folded(rows: Sequence[Row], blocks: Sequence[list[Text]], room: int) -> lis
         end -= 1
     while needed() > room and start < focus:
         start += 1
-    above = [_fold(f"{plural(start, 'step')} done")] if start else []
+    above = [_fold(f"{pluralize(start, 'step')} done")] if start else []
     below = [_fold(f"{len(blocks) - end} more")] if end < len(blocks) else []
     lines = [line for block in blocks[start:end] for line in block]
     whole = [*above, *lines, *below]
@@ -150,11 +149,11 @@ def _foot(spent: Spent, elapsed: float, width: int) -> str:
 
 
 def _money(spent: Spent) -> str:
-    words = [told(spent.cost) if spent.cost or not spent.without_price else "cost unknown"]
+    words = [format_usd(spent.cost) if spent.cost or not spent.without_price else "cost unknown"]
     if spent.total - spent.cost > 0.000001:
-        words.append(f"{told(spent.total)} in all")
+        words.append(f"{format_usd(spent.total)} in all")
     if spent.without_price and spent.cost:
-        words.append(f"{plural(spent.without_price, 'call')} without a known price")
+        words.append(f"{pluralize(spent.without_price, 'call')} without a known price")
     return ", ".join(words)
 
 

@@ -2,14 +2,14 @@
 
 from datetime import datetime
 
-from agentd import events
 from agentd.change.happenings import words_of
 from agentd.cli import output, table
+from agentd.domain import events
 
 _HANG = "  "
 
 
-def line_of(entry: events.Entry) -> str:
+def line_of(entry: events.JournalEntry) -> str:
     """Time, step and what happened, in as many lines as the terminal needs; nothing an agent said moves the cursor."""
     event = entry.event
     step = getattr(event, "step", None)

@@ -7,11 +7,11 @@ from agentd.change.folder import Change
 from agentd.cli import code_dry_run, deciding, detaching, running
 from agentd.cli.options import Options, detach_option, run_options
 from agentd.config import WorkflowSettings
-from agentd.counting import plural
-from agentd.errors import AgentdError, UsageError
+from agentd.domain.errors import AgentdError, UsageError
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import Workflow
 from agentd.project import find_project
 from agentd.steps import code
-from agentd.terms import Workflow
 from agentd.workflows import building, code_course, impl, starting
 from agentd.workflows.course import Ahead
 
@@ -66,4 +66,4 @@ def course_of(options: Options) -> running.Course:
 def made(change: Change) -> tuple[str, int | None]:
     """2 of 7 tasks."""
     tasks, done = code.tasks_of(change), building.made(change.read())
-    return f"{sum(task.id in done for task in tasks)} of {plural(len(tasks), 'task')}", 0
+    return f"{sum(task.id in done for task in tasks)} of {pluralize(len(tasks), 'task')}", 0

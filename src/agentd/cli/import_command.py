@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from agentd import clock, config
+from agentd import config
 from agentd.change.overlaps import some
 from agentd.cli import output, table
-from agentd.counting import plural
 from agentd.documents.delta import REQUIREMENT
-from agentd.errors import AnswerIsNo
+from agentd.domain import clock
+from agentd.domain.errors import Refusal
+from agentd.domain.formatting import pluralize
 from agentd.moving import landing, looking, openspec, speckit
 from agentd.moving.found import ChangeFound, Moving, Note
 from agentd.project import Project, find_project
@@ -36,9 +37,7 @@ def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
     pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     if pattern.pattern != REQUIREMENT.pattern:
         hint = "take requirement_pattern out of agentd/config.toml for the import"
-        raise AnswerIsNo(
-            "the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint
-        )
+        raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
     moving = _found(project, tool)
     (landing.refuse if dry else landing.land)(project, moving)
     return output.show("import", as_json, _data(moving, dry), lambda: _told(moving, dry))
@@ -52,7 +51,7 @@ def _found(project: Project, tool: str) -> Moving:
     if not (moving.specs or moving.changes or moving.archived):
         where = "openspec/specs/ and openspec/changes/" if tool == "openspec" else "specs/<number>-<name>/"
         hint = "; ".join(f"{one.where} {one.message}" for one in moving.notes[:2]) or f"it is looked for in {where}"
-        raise AnswerIsNo(f"{project.root} has nothing of {moving.tool} to import", hint)
+        raise Refusal(f"{project.root} has nothing of {moving.tool} to import", hint)
     return moving
 
 
@@ -99,7 +98,7 @@ def _told(moving: Moving, dry: bool) -> str:
         sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
     )
     facts = [
-        ("spec", len(moving.specs), f"{plural(requirements, 'requirement')}, {plural(scenarios, 'scenario')}"),
+        ("spec", len(moving.specs), f"{pluralize(requirements, 'requirement')}, {pluralize(scenarios, 'scenario')}"),
         ("change", len(moving.changes), _planned(moving.changes)),
         ("archived change", len(moving.archived), ""),
     ]
@@ -107,7 +106,7 @@ def _told(moving: Moving, dry: bool) -> str:
     lines = [f"{tool}, as it would be imported:" if dry else f"{tool} is imported:"]
     for word, count, words in facts:
         if count:
-            lines += output.prose(f"{plural(count, word)}: {words}" if words else plural(count, word), "  ", "  ")
+            lines += output.prose(f"{pluralize(count, word)}: {words}" if words else pluralize(count, word), "  ", "  ")
     lines += notes_on(moving.notes, f"{_next(moving, dry)} --dry-run --verbose" if dry else "")
     lines += ["", "The originals are as they were."]
     return "\n".join([*lines, *output.following(_next(moving, dry))])
@@ -116,11 +115,11 @@ def _told(moving: Moving, dry: bool) -> str:
 def _planned(changes: Sequence[ChangeFound]) -> str:
     counts = sum((one.counts for one in changes), Counter(tasks=sum(one.tasks for one in changes)))
     words = {
-        "requirements": f"{plural(counts['requirements'], 'requirement')} added or changed",
+        "requirements": f"{pluralize(counts['requirements'], 'requirement')} added or changed",
         "removed": f"{counts['removed']} removed",
         "renamed": f"{counts['renamed']} renamed",
-        "scenarios": plural(counts["scenarios"], "scenario"),
-        "tasks": plural(counts["tasks"], "task"),
+        "scenarios": pluralize(counts["scenarios"], "scenario"),
+        "tasks": pluralize(counts["tasks"], "task"),
     }
     return ", ".join(words[kind] for kind in words if counts[kind])
 
@@ -139,7 +138,7 @@ def notes_on(notes: Sequence[Note], whole: str = "") -> list[str]:
             is_short = True
             places = list(dict.fromkeys(map(_owner, group)))
             what = "change" if all(_CHANGE.match(one.file) for one in group) else "place"
-            told += [*_prose(f"{plural(len(places), what)}: {words}", "  "), *_prose(some(places), "    ")]
+            told += [*_prose(f"{pluralize(len(places), what)}: {words}", "  "), *_prose(some(places), "    ")]
     if is_short and whole:
         told += _prose(f"Each with its line: {whole}", "  ")
     return ["", "Not mapped, or worth a look:", *told] if told else []

@@ -11,7 +11,7 @@ import click
 from agentd import config, detect, git, register, setup, skills, trust
 from agentd.calls import seat
 from agentd.cli import output, table
-from agentd.errors import AgentdError, AgentMissing, NoProject, Unanswered, UsageError
+from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
 from agentd.project import current_folder, find_project
 
 _Answers = dict[str, register.Answer]
@@ -83,7 +83,7 @@ def _root(repo: git.Repo, here: bool) -> Path:
         return folder
     try:
         return find_project().root
-    except NoProject:
+    except ProjectNotFound:
         return Path(repo.top)
 
 
@@ -111,7 +111,7 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     if not path.exists() or yes:
         return True
     if not asked:
-        raise Unanswered(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
+        raise AnswerRequired(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 

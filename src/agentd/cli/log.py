@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from agentd import events
 from agentd.agents import transcript
 from agentd.change import ids
 from agentd.change.happenings import is_under_way
@@ -16,7 +15,8 @@ from agentd.change.journal import Journal
 from agentd.change.places import Places
 from agentd.cli import happenings, output, table
 from agentd.cli.common import anywhere, change_argument
-from agentd.errors import NotCheckedOut, UsageError
+from agentd.domain import events
+from agentd.domain.errors import NotCheckedOut, UsageError
 from agentd.project import Project, find_project
 
 _PAUSE = 0.2  # seconds between two looks while following
@@ -52,7 +52,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
         return output.show("log", True, _data(change_id, chosen, calls), str)
     if not chosen and not follow:
         output.tell(f"Nothing has happened to {change_id} yet.")
-    show = events.Entry.line if raw else happenings.line_of
+    show = events.JournalEntry.line if raw else happenings.line_of
     output.stream(show(entry) for entry in chosen if raw or not is_under_way(entry.event))
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
@@ -67,14 +67,14 @@ def _check_exists(project: Project, change_id: str) -> None:
         anywhere(Places(project), change_id)
 
 
-def _chosen(entries: list[events.Entry], step: str | None, last: bool) -> Iterator[events.Entry]:
+def _chosen(entries: list[events.JournalEntry], step: str | None, last: bool) -> Iterator[events.JournalEntry]:
     run = next((entry.run for entry in reversed(entries) if entry.run), None)
     for entry in entries:
         if (not last or entry.run == run) and step in (None, getattr(entry.event, "step", None)):
             yield entry
 
 
-def _coming(journal: Journal, place: int, step: str | None) -> Iterator[events.Entry]:
+def _coming(journal: Journal, place: int, step: str | None) -> Iterator[events.JournalEntry]:
     while True:
         entries, place = journal.since(place)
         yield from _chosen(entries, step, last=False)
@@ -111,7 +111,7 @@ def _until_interrupted(lines: Iterator[str]) -> None:
         return  # the way to end it
 
 
-def _data(change_id: str, entries: list[events.Entry], calls: list[transcript.Kept]) -> dict[str, Any]:
+def _data(change_id: str, entries: list[events.JournalEntry], calls: list[transcript.Kept]) -> dict[str, Any]:
     return {
         "change_id": change_id,
         "entries": [entry.data() for entry in entries],

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from agentd.cli import output
-from agentd.errors import UsageError
+from agentd.domain.errors import UsageError
 from agentd.project import find_project
 from agentd.tools.binding import Binding, bind
 from agentd.tools.table import Stage

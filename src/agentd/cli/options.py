@@ -11,7 +11,7 @@ import click
 from agentd.cli import answers, output
 from agentd.cli.common import change_argument
 from agentd.cli.trust import trust_option
-from agentd.terms import GitSetup
+from agentd.domain.terms import GitSetup
 from agentd.workflows.wishes import Wishes
 
 Mode = Literal["live", "lines", "events", "quiet"]

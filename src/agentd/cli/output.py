@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from agentd.cli import table
-from agentd.clock import moment, seconds_since
-from agentd.errors import AgentdError, Interrupted
-from agentd.money import told
-from agentd.terms import DEMO_PART
+from agentd.domain.clock import seconds_since, utc_now
+from agentd.domain.errors import AgentdError, Interrupted
+from agentd.domain.formatting import format_usd
+from agentd.domain.terms import DEMO_PART
 
 SCHEMA = 1
 PIPE = 100  # columns where there is no terminal
@@ -181,7 +181,7 @@ def _problem(error: AgentdError) -> dict[str, str]:
 @cache
 def _now() -> datetime:
     """One moment for a whole command, so that its ages agree."""
-    return moment()
+    return utc_now()
 
 
 def age(time: str) -> str:
@@ -234,7 +234,7 @@ def _labelled(name: str, words: str, room: int) -> str:
 
 def money(usd: float) -> str:
     """In a table, where nothing is a dash."""
-    return told(usd) if usd else "-"
+    return format_usd(usd) if usd else "-"
 
 
 def charted(line: str, bar: str) -> str:

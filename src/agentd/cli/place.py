@@ -11,9 +11,9 @@ from agentd.change.folder import Change
 from agentd.cli import output, questions
 from agentd.cli.questions import Option
 from agentd.config import Config
-from agentd.errors import SetupError
+from agentd.domain.errors import SetupError
+from agentd.domain.terms import GitSetup
 from agentd.project import Project
-from agentd.terms import GitSetup
 from agentd.workflows import placing
 
 _WAYS = (

@@ -15,8 +15,8 @@ from agentd.change import entry, validation
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output
 from agentd.cli.common import change_argument
+from agentd.domain.terms import Phase, Severity
 from agentd.project import find_project
-from agentd.terms import Phase, Severity
 from agentd.workflows.verdict import is_edited
 
 

@@ -3,8 +3,8 @@
 from agentd.change import entry
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
+from agentd.domain.terms import Workflow
 from agentd.project import find_project
-from agentd.terms import Workflow
 from agentd.workflows import impl
 
 

@@ -20,10 +20,10 @@ from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
 from agentd.config import Config, WorkflowSettings
-from agentd.errors import AgentdError, Busy, Interrupted
+from agentd.domain.errors import AgentdError, Busy, Interrupted
+from agentd.domain.terms import Workflow
 from agentd.project import Project
 from agentd.steps.desk import Desk
-from agentd.terms import Workflow
 from agentd.workflows import code_course, course, raising, result
 from agentd.workflows.course import Ahead
 from agentd.workflows.wishes import Wishes

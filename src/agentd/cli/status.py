@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentd import money
 from agentd.change import report
 from agentd.change.overlaps import NAMED, Meeting, Radar, Rival, some
 from agentd.change.places import Found, Places
 from agentd.cli import closing, output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import nothing, phase_words
-from agentd.counting import plural
+from agentd.domain import formatting
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import Phase, StepStatus
 from agentd.project import Project, find_project
-from agentd.terms import Phase, StepStatus
 
 if TYPE_CHECKING:
     from agentd.change.state import State, Step
@@ -55,7 +55,7 @@ def _blocks(places: Places, found: list[Found], among: Radar) -> str:
     if not found:
         return nothing(places)
     project, room = places.project, (output.width() or output.PIPE) - 2
-    lines = [plural(len(found), "open change")]
+    lines = [pluralize(len(found), "open change")]
     met: dict[str, list[Meeting]] = {}
     for meeting in among.meetings():
         for change_id in meeting.changes:
@@ -199,7 +199,7 @@ def _budget(project: Project, state: "State") -> float | None:
     """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
     from agentd import config  # late: see above
     from agentd.calls.budget import in_force
-    from agentd.errors import AgentdError
+    from agentd.domain.errors import AgentdError
 
     try:
         limits = config.load(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
@@ -259,8 +259,8 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
     if len(rows) < 2:
         return []
     shown, left = rows[:_STEPS], rows[_STEPS:]
-    digits = money.digits(one["cost"] for one in shown)
-    names = [(f"  {table.clean(one['step'])}", money.written(one["cost"], digits)) for one in shown]
+    digits = formatting.usd_digits(one["cost"] for one in shown)
+    names = [(f"  {table.clean(one['step'])}", formatting.format_amount(one["cost"], digits)) for one in shown]
     room = min(width - table.total(names) - 2, _BAR) if output.width() is not None else 0
     bars = [table.bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
     told = [table.shorten_end(line, width) for line in table.align(names)]
@@ -288,11 +288,11 @@ def _steps(data: dict[str, Any]) -> str:
 def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
         return "no call has reported its usage yet"
-    unknown, of = data["calls_without_price"], f" of {money.told(data['budget'])}" if data["budget"] else ""
+    unknown, of = data["calls_without_price"], f" of {formatting.format_usd(data['budget'])}" if data["budget"] else ""
     used = data["tokens"]
     tokens = f", {used['in']:,} tokens in, {used['out']:,} out" if used["in"] or used["out"] else ""
     if unknown == data["calls"]:
-        return f"unknown, {plural(unknown, 'call')} without a known price{tokens}"
-    return f"{money.told(data['cost'])}{of} in {plural(data['calls'], 'call')}{tokens}" + (
+        return f"unknown, {pluralize(unknown, 'call')} without a known price{tokens}"
+    return f"{formatting.format_usd(data['cost'])}{of} in {pluralize(data['calls'], 'call')}{tokens}" + (
         f"; {unknown} without a known price" if unknown else ""
     )

@@ -12,7 +12,7 @@ from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.cli import output, trace_table
 from agentd.cli.common import anywhere, change_argument
-from agentd.errors import AnswerIsNo, UsageError
+from agentd.domain.errors import Refusal, UsageError
 from agentd.project import find_project
 from agentd.trace import build
 from agentd.trace.matrix import Matrix
@@ -53,7 +53,7 @@ def _trees(change: Change, is_over: bool) -> tuple[str | None, str | None]:
     judged = next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
     if judged and not _is_here(change.tree, judged):
         words = f"the code of {change.id} as it was judged is not in this repository"
-        raise AnswerIsNo(words, f"agentd view {change.id} shows the rest")
+        raise Refusal(words, f"agentd view {change.id} shows the rest")
     return state.base.tree, judged
 
 

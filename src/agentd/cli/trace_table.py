@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentd.cli import output, table
-from agentd.counting import plural
+from agentd.domain.formatting import pluralize
 from agentd.trace.matrix import Matrix, Row
 from agentd.trace.weakened import Weakening
 
@@ -104,7 +104,7 @@ def _marked(cell: str) -> str:
 
 def _summary(matrix: Matrix) -> str:
     rows = matrix.rows
-    count = plural(len(rows), "requirement")
+    count = pluralize(len(rows), "requirement")
     lacking = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
     gaps = ", ".join(f"{lacking[gap]} without a {word}" for gap, word in _GAPS.items() if lacking[gap])
     if not matrix.implemented:

@@ -11,7 +11,7 @@ import click
 from agentd import config, trust
 from agentd.cli import output, table
 from agentd.config.writing import printable
-from agentd.errors import AnswerIsNo, NotTrusted
+from agentd.domain.errors import NotTrusted, Refusal
 from agentd.project import Project, find_project
 from agentd.trust import Kind, Standing, Status
 
@@ -52,7 +52,7 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     if asking:
         output.tell(_listing(found))
         if not _asked(left):
-            raise AnswerIsNo("nothing was trusted", "agentd trust asks again")
+            raise Refusal("nothing was trusted", "agentd trust asks again")
     _give(project, left)
     shown = [] if asking or not found else [_listing(found)]
     data = _data(project, found, left)

@@ -13,8 +13,8 @@ from agentd.change.folder import Change
 from agentd.change.places import Found, Places
 from agentd.cli import output
 from agentd.cli.common import change_argument
-from agentd.counting import plural
-from agentd.errors import Busy, UsageError
+from agentd.domain.errors import Busy, UsageError
+from agentd.domain.formatting import pluralize
 from agentd.project import Project, find_project
 from agentd.rules import Finding, counts, is_valid
 
@@ -98,9 +98,9 @@ def _all(count: int, bad: Sequence[str]) -> str:
     if not count:
         return "No open changes."
     if not bad:
-        return f"{plural(count, 'change')}, {'all ' if count > 1 else ''}valid"
+        return f"{pluralize(count, 'change')}, {'all ' if count > 1 else ''}valid"
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    return f"{plural(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
+    return f"{pluralize(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
 
 
 def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: bool) -> dict[str, Any]:

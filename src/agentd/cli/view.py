@@ -8,23 +8,23 @@ import time
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from agentd import events
 from agentd.change.happenings import is_under_way, words_of
 from agentd.cli import output, table
-from agentd.terms import StepStatus
+from agentd.domain import events
+from agentd.domain.terms import StepStatus
 from agentd.workflows.board import Board, Course
 
 LONGEST = 500  # columns of a line that stays
 _SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
-_WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingMade, events.Transition)
-_DETAILS = (events.AgentActivity, events.Usage, events.DecisionAsked)
-_TOLD = (*_WHAT_COMES, events.DecisionMade, events.Noted, events.Warned, events.Failed)
+_WHAT_COMES = (events.RunStarted, events.StepStarted, events.CheckFinished, events.FindingReported, events.Transition)
+_DETAILS = (events.AgentActivity, events.UsageRecorded, events.DecisionRequested)
+_TOLD = (*_WHAT_COMES, events.DecisionMade, events.NoticeIssued, events.WarningIssued, events.ErrorOccurred)
 
 
 class View:
     """Is called with each entry of the journal, by any thread. This one shows nothing."""
 
-    def __call__(self, entry: events.Entry) -> None:
+    def __call__(self, entry: events.JournalEntry) -> None:
         pass
 
     def pause(self) -> AbstractContextManager[None]:
@@ -38,7 +38,7 @@ class Journal(View):
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
-    def __call__(self, entry: events.Entry) -> None:
+    def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
             try:
                 sys.stdout.write(f"{entry.line()}\n")
@@ -55,7 +55,7 @@ class Lines(View):
         self._board = Board(ahead)
         self._is_verbose = is_verbose
 
-    def __call__(self, entry: events.Entry) -> None:
+    def __call__(self, entry: events.JournalEntry) -> None:
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
             if _is_told(entry.event) or (self._is_verbose and is_detail(entry.event)):
@@ -68,12 +68,12 @@ def clean(text: str) -> str:
     return table.clean(text[:_SAID])
 
 
-def is_detail(event: events.Happened) -> bool:
+def is_detail(event: events.Event) -> bool:
     """What only somebody who wants to know all of it is told."""
     return isinstance(event, _DETAILS) and not is_under_way(event)
 
 
-def _is_told(event: events.Happened) -> bool:
+def _is_told(event: events.Event) -> bool:
     if isinstance(event, events.StepFinished):
         return event.status != StepStatus.FAILED  # the failure itself has just been told
     return isinstance(event, _TOLD)

@@ -18,7 +18,7 @@ from agentd.change.folder import documents
 from agentd.change.places import Found, Places
 from agentd.cli import output, pager
 from agentd.cli.common import anywhere, change_argument
-from agentd.errors import AnswerIsNo, UsageError
+from agentd.domain.errors import Refusal, UsageError
 from agentd.project import find_project
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def _latest(found: Found) -> Path:
         if name in there:
             return folder / name
     if found.archived:
-        raise AnswerIsNo(f"{found.id} has nothing to read", f"agentd log {found.id} tells what happened")
-    raise AnswerIsNo(f"{found.id} has nothing to read yet", f"agentd plan {found.id}")
+        raise Refusal(f"{found.id} has nothing to read", f"agentd log {found.id} tells what happened")
+    raise Refusal(f"{found.id} has nothing to read yet", f"agentd plan {found.id}")
 
 
 def _export(change_id: str, target: Path, force: bool) -> int:
@@ -116,7 +116,7 @@ def _export(change_id: str, target: Path, force: bool) -> int:
 
     change = site.of(find_project(), csrf="").change(change_id)
     if target.exists() and not force:
-        raise AnswerIsNo(f"{target} is there already", f"agentd view {change_id} --export {target} --force")
+        raise Refusal(f"{target} is there already", f"agentd view {change_id} --export {target} --force")
     files.write(target, export(change).encode())
     output.tell(f"{change_id} is in {target}, as one file that needs no other.")
     return 0

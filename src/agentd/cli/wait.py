@@ -12,7 +12,7 @@ from agentd.change.inbox import Inbox
 from agentd.change.locks import Holder
 from agentd.cli import closing, output, table
 from agentd.cli.common import change_argument
-from agentd.errors import Interrupted
+from agentd.domain.errors import Interrupted
 from agentd.project import find_project
 from agentd.workflows import result
 

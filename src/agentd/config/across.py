@@ -7,7 +7,7 @@ from agentd.config.merge import AGENTS, Leaf, Merged
 from agentd.config.schema import KINDS, PRICE
 from agentd.config.shapes import Problem
 from agentd.config.writing import KeyPath, dotted, either, nearest, quote
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 # Keys that only some kinds of agent understand.
 _ONLY = {

@@ -18,7 +18,7 @@ from agentd.config.model import (
 )
 from agentd.config.schema import ASK, OFF
 from agentd.config.template import check_defaults
-from agentd.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
 
 
 def build(merged: Merged) -> Config:

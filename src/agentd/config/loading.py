@@ -12,7 +12,7 @@ from agentd.config.model import Config
 from agentd.config.shapes import Problem
 from agentd.config.template import default_tree
 from agentd.config.writing import printable, show
-from agentd.errors import BadConfig
+from agentd.domain.errors import InvalidConfig
 
 
 def load(
@@ -35,7 +35,9 @@ def load(
     if not any(isinstance(part, Fault) and part.rank in (Rank.PROJECT, Rank.USER) for part in found):
         faults += _across(merged, readings)
     if faults:
-        raise BadConfig("\n".join(str(fault) for fault in sorted(faults, key=lambda fault: (fault.rank, fault.line))))
+        raise InvalidConfig(
+            "\n".join(str(fault) for fault in sorted(faults, key=lambda fault: (fault.rank, fault.line)))
+        )
     return build(merged)
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from agentd.config.merge import Leaf
 from agentd.config.writing import KeyPath, dotted
-from agentd.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
 
 Kind = Literal["gemini", "codex", "claude", "command", "scripted"]
 

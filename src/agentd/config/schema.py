@@ -18,7 +18,7 @@ from agentd.config.shapes import (
     Text,
 )
 from agentd.config.writing import KeyPath, dotted, show
-from agentd.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
 
 # In the order in which they are offered; "scripted" plays a playbook file, for the demo and for tests.
 KINDS = ("gemini", "codex", "claude", "command", "scripted")

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentd.config.model import Check
 from agentd.config.writing import quote, show
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 _NO_CHECKS = "# Nothing proves the code"
 _NO_AGENT = "# No agent was found when this was written: once one is installed, `agentd init` puts in who is here."

@@ -17,9 +17,9 @@ from agentd.documents.records import Finding
 from agentd.documents.standing import standing
 from agentd.documents.task import Task
 from agentd.documents.text import BadDocument
-from agentd.errors import FormatInvalid
-from agentd.machine import Event
-from agentd.terms import FindingState, Phase
+from agentd.domain.errors import FormatInvalid
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import FindingState, Phase
 
 DESCRIPTION = 6_000  # characters
 CLARIFICATIONS = 8_000
@@ -69,7 +69,7 @@ def _acceptance(history: Sequence[Moved]) -> str | None:
     for moved in reversed(history):
         if moved.to in (Phase.PROPOSED, Phase.REJECTED):
             return None
-        if moved.event is Event.ACCEPTED and moved.to is Phase.CHALLENGED:
+        if moved.event is TransitionEvent.ACCEPTED and moved.to is Phase.CHALLENGED:
             return moved.why
     return None
 

@@ -7,7 +7,7 @@ from agentd.change.folder import Change
 from agentd.documents import spec
 from agentd.documents.prose import one_line
 from agentd.documents.text import BadDocument
-from agentd.terms import CHANGE_ID
+from agentd.domain.terms import CHANGE_ID
 from agentd.tools.paths import File, Ground
 from agentd.tools.refusal import Refused
 

@@ -7,7 +7,7 @@ from agentd.change.folder import Change
 from agentd.config.writing import printable
 from agentd.context.quoting import fenced
 from agentd.documents.prose import one_line
-from agentd.terms import CheckStatus
+from agentd.domain.terms import CheckStatus
 from agentd.tools.diff import changed_files, diff
 
 DIFF = 40_000  # characters

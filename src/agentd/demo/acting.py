@@ -14,22 +14,22 @@ from agentd.demo import children, proof
 from agentd.demo.acts import ACTS, ANSWERS, DESCRIPTION, ID, Act, Point
 from agentd.demo.laying import commit, lay_down, merge
 from agentd.demo.place import Place, inside
-from agentd.errors import AnswerIsNo, Interrupted
-from agentd.events import Entry
+from agentd.domain.errors import Interrupted, Refusal
+from agentd.domain.events import JournalEntry
+from agentd.domain.terms import GitSetup, Workflow
 from agentd.project import find_project
 from agentd.steps.desk import Desk
-from agentd.terms import GitSetup, Workflow
 from agentd.workflows import opening
 from agentd.workflows.asking import Answer, Question
 from agentd.workflows.clarifying import clarify_first
 from agentd.workflows.wishes import Wishes
 
-Watcher = Callable[[Entry], None]
+Watcher = Callable[[JournalEntry], None]
 Ask = Callable[[], None]
 Run = Callable[..., children.Done]
 
 
-class Failed(AnswerIsNo):
+class Failed(Refusal):
     """The demo did not go as it should; it never pretends."""
 
     hint = "agentd demo --keep leaves the folder, to look at what is there"

@@ -11,9 +11,9 @@ from agentd import config, git, trust
 from agentd.demo import children
 from agentd.demo.acts import ID
 from agentd.demo.place import Place
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
+from agentd.domain.terms import Role
 from agentd.project import find_project
-from agentd.terms import Role
 
 PLAYBOOK = "agentd/playbook.yaml"
 _GIT_CONFIG = "[user]\n\tname = Demo\n\temail = demo@example.invalid\n[init]\n\tdefaultBranch = main\n"
@@ -76,7 +76,7 @@ def _init() -> dict[str, Any]:
     done = children.keep("init", "--no-commit", "--no-skills", "--json")
     data: dict[str, Any] = json.loads(done.out) if done.code == 0 else {}
     if not data.get("checks"):
-        raise AnswerIsNo(f"agentd init did not find the tests of the sample: {done.told}", "agentd doctor")
+        raise Refusal(f"agentd init did not find the tests of the sample: {done.told}", "agentd doctor")
     return data
 
 

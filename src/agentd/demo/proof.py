@@ -9,7 +9,7 @@ from agentd.demo.acts import ID, Point
 from agentd.demo.place import Place
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
-from agentd.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
+from agentd.domain.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
 
 SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
 

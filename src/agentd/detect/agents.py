@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentd.detect.scan import Scan, is_installed
-from agentd.terms import Role
+from agentd.domain.terms import Role
 
 
 class Login(StrEnum):

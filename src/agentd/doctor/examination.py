@@ -10,7 +10,7 @@ from agentd import config, detect, git
 from agentd.config import Config
 from agentd.doctor import ground, place, seats, server
 from agentd.doctor.rows import PROJECT, Report, Row, State, problem
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.project import CONFIG, Project, current_folder, find_project
 
 

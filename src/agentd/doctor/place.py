@@ -12,9 +12,9 @@ from agentd.config import Config
 from agentd.detect import KNOWN, MAKER_OF
 from agentd.doctor import ground, probe
 from agentd.doctor.rows import PROJECT, Row, State, problem
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Role
 from agentd.project import Project
-from agentd.terms import Role
 
 _NAMED = 5
 _OF_SHELLS = "|&;<>()$`*?[#~{!\n"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agentd.errors import AgentdError
-from agentd.terms import Role
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Role
 
 MACHINE = "machine"
 PROJECT = "project"

@@ -13,7 +13,7 @@ from agentd.config import Agent, Config
 from agentd.detect import KNOWN, Known, Login, instead, login_of
 from agentd.doctor import probe
 from agentd.doctor.rows import Row, State, agent_of, problem
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.project import Project
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")

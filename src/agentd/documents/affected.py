@@ -8,7 +8,7 @@ from typing import Any
 from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.prose import Field, fields, is_none, is_nothing, items, one_line
 from agentd.documents.text import Document, Span
-from agentd.terms import CHANGE_ID
+from agentd.domain.terms import CHANGE_ID
 
 LABEL = "affected specs"
 LONGEST = 1000  # characters of one entry; a longer one is no list of names

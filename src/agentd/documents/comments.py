@@ -8,12 +8,12 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from agentd import yaml12
 from agentd.documents.anchors import Anchor
 from agentd.documents.records import Finding
-from agentd.errors import StateError
-from agentd.fields import Fields
-from agentd.terms import Severity
+from agentd.domain import yaml12
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import Severity
 
 NAME = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")
@@ -128,7 +128,7 @@ def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
     """What is wrong is a StateError with its line. Two branches may have given one id twice: see `_apart`."""
     try:
         data = yaml12.load(text)
-    except yaml12.BadYaml as error:
+    except yaml12.InvalidYaml as error:
         raise StateError(f"{name} line {error.line}: {error.message}") from None
     if data is None:
         return ()
@@ -137,7 +137,7 @@ def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
     found = []
     for row, line in zip_longest(data, _lines(text)[: len(data)], fillvalue=1):
         where = f"{name} line {line}"
-        found.append(_comment(Fields(row, where), where))
+        found.append(_comment(FieldReader(row, where), where))
     return _apart(found, name)
 
 
@@ -169,7 +169,7 @@ def _lines(text: str) -> list[int]:
     return [number for number, indent in found if indent == found[0][1]]
 
 
-def _comment(row: Fields, where: str) -> Comment:
+def _comment(row: FieldReader, where: str) -> Comment:
     id_ = row.text("id")
     if not _ID.fullmatch(id_):
         raise StateError(f"{where}: id is {id_!r:.40}, which is no K and a number")
@@ -193,7 +193,7 @@ def _comment(row: Fields, where: str) -> Comment:
     )
 
 
-def _anchor(document: str, place: Fields) -> Anchor:
+def _anchor(document: str, place: FieldReader) -> Anchor:
     return Anchor(
         document=document,
         quote=place.text("quote"),
@@ -205,7 +205,7 @@ def _anchor(document: str, place: Fields) -> Anchor:
     )
 
 
-def _entry(row: Fields) -> Entry:
+def _entry(row: FieldReader) -> Entry:
     return Entry(row.text("by"), row.text("at", ""), row.text("text", ""), row.rest())
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd import yaml12
 from agentd.documents import text as base
 from agentd.documents.text import BOM, BadDocument, Document, Span
+from agentd.domain import yaml12
 
 _COLON = re.compile(r":(?=[ \t]|$)")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'")
@@ -195,7 +195,7 @@ def _contents(document: Document, span: Span) -> list[str]:
 def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
     try:
         data = yaml12.load(yaml)
-    except yaml12.BadYaml as error:
+    except yaml12.InvalidYaml as error:
         raise BadFrontmatter(name, min(span.start + error.line, span.end), error.message) from None
     if data is None:
         return {}

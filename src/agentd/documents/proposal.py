@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from agentd import yaml12
 from agentd.documents import affected, blocks, frontmatter
 from agentd.documents import text as base
 from agentd.documents.affected import AffectedSpec
@@ -15,6 +14,7 @@ from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.order import Order, order
 from agentd.documents.prose import Field, block, fields, is_nothing, item, items, one_line
 from agentd.documents.text import Document, Section, Span
+from agentd.domain import yaml12
 
 _LABELS = {
     "scope": "scope",

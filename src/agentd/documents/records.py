@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd import yaml12
-from agentd.errors import StateError
-from agentd.fields import Fields
-from agentd.terms import FindingState, Severity
+from agentd.domain import yaml12
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import FindingState, Severity
 
 SCHEMA = 1
 
@@ -103,8 +103,8 @@ class Record:
 def parse(text: str, name: str) -> Record:
     """`name` says whose text it is when something is wrong with it: a StateError."""
     try:
-        fields = Fields(yaml12.load(text), name)
-    except yaml12.BadYaml as error:
+        fields = FieldReader(yaml12.load(text), name)
+    except yaml12.InvalidYaml as error:
         raise StateError(f"{name} line {error.line}: {error.message}") from None
     if fields.count("schema_version", SCHEMA) > SCHEMA:
         raise StateError(f"{name} was written by a newer agentd", "update agentd")
@@ -187,7 +187,7 @@ def _word(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def read_finding(row: Fields) -> Finding:
+def read_finding(row: FieldReader) -> Finding:
     return Finding(
         id=row.text("id"),
         severity=row.choice("severity", Severity),
@@ -205,14 +205,14 @@ def read_finding(row: Fields) -> Finding:
     )
 
 
-def read_evidence(row: Fields | None) -> Evidence | None:
+def read_evidence(row: FieldReader | None) -> Evidence | None:
     if row is None:
         return None
     line = row.count("line")
     return Evidence(row.text_or_none("file"), row.text_or_none("check"), line or None, row.text_or_none("quote"))
 
 
-def _previous(row: Fields) -> Previous:
+def _previous(row: FieldReader) -> Previous:
     return Previous(
         id=row.text("id"),
         severity=row.choice("severity", Severity),
@@ -225,7 +225,7 @@ def _previous(row: Fields) -> Previous:
     )
 
 
-def _answer(row: Fields) -> Answer:
+def _answer(row: FieldReader) -> Answer:
     return Answer(
         id=row.text("id"),
         answer=row.choice("answer", FindingState),
@@ -236,7 +236,7 @@ def _answer(row: Fields) -> Answer:
     )
 
 
-def _edit(row: Fields) -> Edit:
+def _edit(row: FieldReader) -> Edit:
     name = row.text("field")
     words = {"state": FindingState, "severity": Severity}.get(name)
     to = row.choice("to", words) if words else row.take("to")

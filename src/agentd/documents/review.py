@@ -11,9 +11,9 @@ from agentd.documents import blocks
 from agentd.documents.prose import block, fenced, item, one_line
 from agentd.documents.records import Evidence, Finding, Previous, Record
 from agentd.documents.standing import findings, previous
-from agentd.errors import StateError
-from agentd.fields import Fields
-from agentd.terms import CheckStatus, FindingState
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import CheckStatus, FindingState
 
 SAME_VENDOR = "Judge and maker are the same vendor; the judge had a fresh session."
 NO_CHECKS = "**No checks are configured.** Nothing was run on this tree: only the judge's reading speaks for it."
@@ -156,7 +156,7 @@ def _evidence(record: Record) -> list[str]:
 
 
 def _check(check: Mapping[str, Any]) -> list[str]:
-    row = Fields(check, "a check of the record")
+    row = FieldReader(check, "a check of the record")
     name = _line(row.text("name"))
     status = row.choice("status", CheckStatus)
     required = "required" if row.flag("required") else "not required"
@@ -181,7 +181,7 @@ def _check(check: Mapping[str, Any]) -> list[str]:
     return [f"### Check: {name}", "\n".join(bullets), fenced(tail, "text") if tail.strip() else ""]
 
 
-def _before(before: Fields | None) -> str:
+def _before(before: FieldReader | None) -> str:
     if before is None:
         return "not run"
     try:

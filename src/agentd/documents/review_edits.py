@@ -15,7 +15,7 @@ from agentd.documents.faults import Fault
 from agentd.documents.prose import Field, fields, is_nothing, one_line
 from agentd.documents.records import Edit, Finding, Previous, Record
 from agentd.documents.text import Document, Section, Span, trim
-from agentd.terms import FindingState, Severity
+from agentd.domain.terms import FindingState, Severity
 
 _HEADING = re.compile(r"[*_`]*+([A-Za-z]{1,3}[0-9]{1,6})(?![\w.])[*_`]*+\s*+[:.)\-–—]?\s*+")
 _EARLIER = re.compile(

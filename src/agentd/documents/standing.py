@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from agentd.documents.records import Finding, Previous, Record, finding_data, read_evidence
-from agentd.fields import Fields
-from agentd.terms import FindingState, Severity
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import FindingState, Severity
 
 T = TypeVar("T", Finding, Previous)
 
@@ -84,7 +84,7 @@ def _with_edit(one: T, name: str, to: Any) -> T:
 
 
 def _added(id_: str, data: Any, by: str) -> Finding:
-    row = Fields(data, f"the finding {id_}")
+    row = FieldReader(data, f"the finding {id_}")
     return Finding(
         id=id_,
         severity=row.choice("severity", Severity, Severity.MEDIUM),

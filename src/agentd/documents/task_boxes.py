@@ -8,7 +8,7 @@ from agentd.documents.faults import Fault
 from agentd.documents.task import Task
 from agentd.documents.task_values import Reader
 from agentd.documents.text import Document, Mark, Span
-from agentd.terms import Layer, TaskStatus
+from agentd.domain.terms import Layer, TaskStatus
 
 BOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
 _ANY = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")

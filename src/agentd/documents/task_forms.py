@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from agentd import yaml12
 from agentd.documents.faults import Fault
 from agentd.documents.prose import fields
 from agentd.documents.task import ID, Task, TaskFile, canonical, layer_of
 from agentd.documents.task_values import ACTIONS, Reader
 from agentd.documents.text import Document, Fence, Section, Span, trim
-from agentd.terms import Layer
+from agentd.domain import yaml12
+from agentd.domain.terms import Layer
 
 _WORDS = {
     "id": "id",
@@ -157,7 +157,7 @@ def _block(document: Document, fence: Fence, reader: Reader) -> Raw:
         return raw
     try:
         data = yaml12.load("\n".join(_with_quoted_ids(document, fence.inner)))
-    except yaml12.BadYaml as error:
+    except yaml12.InvalidYaml as error:
         line = min(start + error.line, max(start, fence.inner.end))
         reader.fault(line, "task-yaml", f"the block is not YAML: {error.message}")
         return raw

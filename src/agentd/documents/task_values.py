@@ -8,7 +8,7 @@ from typing import Any
 from agentd.documents.faults import Fault
 from agentd.documents.prose import is_nothing
 from agentd.documents.task import ID, TaskFile, canonical
-from agentd.terms import TaskAction, TaskStatus
+from agentd.domain.terms import TaskAction, TaskStatus
 
 ACTIONS = "CREATE, MODIFY or DELETE"
 LONGEST = 10_000  # characters of one value; what is longer is no list of names

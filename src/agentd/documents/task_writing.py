@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd import yaml12
 from agentd.documents import frontmatter
 from agentd.documents import text as base
 from agentd.documents.prose import block, one_line, title
@@ -13,7 +12,8 @@ from agentd.documents.task import Task, TaskFile, canonical, layer_of, number_of
 from agentd.documents.task_values import Reader
 from agentd.documents.tasks import NAME, TaskList, parse
 from agentd.documents.text import BOM
-from agentd.terms import Layer, TaskAction
+from agentd.domain import yaml12
+from agentd.domain.terms import Layer, TaskAction
 
 _NUMBER = re.compile(r"([0-9]+)|([a-z])")
 

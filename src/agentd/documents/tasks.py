@@ -15,7 +15,7 @@ from agentd.documents.faults import Fault
 from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.task import Task, canonical
 from agentd.documents.text import BadDocument, Document, Fence, Section, Span
-from agentd.terms import Layer, TaskStatus
+from agentd.domain.terms import Layer, TaskStatus
 
 NAME = "tasks.md"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agentd.documents import blocks
 from agentd.documents import text as base
 from agentd.documents.text import BadDocument, Document, Section, Span
-from agentd.terms import ChallengeVerdict, ReviewVerdict
+from agentd.domain.terms import ChallengeVerdict, ReviewVerdict
 
 AnyVerdict = ChallengeVerdict | ReviewVerdict
 Verdicts = type[ChallengeVerdict] | type[ReviewVerdict]

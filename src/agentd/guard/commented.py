@@ -9,7 +9,7 @@ from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import NAME
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.guard.looking import Seen, look_at
 from agentd.guard.mirror import Mirror
 from agentd.guard.protected import TREE, inside

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 
 from agentd.config.writing import printable
 from agentd.documents.records import Finding
+from agentd.domain.terms import FindingState, Severity
 from agentd.guard.looking import Area
 from agentd.guard.mirror import Row
 from agentd.guard.protected import Protected
-from agentd.terms import FindingState, Severity
 
 What = Literal["changed", "deleted", "created"]
 

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd import clock, files, git
+from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.config import Check
-from agentd.errors import StateError
+from agentd.domain import clock
+from agentd.domain.errors import StateError
 from agentd.guard import commented, neighbours, overlap, record, restoring, room
 from agentd.guard.harmless import is_harmless
 from agentd.guard.looking import Area, Seen, above, look_at, seen_of
@@ -67,7 +68,7 @@ class Guard:
         self._judge = judge
         self._may_edit = may_edit
         self._mirror = Mirror(folder)
-        self._kept = Path(change.project.in_room("kept", change.id, clock.run_id()))
+        self._kept = Path(change.project.in_room("kept", change.id, clock.new_run_id()))
         self._common = change.project.repo.common
         self._begun: Begun | None = None
         self._left: Seen | None = None  # call.json, when we last wrote it

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from agentd.counting import listed
 from agentd.documents.delta import Renamed
 from agentd.documents.text import BadDocument
+from agentd.domain.formatting import join_words
 from agentd.merge.intent import Intent
 from agentd.merge.units import Key, Requirement, Scenario, Sheet
 
@@ -212,7 +212,7 @@ def _drops(
         if (meant and not unwritten) or (wanted is not None and (wanted, title) in entries):
             raise BadDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
         if len(unwritten) > 1:
-            owners = listed([key[0] or "the whole spec" for key in unwritten])
+            owners = join_words([key[0] or "the whole spec" for key in unwritten])
             problem = f"'{title}' is a scenario of {owners}; write `- **Requirement**: …` below it to say which"
             raise BadDocument(intent.sheet.document.name, line, problem)
         found[line] = unwritten

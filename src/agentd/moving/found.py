@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentd.documents import spec
-from agentd.terms import Phase
+from agentd.domain.terms import Phase
 
 KEPT = "imported"
 """The folder in a change for original files that are not carried over whole, byte for byte."""

@@ -3,17 +3,18 @@
 from dataclasses import replace
 from pathlib import PurePath
 
-from agentd import clock, files, git, together
+from agentd import files, git, together
 from agentd.change import entry, unfinished
 from agentd.change.folder import STATE, as_bytes
 from agentd.change.overlaps import some
 from agentd.change.places import Places
 from agentd.change.state import Base, State
-from agentd.errors import AnswerIsNo
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.errors import Refusal
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.moving.found import ChangeFound, Moving
 from agentd.project import Project
-from agentd.terms import Phase
 from agentd.together import Operation, Write
 
 
@@ -26,7 +27,7 @@ def refuse(project: Project, moving: Moving) -> None:
     found += [f"the change {one.id}" for one in (*moving.changes, *moving.archived.values()) if one.id in taken]
     if found:
         words = f"{some(found)} {'is' if len(found) == 1 else 'are'} there already"
-        raise AnswerIsNo(f"{words}; nothing was written", "move or rename them, then run the command again")
+        raise Refusal(f"{words}; nothing was written", "move or rename them, then run the command again")
 
 
 def land(project: Project, moving: Moving) -> None:
@@ -68,7 +69,9 @@ def _state(project: Project, tool: str, one: ChangeFound) -> State:
     plan = {path: data for path, data in one.files.items() if path in ("proposal.md", "tasks.md")}
     plan |= {path: data for path, data in one.files.items() if path.startswith("specs/")}
     hashes = {path: files.digest(data) for path, data in plan.items()}
-    return state.moved(Event.PLAN_GENERATED, by="agentd", why=f"imported from {tool}", at=clock.now(), hashes=hashes)
+    return state.moved(
+        TransitionEvent.PLAN_GENERATED, by="agentd", why=f"imported from {tool}", at=clock.now(), hashes=hashes
+    )
 
 
 def _ended(tool: str, one: ChangeFound) -> State:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentd import files
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 
 GIVEN = "openspec/specs"
 
@@ -15,7 +15,7 @@ def lay(texts: Mapping[str, str], into: Path) -> None:
     """The texts as a new tree below a folder, which appears whole or not at all."""
     target = into / GIVEN
     if os.path.lexists(target):
-        raise AnswerIsNo(f"{target} is there already; nothing was written", "name another folder with --into")
+        raise Refusal(f"{target} is there already; nothing was written", "name another folder with --into")
     temporary = into / f".{target.name}.{os.getpid()}.tmp"
     try:
         for name, text in texts.items():

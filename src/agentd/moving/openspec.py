@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from agentd.change import ids as change_ids
 from agentd.documents.text import BadDocument, decode
+from agentd.domain.terms import CHANGE_ID, Phase
 from agentd.moving import openspec_delta, openspec_proposal, openspec_spec, task_lists
 from agentd.moving.found import KEPT, ChangeFound, Moving, Note, SpecFound
 from agentd.moving.looking import Tree
 from agentd.moving.openspec_delta import Ids
 from agentd.moving.openspec_proposal import Written
 from agentd.moving.openspec_spec import Numbered
-from agentd.terms import CHANGE_ID, Phase
 
 FOLDER = "openspec"
 TOOL = "OpenSpec"

@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from agentd import yaml12
 from agentd.documents import text as base
 from agentd.documents.prose import block, one_line
 from agentd.documents.text import BOM, BadDocument, Document, Span
+from agentd.domain import yaml12
 from agentd.moving.found import Note
 from agentd.moving.openspec_spec import with_front
 

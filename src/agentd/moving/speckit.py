@@ -3,19 +3,19 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentd import yaml12
 from agentd.change import ids as change_ids
 from agentd.documents import frontmatter
 from agentd.documents import text as base
 from agentd.documents.prose import block, one_line
 from agentd.documents.text import BadDocument, decode
+from agentd.domain import yaml12
+from agentd.domain.terms import CHANGE_ID, Phase
 from agentd.merge import touched
 from agentd.moving import speckit_spec, task_lists
 from agentd.moving.found import KEPT, ChangeFound, Moving, Note
 from agentd.moving.looking import Tree
 from agentd.moving.speckit_spec import Feature
 from agentd.moving.task_lists import Listed
-from agentd.terms import CHANGE_ID, Phase
 
 FOLDERS = ("specs", ".specify", "memory")
 TOOL = "Spec Kit"

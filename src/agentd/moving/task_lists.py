@@ -5,15 +5,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentd.counting import plural
 from agentd.documents import task_boxes, task_forms, task_writing
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
 from agentd.documents.task import Task, TaskFile, number_of
 from agentd.documents.tasks import TaskList
 from agentd.documents.text import Document, Span
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import Layer, TaskAction
 from agentd.moving.found import Note
-from agentd.terms import Layer, TaskAction
 
 _NUMBER = re.compile(r"((?:\d+(?:\.\d+)*[.)]?|T\d+)(?=\s))\s+(.*)")
 _MARK = re.compile(r"\[(P|US\d+)\]\s*")
@@ -105,10 +105,10 @@ def notes_on(listed: list[Listed], source: str) -> list[Note]:
         return [Note(source, 0, "has no checkbox, so there is no tasks.md")]
     notes = [Note(source, listed[0].line, "no task says for which requirement it is")]
     if bare := [one for one in listed if not paths_in(one.words)]:
-        count = f"{len(bare)} of {plural(len(listed), 'task')} {'names' if len(bare) == 1 else 'name'} no file"
+        count = f"{len(bare)} of {pluralize(len(listed), 'task')} {'names' if len(bare) == 1 else 'name'} no file"
         notes.append(Note(source, bare[0].line, f"{count}, which validation asks for", "tasks name no file"))
     if ticked := [one for one in listed if one.is_ticked]:
-        count = f"{len(ticked)} of {plural(len(listed), 'task')} {'is' if len(ticked) == 1 else 'are'} ticked"
+        count = f"{len(ticked)} of {pluralize(len(listed), 'task')} {'is' if len(ticked) == 1 else 'are'} ticked"
         rest = "here all are pending until a review has seen their code"
         notes.append(Note(source, ticked[0].line, f"{count}; {rest}", f"tasks are ticked; {rest}"))
     return notes + [Note(source, one.line, "a task without words") for one in listed if not one.words]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentd import trust
 from agentd.config.writing import nearest, printable
-from agentd.errors import AgentdError, Bug, NotTrusted, SetupError
+from agentd.domain.errors import AgentdError, InternalError, NotTrusted, SetupError
 from agentd.project import Project
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _told(error: Exception, own: Mapping[str, bytes], file: str, values: Mapping
     where = f"{file} line {line}" if line else file
     problem = _problem(error)
     if not file.startswith(_OWN):
-        return Bug(f"the prompt {where}: {problem}")
+        return InternalError(f"the prompt {where}: {problem}")
     hint = f"mend it or remove the file to have agentd's own; it can use {', '.join(sorted(values))}"
     return BrokenPrompt(f"{where}: {problem}", hint)
 
@@ -153,7 +153,7 @@ def _problem(error: Exception) -> str:
 
 def _begins_badly(text: str, own: Mapping[str, bytes], file: str) -> AgentdError:
     if file not in own:
-        return Bug(f"the prompt {file} begins with {text[:1]!r}")
+        return InternalError(f"the prompt {file} begins with {text[:1]!r}")
     what = f"it begins with {text[:1]!r}" if text.strip() else "it is empty"
     hint = "begin it with a plain word: some CLIs take /, @, # and - for commands"
     return BrokenPrompt(f"{_OWN}/{file} line 1: {what}", hint)

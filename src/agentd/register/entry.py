@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 
 NAME = "agentd"
 ENTRY: Mapping[str, object] = {"command": "agentd", "args": ["mcp"]}
@@ -13,13 +13,13 @@ BOM = "\ufeff"
 def is_there(servers: object, table: str) -> bool:
     """Whether our entry is among the servers. One that others made under our name is refused, whatever it starts."""
     if not isinstance(servers, Mapping):
-        raise AnswerIsNo(f"its {table} is not a table of servers")
+        raise Refusal(f"its {table} is not a table of servers")
     if NAME not in servers:
         return False
     found = servers[NAME]
     if isinstance(found, Mapping) and all(found.get(key) == value for key, value in ENTRY.items()):
         return True
-    raise AnswerIsNo(f"its {table} has an entry {NAME} that starts something else")
+    raise Refusal(f"its {table} has an entry {NAME} that starts something else")
 
 
 def split_mark(text: str) -> tuple[str, str]:

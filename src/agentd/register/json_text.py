@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.register.entry import NAME, cut_once, is_there, newline, split_mark
 
 TABLE = "mcpServers"
@@ -54,7 +54,7 @@ def with_entry(text: str, entry: Mapping[str, object]) -> str:
         new = _insert(body, _object(body, servers.value, servers.start), NAME, entry, style)
         wanted = {**data, TABLE: {**data[TABLE], NAME: entry}}
     if not _reads_as(new, wanted):
-        raise AnswerIsNo("agentd cannot edit it safely")
+        raise Refusal("agentd cannot edit it safely")
     return mark + new
 
 
@@ -78,7 +78,7 @@ def without_entry(text: str, piece: str = "") -> str:
     else:
         new, wanted = _remove(body, root, TABLE), bare
     if not _reads_as(new, wanted):
-        raise AnswerIsNo("agentd cannot edit it safely")
+        raise Refusal("agentd cannot edit it safely")
     return mark + new
 
 
@@ -90,11 +90,11 @@ def _parse(body: str) -> tuple[dict[str, Any], Object]:
         data = json.loads(body, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         words = f"line {error.lineno} is not plain JSON"
-        raise AnswerIsNo(f"{words} (agentd edits no file with comments or trailing commas)") from None
+        raise Refusal(f"{words} (agentd edits no file with comments or trailing commas)") from None
     except (ValueError, RecursionError):
-        raise AnswerIsNo("it is not plain JSON") from None
+        raise Refusal("it is not plain JSON") from None
     if not isinstance(data, dict):
-        raise AnswerIsNo("it is not a JSON object")
+        raise Refusal("it is not a JSON object")
     start = _after_space(body, 0)
     return data, _object(body, start, start)
 
@@ -127,14 +127,14 @@ def _after_space(body: str, at: int) -> int:
 def _find(owner: Object, key: str) -> Member | None:
     found = [member for member in owner.members if member.key == key]
     if len(found) > 1:
-        raise AnswerIsNo(f"it has {key} more than once")
+        raise Refusal(f"it has {key} more than once")
     return found[0] if found else None
 
 
 def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
     try:
         return bool((_parse(body)[0] if body.strip(_SPACE) else {}) == wanted)
-    except AnswerIsNo:
+    except Refusal:
         return False
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from agentd import files, git
-from agentd.errors import AnswerIsNo, SetupError
+from agentd.domain.errors import Refusal, SetupError
 from agentd.register import json_text, toml_text
 from agentd.register.entry import ENTRY, NAME, cut, insertion
 
@@ -73,7 +73,7 @@ def _each(repo: git.Repo, root: Path, act: Callable[[Kind, Path, Path], str]) ->
     for kind in KINDS:
         try:
             answers[kind.name] = Answer(act(kind, root, _record_file(repo, root, kind)))
-        except (AnswerIsNo, SetupError) as error:
+        except (Refusal, SetupError) as error:
             answers[kind.name] = Answer("refused", error.message)
         except OSError as error:
             answers[kind.name] = Answer("refused", error.strerror or str(error))
@@ -141,11 +141,11 @@ def _check_real(root: Path, path: Path) -> None:
     """A link may lead out of the project, and a whole write would replace it by a file: neither is wanted."""
     for one in (path.parent, path):
         if one != root and one.is_symlink():
-            raise AnswerIsNo(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
+            raise Refusal(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
     if path.parent.exists() and not path.parent.is_dir():
-        raise AnswerIsNo(f"{path.parent.relative_to(root)} is not a folder")
+        raise Refusal(f"{path.parent.relative_to(root)} is not a folder")
     if path.exists() and not path.is_file():
-        raise AnswerIsNo("it is not a file")
+        raise Refusal("it is not a file")
 
 
 def _read(path: Path) -> bytes | None:
@@ -156,7 +156,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise AnswerIsNo("it is not UTF-8 text") from None
+        raise Refusal("it is not UTF-8 text") from None
 
 
 def _remove_if_empty(folder: Path) -> None:

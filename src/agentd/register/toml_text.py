@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.register.entry import ENTRY, NAME, cut_once, insertion, is_there, newline, split_mark
 
 TABLE = "mcp_servers"
@@ -25,7 +25,7 @@ def with_entry(text: str) -> str:
     for new in _with_candidates(body):
         if _reads_as(new, wanted) and insertion(body, new):
             return mark + new
-    raise AnswerIsNo(f"its {TABLE} takes no further entry without being rewritten")
+    raise Refusal(f"its {TABLE} takes no further entry without being rewritten")
 
 
 def without_entry(text: str, piece: str = "") -> str:
@@ -39,7 +39,7 @@ def without_entry(text: str, piece: str = "") -> str:
     for new in _without_candidates(body, piece):
         if _reads_as(new, {**bare, TABLE: others}) or (not others and _reads_as(new, bare)):
             return mark + new
-    raise AnswerIsNo("agentd cannot edit it safely")
+    raise Refusal("agentd cannot edit it safely")
 
 
 def _with_candidates(body: str) -> Iterator[str]:
@@ -63,13 +63,13 @@ def _parse(body: str) -> dict[str, Any]:
         return tomllib.loads(body, parse_float=str)  # as text, for a nan is not equal to itself
     except (ValueError, RecursionError) as error:
         words = re.search(r"at line \d+", str(error))
-        raise AnswerIsNo(f"it is not valid TOML ({words[0]})" if words else "it is not valid TOML") from None
+        raise Refusal(f"it is not valid TOML ({words[0]})" if words else "it is not valid TOML") from None
 
 
 def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
     try:
         return _parse(body) == wanted
-    except AnswerIsNo:
+    except Refusal:
         return False
 
 

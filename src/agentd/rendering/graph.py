@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from agentd.documents import order
 from agentd.documents.task import Task
+from agentd.domain.terms import Layer, TaskStatus
 from agentd.rendering import drawing
-from agentd.terms import Layer, TaskStatus
 
 _WIDTH, _HEIGHT = 220, 46  # of a task
 _ACROSS, _DOWN = 88, 14  # between tasks

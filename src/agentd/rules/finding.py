@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentd.documents.frontmatter import BadFrontmatter
-from agentd.terms import Severity
+from agentd.domain.terms import Severity
 
 # These cannot be turned off: without a document, or with two in one, there is nothing to go on.
 ALWAYS_HIGH = frozenset({"unreadable", "document-missing", "conflict-mark"})

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from agentd import files, git
-from agentd.errors import AnswerIsNo, SetupError
+from agentd.domain.errors import Refusal, SetupError
 from agentd.skills import seal
 from agentd.skills.clis import CLIS, WORKFLOWS, Cli
 from agentd.skills.rendering import render
@@ -37,7 +37,7 @@ def _lay(root: Path, path: Path, text: str) -> str:
         if word in (WRITTEN, REFRESHED):
             files.write(path, text.encode())
         return word
-    except (AnswerIsNo, SetupError) as error:
+    except (Refusal, SetupError) as error:
         return f"{_NOT_WRITTEN}: {error.message}"
     except OSError as error:
         return f"{_NOT_WRITTEN}: {error.strerror or error}"
@@ -59,6 +59,6 @@ def _check_real(root: Path, path: Path) -> None:
     steps = [path, *path.parents]
     for one in reversed(steps[: steps.index(root)]):
         if one.is_symlink():
-            raise AnswerIsNo(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
+            raise Refusal(f"{one.relative_to(root)} is a symbolic link, and agentd does not write through one")
         if one.exists() and one.is_dir() is (one == path):
-            raise AnswerIsNo(f"{one.relative_to(root)} is not a {'file' if one == path else 'folder'}")
+            raise Refusal(f"{one.relative_to(root)} is not a {'file' if one == path else 'folder'}")

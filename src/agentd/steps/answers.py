@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd import events
 from agentd.calls.work import Work
 from agentd.documents.records import Answer, Finding
+from agentd.domain import events
+from agentd.domain.terms import FindingState
 from agentd.steps.bench import Bench
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState
 
 _ASKED = ("id", "severity", "title", "what", "suggestion", "requirement", "where")
 
@@ -31,7 +31,7 @@ def warn_of_silence(desk: Desk, work: Work, attempt: int, left: Sequence[Finding
     silent = [one.id for one in left if one.id not in told]
     if silent:
         words = f"the {work.role} did not answer {', '.join(silent)}"
-        desk.run.emit(events.Warned(**work.names(attempt), code="unanswered", message=words))
+        desk.run.emit(events.WarningIssued(**work.names(attempt), code="unanswered", message=words))
 
 
 def said(told: Mapping[str, Any]) -> str:

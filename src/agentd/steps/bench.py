@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentd.terms import ChallengeVerdict, ReviewVerdict, Role
+from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Role
 from agentd.tools.table import Stage
 
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from agentd import clock
 from agentd.calls.work import Done
 from agentd.change import texts
 from agentd.documents.records import Finding, Previous, Record
+from agentd.domain import clock
+from agentd.domain.terms import ChallengeVerdict, Severity
 from agentd.steps import judging, recording
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import ChallengeVerdict, Severity
 
 STEP = PLAN.kind
 

@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentd import clock, files
+from agentd import files
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.folder import Change
 from agentd.change.state import Step
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarifications, Question
+from agentd.domain import clock
+from agentd.domain.terms import Role, StepStatus
 from agentd.steps.desk import Desk
-from agentd.terms import Role, StepStatus
 from agentd.tools.asking import QUESTIONS
 from agentd.tools.table import Stage
 

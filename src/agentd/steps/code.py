@@ -8,7 +8,7 @@ from agentd.change.folder import Change
 from agentd.documents import tasks
 from agentd.documents.task import Task, TaskFile
 from agentd.documents.text import decode
-from agentd.terms import TaskAction
+from agentd.domain.terms import TaskAction
 
 
 def now(change: Change) -> str:

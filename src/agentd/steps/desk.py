@@ -15,11 +15,11 @@ from agentd.change import validation
 from agentd.change.folder import Change, document_hash
 from agentd.config import Config
 from agentd.context import judge_context, planner_context
-from agentd.events import Noted
+from agentd.domain.events import NoticeIssued
+from agentd.domain.terms import Role
 from agentd.guard import plan_rule
 from agentd.prompts import Prompts
 from agentd.steps import facts
-from agentd.terms import Role
 from agentd.tools.table import Stage, tools_of
 
 PLANNER, JUDGE = "GEMINI.md", "AGENTS.md"
@@ -120,7 +120,7 @@ class Desk:
         for name, (_, new) in validation.mended(self.change, self.config.validation).items():
             drafts.mine(self.run.folder, name, new)
         for name in validation.write_mended(self.change, self.config.validation, self.run.token):
-            self.run.emit(Noted(code="mended", message=f"agentd put the form of {name} right"))
+            self.run.emit(NoticeIssued(code="mended", message=f"agentd put the form of {name} right"))
 
     # ---- the planner's own session
 
@@ -136,7 +136,7 @@ class Desk:
         if sessions.is_from_here(self.change, session):
             return session
         words = "the planner's session was made on another machine, so a new one goes on from the documents"
-        self.run.emit(Noted(code="session-elsewhere", message=words))
+        self.run.emit(NoticeIssued(code="session-elsewhere", message=words))
         return None
 
     def keep_session(self, session: str) -> None:

@@ -6,12 +6,13 @@ It moves no phase, and the verdict is the judge's: accepting is a decision of it
 import re
 from dataclasses import replace
 
-from agentd import clock, events, files, git
+from agentd import files, git
 from agentd.change import comments
 from agentd.documents import review_edits
 from agentd.documents.records import Edit, Record
 from agentd.documents.standing import standing
 from agentd.documents.text import BadDocument, decode
+from agentd.domain import clock, events
 from agentd.steps import recording
 from agentd.steps.bench import BY_KIND, Bench
 from agentd.steps.desk import Desk
@@ -66,7 +67,7 @@ def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
     touched = {edit.id for edit in made}
     for one in standing(desk.change.records()):
         if one.id in touched:
-            told = events.FindingMade(
+            told = events.FindingReported(
                 id=one.id,
                 severity=one.severity,
                 title=one.title,
@@ -90,4 +91,4 @@ def next_id(desk: Desk) -> int:
 def _warn(desk: Desk, message: str) -> None:
     if message not in desk.run.warned:
         desk.run.warned.add(message)
-        desk.run.emit(events.Warned(code="review-edit", message=message))
+        desk.run.emit(events.WarningIssued(code="review-edit", message=message))

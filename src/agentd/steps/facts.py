@@ -7,8 +7,8 @@ from agentd.change.folder import Change
 from agentd.documents import blocks, proposal, tasks
 from agentd.documents.proposal import Scope, spec_order
 from agentd.documents.text import decode
-from agentd.errors import FormatInvalid
-from agentd.terms import Complexity
+from agentd.domain.errors import FormatInvalid
+from agentd.domain.terms import Complexity
 
 
 @dataclass(frozen=True, slots=True)

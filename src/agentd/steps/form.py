@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from agentd import events
 from agentd.calls import attempts
 from agentd.change import validation
 from agentd.change.state import State, Step
+from agentd.domain import events
+from agentd.domain.terms import Phase, Role, Severity, StepStatus
 from agentd.rules import Finding
 from agentd.steps import clarify
 from agentd.steps.desk import Desk
-from agentd.terms import Phase, Role, Severity, StepStatus
 from agentd.tools.table import Stage
 
 STEP = "format-fix"
@@ -33,7 +33,7 @@ def faults(desk: Desk) -> tuple[Finding, ...]:
 
 def tell(desk: Desk, found: Iterable[Finding]) -> None:
     for one in found:
-        made = events.FindingMade(
+        made = events.FindingReported(
             id="",
             severity=one.severity,
             title=one.message,

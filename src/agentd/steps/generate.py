@@ -9,9 +9,9 @@ from agentd import files
 from agentd.calls import attempts, drafts
 from agentd.calls.work import Work
 from agentd.change.state import State
+from agentd.domain.terms import Role
 from agentd.steps import facts
 from agentd.steps.desk import Desk
-from agentd.terms import Role
 from agentd.tools.table import Stage
 
 PROPOSAL, TASKS = "proposal.md", "tasks.md"

@@ -3,15 +3,15 @@
 import os
 from collections.abc import Callable, Sequence
 
-from agentd import events
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.context.briefing import brief
-from agentd.counting import plural
 from agentd.documents.task import Task
+from agentd.domain import events
+from agentd.domain.formatting import pluralize
+from agentd.domain.terms import Role
 from agentd.steps import code, facts
 from agentd.steps.desk import Desk
-from agentd.terms import Role
 from agentd.tools.table import Stage
 
 _GIT = tuple(f"git {name}" for name in ("diff", "log", "show", "status", "blame", "grep", "ls-files"))
@@ -56,8 +56,8 @@ def implement(desk: Desk, step: str, number: int, tasks: Sequence[Task], done: S
     left = sorted({task.id for task, _ in code.undone(tasks, code.changed(desk.change, base, tree))})
     if left:
         words = f"{step} ended, but the files of {', '.join(left)} do not show it"
-        desk.run.emit(events.Warned(**work.names(finished.attempt), code="undone", message=words))
-    said = f"{len(ids) - len(left)} of {plural(len(ids), 'task')}"
+        desk.run.emit(events.WarningIssued(**work.names(finished.attempt), code="undone", message=words))
+    said = f"{len(ids) - len(left)} of {pluralize(len(ids), 'task')}"
     attempts.finish(desk.run, work, finished, {"tree": tree}, said, tasks=ids)
 
 

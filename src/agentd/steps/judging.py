@@ -10,12 +10,12 @@ from agentd.calls.work import Done, Work
 from agentd.documents import review_edits, verdict
 from agentd.documents.records import Answer, Finding, Previous, Record, read_finding
 from agentd.documents.standing import closed_by_people, standing
-from agentd.errors import AgentFailed, VerdictUnknown
-from agentd.fields import Fields
+from agentd.domain.errors import AgentFailed, UnknownVerdict
+from agentd.domain.fields import FieldReader
+from agentd.domain.terms import FindingState, Severity
 from agentd.steps import facts
 from agentd.steps.bench import Bench
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState, Severity
 from agentd.tools.judging import REPORT, told_apart
 
 _SHOWN = 2000  # characters of an answer that is one finding as a whole
@@ -54,7 +54,7 @@ def ask(desk: Desk, bench: Bench, round_: int, prompt: str) -> tuple[dict[str, A
 
 def found(desk: Desk, bench: Bench, told: dict[str, Any]) -> tuple[Finding, ...]:
     by = f"agent:{desk.config.agent_for(bench.judge).name}"
-    return tuple(read_finding(Fields({**row, "by": by}, REPORT)) for row in told["findings"])
+    return tuple(read_finding(FieldReader({**row, "by": by}, REPORT)) for row in told["findings"])
 
 
 def previous(records: Sequence[Record], words: Sequence[dict[str, str]]) -> tuple[Previous, ...]:
@@ -93,10 +93,10 @@ def of_model(desk: Desk, bench: Bench) -> str | None:
     return model.model if model else None
 
 
-def _unreadable(desk: Desk, bench: Bench) -> VerdictUnknown:
+def _unreadable(desk: Desk, bench: Bench) -> UnknownVerdict:
     shown = f"agentd log {desk.change.id} --transcript --step {bench.kind}"
     hint = f"{shown} shows what it answered; then run the command again"
-    return VerdictUnknown(f"Could not parse {bench.kind} verdict", hint)
+    return UnknownVerdict(f"Could not parse {bench.kind} verdict", hint)
 
 
 # ---- a judge that answered in text

@@ -14,11 +14,11 @@ from agentd.checks.findings import findings_of
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.standing import closed_by_people, standing
 from agentd.documents.task import Task, TaskFile
+from agentd.domain.terms import FindingState, Severity, TaskAction, TaskStatus
 from agentd.steps import code
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.proving import Proof
-from agentd.terms import FindingState, Severity, TaskAction, TaskStatus
 from agentd.trace.build import build, has_fewer_tests, weakenings
 from agentd.trace.findings import findings as trace_findings
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import clock, events
 from agentd.calls.run import there
 from agentd.change.state import State, Step
 from agentd.checks.comparing import Comparison, compare
 from agentd.checks.result import Result, from_row
 from agentd.checks.running import run
 from agentd.config import Check
+from agentd.domain import clock, events
+from agentd.domain.terms import CheckStatus, StepStatus
 from agentd.steps import code
 from agentd.steps.desk import Desk
-from agentd.terms import CheckStatus, StepStatus
 
 STEP = "checks"
 BASELINE = 0  # the round before the first edit
@@ -45,7 +45,7 @@ def prove(desk: Desk, round_: int) -> Proof:
     proof = _once(desk, round_, names)
     if wrote := list(code.changed(desk.change, proof.tree, code.now(desk.change))):
         words = f"the checks changed {_some(wrote)}, so they run once more"
-        desk.run.emit(events.Noted(**names, code="checks-wrote", message=words))
+        desk.run.emit(events.NoticeIssued(**names, code="checks-wrote", message=words))
         proof = _once(desk, round_, names)
         proof = replace(proof, left=code.now(desk.change))  # what is new in each run settles never
     took = round((time.monotonic() - began) * 1000)

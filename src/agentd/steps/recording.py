@@ -7,17 +7,18 @@ is finished by the next one.
 from dataclasses import replace
 from functools import partial
 
-from agentd import events, files, machine
+from agentd import files
 from agentd.calls import committing
 from agentd.change.state import State, Step
 from agentd.documents import blocks, records, review
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import open_counts, standing
 from agentd.documents.text import decode
+from agentd.domain import events, state_machine
+from agentd.domain.terms import ReviewVerdict, StepStatus
 from agentd.steps import proving, ticking
 from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.steps.desk import Desk
-from agentd.terms import ReviewVerdict, StepStatus
 
 
 def keep(desk: Desk, record: Record) -> str:
@@ -84,7 +85,7 @@ def _moved(record: Record, row: Step, words: str, old: State) -> State:
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
-    event = machine.event_of(BY_KIND[record.kind].verdicts(record.verdict))
+    event = state_machine.event_for_verdict(BY_KIND[record.kind].verdicts(record.verdict))
     by = proving.specs_of(old, record.round) if record.kind == CODE.kind else {}
     return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
 
@@ -97,8 +98,8 @@ def _append_block(desk: Desk, record: Record) -> None:
             files.write(path, blocks.append(text, review.block_of(record)).encode())
 
 
-def _made(finding: Finding, record: Record, attempt: int) -> events.FindingMade:
-    return events.FindingMade(
+def _made(finding: Finding, record: Record, attempt: int) -> events.FindingReported:
+    return events.FindingReported(
         step=record.kind,
         round=record.round,
         number=1,

@@ -6,7 +6,7 @@ The comment is told its finding's id before the finding is made: cut off in betw
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentd import clock, events, files
+from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents import anchors
@@ -15,10 +15,11 @@ from agentd.documents.comments import QUOTE, Comment, as_they_stand
 from agentd.documents.records import Edit, Evidence, Finding
 from agentd.documents.standing import ADDED, standing, told
 from agentd.documents.text import BadDocument, decode
+from agentd.domain import clock, events
+from agentd.domain.terms import FindingState
 from agentd.steps import edits
 from agentd.steps.bench import Bench
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState
 
 _TITLE = 120  # characters
 
@@ -69,7 +70,7 @@ def _wait(desk: Desk, made: Sequence[Finding], later: Sequence[tuple[Comment, Fi
     )
     for one in made:
         values = {name: getattr(one, name) for name in ("id", "severity", "title", "where", "verified", "by", "state")}
-        desk.run.emit(events.FindingMade(**values))
+        desk.run.emit(events.FindingReported(**values))
 
 
 def _added(one: Finding) -> Edit:

@@ -9,10 +9,10 @@ from agentd.calls import attempts
 from agentd.change.state import State
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
+from agentd.domain.terms import Role
 from agentd.steps import answers, recording
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import Role
 from agentd.tools.answering import ANSWERS
 from agentd.tools.table import Stage
 

@@ -11,11 +11,11 @@ from agentd.calls.work import Work
 from agentd.change.state import State
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
+from agentd.domain.terms import CheckStatus, Role
 from agentd.steps import answers, code, facts, recording
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.implement import checks, commands, named_by
-from agentd.terms import CheckStatus, Role
 from agentd.tools.answering import ANSWERS
 from agentd.tools.table import Stage
 

@@ -4,16 +4,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd import clock, files
+from agentd import files
 from agentd.agents.adapters import adapter_of
 from agentd.calls.work import Done
 from agentd.context import diff_fits, reviewer_context
 from agentd.documents.records import Finding, Previous, Record
+from agentd.domain import clock
+from agentd.domain.terms import ReviewVerdict, Severity
 from agentd.steps import code, judging, own_findings, recording
 from agentd.steps.bench import CODE
 from agentd.steps.desk import JUDGE, Desk
 from agentd.steps.proving import Proof
-from agentd.terms import ReviewVerdict, Severity
 from agentd.tools.judging import RUN, overruled_by
 
 STEP = CODE.kind

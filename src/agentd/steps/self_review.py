@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agentd import clock, events
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State, Step
 from agentd.documents.self_review import SelfReview, self_review
+from agentd.domain import clock, events
+from agentd.domain.terms import Role, StepStatus
 from agentd.steps.desk import Desk
 from agentd.steps.generate import PROPOSAL, TASKS, spec_values, tasks_values
-from agentd.terms import Role, StepStatus
 from agentd.tools.table import Stage
 
 
@@ -44,7 +44,7 @@ def look(desk: Desk, kind: str, spec: str, number: int, most: int) -> None:
     said = self_review(done.text.replace(work.prompt.strip(), ""))  # a repeated prompt is not its own word
     message, warnings = outcome(said, before != after, wanted)
     for code, words in warnings:
-        desk.run.emit(events.Warned(**work.names(done.attempt), code=code, message=words))
+        desk.run.emit(events.WarningIssued(**work.names(done.attempt), code=code, message=words))
     outputs = {name: after[name] for name in names if name in after}
     is_last = said is not SelfReview.NEEDS_REVISION
     attempts.finish(

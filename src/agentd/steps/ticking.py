@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from agentd import files
 from agentd.documents import tasks
 from agentd.documents.text import decode
+from agentd.domain.terms import TaskStatus
 from agentd.steps import code
 from agentd.steps.desk import Desk
-from agentd.terms import TaskStatus
 
 
 def untick(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from agentd import files
-from agentd.errors import AnswerIsNo, Bug
+from agentd.domain.errors import InternalError, Refusal
 from agentd.together import records
 from agentd.together.operations import Move, Operation, Remove, Write, check_apart, is_within
 from agentd.together.places import AGAIN, hashes_of, kind_of, make_folder, shown, way
@@ -26,7 +26,7 @@ def begin(
 ) -> Record:
     """The record, on disk; or an error, and there is none. One that is done makes room for the next of that name."""
     if records.is_pending(folder):
-        raise Bug(f"{folder} has to be finished before something else can be begun there")
+        raise InternalError(f"{folder} has to be finished before something else can be begun there")
     check_apart(operations)
     changes = [(one, _before(root, one)) for one in operations if not isinstance(one, Move)]
     moves = [one for one in operations if isinstance(one, Move)]
@@ -51,7 +51,7 @@ def _before(root: Path, change: Write | Remove) -> _Before:
     before = _found(root, change)
     digest = files.digest(before[0]) if before else ""
     if isinstance(change, Write) and change.seen not in (None, digest):
-        raise AnswerIsNo(f"{shown(change.path)} was changed just now by somebody else", "run the command again")
+        raise Refusal(f"{shown(change.path)} was changed just now by somebody else", "run the command again")
     return before
 
 
@@ -60,23 +60,23 @@ def _found(root: Path, change: Write | Remove) -> _Before:
     kind = kind_of(place)
     if kind is None:
         if isinstance(change, Remove):
-            raise AnswerIsNo(f"{shown(change.path)} is not there, so it cannot be removed", "git status")
+            raise Refusal(f"{shown(change.path)} is not there, so it cannot be removed", "git status")
         return None
     if not stat.S_ISREG(kind):
-        raise AnswerIsNo(f"{shown(change.path)} is not a file", f"move it elsewhere, {AGAIN}")
+        raise Refusal(f"{shown(change.path)} is not a file", f"move it elsewhere, {AGAIN}")
     return files.read(place), stat.S_IMODE(kind)
 
 
 def _check_move(root: Path, move: Move) -> None:
     source, target = way(root, move.source), way(root, move.target)
     if kind_of(source) is None:
-        raise AnswerIsNo(f"{shown(move.source)} is not there, so it cannot be moved", "git status")
+        raise Refusal(f"{shown(move.source)} is not there, so it cannot be moved", "git status")
     if kind_of(target) is not None:
-        raise AnswerIsNo(f"{shown(move.target)} is there already", f"move it elsewhere, {AGAIN}")
+        raise Refusal(f"{shown(move.target)} is there already", f"move it elsewhere, {AGAIN}")
     above = next(one for one in target.parents if one.exists())
     if os.lstat(source).st_dev != os.lstat(above).st_dev:  # half done is too late to find out
         what = f"{shown(move.source)} and {shown(move.target)} are on two file systems"
-        raise AnswerIsNo(what, f"bring them onto one, {AGAIN}")
+        raise Refusal(what, f"bring them onto one, {AGAIN}")
 
 
 def _lay_down(folder: Path, number: int, change: Write | Remove, before: _Before) -> File:

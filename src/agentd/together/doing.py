@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from agentd import files
-from agentd.errors import AnswerIsNo, Bug, StateError
+from agentd.domain.errors import InternalError, Refusal, StateError
 from agentd.together import records
 from agentd.together.beginning import begin
 from agentd.together.operations import Move, Operation, Remove, Write, is_within
@@ -49,10 +49,10 @@ def finish(record: Record) -> None:
 def undo(record: Record, title: str) -> None:
     """The reverse, as a transaction of its own. Refused if anything is no longer as it was left."""
     if not record.is_done or records.is_pending(record.folder):
-        raise Bug(f"{record.folder} has to be finished before it can be undone")
+        raise InternalError(f"{record.folder} has to be finished before it can be undone")
     if built := list(_built_on_it(record)):
         hint = f"keep elsewhere what is new, put back what was changed (git diff shows it), {AGAIN}"
-        raise AnswerIsNo(f"{record.title} cannot be undone, since then {', '.join(built)}", hint)
+        raise Refusal(f"{record.title} cannot be undone, since then {', '.join(built)}", hint)
     back: list[Operation] = [_reverse(record, number, file) for number, file in enumerate(record.files)]
     back += [Move(PurePath(moved.target), PurePath(moved.source)) for moved in record.moves]
     finish(begin(record.undo, record.root, title, back, record.facts, cleared=record.made[::-1]))

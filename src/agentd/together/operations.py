@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from agentd.errors import Bug
+from agentd.domain.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def check_apart(operations: Sequence[Operation]) -> None:
     counts = (Counter(written), Counter(sources), Counter(targets), Counter({*targets}) + Counter({*written, *sources}))
     meeting += [(path, path) for counted in counts for path, count in counted.items() if count > 1]
     for one, other in meeting:
-        raise Bug(f"{one} and {other} cannot be changed in one transaction")
+        raise InternalError(f"{one} and {other} cannot be changed in one transaction")
 
 
 def _below(paths: Sequence[PurePath], folders: Sequence[PurePath]) -> Iterator[tuple[PurePath, PurePath]]:

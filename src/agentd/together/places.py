@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from agentd import files
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 
 AGAIN = "then run the command again"
 _NO_FILE = "no file"  # where a hash would be
@@ -17,7 +17,7 @@ def way(root: Path, path: PurePath | str) -> Path:
     """The place of a path. A link may lead out of the root, so there is none on the way."""
     parts = PurePath(path).parts
     if not parts or ".." in parts or PurePath(path).is_absolute():
-        raise AnswerIsNo(f"{shown(path)} does not lie within {root}", "name a path below it")
+        raise Refusal(f"{shown(path)} does not lie within {root}", "name a path below it")
     place = root
     for number, part in enumerate(parts, 1):
         place = place / part
@@ -26,9 +26,9 @@ def way(root: Path, path: PurePath | str) -> Path:
             break
         if stat.S_ISLNK(kind):
             what = f"{shown(place)} is a symbolic link, and agentd does not write through one"
-            raise AnswerIsNo(what, f"put there what it leads to, {AGAIN}")
+            raise Refusal(what, f"put there what it leads to, {AGAIN}")
         if number < len(parts) and not stat.S_ISDIR(kind):
-            raise AnswerIsNo(f"{shown(place)} is not a folder", f"move it elsewhere, {AGAIN}")
+            raise Refusal(f"{shown(place)} is not a folder", f"move it elsewhere, {AGAIN}")
     return root.joinpath(*parts)
 
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 
 from agentd import files
-from agentd.errors import StateError
-from agentd.fields import Fields
+from agentd.domain.errors import StateError
+from agentd.domain.fields import FieldReader
 from agentd.together.operations import is_within
 from agentd.together.places import told
 
@@ -171,7 +171,7 @@ def _all(folder: Path) -> list[Path]:
 
 
 def _parsed(folder: Path, data: bytes) -> Record:
-    row = Fields(json.loads(data), "the list")
+    row = FieldReader(json.loads(data), "the list")
     return Record(
         folder,
         Path(os.path.realpath(os.path.join(os.path.realpath(folder), row.text("root")))),
@@ -184,5 +184,5 @@ def _parsed(folder: Path, data: bytes) -> Record:
     )
 
 
-def _text(row: Fields | None) -> Text | None:
+def _text(row: FieldReader | None) -> Text | None:
     return Text(row.text("digest"), row.count("mode")) if row else None

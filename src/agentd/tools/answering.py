@@ -4,10 +4,11 @@ import json
 import os
 from typing import Any
 
-from agentd import clock, files, git
+from agentd import files, git
 from agentd.change.folder import Change
 from agentd.documents.records import Record
 from agentd.documents.standing import findings, standing
+from agentd.domain import clock
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd import clock, files
+from agentd import files
 from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarifications, Question
-from agentd.errors import ChangeNotFound, NotCheckedOut
-from agentd.terms import Phase
+from agentd.domain import clock
+from agentd.domain.errors import ChangeNotFound, NotCheckedOut
+from agentd.domain.terms import Phase
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, store
 from agentd.tools.refusal import Refused

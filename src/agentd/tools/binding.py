@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentd.change.folder import Change
 from agentd.change.places import Places
-from agentd.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
+from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
 from agentd.project import Project
 from agentd.tools.paths import Ground
 from agentd.tools.refusal import Refused

@@ -4,14 +4,14 @@ import importlib
 import json
 from typing import Any
 
-from agentd.errors import AgentdError, BadId, Busy, ChangeNotFound, NotCheckedOut
+from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, InvalidChangeId, NotCheckedOut
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused, nearest
 from agentd.tools.shapes import size
 from agentd.tools.table import TOOLS, tools_of
 
 MOST = 1_000_000  # characters in one call
-_CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found", BadId: "bad-argument"}
+_CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found", InvalidChangeId: "bad-argument"}
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 

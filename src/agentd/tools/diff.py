@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agentd import git
 from agentd.change.folder import Change
-from agentd.terms import TaskAction
+from agentd.domain.terms import TaskAction
 
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
 _NOT_OURS = (".", ":(exclude)agentd", ":(exclude,glob,icase)**/.env*", ":(exclude,glob,icase)**/.env*/**")

@@ -3,7 +3,7 @@
 from agentd.documents import blocks, frontmatter, proposal, spec, tasks
 from agentd.documents import text as base
 from agentd.documents.text import BadDocument
-from agentd.terms import TaskStatus
+from agentd.domain.terms import TaskStatus
 from agentd.tools.refusal import Refused
 
 

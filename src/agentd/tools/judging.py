@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agentd import clock, files
-from agentd.counting import listed
+from agentd import files
 from agentd.documents.records import Finding
 from agentd.documents.standing import closed_by_people, open_counts, standing
-from agentd.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.domain import clock
+from agentd.domain.formatting import join_words
+from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
 from agentd.tools.binding import Binding
 from agentd.tools.evidence import reader, verify
 from agentd.tools.refusal import Refused
@@ -158,4 +159,4 @@ def _overruled(binding: Binding, reported: str) -> str | None:
 
 def overruled_by(failed: Sequence[str]) -> str:
     word = "check" if len(failed) == 1 else "checks"
-    return f"The required {word} {listed(failed)} failed, so the verdict is NEEDS_CHANGES."
+    return f"The required {word} {join_words(failed)} failed, so the verdict is NEEDS_CHANGES."

@@ -10,8 +10,8 @@ from agentd.change.places import Found, Places
 from agentd.documents import tasks
 from agentd.documents.standing import standing
 from agentd.documents.text import BadDocument, decode
-from agentd.errors import AgentdError
-from agentd.terms import TaskStatus
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import TaskStatus
 from agentd.tools.binding import Binding
 
 MANY = 200

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from agentd import clock
 from agentd.change.folder import Change
 from agentd.documents import blocks, proposal, spec, task, task_writing
 from agentd.documents import text as base
@@ -10,6 +9,7 @@ from agentd.documents.affected import AffectedSpec
 from agentd.documents.proposal import Impact, Proposal, Scope, spec_order
 from agentd.documents.tasks import TaskList
 from agentd.documents.text import BadDocument
+from agentd.domain import clock
 from agentd.rules.tasks import path_problem
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, main_specs, once, readable, store

@@ -8,7 +8,7 @@ from agentd.documents import text as base
 from agentd.documents.prose import unfenced
 from agentd.documents.spec import Priority, Removed, Renamed, Requirement, Scenario, Spec
 from agentd.documents.text import BadDocument
-from agentd.terms import Severity
+from agentd.domain.terms import Severity
 from agentd.tools.binding import Binding
 from agentd.tools.documents import check, current_text, main_specs, once, readable, store
 from agentd.tools.refusal import Refused, nearest

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentd.terms import ChallengeVerdict, Layer, ReviewVerdict, Severity, TaskAction
+from agentd.domain.terms import ChallengeVerdict, Layer, ReviewVerdict, Severity, TaskAction
 from agentd.tools.shapes import Choice, Either, Flag, Integer, ListOf, Object, OneOrMany, Shape, Text
 
 

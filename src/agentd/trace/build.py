@@ -14,7 +14,7 @@ from agentd.documents import spec, tasks
 from agentd.documents.spec import REQUIREMENT, Spec
 from agentd.documents.task import Task
 from agentd.documents.text import BadDocument, decode
-from agentd.terms import TaskAction, TaskStatus
+from agentd.domain.terms import TaskAction, TaskStatus
 from agentd.trace import coverage, looks, marks, reading
 from agentd.trace.marks import Known
 from agentd.trace.matrix import Matrix, Note, Row, Test

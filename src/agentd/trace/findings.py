@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agentd.documents.records import Evidence, Finding
-from agentd.terms import FindingState, Severity
+from agentd.domain.terms import FindingState, Severity
 from agentd.trace.matrix import Matrix, Row
 from agentd.trace.weakened import Weakening
 

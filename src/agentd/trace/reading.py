@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentd import git
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 
 LARGEST = 1_000_000  # bytes of a file that is looked into
 MOST_FILES = 20_000
@@ -34,7 +34,7 @@ class Listed:
 def check_there(tree: str, base: str, change_id: str) -> None:
     if git.run(tree, "cat-file", "-t", base, failing="") != "tree":
         hint = f"fetch it from where the implementation began: git fetch <remote> 'refs/agentd/{change_id}/*'"
-        raise AnswerIsNo(f"{change_id} began from the tree {base[:12]}, which is not in this repository", hint)
+        raise Refusal(f"{change_id} began from the tree {base[:12]}, which is not in this repository", hint)
 
 
 def changed(tree: str, base: str, now: str) -> list[Changed]:

@@ -20,7 +20,7 @@ from agentd.config.merge import AGENTS, Leaf
 from agentd.config.schema import AGENT
 from agentd.config.template import default_tree
 from agentd.config.writing import printable
-from agentd.errors import SetupError
+from agentd.domain.errors import SetupError
 from agentd.project import Project
 
 PROMPTS = os.path.join("agentd", "prompts")

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from agentd.config import Config
 from agentd.config.writing import printable
-from agentd.errors import NotTrusted
+from agentd.domain.errors import NotTrusted
 from agentd.project import Project
 from agentd.trust.items import Item, Kind, wanted
 from agentd.trust.store import Trusted, has_home, trusted

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd import clock, files
+from agentd import files
 from agentd.change import locks
 from agentd.config.layers import user_file
-from agentd.errors import SetupError
+from agentd.domain import clock
+from agentd.domain.errors import SetupError
 from agentd.project import Project
 from agentd.trust.items import Item
 

@@ -20,7 +20,7 @@ from agentd.change import comments
 from agentd.change.comments import EditedMeanwhile
 from agentd.change.folder import Change
 from agentd.documents.comments import Comment, Weight
-from agentd.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
+from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
 from agentd.viewer import deciding, moved
 from agentd.viewer.deciding import Told
 from agentd.viewer.moved import Moved

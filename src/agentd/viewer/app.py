@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from agentd.errors import AgentdError, ChangeNotFound, UsageError
+from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError
 from agentd.viewer import actions, live, pages
 from agentd.viewer.site import STATIC, Site
 

@@ -7,7 +7,7 @@ from typing import Any
 from agentd.change.folder import Change
 from agentd.checks.comparing import compare
 from agentd.checks.result import Counts, Result, from_row
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.steps import proving
 
 

@@ -9,7 +9,7 @@ from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.documents import anchors
 from agentd.documents.records import Evidence, Finding
-from agentd.errors import AgentdError, AnswerIsNo
+from agentd.domain.errors import AgentdError, Refusal
 from agentd.rendering import hunks, shown
 from agentd.rendering.hunks import Hunk
 from agentd.tools import diff
@@ -88,7 +88,7 @@ def check_tree(change: Change, tree: str) -> None:
     """One that git has, by its whole name: anything else could be an option of git."""
     if not _TREE.fullmatch(tree) or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
         hint = f"fetch it from where the code was judged: git fetch <remote> 'refs/agentd/{change.id}/*'"
-        raise AnswerIsNo(f"the tree {tree[:12]} of {change.id} is not in this repository", hint)
+        raise Refusal(f"the tree {tree[:12]} of {change.id} is not in this repository", hint)
 
 
 def between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:

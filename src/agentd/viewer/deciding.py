@@ -14,10 +14,10 @@ from agentd.change.folder import Change
 from agentd.change.inbox import Decision
 from agentd.change.state import State
 from agentd.documents.comments import Weight
-from agentd.errors import AgentdError, AnswerIsNo, UsageError
-from agentd.machine import TABLE, Event
+from agentd.domain.errors import AgentdError, Refusal, UsageError
+from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
+from agentd.domain.terms import Phase, Severity, Workflow
 from agentd.steps.bench import CODE
-from agentd.terms import Phase, Severity, Workflow
 from agentd.workflows import handing, result, seen
 from agentd.workflows.questions import blocking_checks
 from agentd.workflows.verdict import is_as_decided, last, left_open
@@ -94,7 +94,7 @@ def _answers(asked: Mapping[str, Any] | None) -> tuple[Choice, ...]:
 def _of_plan(change: Change, state: State) -> tuple[Choice, ...]:
     notes, more = _open(change)
     moves = [moved.event for moved in state.history[-1:]]
-    is_approved = moves == [Event.ACCEPTED] and is_as_decided(change)
+    is_approved = moves == [TransitionEvent.ACCEPTED] and is_as_decided(change)
     found = []
     if not notes and not more and not is_approved:
         found.append(Choice("approve", "Approve", False, True, Workflow.PLAN))
@@ -110,14 +110,14 @@ def _of_plan(change: Change, state: State) -> tuple[Choice, ...]:
 
 def _of_code(change: Change, state: State) -> tuple[Choice, ...]:
     found = []
-    events = TABLE[state.phase]
-    if Event.ACCEPTED in events and last(change, CODE) and not blocking_checks(change):
+    events = TRANSITIONS[state.phase]
+    if TransitionEvent.ACCEPTED in events and last(change, CODE) and not blocking_checks(change):
         is_open = any(_open(change))
         name, label = ("accept", "Accept in spite of findings") if is_open else ("approve", "Approve")
         found.append(Choice(name, label, is_open, not is_open, Workflow.IMPL))
-    if Event.SENT_BACK in events:
+    if TransitionEvent.SENT_BACK in events:
         found.append(Choice("send-back", "Send back", True, False, Workflow.IMPL))
-    if Event.PLAN_WRONG in events:
+    if TransitionEvent.PLAN_WRONG in events:
         found.append(Choice("plan-wrong", "The plan is wrong", True, False, Workflow.IMPL))
     return tuple(found)
 
@@ -148,7 +148,7 @@ def decide(
         return stale
     choice = next((one for one in choices(change) if one.id == choice_id), None)
     if choice is None:
-        raise AnswerIsNo(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
+        raise Refusal(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
     words = _reason(choice, reason)
     if asked := handing.asked(change):
         decision = Decision(str(asked["id"]), choice.id, words, by, shown)
@@ -157,7 +157,7 @@ def decide(
         arguments = [choice.workflow, change.id, f"--{flag}={words}", "--seen", seen.digest(shown), "--json"]
         told = _done(change, arguments, settings)
     else:
-        raise AnswerIsNo(f"the run that asked about {change.id} is over", f"agentd status {change.id}")
+        raise Refusal(f"the run that asked about {change.id} is over", f"agentd status {change.id}")
     return told if told.ok else _stale(change, shown) or told
 
 
@@ -220,7 +220,7 @@ def resume(change: Change, budget: float | None = None, settings: Sequence[str] 
     """The next command of the change goes on in the background, with more to spend if `budget` says so."""
     following = shlex.split(result.next_command(change) or "")[1:]
     if not following or following[0] not in (Workflow.PLAN, Workflow.IMPL):
-        raise AnswerIsNo(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
+        raise Refusal(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
     more = ["--raise-budget", f"{budget:.10g}"] if budget is not None else []
     told = _done(change, [*following, *more, "--detach", "--json"], settings)
     return Told(True, f"{change.id} goes on in the background.", told.hint) if told.ok and not told.message else told

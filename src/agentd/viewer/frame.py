@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from agentd import clock
 from agentd.change.folder import Change, documents
 from agentd.change.state import State
-from agentd.errors import AgentdError
+from agentd.domain import clock
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Phase, Workflow
 from agentd.steps.bench import CODE
-from agentd.terms import Phase, Workflow
 from agentd.viewer import deciding, reading, running, spent, waiting
 from agentd.viewer.deciding import Choice
 from agentd.viewer.running import Running
@@ -246,7 +246,7 @@ def _offer(choice: Choice) -> Offer:
 def _last_output(run: Running | None) -> str:
     if run is None or run.quiet_for is None:
         return ""
-    return f"{clock.moment() - timedelta(seconds=run.quiet_for):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{clock.utc_now() - timedelta(seconds=run.quiet_for):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _tabs(change: Change, state: State | None, here: str) -> Iterator[Tab]:

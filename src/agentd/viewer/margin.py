@@ -14,7 +14,7 @@ from agentd.documents.delta import REQUIREMENT
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import ADDED, findings
 from agentd.documents.text import BadDocument
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.viewer import recorded
 from agentd.viewer.recorded import Records
 

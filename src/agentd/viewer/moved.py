@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from agentd.change import texts
 from agentd.change.folder import Change
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.rendering import eliding, words
 from agentd.viewer import rounds
 from agentd.viewer.coded import FileDiff

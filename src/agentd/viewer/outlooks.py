@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from re import Pattern
 
-from agentd import clock, config, files
+from agentd import config, files
 from agentd.archive import ending
 from agentd.archive import outlook as merged
 from agentd.archive.outlook import Outcome
@@ -14,7 +14,8 @@ from agentd.change import report
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.documents.text import decode
-from agentd.errors import AgentdError
+from agentd.domain import clock
+from agentd.domain.errors import AgentdError
 from agentd.merge import Conflict, Touch
 
 

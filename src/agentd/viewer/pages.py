@@ -15,9 +15,9 @@ from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
 from agentd.documents.text import decode
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import TaskStatus
 from agentd.rendering import chart, drawing, graph, markdown
-from agentd.terms import TaskStatus
 from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, running, spent, traced, waiting
 from agentd.viewer.coded import FileDiff
 from agentd.viewer.frame import as_read, frame

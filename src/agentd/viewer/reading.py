@@ -11,7 +11,7 @@ from agentd.calls.run import there
 from agentd.change import texts
 from agentd.change.folder import Change, document_hash, documents, judged_part, linked_documents, plan_files
 from agentd.documents.delta import REQUIREMENT
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.rendering import markdown, shown
 from agentd.rendering.markdown import Page
 from agentd.viewer import margin

@@ -6,7 +6,7 @@ from agentd.change.folder import Change, in_order, read_record, record_files
 from agentd.change.state import State
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentd import clock, config, events
+from agentd import config
 from agentd.agents.transcript import transcript_path
 from agentd.calls import spend
 from agentd.calls.run import there
@@ -16,8 +16,9 @@ from agentd.change.folder import Change
 from agentd.change.happenings import words_of
 from agentd.change.inbox import Inbox
 from agentd.change.locks import Holder
-from agentd.errors import AgentdError
-from agentd.terms import Workflow
+from agentd.domain import clock, events
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Workflow
 from agentd.workflows import code_course, course
 from agentd.workflows.board import Board, Row, Stand
 from agentd.workflows.course import Ahead
@@ -136,7 +137,7 @@ def _running(
     change: Change,
     holder: Holder,
     began: events.RunStarted | None,
-    entries: Sequence[events.Entry],
+    entries: Sequence[events.JournalEntry],
     ahead: Sequence[Ahead],
     problem: str,
 ) -> Running:
@@ -145,7 +146,7 @@ def _running(
         board.hear(entry.event, _seconds(entry.at))
     step = _at_work(entries)
     total, under_way = _money(change)
-    heard, at = _heard(change, entries, step), clock.moment().timestamp()
+    heard, at = _heard(change, entries, step), clock.utc_now().timestamp()
     run = entries[-1].run if entries else None
     return Running(
         command=began.command if began else holder.command,
@@ -168,7 +169,7 @@ def _running(
         cost=round(board.spent.cost + under_way, 6),
         total=total,
         without_price=board.spent.without_price,
-        warnings=tuple(one.event.message for one in entries if isinstance(one.event, events.Warned)),
+        warnings=tuple(one.event.message for one in entries if isinstance(one.event, events.WarningIssued)),
         asked=question(change),
         problem=problem,
     )
@@ -196,7 +197,7 @@ def _ahead(change: Change, began: events.RunStarted | None, settings: Sequence[s
         return (), error.message
 
 
-def _at_work(entries: Sequence[events.Entry]) -> events.StepStarted | None:
+def _at_work(entries: Sequence[events.JournalEntry]) -> events.StepStarted | None:
     """The step that began last, if it is not over."""
     for entry in reversed(entries):
         if isinstance(entry.event, events.StepFinished):
@@ -212,7 +213,7 @@ def _step(row: Row, at: float) -> Step:
     return Step(row.label, str(row.stand), row.agent, row.attempt, seconds, row.words)
 
 
-def _actions(entries: Sequence[events.Entry]) -> tuple[Action, ...]:
+def _actions(entries: Sequence[events.JournalEntry]) -> tuple[Action, ...]:
     """The beginning of one that is over is left out."""
     found: list[Action] = []
     for entry in entries:
@@ -230,7 +231,7 @@ def _is_its_end(begun: Action, done: Action) -> bool:
     return is_same and begun.kind != "text" and begun.ok is None and done.ok is not None
 
 
-def _heard(change: Change, entries: Sequence[events.Entry], step: events.StepStarted | None) -> float | None:
+def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.StepStarted | None) -> float | None:
     """The last sign of life, by the journal and by the transcript of the call at work, which has more."""
     signs = [_seconds(entries[-1].at)] if entries else []
     if step and entries[-1].run:
@@ -276,14 +277,14 @@ def _hint(change: Change, exit_code: int) -> str:
 def story(change: Change, limit: int) -> tuple[Line, ...]:
     """The last things that happened, oldest first. What an agent did in a row is one of them."""
     found: list[Line] = []
-    row: list[events.Entry] = []
+    row: list[events.JournalEntry] = []
     length = 0  # of the row; of thousands only the last are read
     for line in change.journal().backwards():
         if _ACTIVITY in line[:_HEAD]:
             length += 1
             if length > 2 * _ACTIONS:
                 continue
-        entry = events.parse(line.decode("utf-8", "replace"))
+        entry = events.parse_entry(line.decode("utf-8", "replace"))
         if entry is not None and isinstance(entry.event, events.AgentActivity):
             row.append(entry)
         elif entry is not None:
@@ -296,7 +297,7 @@ def story(change: Change, limit: int) -> tuple[Line, ...]:
     return tuple(reversed([*found, *_acts(row, length > 2 * _ACTIONS)][:limit]))
 
 
-def _acts(row: Sequence[events.Entry], is_cut: bool) -> Iterator[Line]:
+def _acts(row: Sequence[events.JournalEntry], is_cut: bool) -> Iterator[Line]:
     """A row, the newest first, as one line."""
     if row and isinstance(last := row[0].event, events.AgentActivity):
         done = _actions(row[::-1])
@@ -304,9 +305,9 @@ def _acts(row: Sequence[events.Entry], is_cut: bool) -> Iterator[Line]:
         yield Line(row[0].seq, row[0].at, last.type, last.step, last.text[:_SAID], shown, is_cut)
 
 
-def _last_run(change: Change) -> list[events.Entry]:
+def _last_run(change: Change) -> list[events.JournalEntry]:
     """From its start on. Of what agents do only the end is read: there can be thousands of it."""
-    found: list[events.Entry] = []
+    found: list[events.JournalEntry] = []
     left = 2 * _ACTIONS
     for line in change.journal().backwards():
         head = line[:_HEAD]
@@ -314,7 +315,7 @@ def _last_run(change: Change) -> list[events.Entry]:
             left -= 1
             if left < 0:
                 continue
-        if entry := events.parse(line.decode("utf-8", "replace")):
+        if entry := events.parse_entry(line.decode("utf-8", "replace")):
             found.append(entry)
         if _STARTED in head:
             break

@@ -13,7 +13,7 @@ from agentd import git
 from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
-from agentd.errors import ChangeNotFound
+from agentd.domain.errors import ChangeNotFound
 from agentd.project import Project
 from agentd.viewer import telling
 

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentd import clock, config
+from agentd import config
 from agentd.calls import spend
 from agentd.calls.budget import in_force
 from agentd.calls.run import there
 from agentd.calls.sums import Sum, grouped
 from agentd.change.folder import Change
 from agentd.change.state import Call, Step
-from agentd.errors import AgentdError
+from agentd.domain import clock
+from agentd.domain.errors import AgentdError
 from agentd.rendering import chart
 from agentd.steps.bench import CODE
 from agentd.steps.proving import STEP as CHECKS
@@ -84,7 +85,7 @@ def _row(label: str, some: Sum) -> chart.Row:
 
 def _round(call: Call, steps: Sequence[Step]) -> str:
     """STATE.yaml does not say it of a call: that of the step of its name which ended nearest to it."""
-    moment = clock.moment()
+    moment = clock.utc_now()
     ended = clock.seconds_since(call.timestamp, moment)
 
     def distance(step: Step) -> float:

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from agentd import money
-from agentd.clock import seconds_since
-from agentd.counting import plural
+from agentd.domain import formatting
+from agentd.domain.clock import seconds_since
+from agentd.domain.formatting import pluralize
 
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
 
@@ -21,7 +21,7 @@ def span(seconds: float) -> str:
         if seconds < limit:
             return f"{int(seconds // unit)} {name}"
     days = int(seconds // 86400)
-    return plural(days, "day")
+    return pluralize(days, "day")
 
 
 def took(seconds: float) -> str:
@@ -71,12 +71,12 @@ FILTERS = {
     "age": age,
     "clock": clock,
     "first_up": first_up,
-    "money": money.told,
-    "money_of": money.told_of,
+    "money": formatting.format_usd,
+    "money_of": formatting.format_usd_of,
     "moment": moment,
     "moment_utc": moment_utc,
     "person": person,
-    "plural": plural,
+    "plural": pluralize,
     "span": span,
     "took": took,
     "words": words,

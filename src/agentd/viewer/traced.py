@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentd.change.folder import Change
 from agentd.documents.delta import REQUIREMENT
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 from agentd.trace import build
 from agentd.trace.matrix import Matrix
 from agentd.viewer import coded

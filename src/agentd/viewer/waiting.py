@@ -18,10 +18,10 @@ from agentd.change.index import Summary
 from agentd.change.overlaps import NAMED, Meeting, Radar, some
 from agentd.change.places import Found, Places
 from agentd.documents.comments import NAME
-from agentd.errors import AgentdError, OverBudget
+from agentd.domain.errors import AgentdError, OverBudget
+from agentd.domain.terms import Phase
 from agentd.project import Project
 from agentd.steps import clarify
-from agentd.terms import Phase
 from agentd.viewer import running
 from agentd.workflows import verdict
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agentd import clock, events
 from agentd.calls.run import Run
 from agentd.change.inbox import Decision, Inbox
+from agentd.domain import clock, events
 from agentd.workflows import seen
 
 
@@ -71,7 +71,7 @@ def decide(run: Run, question: Question, person: Person | None, yes: bool = Fals
     if person is None and not yes:
         return None
     options = tuple(option.id for option in question.options)
-    asked = events.DecisionAsked(
+    asked = events.DecisionRequested(
         id=question.id, question=question.text, options=options, recommended=question.recommended
     )
     run.emit(asked)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentd import events
 from agentd.change import happenings
-from agentd.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
+from agentd.domain import events
+from agentd.domain.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
 from agentd.workflows.course import Ahead
 
 Course = Callable[[], Sequence[Ahead]]
@@ -66,7 +66,7 @@ class Spent:
     cost: float = 0.0
     total: float = 0.0
 
-    def plus(self, usage: events.Usage) -> "Spent":
+    def plus(self, usage: events.UsageRecorded) -> "Spent":
         return Spent(
             self.calls + 1,
             self.without_price + (usage.cost is None),
@@ -87,12 +87,12 @@ class Board:
         self.spent = Spent()
         self.exit_code: int | None = None  # None: the run has not ended
 
-    def hear(self, event: events.Happened, at: float) -> None:
-        if isinstance(event, events.Usage):
+    def hear(self, event: events.Event, at: float) -> None:
+        if isinstance(event, events.UsageRecorded):
             self.spent = self.spent.plus(event)
         if isinstance(event, events.RunFinished):
             self.exit_code = event.exit_code
-        if not isinstance(event, events.AgentActivity | events.Usage):
+        if not isinstance(event, events.AgentActivity | events.UsageRecorded):
             self._course = {one.key: one.label for one in self._ahead()}
         if (key := _key_of(event)) is None:
             return
@@ -101,7 +101,7 @@ class Board:
             del self._rows[key]  # a step that is begun anew is the last one again
         self._rows[key] = replace(_after(old, event, at), label=self._label(key), heard=at)
 
-    def label_of(self, event: events.Happened) -> str:
+    def label_of(self, event: events.Event) -> str:
         """What a person reads for its step, nothing for what happens outside of steps."""
         key = _key_of(event)
         return self._label(key) if key else ""
@@ -130,7 +130,7 @@ def _cut(text: str) -> str:
     return text[:_SAID]
 
 
-def _after(row: Row, event: events.Happened, at: float) -> Row:
+def _after(row: Row, event: events.Event, at: float) -> Row:
     match event:
         case events.StepStarted(attempt=attempt):
             who = ", ".join(word for word in (event.agent, event.model) if word)
@@ -145,7 +145,7 @@ def _after(row: Row, event: events.Happened, at: float) -> Row:
             if row.stand is Stand.WAITING:
                 return row
             return replace(row, stand=Stand.FAILED, words=_cut(event.message) or row.words)
-        case events.Failed(message=message, retry_in_secs=wait):
+        case events.ErrorOccurred(message=message, retry_in_secs=wait):
             if wait is None:
                 return replace(row, stand=Stand.FAILED, words=_cut(message))
             return replace(row, stand=Stand.WAITING, words=_cut(message), again=at + wait)
@@ -156,8 +156,8 @@ def _after(row: Row, event: events.Happened, at: float) -> Row:
     return row
 
 
-def _key_of(event: events.Happened) -> Key | None:
+def _key_of(event: events.Event) -> Key | None:
     """None for what happens outside of steps."""
-    if not isinstance(event, events.InStep | events.MaybeInStep) or event.step is None:
+    if not isinstance(event, events.StepEvent | events.OptionalStepEvent) or event.step is None:
         return None
     return (event.step, 1 if event.round is None else event.round, event.number or 1)

@@ -6,9 +6,9 @@ from itertools import groupby
 
 from agentd.change.state import State, Step
 from agentd.documents.task import Task, canonical, ordered, unknown
-from agentd.errors import AnswerIsNo, FormatInvalid, UsageError
-from agentd.machine import Event
-from agentd.terms import Phase, StepStatus, TaskStatus
+from agentd.domain.errors import FormatInvalid, Refusal, UsageError
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase, StepStatus, TaskStatus
 
 STEP = "implement"
 
@@ -50,7 +50,7 @@ def made(state: State) -> set[str]:
 
 def started_at(state: State) -> str:
     """When the implementation of this plan began."""
-    started = [moved.at for moved in state.history if moved.event is Event.IMPLEMENTATION_STARTED]
+    started = [moved.at for moved in state.history if moved.event is TransitionEvent.IMPLEMENTATION_STARTED]
     return started[-1] if started else ""
 
 
@@ -77,7 +77,7 @@ def chosen(tasks: Sequence[Task], wanted: Sequence[str], finished: Collection[st
     for one in ids:
         if lacking := [other for other in known[one].depends_on if other not in (*ids, *finished)]:
             words = f"task {one} builds on {', '.join(lacking)}, which is not done yet"
-            raise AnswerIsNo(words, f"add it: --tasks {','.join([*lacking, *ids])}")
+            raise Refusal(words, f"add it: --tasks {','.join([*lacking, *ids])}")
     return tuple(task for task in tasks if task.id in ids)
 
 

@@ -11,11 +11,11 @@ from agentd.config import Config
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Question as Answered
 from agentd.documents.text import BadDocument, decode
-from agentd.errors import Unanswered, UsageError
-from agentd.events import Noted
+from agentd.domain.errors import AnswerRequired, UsageError
+from agentd.domain.events import NoticeIssued
+from agentd.domain.terms import Phase, StepStatus
 from agentd.steps import clarify
 from agentd.steps.desk import Desk
-from agentd.terms import Phase, StepStatus
 from agentd.workflows.asking import Option, Question, decide
 from agentd.workflows.wishes import Wishes
 
@@ -28,7 +28,7 @@ def clarify_first(desk: Desk, wishes: Wishes) -> None:
     if not is_due(state, is_open=clarify.kept(desk.change) is not None):
         if wishes.clarifications:
             words = f"{desk.change.id} is past its questions, so the answers of the file are ignored"
-            desk.run.emit(Noted(code="clarifications", message=words))
+            desk.run.emit(NoticeIssued(code="clarifications", message=words))
         return
     refuse_twice(desk.change.id, wishes, desk.change.folder)
     if wishes.clarifications:
@@ -61,8 +61,8 @@ def refuse_twice(change_id: str, wishes: Wishes, folder: Path) -> None:
         raise UsageError(words, "leave --clarifications out, or edit that file")
 
 
-def nobody_to_ask(change_id: str) -> Unanswered:
-    return Unanswered(
+def nobody_to_ask(change_id: str) -> AnswerRequired:
+    return AnswerRequired(
         f"nobody is here to answer questions about {change_id} before it is planned",
         "add --skip-clarify, --yes (the planner answers its own) or --clarifications FILE.json (your answers)",
     )

@@ -6,10 +6,10 @@ from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.config import WorkflowSettings
 from agentd.documents.task import Task
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Phase, StepStatus
 from agentd.steps import code, proving
 from agentd.steps.bench import CODE
-from agentd.terms import Phase, StepStatus
 from agentd.workflows import building
 from agentd.workflows.course import Ahead
 from agentd.workflows.verdict import last, left_open

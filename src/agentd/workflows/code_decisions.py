@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd import clock
 from agentd.change.state import State
 from agentd.checks.result import Result
-from agentd.counting import listed
 from agentd.documents.records import Edit
 from agentd.documents.standing import ADDED, told
-from agentd.errors import AnswerIsNo, WrongPhase
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.errors import Refusal, WrongPhase
+from agentd.domain.formatting import join_words
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import CheckStatus, FindingState, Phase
 from agentd.steps import code, edits, proving, resolve, ticking
 from agentd.steps.bench import CODE, PLAN, Bench
 from agentd.steps.desk import Desk
 from agentd.steps.proving import Proof
-from agentd.terms import CheckStatus, FindingState, Phase
 from agentd.workflows import seen
 from agentd.workflows.decisions import accepted, added, of_person
 from agentd.workflows.starting import refuse_marks
@@ -32,13 +32,13 @@ def accept(desk: Desk, reason: str, by: str, read: str) -> None:
     proof = proving.prove(desk, len(desk.change.records(CODE.kind)) + 1)
     if proof.blocking:
         failing = "check {} fails" if len(proof.blocking) == 1 else "checks {} fail"
-        words = f"the required {failing.format(listed(proof.blocking))}, and no acceptance goes over that"
+        words = f"the required {failing.format(join_words(proof.blocking))}, and no acceptance goes over that"
         failed_before = any(before and before.status is CheckStatus.FAILED for before in _before(desk, proof))
         known = f', or agentd impl {desk.change.id} --known-failures "REASON"' if failed_before else ""
-        raise AnswerIsNo(words, f"agentd impl {desk.change.id}, or mend the check{known}")
+        raise Refusal(words, f"agentd impl {desk.change.id}, or mend the check{known}")
     if read and seen.code(desk.change, proof.tree) != read:
         words = f"the code of {desk.change.id} changed while its checks ran, so it was not accepted"
-        raise AnswerIsNo(words, "read it again; what the checks write themselves belongs into .gitignore")
+        raise Refusal(words, "read it again; what the checks write themselves belongs into .gitignore")
     at, waiting = clock.now(), desk.change.read().findings
     record = last(desk.change, CODE)
     if record:
@@ -52,7 +52,9 @@ def accept(desk: Desk, reason: str, by: str, read: str) -> None:
     hashes = {"tree": proof.tree, "base": base, **code.specs_of(desk.change.hashes())}
     kept = () if record else accepted(waiting)
     desk.run.update(
-        lambda old: _moved(Event.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived)))
+        lambda old: _moved(
+            TransitionEvent.ACCEPTED, reason, by, hashes, replace(old, findings=kept, waived=tuple(waived))
+        )
     )
 
 
@@ -63,7 +65,7 @@ def send_back(desk: Desk, reason: str, by: str, read: str) -> None:
     ticking.claim(desk, desk.change.read().waived)
     record = last(desk.change, CODE)
     hashes = dict(record.judged) if record else {}
-    desk.run.update(lambda old: _moved(Event.SENT_BACK, reason, by, hashes, replace(old, waived=())))
+    desk.run.update(lambda old: _moved(TransitionEvent.SENT_BACK, reason, by, hashes, replace(old, waived=())))
 
 
 def plan_wrong(desk: Desk, reason: str, by: str, read: str) -> None:
@@ -71,7 +73,7 @@ def plan_wrong(desk: Desk, reason: str, by: str, read: str) -> None:
     _check(desk, Phase.IMPLEMENTING, "said to have a wrong plan")
     _find(desk, PLAN, reason, by)
     ticking.untick(desk)
-    desk.run.update(partial(_moved, Event.PLAN_WRONG, reason, by, desk.change.hashes()))
+    desk.run.update(partial(_moved, TransitionEvent.PLAN_WRONG, reason, by, desk.change.hashes()))
 
 
 def _before(desk: Desk, proof: Proof) -> list[Result | None]:
@@ -106,5 +108,5 @@ def _check(desk: Desk, wanted: Phase, what: str) -> None:
         raise WrongPhase(words, f"agentd status {desk.change.id}")
 
 
-def _moved(event: Event, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
+def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
     return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

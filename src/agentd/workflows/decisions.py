@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd import clock
 from agentd.change.state import State
 from agentd.documents.records import Edit, Finding, Record
 from agentd.documents.standing import ADDED, standing, told
-from agentd.errors import AnswerIsNo, FormatInvalid, WrongPhase
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.errors import FormatInvalid, Refusal, WrongPhase
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import FindingState, Phase, Severity
 from agentd.steps import edits, form
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import FindingState, Phase, Severity
 from agentd.workflows.seen import differing
 from agentd.workflows.verdict import last
 
@@ -22,9 +22,9 @@ _TITLE = 120  # characters of a reason that is a finding's title
 
 def accept(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The open findings are accepted with it; a plan that does not keep to its form cannot be built."""
-    _check(desk, Event.ACCEPTED)
+    _check(desk, TransitionEvent.ACCEPTED)
     if changed := differing(seen, desk.change.hashes()):
-        raise AnswerIsNo(f"{', '.join(changed)} changed while this was decided", "read it again")
+        raise Refusal(f"{', '.join(changed)} changed while this was decided", "read it again")
     if faults := form.faults(desk):
         first = faults[0]
         raise FormatInvalid(
@@ -42,23 +42,23 @@ def accept(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
             edits.write(desk, record, made)
     kept = () if record else accepted(waiting)
     desk.run.update(lambda old: replace(old, findings=kept))
-    _move(desk, Event.ACCEPTED, reason, by, mended)
+    _move(desk, TransitionEvent.ACCEPTED, reason, by, mended)
 
 
 def reject(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
-    _check(desk, Event.REJECTED)
-    _move(desk, Event.REJECTED, reason, by, seen)
+    _check(desk, TransitionEvent.REJECTED)
+    _move(desk, TransitionEvent.REJECTED, reason, by, seen)
 
 
 def send_back(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
     """The reason is a finding that the planner must answer."""
-    _check(desk, Event.SENT_BACK)
+    _check(desk, TransitionEvent.SENT_BACK)
     record = last(desk.change)
     if record is None:
         raise WrongPhase(f"{desk.change.id} was never challenged", f"agentd challenge {desk.change.id}")
     if edit := added(desk, record, reason, by):
         edits.write(desk, record, [edit])
-    _move(desk, Event.SENT_BACK, reason, by, seen)
+    _move(desk, TransitionEvent.SENT_BACK, reason, by, seen)
 
 
 def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
@@ -99,7 +99,7 @@ def accepted(waiting: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(replace(one, state=FindingState.ACCEPTED) for one in waiting)
 
 
-def _check(desk: Desk, event: Event) -> None:
+def _check(desk: Desk, event: TransitionEvent) -> None:
     """Before anything is written."""
     phase = desk.change.read().phase
     if phase not in (Phase.PROPOSED, Phase.CHALLENGED):
@@ -107,9 +107,9 @@ def _check(desk: Desk, event: Event) -> None:
         raise WrongPhase(words, f"agentd status {desk.change.id}")
 
 
-def _move(desk: Desk, event: Event, reason: str, by: str, seen: Mapping[str, str]) -> None:
+def _move(desk: Desk, event: TransitionEvent, reason: str, by: str, seen: Mapping[str, str]) -> None:
     desk.run.update(partial(_moved, event, reason, by, seen))
 
 
-def _moved(event: Event, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
+def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
     return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

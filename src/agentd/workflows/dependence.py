@@ -7,11 +7,11 @@ from pathlib import Path
 from agentd.change import ids
 from agentd.change.folder import STATE, Change, read_state
 from agentd.change.places import Found, Places
-from agentd.errors import ChangeNotFound, UsageError
-from agentd.events import Warned
+from agentd.domain.errors import ChangeNotFound, UsageError
+from agentd.domain.events import WarningIssued
+from agentd.domain.terms import Phase
 from agentd.project import Project
 from agentd.steps.desk import Desk
-from agentd.terms import Phase
 
 
 def check(project: Project, change_id: str, wanted: Sequence[str]) -> None:
@@ -62,7 +62,7 @@ def warn(desk: Desk) -> None:
     for other, phase in waits_for(desk.change).items():
         stands = standing(phase)
         words = f"{desk.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
-        desk.run.emit(Warned(code="depends", message=words))
+        desk.run.emit(WarningIssued(code="depends", message=words))
 
 
 def _way(known: dict[str, Found], start: str, goal: str) -> tuple[str, ...]:

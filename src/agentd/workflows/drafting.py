@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from agentd import clock
 from agentd.change.folder import Change
 from agentd.change.state import State
-from agentd.events import Noted
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.events import NoticeIssued
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Lane, Phase
 from agentd.steps import clarify, facts, form, generate, self_review
 from agentd.steps.desk import Desk
 from agentd.steps.facts import Facts
-from agentd.terms import Lane, Phase
 from agentd.workflows import course
 from agentd.workflows.asking import Option, Question, decide
 from agentd.workflows.clarifying import clarify_first
@@ -24,7 +24,7 @@ def draft(desk: Desk, wishes: Wishes) -> None:
     looks = desk.config.workflow.self_review_iterations
     if wishes.light and desk.change.read().lane is not Lane.LIGHT:
         words = f"{desk.change.id} was begun in the {desk.change.read().lane} lane and stays in it"
-        desk.run.emit(Noted(code="lane", message=words))
+        desk.run.emit(NoticeIssued(code="lane", message=words))
     clarify_first(desk, wishes)
     while desk.change.read().phase is Phase.DRAFTING:
         if form.is_due(desk):
@@ -38,7 +38,7 @@ def draft(desk: Desk, wishes: Wishes) -> None:
             desk.run.update(lambda old: _generated(old, desk.change))
             return
         if following.kind == "tasks-gen" and found and not found.specs:
-            desk.run.emit(Noted(code="no-specs", message="No specs required for this change"))
+            desk.run.emit(NoticeIssued(code="no-specs", message="No specs required for this change"))
         _make(desk, following, looks)
 
 
@@ -61,7 +61,7 @@ def _generated(old: State, change: Change) -> State:
     specs = {0: "", 1: ", 1 spec"}.get(len(found.specs), f", {len(found.specs)} specs")
     tasks = "1 task" if found.tasks == 1 else f"{found.tasks} tasks"
     why = f"proposal{specs} and {tasks} generated and valid"
-    return old.moved(Event.PLAN_GENERATED, by="agentd", why=why, at=clock.now(), hashes=change.hashes())
+    return old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why=why, at=clock.now(), hashes=change.hashes())
 
 
 def _offer_light(desk: Desk, wishes: Wishes) -> None:

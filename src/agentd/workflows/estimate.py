@@ -6,13 +6,14 @@ from datetime import timedelta
 from functools import lru_cache
 from statistics import median
 
-from agentd import clock, prices
+from agentd import prices
 from agentd.agents.protocol import Usage
 from agentd.calls import ledger
 from agentd.change.state import Call
 from agentd.config import Agent, Config, Price
+from agentd.domain import clock
+from agentd.domain.terms import SPEC_STEPS
 from agentd.project import Project
-from agentd.terms import SPEC_STEPS
 
 _DAYS = 30
 _ENOUGH = 3  # calls; fewer say more about themselves than about the next one
@@ -84,7 +85,7 @@ def _cost(call: Call, model: str | None, known: Mapping[str, Price]) -> float | 
 
 
 def _recent(project: Project) -> list[Call]:
-    today = clock.moment()
+    today = clock.utc_now()
     days = [f"{today - timedelta(days=ago):%Y-%m-%d}" for ago in range(_DAYS)]
     return [call for day in days for call in _of_day(project, day, ledger.size(project, day))]
 

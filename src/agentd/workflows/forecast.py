@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from agentd.change.state import State
 from agentd.config import Config
+from agentd.domain.terms import Complexity, Phase, Role, StepStatus
 from agentd.project import Project
 from agentd.steps import form
 from agentd.steps.facts import Facts
-from agentd.terms import Complexity, Phase, Role, StepStatus
 from agentd.workflows import course, estimate
 from agentd.workflows.course import Ahead
 from agentd.workflows.estimate import Estimate

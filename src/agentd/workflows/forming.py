@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentd.errors import FormatInvalid
+from agentd.domain.errors import FormatInvalid
 from agentd.rules import Finding
 from agentd.steps import form
 from agentd.steps.desk import Desk

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.workflows import code_decisions, decisions
 
 _PATIENCE = 60.0  # seconds, for a busy machine; a run that waits for a decision looks several times in one
@@ -32,14 +32,14 @@ def hand_over(change: Change, decision: Decision) -> None:
     hint = f"agentd status {change.id}"
     if reply is None:
         inbox.withdraw(name)
-        raise AnswerIsNo(f"the run of {change.id} does not take decisions just now", hint)
+        raise Refusal(f"the run of {change.id} does not take decisions just now", hint)
     if not reply.taken:
-        raise AnswerIsNo(f"the decision was not taken: {reply.why}", hint)
+        raise Refusal(f"the decision was not taken: {reply.why}", hint)
     if decision.answer not in _MOVES:
         return  # the run goes on or stops by itself
     _wait(lambda: len(change.read().history) > before or change.active_run() is None)
     if len(change.read().history) == before:
-        raise AnswerIsNo("the decision was taken, but the run ended without it", f"agentd log {change.id}")
+        raise Refusal("the decision was taken, but the run ended without it", f"agentd log {change.id}")
 
 
 def _wait(is_so: Callable[[], bool]) -> None:

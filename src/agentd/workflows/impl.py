@@ -4,9 +4,9 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from agentd import git
+from agentd.domain.terms import Phase, Workflow
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
-from agentd.terms import Phase, Workflow
 from agentd.workflows import code_decisions, dependence, reviewing, seen, starting
 from agentd.workflows.under_way import begun, under_way
 from agentd.workflows.verdict import judged_already

@@ -3,7 +3,7 @@
 from agentd.change import overlaps, report
 from agentd.change.overlaps import some
 from agentd.change.places import Places
-from agentd.events import Warned
+from agentd.domain.events import WarningIssued
 from agentd.steps.desk import Desk
 
 
@@ -19,4 +19,4 @@ def tell_overlaps(desk: Desk) -> None:
         if names:
             verb = "is" if len(names) == 1 else "are"
             words = f"{some(names)} {verb} changed by {rival.id} ({rival.phase}) too"
-            desk.run.emit(Warned(code="overlap", message=f"{words}; whoever archives second may have to rebase"))
+            desk.run.emit(WarningIssued(code="overlap", message=f"{words}; whoever archives second may have to rebase"))

@@ -9,9 +9,9 @@ from agentd.change import entry
 from agentd.change.entry import Standing
 from agentd.change.folder import Change
 from agentd.change.places import Places
-from agentd.errors import WrongPhase
+from agentd.domain.errors import WrongPhase
+from agentd.domain.terms import GitSetup, Phase, Workflow
 from agentd.project import Project
-from agentd.terms import GitSetup, Phase, Workflow
 from agentd.workflows import placing
 from agentd.workflows.verdict import JUDGED, is_edited
 

@@ -11,10 +11,10 @@ from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.change.state import Place
 from agentd.documents import clarifications
-from agentd.errors import Busy, SetupError
+from agentd.domain.errors import Busy, SetupError
+from agentd.domain.terms import GitSetup
 from agentd.project import CONFIG, Project
 from agentd.skills import CLIS, WORKFLOWS
-from agentd.terms import GitSetup
 
 _BLOCK = "agentd"
 _NAMED = 5  # files named in an error

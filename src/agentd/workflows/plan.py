@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from agentd.change.state import State
 from agentd.config import WorkflowSettings
+from agentd.domain.terms import Lane, Phase, Workflow
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import Lane, Phase, Workflow
 from agentd.workflows import decisions, dependence, rounds, seen
 from agentd.workflows.clarifying import is_only_asked
 from agentd.workflows.drafting import draft

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.counting import listed
 from agentd.documents.standing import open_counts
-from agentd.terms import CheckStatus
+from agentd.domain.formatting import join_words
+from agentd.domain.terms import CheckStatus
 from agentd.workflows.asking import Option, Question
 from agentd.workflows.verdict import challenges, left_open
 
@@ -60,4 +60,4 @@ def _failed_before(row: Mapping[str, Any]) -> bool:
 
 def _found(change: Change) -> str:
     counts = [f"{count} {severity}" for severity, count in open_counts(left_open(change)).items() if count]
-    return listed(counts) or "nothing"
+    return join_words(counts) or "nothing"

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from agentd import clock, events
 from agentd.calls.run import Run
 from agentd.change.state import Raised, State
-from agentd.errors import UsageError
+from agentd.domain import clock, events
+from agentd.domain.errors import UsageError
 
 
 def raise_budget(run: Run, amount: float, by: str) -> None:

@@ -9,19 +9,19 @@ from agentd.change.folder import Change, documents
 from agentd.change.state import Call, State
 from agentd.documents.records import Finding
 from agentd.documents.standing import open_counts
-from agentd.errors import AgentdError
-from agentd.machine import Event
+from agentd.domain.errors import AgentdError
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import Phase
 from agentd.steps.bench import CODE
-from agentd.terms import Phase
 from agentd.workflows.asking import offered
 from agentd.workflows.questions import after_challenge, after_review
 from agentd.workflows.verdict import is_edited, is_judged, last, left_open
 
 _DECIDED = {
-    Event.ACCEPTED: "Accepted",
-    Event.REJECTED: "Rejected",
-    Event.SENT_BACK: "Sent back",
-    Event.PLAN_WRONG: "Back to planning",
+    TransitionEvent.ACCEPTED: "Accepted",
+    TransitionEvent.REJECTED: "Rejected",
+    TransitionEvent.SENT_BACK: "Sent back",
+    TransitionEvent.PLAN_WRONG: "Back to planning",
 }
 _OF_CODE = ("impl", "implement", "review", "resolve-reviews", "run")
 _LINES = {"APPROVED": "APPROVED - Ready for implementation!", "REJECTED": "REJECTED - Fundamental problems"}
@@ -101,13 +101,13 @@ def _message(change: Change, state: State, found: list[Finding]) -> str:
         return f"{_DECIDED[moved.event]} by {moved.by.removeprefix('person:')}: {moved.why}"
     if state.phase is Phase.DRAFTING or moved is None:
         return "The plan is not complete yet"
-    if moved.event is Event.PLAN_GENERATED:
+    if moved.event is TransitionEvent.PLAN_GENERATED:
         return f"Generated: {moved.why.removesuffix(' generated and valid')}"
     if state.phase is Phase.PROPOSED and not is_judged(change):
         return "The plan has changed since its last challenge"
-    if moved.event is Event.REVIEW_APPROVED:
+    if moved.event is TransitionEvent.REVIEW_APPROVED:
         return "APPROVED - Complete, ready to archive!"
-    if moved.event is Event.IMPLEMENTATION_STARTED:
+    if moved.event is TransitionEvent.IMPLEMENTATION_STARTED:
         return "The code is not complete yet"
     return verdict_line(state.verdict, found)
 

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd import events
 from agentd.change.state import State
 from agentd.documents.task import Task
-from agentd.errors import ChangeNotReady, WrongPhase
+from agentd.domain import events
+from agentd.domain.errors import ChangeNotReady, WrongPhase
+from agentd.domain.terms import CheckStatus, Phase, ReviewVerdict
 from agentd.steps import code, edits, proving, remarks, resolve
 from agentd.steps import review as reviewing
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.implement import implement
-from agentd.terms import CheckStatus, Phase, ReviewVerdict
 from agentd.workflows import building
 from agentd.workflows.starting import refuse_marks
 from agentd.workflows.under_way import one_round_less
@@ -129,15 +129,15 @@ def _goes_on(desk: Desk, wishes: Wishes) -> bool:
     assert state.run and record
     if not resolve.open_findings(desk):
         words = f'no finding is open any more; agentd impl {desk.change.id} --review, or --accept "REASON"'
-        desk.run.emit(events.Noted(code="nothing-open", message=words))
+        desk.run.emit(events.NoticeIssued(code="nothing-open", message=words))
         return False
     if record.verdict == ReviewVerdict.MAJOR_ISSUES and has_judged(state):
         return False
     if closed_nothing(desk.change, CODE):
-        desk.run.emit(events.Warned(code="stuck", message=f"round {state.round} closed no finding"))
+        desk.run.emit(events.WarningIssued(code="stuck", message=f"round {state.round} closed no finding"))
         return False
     granted = wishes.rounds if wishes.rounds is not None else desk.config.workflow.implementation_iterations
     if state.run.rounds_left == 0 and granted:
         words = f"all rounds of this command are used; the same command grants {granted} more"
-        desk.run.emit(events.Warned(code="rounds-used", message=words))
+        desk.run.emit(events.WarningIssued(code="rounds-used", message=words))
     return state.run.rounds_left > 0

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Literal
 
 from agentd.change.state import State
-from agentd.errors import ChangeNotReady, WrongPhase
-from agentd.events import Noted, Warned
+from agentd.domain.errors import ChangeNotReady, WrongPhase
+from agentd.domain.events import NoticeIssued, WarningIssued
+from agentd.domain.terms import Phase
 from agentd.steps import challenge, edits, remarks, reproposal
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
-from agentd.terms import Phase
 from agentd.workflows import decisions, seen
 from agentd.workflows.asking import Person, decide
 from agentd.workflows.forming import settle_form
@@ -68,7 +68,7 @@ def until_settled(desk: Desk, wishes: Wishes) -> None:
         take_up_edits(desk)
         if not reproposal.open_findings(desk):
             words = f"no finding is open any more; agentd plan {desk.change.id} --rechallenge, or --accept"
-            desk.run.emit(Noted(code="nothing-open", message=words))
+            desk.run.emit(NoticeIssued(code="nothing-open", message=words))
             return
         match _next(desk, wishes):
             case "stop":
@@ -126,7 +126,7 @@ def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
     if answer.via == "terminal" and now != before:
         changed = seen.in_words(seen.differing(before, now), now)
         words = f"{changed} while the question was open, so it is asked again"
-        desk.run.emit(Warned(code="stale", message=words))
+        desk.run.emit(WarningIssued(code="stale", message=words))
         return "look again"
     take_up_edits(desk)  # what was shown with it
     decisions.BY_NAME[answer.id](desk, answer.reason, answer.by, seen.documents(now))
@@ -136,4 +136,4 @@ def _decided(desk: Desk, person: Person, is_stuck: bool) -> Next:
 def _warn_once(desk: Desk, code: str, message: str) -> None:
     if message not in desk.run.warned:
         desk.run.warned.add(message)
-        desk.run.emit(Warned(code=code, message=message))
+        desk.run.emit(WarningIssued(code=code, message=message))

@@ -9,7 +9,7 @@ from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.records import Finding
-from agentd.errors import AnswerIsNo
+from agentd.domain.errors import Refusal
 from agentd.steps.bench import BY_KIND, CODE
 from agentd.workflows.verdict import bench_of, left_open
 
@@ -52,7 +52,7 @@ def documents(shown: Mapping[str, str]) -> dict[str, str]:
 def check(change: Change, wanted: str) -> None:
     """`wanted` is the digest of what was read, or "" where nobody says."""
     if wanted and digest(seen(change)) != wanted:
-        raise AnswerIsNo(f"{change.id} is not what was read any more, so nothing was decided", "read it again")
+        raise Refusal(f"{change.id} is not what was read any more, so nothing was decided", "read it again")
 
 
 def findings(change: Change) -> str:

@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-from agentd import clock, git
+from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import State
-from agentd.errors import AnswerIsNo, ChangeNotReady
-from agentd.events import Warned
-from agentd.machine import Event
+from agentd.domain import clock
+from agentd.domain.errors import ChangeNotReady, Refusal
+from agentd.domain.events import WarningIssued
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import CheckStatus, Phase
 from agentd.merge import marks
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
-from agentd.terms import CheckStatus, Phase
 from agentd.trace.reading import check_there
 from agentd.workflows import building
 from agentd.workflows.verdict import is_edited
@@ -55,7 +56,7 @@ def start(desk: Desk) -> None:
         check_there(change.tree, state.base.tree, change.id)
     if not desk.config.checks:
         words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
-        desk.run.emit(Warned(code="no-checks", message=words))
+        desk.run.emit(WarningIssued(code="no-checks", message=words))
     if state.phase is not Phase.CHALLENGED:
         if state.base.tree is None:  # a folder of an older version
             desk.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
@@ -88,18 +89,18 @@ def _warn_of_failures(desk: Desk, proof: proving.Proof) -> None:
                 f"the required check {result.name} fails already, and its failures have no names to compare: it will "
                 f'stand in the way of every review, unless agentd impl {desk.change.id} --known-failures "REASON"'
             )
-        desk.run.emit(Warned(code="fails-already", message=words))
+        desk.run.emit(WarningIssued(code="fails-already", message=words))
 
 
 def _started(old: State, base: str, hashes: dict[str, str]) -> State:
     new = replace(old, base=replace(old.base, tree=base), round=0)
     why = f"the code as it was is {base[:12]}"
-    return new.moved(Event.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
+    return new.moved(TransitionEvent.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
 
 
 def _warn_of_edits(desk: Desk, state: State) -> None:
     """tasks.md is left out: agentd ticks in it."""
-    starts = [n for n, one in enumerate(state.history, 1) if one.event is Event.IMPLEMENTATION_STARTED]
+    starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
     begun = state.history[starts[-1] - 1].hashes if starts else {}
     edited = (
         [name for name in state.differing(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
@@ -108,7 +109,7 @@ def _warn_of_edits(desk: Desk, state: State) -> None:
     )
     if edited:
         words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
-        desk.run.emit(Warned(code="plan-edited", message=words))
+        desk.run.emit(WarningIssued(code="plan-edited", message=words))
 
 
 def _older(change: Change, old: State) -> str:
@@ -127,4 +128,4 @@ def refuse_unmerged(change: Change) -> None:
     rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
     if names := sorted({row.partition("\t")[2] for row in rows if row}):
         words = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
-        raise AnswerIsNo(words, "git status shows it; settle it, then run the command again")
+        raise Refusal(words, "git status shows it; settle it, then run the command again")

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentd import clock
 from agentd.calls import committing
 from agentd.change.inbox import Inbox
 from agentd.change.state import Run as Begun
 from agentd.change.state import State
-from agentd.errors import AnswerIsNo
+from agentd.domain import clock
+from agentd.domain.errors import Refusal
+from agentd.domain.terms import Workflow
 from agentd.steps import edits, recording
 from agentd.steps.bench import BY_KIND
 from agentd.steps.desk import Desk
-from agentd.terms import Workflow
 from agentd.workflows.verdict import rounds_used
 
 
@@ -30,7 +30,7 @@ def under_way(desk: Desk, begin: Callable[[State], State]) -> Iterator[None]:
     desk.run.update(begin)
     try:
         yield
-    except AnswerIsNo:
+    except Refusal:
         desk.run.update(_over)
         raise
     workflow = desk.change.read().run

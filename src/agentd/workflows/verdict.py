@@ -4,9 +4,9 @@ from agentd.change.folder import Change
 from agentd.change.state import State, Step
 from agentd.documents.records import Finding, Record
 from agentd.documents.standing import standing
-from agentd.events import Noted
+from agentd.domain.events import NoticeIssued
+from agentd.domain.terms import Phase, StepStatus
 from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
-from agentd.terms import Phase, StepStatus
 
 JUDGED = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
 
@@ -31,13 +31,13 @@ def is_judged(change: Change) -> bool:
     return not state.differing(found[-1].judged, change.hashes(), moves[-1] if moves else 0)
 
 
-def judged_already(change: Change, bench: Bench, again: str) -> Noted:
+def judged_already(change: Change, bench: Bench, again: str) -> NoticeIssued:
     """A verdict that is told anew is not a new one; `again` is the command that asks for one."""
     record = last(change, bench)
     assert record
     when = record.at[:16].replace("T", " ")
     words = f"this was judged already, in round {record.round} on {when} UTC; {again} judges it again"
-    return Noted(code="judged-already", message=words)
+    return NoticeIssued(code="judged-already", message=words)
 
 
 def is_as_decided(change: Change) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agentd.documents.clarifications import Question as Answered
-from agentd.terms import Lane
+from agentd.domain.terms import Lane
 from agentd.workflows.asking import Person
 
 

@@ -12,13 +12,13 @@ import yaml
 from yaml import events
 from yaml._yaml import CParser
 
-from agentd.errors import AgentdError
+from agentd.domain.errors import AgentdError
 
 DEPTH = 100
 WIDTH = 150
 
 
-class BadYaml(AgentdError):
+class InvalidYaml(AgentdError):
     """Text that is not YAML as we read it; the caller names the file."""
 
     def __init__(self, message: str, line: int) -> None:
@@ -52,9 +52,9 @@ def load(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         last = text.count("\n") + (not text.endswith("\n"))  # the parser may stop one line behind the text
-        raise BadYaml(error.problem or "not YAML", min(mark.line + 1, last) if mark else 1) from None
+        raise InvalidYaml(error.problem or "not YAML", min(mark.line + 1, last) if mark else 1) from None
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
-        raise BadYaml(str(error).splitlines()[0], 1) from None
+        raise InvalidYaml(str(error).splitlines()[0], 1) from None
 
 
 def _build(text: str) -> Any:
@@ -71,7 +71,7 @@ def _build(text: str) -> Any:
             value = _scalar(event, line)
         elif kind is events.SequenceStartEvent or kind is events.MappingStartEvent:
             if len(open_values) > DEPTH:
-                raise BadYaml(f"nested more than {DEPTH} deep", line)
+                raise InvalidYaml(f"nested more than {DEPTH} deep", line)
             open_values.append([] if kind is events.SequenceStartEvent else {})
             keys.append(_NO_KEY)
             continue
@@ -79,11 +79,11 @@ def _build(text: str) -> Any:
             value = open_values.pop()
             keys.pop()
         elif kind is events.AliasEvent:
-            raise BadYaml("anchors and aliases are not read here; write the value out", line)
+            raise InvalidYaml("anchors and aliases are not read here; write the value out", line)
         elif kind is events.StreamEndEvent:
             return root[0] if root else None
         elif kind is events.DocumentStartEvent and root:
-            raise BadYaml("a second document starts here", line)
+            raise InvalidYaml("a second document starts here", line)
         else:
             continue
         target = open_values[-1]
@@ -101,15 +101,15 @@ _NO_KEY = object()
 
 def _key(value: Any, target: dict[Any, Any], line: int) -> Any:
     if isinstance(value, list | dict):
-        raise BadYaml("a key must be a plain word", line)
+        raise InvalidYaml("a key must be a plain word", line)
     if value in target:
-        raise BadYaml(f"the key '{value}' stands twice", line)
+        raise InvalidYaml(f"the key '{value}' stands twice", line)
     return value
 
 
 def _scalar(event: events.ScalarEvent, line: int) -> Any:
     if event.tag not in (None, "!", _STR_TAG):
-        raise BadYaml(f"the tag {event.tag} is not read here", line)
+        raise InvalidYaml(f"the tag {event.tag} is not read here", line)
     if event.tag is None and event.implicit[0] and event.value[:1] in _NOT_TEXT:
         for pattern, make in _PLAIN:
             if pattern.fullmatch(event.value):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happened:
+class Event:
     type: ClassVar[str]
 
     def data(self) -> dict[str, Any]:
@@ -25,7 +25,7 @@ _STEP = ("step", "round", "number", "attempt")
 
 
 @dataclass(frozen=True, kw_only=True)
-class InStep(Happened):
+class StepEvent(Event):
     step: str
     round: int
     number: int
@@ -33,7 +33,7 @@ class InStep(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaybeInStep(Happened):
+class OptionalStepEvent(Event):
     step: str | None = None
     round: int | None = None
     number: int | None = None
@@ -41,14 +41,14 @@ class MaybeInStep(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunStarted(Happened):
+class RunStarted(Event):
     type = "run.started"
     workflow: str
     command: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFinished(Happened):
+class RunFinished(Event):
     type = "run.finished"
     workflow: str
     exit_code: int
@@ -56,7 +56,7 @@ class RunFinished(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepStarted(InStep):
+class StepStarted(StepEvent):
     type = "step.started"
     role: str | None
     agent: str | None
@@ -66,7 +66,7 @@ class StepStarted(InStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepFinished(InStep):
+class StepFinished(StepEvent):
     type = "step.finished"
     status: str
     duration_ms: int
@@ -80,7 +80,7 @@ class StepFinished(InStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentActivity(InStep):
+class AgentActivity(StepEvent):
     """What the agent does now: `kind` is tool, text or shell."""
 
     type = "agent.activity"
@@ -90,7 +90,7 @@ class AgentActivity(InStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage(InStep):
+class UsageRecorded(StepEvent):
     """What a call used and cost; null is unknown."""
 
     type = "usage"
@@ -104,7 +104,7 @@ class Usage(InStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckFinished(MaybeInStep):
+class CheckFinished(OptionalStepEvent):
     type = "check.finished"
     name: str
     status: str
@@ -114,7 +114,7 @@ class CheckFinished(MaybeInStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindingMade(MaybeInStep):
+class FindingReported(OptionalStepEvent):
     type = "finding"
     id: str
     severity: str
@@ -126,7 +126,7 @@ class FindingMade(MaybeInStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transition(Happened):
+class Transition(Event):
     type = "transition"
     from_: str
     to: str
@@ -136,7 +136,7 @@ class Transition(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionAsked(Happened):
+class DecisionRequested(Event):
     type = "decision.asked"
     id: str
     question: str
@@ -145,7 +145,7 @@ class DecisionAsked(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionMade(Happened):
+class DecisionMade(Event):
     type = "decision.made"
     id: str
     answer: str
@@ -155,7 +155,7 @@ class DecisionMade(Happened):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noted(MaybeInStep):
+class NoticeIssued(OptionalStepEvent):
     """Something worth telling that is no warning."""
 
     type = "note"
@@ -164,14 +164,14 @@ class Noted(MaybeInStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Warned(MaybeInStep):
+class WarningIssued(OptionalStepEvent):
     type = "warning"
     code: str
     message: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed(MaybeInStep):
+class ErrorOccurred(OptionalStepEvent):
     """A failure; `final` says that nobody tries again."""
 
     type = "error"
@@ -181,7 +181,7 @@ class Failed(MaybeInStep):
     final: bool
 
 
-KINDS: dict[str, type[Happened]] = {
+EVENT_TYPES: dict[str, type[Event]] = {
     kind.type: kind
     for kind in (
         RunStarted,
@@ -189,28 +189,28 @@ KINDS: dict[str, type[Happened]] = {
         StepStarted,
         StepFinished,
         AgentActivity,
-        Usage,
+        UsageRecorded,
         CheckFinished,
-        FindingMade,
+        FindingReported,
         Transition,
-        DecisionAsked,
+        DecisionRequested,
         DecisionMade,
-        Noted,
-        Warned,
-        Failed,
+        NoticeIssued,
+        WarningIssued,
+        ErrorOccurred,
     )
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """An event in the journal: the seq-th of its change, in a run (None: a command that is no run)."""
 
     seq: int
     at: str
     change_id: str
     run: str | None
-    event: Happened
+    event: Event
 
     def data(self) -> dict[str, Any]:
         head = {"seq": self.seq, "at": self.at, "change_id": self.change_id, "run": self.run}
@@ -220,16 +220,16 @@ class Entry:
         return json.dumps(self.data(), ensure_ascii=False)
 
 
-def parse(line: str) -> Entry | None:
+def parse_entry(line: str) -> JournalEntry | None:
     """None for a line that is torn or of a kind we do not know."""
     try:
         data = json.loads(line)
         head = {name: data.pop(name) for name in ("seq", "at", "change_id", "run")}
-        kind = KINDS[data.pop("type")]
+        kind = EVENT_TYPES[data.pop("type")]
         if "from" in data:
             data["from_"] = data.pop("from")
         if "options" in data:
             data["options"] = tuple(data["options"])
-        return Entry(**head, event=kind(**data))
+        return JournalEntry(**head, event=kind(**data))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -13,12 +13,12 @@ def now_ms() -> str:
     return f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03}Z"
 
 
-def run_id() -> str:
+def new_run_id() -> str:
     """Sorts by time and does not meet another one: `20260119T103000Z-5f1c`."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.urandom(2).hex()}"
 
 
-def moment() -> datetime:
+def utc_now() -> datetime:
     return datetime.now(UTC)
 
 

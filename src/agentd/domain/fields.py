@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from agentd.errors import StateError
+from agentd.domain.errors import StateError
 
 E = TypeVar("E", bound=StrEnum)
 
 
-class Fields:
+class FieldReader:
     """Takes keys out of a mapping, one by one; `rest()` is what nobody asked for. What is wrong is a StateError."""
 
     def __init__(self, data: Any, where: str) -> None:
@@ -82,14 +82,14 @@ class Fields:
         value = self.take(key)
         return {} if value is None else dict(self._checked(key, value, Mapping, "a mapping"))
 
-    def items(self, key: str) -> list["Fields"]:
+    def items(self, key: str) -> list["FieldReader"]:
         value = self.take(key)
         rows: list[Any] = [] if value is None else self._checked(key, value, list, "a list")
-        return [Fields(row, f"{self._where}: {key}[{number}]") for number, row in enumerate(rows)]
+        return [FieldReader(row, f"{self._where}: {key}[{number}]") for number, row in enumerate(rows)]
 
-    def inner(self, key: str) -> "Fields | None":
+    def inner(self, key: str) -> "FieldReader | None":
         value = self.take(key)
-        return None if value is None else Fields(value, f"{self._where}: {key}")
+        return None if value is None else FieldReader(value, f"{self._where}: {key}")
 
     def rest(self) -> dict[str, Any]:
         return self._data

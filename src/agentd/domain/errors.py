@@ -41,19 +41,19 @@ class AgentdError(Exception):
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", type(self).__name__).lower()
 
 
-class AnswerIsNo(AgentdError):
+class Refusal(AgentdError):
     exit_code = 1
 
 
-class ChangeNotFound(AnswerIsNo):
+class ChangeNotFound(Refusal):
     hint = "agentd list"
 
 
-class NotCheckedOut(AnswerIsNo):
+class NotCheckedOut(Refusal):
     pass
 
 
-class WrongPhase(AnswerIsNo):
+class WrongPhase(Refusal):
     hint = "agentd status"
 
 
@@ -65,23 +65,23 @@ class ChangeNotComplete(WrongPhase):
     pass
 
 
-class FormatInvalid(AnswerIsNo):
+class FormatInvalid(Refusal):
     hint = "agentd validate"
 
 
-class VerdictUnknown(AnswerIsNo):
+class UnknownVerdict(Refusal):
     pass
 
 
-class SessionLost(AnswerIsNo):
+class SessionLost(Refusal):
     hint = "run the command again with --new-session"
 
 
-class StaleBranch(AnswerIsNo):
+class BranchOutdated(Refusal):
     pass
 
 
-class Unanswered(AnswerIsNo):
+class AnswerRequired(Refusal):
     pass
 
 
@@ -90,7 +90,7 @@ class UsageError(AgentdError):
     hint = "agentd --help"
 
 
-class BadId(UsageError):
+class InvalidChangeId(UsageError):
     hint = "use lower-case letters, digits and dashes, at most 64, not starting with a dash"
 
 
@@ -102,15 +102,15 @@ class SetupError(AgentdError):
     exit_code = 3
 
 
-class NoGit(SetupError):
+class NotARepository(SetupError):
     hint = "git init"
 
 
-class NoProject(SetupError):
+class ProjectNotFound(SetupError):
     hint = "agentd init"
 
 
-class BadConfig(SetupError):
+class InvalidConfig(SetupError):
     hint = "agentd config shows the values in force once these are mended"
 
 
@@ -150,11 +150,11 @@ class OverBudget(AgentdError):
     hint = "raise [budget] in agentd/config.toml, then run the command again"
 
 
-class CallsUsedUp(OverBudget):
+class CallLimitReached(OverBudget):
     hint = "raise limits.calls_per_step in agentd/config.toml, then run the command again"
 
 
-class Bug(AgentdError):
+class InternalError(AgentdError):
     exit_code = 70
     hint = "run the command again; if that does not help, report it with this line"
 
