@@ -83,9 +83,9 @@ def lay_out(box: Scenario) -> Change:
 
 def _find_in_code(change: Change, tree: str) -> None:
     """What was found in the plan, found in the code instead: the page's calls speak of those findings."""
-    plan = records.parse((change.folder / "reviews/challenge-1.yaml").read_text(), "challenge-1.yaml")
+    plan = records.parse_record((change.folder / "reviews/challenge-1.yaml").read_text(), "challenge-1.yaml")
     code = replace(plan, kind="review", judged={"tree": tree, "base": tree})
-    (change.folder / "reviews/review-1.yaml").write_text(records.render(code))
+    (change.folder / "reviews/review-1.yaml").write_text(records.render_record(code))
     (change.folder / "reviews/challenge-1.yaml").unlink()
 
 

@@ -69,7 +69,7 @@ def is_open(text: str, question: dict[str, Any]) -> bool:
 
 def clarified(box: Scenario) -> str:
     """clarifications.md, whatever the day."""
-    path = box.folder / clarifications.NAME
+    path = box.folder / clarifications.CLARIFICATIONS_FILE
     return re.sub(r"date: \d{4}-\d\d-\d\d", "date: today", path.read_text()) if path.exists() else ""
 
 
@@ -83,7 +83,12 @@ def clarifications_text(*rows: tuple[dict[str, Any], str], note: str = "") -> st
 
 
 def answers_in(box: Scenario) -> list[str]:
-    return [one.answer for one in clarifications.parse((box.folder / clarifications.NAME).read_text()).questions]
+    return [
+        one.answer
+        for one in clarifications.parse_clarifications(
+            (box.folder / clarifications.CLARIFICATIONS_FILE).read_text()
+        ).questions
+    ]
 
 
 def rows_of(box: Scenario) -> list[tuple[int, str, list[str]]]:

@@ -24,8 +24,8 @@ from agentd import config, files, git, trust
 from agentd.change import entry
 from agentd.change.folder import Change, read_state
 from agentd.change.state import Place, State
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain import clock, events, yaml12
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, GitSetup, Severity
@@ -329,7 +329,7 @@ class Scenario:
         change = self.change
         with open_run(change) as run:
             desk = Desk(run, os.environ)
-            record = Record(
+            record = ReviewRecord(
                 change_id=change.id,
                 kind="challenge",
                 round=1,
@@ -526,7 +526,7 @@ class Scenario:
         return [(one["by"], one["severity"], one["title"]) for one in self.review_record(number)["findings"]]
 
     def finding_states(self) -> dict[str, str]:
-        return {one.id: str(one.state) for one in standing(self.change.records())}
+        return {one.id: str(one.state) for one in current_findings(self.change.records())}
 
     def warnings(self) -> list[tuple[str, str]]:
         found = [(one.code, one.message) for one in self.journal(events.WarningIssued)]
@@ -580,7 +580,7 @@ def replace_text(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def record_edits(record: Record) -> list[tuple[str, str, Any, str]]:
+def record_edits(record: ReviewRecord) -> list[tuple[str, str, Any, str]]:
     return [(one.id, one.field, one.to, one.by) for one in record.edits]
 
 

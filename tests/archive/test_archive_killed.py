@@ -19,7 +19,7 @@ from agentd.archive import ending
 from agentd.change import entry, locks
 from agentd.change.folder import read_state
 from agentd.cli import app
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.terms import Phase
 from agentd.project import find_project
 from assertions import Contents, folder_contents
@@ -93,7 +93,7 @@ def work(is_undo: bool) -> None:
     if is_undo:
         ending.undo(project, SHORT_TITLES_ID)
     else:
-        ending.archive(entry.open_change(project, SHORT_TITLES_ID), REQUIREMENT)
+        ending.archive(entry.open_change(project, SHORT_TITLES_ID), REQUIREMENT_PATTERN)
 
 
 def writes(ground: Ground, is_undo: bool) -> list[int]:

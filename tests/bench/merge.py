@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from agentd.documents import spec
-from agentd.merge import merge
+from agentd.merge import merge_spec
 
 ROUNDS = 5
 LIMIT = 12.0
@@ -53,9 +53,9 @@ def best(work: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 def measure(count: int) -> tuple[float, float]:
     main, mine, base = texts(count)
-    result = merge(main, mine, base, "large")
+    result = merge_spec(main, mine, base, "large")
     assert not result.conflicts and result.touches
-    work = {"read": lambda: spec.parse(main, "large.md"), "merge": lambda: merge(main, mine, base, "large")}
+    work = {"read": lambda: spec.parse_spec(main, "large.md"), "merge": lambda: merge_spec(main, mine, base, "large")}
     taken = best(work)
     return taken["read"], taken["merge"]
 

@@ -10,7 +10,7 @@ import pytest
 from agentd import files
 from agentd.change import comments, entry
 from agentd.change.folder import Change
-from agentd.documents.comments import NAME, CommentState, Weight
+from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.domain import events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
 from agentd.guard import Guard, Watched, plan_rule
@@ -35,7 +35,7 @@ def change(yard: GuardProject) -> Change:
     return yard.change
 
 
-def say(change: Change, text: str = "Who?", by: str = ANN, severity: Weight = Weight.SHOULD) -> str:
+def say(change: Change, text: str = "Who?", by: str = ANN, severity: CommentSeverity = CommentSeverity.SHOULD) -> str:
     return comments.add(change, comments.anchored(change, "proposal.md", "users"), text, by, severity).id
 
 
@@ -44,8 +44,8 @@ def texts(change: Change) -> list[list[str]]:
 
 
 def test_comment_can_be_added_edited_answered_resolved_and_reopened(change: Change) -> None:
-    assert comments.read(change) == () and not (change.folder / NAME).exists()
-    assert say(change, "", ANN, Weight.BLOCKER) == "K1"
+    assert comments.read(change) == () and not (change.folder / COMMENTS_FILE).exists()
+    assert say(change, "", ANN, CommentSeverity.BLOCKER) == "K1"
     comments.edit(change, "K1", 0, "Who", ANN)
     comments.edit(change, "K1", 0, "Who?", ANN)
     comments.reply(change, "K1", "Everybody.", BOB)
@@ -62,9 +62,9 @@ def test_comment_can_be_added_edited_answered_resolved_and_reopened(change: Chan
 
 def test_comment_ids_are_never_reused(change: Change) -> None:
     assert [say(change) for _ in range(3)] == ["K1", "K2", "K3"]
-    (change.folder / NAME).write_text("[]\n")
+    (change.folder / COMMENTS_FILE).write_text("[]\n")
     assert say(change) == "K4"
-    (change.folder / NAME).unlink()
+    (change.folder / COMMENTS_FILE).unlink()
     assert say(change) == "K5"
     Path(change.project.in_room("comments", "add-oauth.last")).unlink()
     assert say(change) == "K6", "what the file says counts too"
@@ -72,7 +72,7 @@ def test_comment_ids_are_never_reused(change: Change) -> None:
 
 def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> None:
     say(change)
-    before = (change.folder / NAME).read_bytes()
+    before = (change.folder / COMMENTS_FILE).read_bytes()
     with pytest.raises(Refusal, match="these words of K1 are those of person:ann"):
         comments.edit(change, "K1", 0, "Mine.", BOB)
     with pytest.raises(Refusal, match="K1 has no entry 1"):
@@ -93,12 +93,12 @@ def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> 
     for name in ("STATE.yaml", "../other/proposal.md", "specs/none.md"):
         with pytest.raises(UsageError, match="has no document"):
             comments.anchored(change, name, "users")
-    assert (change.folder / NAME).read_bytes() == before
+    assert (change.folder / COMMENTS_FILE).read_bytes() == before
 
 
 def test_invalid_comments_file_is_reported_with_line_and_left_unchanged(change: Change) -> None:
     say(change)
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     good = path.read_bytes()
     line = good.count(b"\n") + 1
     for bad in (good + b"- {\n", good + b"\xff\n"):
@@ -168,8 +168,8 @@ def test_comment_added_during_a_call_is_kept_and_not_reported(
     assert texts(change)[-1] == ["Meanwhile."] and len(texts(change)) == 2 - is_first
 
 
-FORGED = f"Path('{OWN}/{NAME}').write_text('[]\\n')"
-DELETED = f"Path('{OWN}/{NAME}').unlink()"
+FORGED = f"Path('{OWN}/{COMMENTS_FILE}').write_text('[]\\n')"
+DELETED = f"Path('{OWN}/{COMMENTS_FILE}').unlink()"
 
 
 @pytest.mark.parametrize(("code", "what"), [(FORGED, "changed"), (DELETED, "deleted")])
@@ -177,16 +177,16 @@ def test_comments_changed_by_an_agent_are_restored_and_reported(
     yard: GuardProject, change: Change, code: str, what: str
 ) -> None:
     say(change)
-    before = (change.folder / NAME).read_bytes()
+    before = (change.folder / COMMENTS_FILE).read_bytes()
     watched = yard.watched(code, may_edit=plan_rule("add-oauth"))
-    assert [(one.path, one.what) for one in watched.put_back] == [(f"{OWN}/{NAME}", what)]
-    assert (change.folder / NAME).read_bytes() == before
+    assert [(one.path, one.what) for one in watched.put_back] == [(f"{OWN}/{COMMENTS_FILE}", what)]
+    assert (change.folder / COMMENTS_FILE).read_bytes() == before
 
 
 def test_comments_created_by_an_agent_are_removed(yard: GuardProject, change: Change) -> None:
     (trespass,) = yard.watched(FORGED, may_edit=plan_rule("add-oauth")).put_back
-    assert (trespass.path, trespass.what) == (f"{OWN}/{NAME}", "created")
-    assert not (change.folder / NAME).exists() and yard.kept(trespass).read_text() == "[]\n"
+    assert (trespass.path, trespass.what) == (f"{OWN}/{COMMENTS_FILE}", "created")
+    assert not (change.folder / COMMENTS_FILE).exists() and yard.kept(trespass).read_text() == "[]\n"
 
 
 @pytest.mark.parametrize("code", [FORGED, DELETED])
@@ -196,27 +196,27 @@ def test_comment_added_during_a_call_survives_later_tampering(yard: GuardProject
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
         yard.agent(code)
-        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{NAME}"]
+        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{COMMENTS_FILE}"]
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
 def test_older_comments_version_restored_by_an_agent_is_detected(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
-    older = (change.folder / NAME).read_text()
+    older = (change.folder / COMMENTS_FILE).read_text()
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
-        yard.agent(f"Path('{OWN}/{NAME}').write_text({older!r})")
-        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{NAME}"]
+        yard.agent(f"Path('{OWN}/{COMMENTS_FILE}').write_text({older!r})")
+        assert [one.path for one in finish(guard).put_back] == [f"{OWN}/{COMMENTS_FILE}"]
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
 def test_agents_edit_is_not_adopted_by_a_later_comment(yard: GuardProject, change: Change) -> None:
     say(change, "Before.")
-    forged = (change.folder / NAME).read_text().replace("Before.", "All is well.")
+    forged = (change.folder / COMMENTS_FILE).read_text().replace("Before.", "All is well.")
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
-        yard.agent(f"Path('{OWN}/{NAME}').write_text({forged!r})")
+        yard.agent(f"Path('{OWN}/{COMMENTS_FILE}').write_text({forged!r})")
         say(change, "Meanwhile.")
         assert finish(guard) == Watched()
     assert texts(change) == [["Before."], ["Meanwhile."]]
@@ -229,7 +229,7 @@ def test_manual_edit_of_comments_counts_after_the_call(yard: GuardProject, chang
     say(change, "Before.")
     with change.running("agentd plan add-oauth"):
         finish(plan_guard(yard))
-        path = change.folder / NAME
+        path = change.folder / COMMENTS_FILE
         path.write_text(path.read_text().replace("Before.", "By hand."))
         say(change, "Later.")
     assert texts(change) == [["By hand."], ["Later."]]
@@ -254,7 +254,7 @@ def test_comments_tampered_with_in_an_interrupted_call_are_restored(yard: GuardP
         say(change, "Meanwhile.")
         yard.agent(FORGED)
     later = yard.guard(call=False)
-    assert [one.path for one in later.finish_cut(None).put_back] == [f"{OWN}/{NAME}"]
+    assert [one.path for one in later.finish_cut(None).put_back] == [f"{OWN}/{COMMENTS_FILE}"]
     assert texts(change) == [["Before."], ["Meanwhile."]]
 
 
@@ -264,7 +264,7 @@ def test_damaged_local_state_does_not_stop_the_guard(yard: GuardProject, change:
     copies, locks = change.project.in_room("comments"), change.project.in_room("locks")
     yard.agent(f"shutil.rmtree({copies!r}); os.makedirs({copies + '/add-oauth.yaml'!r})\n{FORGED}")
     yard.agent(f"shutil.rmtree({locks!r}); Path({locks!r}).write_text('')")
-    assert f"{OWN}/{NAME}" in [one.path for one in finish(guard).put_back]
+    assert f"{OWN}/{COMMENTS_FILE}" in [one.path for one in finish(guard).put_back]
     assert texts(change) == [["Before."]]
 
 
@@ -288,7 +288,7 @@ def test_comments_snapshot_exists_only_during_a_call(yard: GuardProject, change:
     assert comments.counting(change) is None
     guard = plan_guard(yard)
     path = comments.counting(change)
-    assert path and path.read_bytes() == (change.folder / NAME).read_bytes()
+    assert path and path.read_bytes() == (change.folder / COMMENTS_FILE).read_bytes()
     finish(guard)
     assert comments.counting(change) is None
     assert json.loads(Path(change.project.in_room("comments", "add-oauth.last")).read_bytes()) == 1

@@ -14,7 +14,7 @@ from agentd.change import entry, overlaps
 from agentd.change.folder import Change
 from agentd.change.overlaps import Radar
 from agentd.cli.table import columns
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
@@ -137,7 +137,7 @@ MEET: dict[str, tuple[str, str, list[str]]] = {
 @pytest.mark.parametrize("case", MEET)
 def test_overlap_is_detected_for_every_kind_of_edit(case: str) -> None:
     one, other, expected = MEET[case]
-    first, second = (overlaps.touched_by({"notes": (text, NOTES)}, REQUIREMENT) for text in (one, other))
+    first, second = (overlaps.touched_by({"notes": (text, NOTES)}, REQUIREMENT_PATTERN) for text in (one, other))
     radar = Radar([("one", Phase.PROPOSED, first), ("other", Phase.COMPLETE, second)])
     found = [("other", Phase.COMPLETE, expected)] if expected else []
     assert radar.rivals("one", first) == found

@@ -8,7 +8,7 @@ import pytest
 from agentd.checks.comparing import compare
 from agentd.checks.findings import finding_of, finding_of_problem, findings_of
 from agentd.checks.result import Counts, Problem, Result, from_row
-from agentd.documents import records, review
+from agentd.documents import records, review_document
 from agentd.domain import yaml12
 from agentd.domain.errors import StateError
 from agentd.domain.terms import CheckStatus, Severity
@@ -65,15 +65,15 @@ def test_row_of_any_result_can_be_stored_and_rendered() -> None:
     row = odd.row(COULD_NOT, "t", "2026-01-19T11:29:55Z")
     assert yaml12.load(yaml12.dump(row)) == row
     assert from_row(row) == replace(odd, problems=())
-    record = records.parse(RECORD, "record")
-    assert "- **Before the first edit**: could not run" in review.render(replace(record, checks=(row,)))
+    record = records.parse_record(RECORD, "record")
+    assert "- **Before the first edit**: could not run" in review_document.render_review(replace(record, checks=(row,)))
 
 
 def test_finding_matches_the_record() -> None:
     """The example's first finding, from the example's first row."""
     now = from_row(ROWS[0])
     before = replace(now, status=PASSED, failed_tests=(), counts=Counts(42, 0, 0), exit_code=0)
-    expected = records.parse(RECORD, "record").findings[0]
+    expected = records.parse_record(RECORD, "record").findings[0]
     assert finding_of(now, compare(now, before), "V1") == expected
 
 

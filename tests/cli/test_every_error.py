@@ -17,8 +17,8 @@ from agentd.agents.player import Drifted
 from agentd.archive.outlook import MergeConflict
 from agentd.change import entry
 from agentd.change.state import Place
-from agentd.documents.frontmatter import BadFrontmatter
-from agentd.documents.text import BadDocument
+from agentd.documents.frontmatter import InvalidFrontmatter
+from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import (
     AgentdError,
     AnswerRequired,
@@ -43,8 +43,8 @@ from scenario import Scenario
 # Errors that nobody meets as such, each with the reason.
 EXEMPT: dict[type[AgentdError], str] = {
     AgentdError: "the root of the tree, never raised itself",
-    BadDocument: "caught where a document is read: told as a finding, as a refusal to an agent or as FormatInvalid",
-    BadFrontmatter: "a BadDocument",
+    InvalidDocument: "caught where a document is read: told as a finding, as a refusal to an agent or as FormatInvalid",
+    InvalidFrontmatter: "a BadDocument",
     InvalidYaml: "caught by whoever reads the file, who can name it: BadPlaybook, StateError, a finding",
     Drifted: "within a scripted agent's own process, which tells it as a crash; doctor tells it as a row",
 }

@@ -14,7 +14,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.context import judge_context, planner_context
 from agentd.documents import records
-from agentd.documents.text import Mark, Scanner
+from agentd.documents.text import LineKind, LineScanner
 from agentd.project import find_project
 from agentd.tools.call import call
 from agentd.tools.table import Stage, tools_of
@@ -40,11 +40,11 @@ def change(project: Scenario) -> Change:
 
 def sections(text: str) -> dict[str, str]:
     """Our own headings, which stand outside of fences, and what is below each."""
-    scanner = Scanner()
+    scanner = LineScanner()
     found: dict[str, str] = {}
     heading = ""
     for line in text.split("\n"):
-        if scanner.feed(line) is Mark.TEXT and line.startswith("#"):
+        if scanner.feed(line) is LineKind.TEXT and line.startswith("#"):
             heading = line
         found[heading] = found.get(heading, "") + line + "\n"
     assert not scanner.closing, "a fence is left open"
@@ -328,7 +328,7 @@ def test_findings_and_titles_cannot_close_a_fence_or_add_a_section(change: Chang
     found = tuple(replace(one, title=hostile, what=hostile, suggestion=hostile) for one in record.findings)
     answers = tuple(replace(one, note=hostile) for one in record.answers)
     assert found and answers
-    text = records.render(replace(record, findings=found, answers=answers))
+    text = records.render_record(replace(record, findings=found, answers=answers))
     (change.folder / "reviews/challenge-1.yaml").write_text(text)
     project.write("agentd/specs/api-endpoints.md", "# Spec: ```\n\n## Overview\n")
     project.write("agentd/specs/not an id\n## x.md", "# Spec: x\n")

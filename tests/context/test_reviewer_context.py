@@ -12,7 +12,7 @@ from agentd import context, git
 from agentd.change.folder import Change
 from agentd.context import diff_fits, judge_context, reviewer_context
 from agentd.context.work import CHANGED, DIFF
-from agentd.documents.text import Mark, Scanner
+from agentd.documents.text import LineKind, LineScanner
 from assertions import assert_recorded
 from mcp_session import lay_out
 from plans import EXAMPLE
@@ -70,11 +70,11 @@ def work(project: Scenario) -> Work:
 
 def sections(text: str) -> dict[str, str]:
     """Our own headings, which stand outside of fences, and what is below each."""
-    scanner = Scanner()
+    scanner = LineScanner()
     found: dict[str, str] = {}
     heading = ""
     for line in text.split("\n"):
-        if scanner.feed(line) is Mark.TEXT and line.startswith("#"):
+        if scanner.feed(line) is LineKind.TEXT and line.startswith("#"):
             heading = line.lstrip("# ")
         found[heading] = found.get(heading, "") + line + "\n"
     assert not scanner.closing, "a fence is left open"

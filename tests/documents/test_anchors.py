@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.documents import anchors
-from agentd.documents.anchors import Anchor, Place, Sure
+from agentd.documents.anchors import Anchor, AnchorMatch, MatchKind
 from assertions import TIMES, assert_linear
 
 SPEC = """---
@@ -49,17 +49,17 @@ def at(text: str, words: str, number: int = 0) -> Anchor:
     start = -1
     for _ in range(number + 1):
         start = text.index(words, start + 1)
-    return anchors.make("specs/auth-flow.md", text, start, start + len(words))
+    return anchors.make_anchor("specs/auth-flow.md", text, start, start + len(words))
 
 
 def found(anchor: Anchor, text: str) -> tuple[str, int, str]:
-    place = anchors.find(anchor, text)
+    place = anchors.find_anchor(anchor, text)
     assert place
     return text[place.start : place.end], place.line, str(place.sure)
 
 
 def selected(quote: str) -> str:
-    anchor = anchors.select("specs/auth-flow.md", SPEC, quote)
+    anchor = anchors.anchor_selection("specs/auth-flow.md", SPEC, quote)
     assert anchor
     return anchor.quote
 
@@ -93,19 +93,19 @@ def test_browser_selection_is_found_in_the_source(quote: str, source: str) -> No
 
 def test_surroundings_disambiguate_repeated_text() -> None:
     first, second = (at(SPEC, "lasts 10 minutes", number) for number in (0, 1))
-    assert anchors.select(first.document, SPEC, "lasts 10 minutes", "the verifier. It ", ". Then") == second
-    assert anchors.select(first.document, SPEC, "lasts 10 minutes", "a state. It ", ". It is") == first
-    assert anchors.select(first.document, SPEC, "lasts 10 minutes", line=second.line) == second
+    assert anchors.anchor_selection(first.document, SPEC, "lasts 10 minutes", "the verifier. It ", ". Then") == second
+    assert anchors.anchor_selection(first.document, SPEC, "lasts 10 minutes", "a state. It ", ". It is") == first
+    assert anchors.anchor_selection(first.document, SPEC, "lasts 10 minutes", line=second.line) == second
 
 
 @pytest.mark.parametrize("quote", ["", " \n", "never written", "****"])
 def test_missing_text_cannot_be_selected(quote: str) -> None:
-    assert anchors.select("specs/auth-flow.md", SPEC, quote) is None
+    assert anchors.anchor_selection("specs/auth-flow.md", SPEC, quote) is None
 
 
 def test_empty_range_has_no_anchor() -> None:
     with pytest.raises(ValueError, match="is no part of a text"):
-        anchors.make("tasks.md", "abc", 2, 2)
+        anchors.make_anchor("tasks.md", "abc", 2, 2)
 
 
 def test_anchor_follows_its_text_through_edits_above() -> None:
@@ -124,9 +124,9 @@ def test_anchor_stays_when_another_occurrence_is_deleted() -> None:
 
 def test_anchor_is_lost_when_its_own_occurrence_is_deleted() -> None:
     anchor = at(SPEC, "lasts 10 minutes", 1)
-    assert anchors.find(anchor, SPEC.replace("1. It lasts 10 minutes.\n", "")) is None
+    assert anchors.find_anchor(anchor, SPEC.replace("1. It lasts 10 minutes.\n", "")) is None
     short = at(SPEC, "service", 1)
-    assert anchors.find(short, SPEC.replace("The service exchanges the `code`", "The code is sent")) is None
+    assert anchors.find_anchor(short, SPEC.replace("The service exchanges the `code`", "The code is sent")) is None
 
 
 def test_markup_changes_do_not_affect_the_anchor() -> None:
@@ -156,22 +156,24 @@ def test_reworded_short_text_is_found_by_its_surroundings() -> None:
         anchor.line,
         "changed",
     )
-    assert anchors.find(anchor, SPEC.replace("1. It lasts 10 minutes.\n", "1. Some minutes go by here.\n")) is None
+    assert (
+        anchors.find_anchor(anchor, SPEC.replace("1. It lasts 10 minutes.\n", "1. Some minutes go by here.\n")) is None
+    )
     text = "# A\n\nA user is one person. A user has one or more identities.\n"
-    assert anchors.find(at(text, "A user is one person. "), text.replace("A user is one person. ", "")) is None
+    assert anchors.find_anchor(at(text, "A user is one person. "), text.replace("A user is one person. ", "")) is None
 
 
 def test_same_words_in_another_order_do_not_match() -> None:
     sentence = "one two three four five six seven eight nine ten eleven twelve"
     anchor = at(f"# A\n\n{sentence}\n", sentence)
-    assert anchors.find(anchor, f"# A\n\n{' '.join(reversed(sentence.split()))}\n") is None
+    assert anchors.find_anchor(anchor, f"# A\n\n{' '.join(reversed(sentence.split()))}\n") is None
 
 
 def test_similar_text_under_another_heading_does_not_match() -> None:
     sentence = "The service keeps the session for at most ten minutes."
     anchor = at(f"# A\n\n{sentence}\n\n# B\n\nNothing.\n", sentence)
     edited = "# A\n\nNothing.\n\n# B\n\nThe service keeps the session for at most two hours.\n"
-    assert anchors.find(anchor, edited) is None
+    assert anchors.find_anchor(anchor, edited) is None
     assert found(anchor, edited.replace("# A", "# C").replace("# B", "# A"))[2] == "changed"
 
 
@@ -187,8 +189,8 @@ def test_line_endings_tabs_and_emoji_do_not_matter(change: object) -> None:
     assert callable(change)
     text = SPEC.replace("browser", "browser 👩‍💻🇩🇪")
     anchor = at(text, "once,\n  by the same browser 👩‍💻🇩🇪.\n\n### R2")
-    place = anchors.find(anchor, change(text))
-    assert place and (place.line, place.last_line, place.sure) == (anchor.line, anchor.line + 3, Sure.EXACT)
+    place = anchors.find_anchor(anchor, change(text))
+    assert place and (place.line, place.last_line, place.sure) == (anchor.line, anchor.line + 3, MatchKind.EXACT)
 
 
 # ---- for every text
@@ -204,16 +206,18 @@ def part(data: st.DataObject, text: str) -> tuple[int, int]:
 @given(ODD, st.data())
 def test_any_selection_is_found_exactly_in_the_same_text(text: str, data: st.DataObject) -> None:
     start, end = part(data, text)
-    place = anchors.find(anchors.make("tasks.md", text, start, end), text)
-    assert place == Place(start, end, text.count("\n", 0, start) + 1, text.count("\n", 0, end - 1) + 1, Sure.EXACT)
+    place = anchors.find_anchor(anchors.make_anchor("tasks.md", text, start, end), text)
+    assert place == AnchorMatch(
+        start, end, text.count("\n", 0, start) + 1, text.count("\n", 0, end - 1) + 1, MatchKind.EXACT
+    )
 
 
 @given(ODD, ODD, st.data())
 def test_arbitrary_text_gives_no_place_or_one_within_bounds(text: str, other: str, data: st.DataObject) -> None:
-    anchor = anchors.make("tasks.md", text, *part(data, text))
-    place = anchors.find(anchor, other)
+    anchor = anchors.make_anchor("tasks.md", text, *part(data, text))
+    place = anchors.find_anchor(anchor, other)
     assert place is None or 0 <= place.start < place.end <= len(other)
-    chosen = anchors.select("tasks.md", other, anchor.quote, anchor.before, anchor.after, anchor.line)
+    chosen = anchors.anchor_selection("tasks.md", other, anchor.quote, anchor.before, anchor.after, anchor.line)
     assert chosen is None or chosen.quote in other
 
 
@@ -236,13 +240,13 @@ def test_anchor_is_found_after_edits_elsewhere(seed: int, data: st.DataObject) -
     chosen = data.draw(st.integers(0, len(lines) - 1))
     text = "\n\n".join(lines)
     start = sum(len(line) + 2 for line in lines[:chosen])
-    anchor = anchors.make("tasks.md", text, start, start + len(lines[chosen]))
+    anchor = anchors.make_anchor("tasks.md", text, start, start + len(lines[chosen]))
     for number in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=8)):
         if number != chosen and not lines[number].startswith("#"):
             lines[number] = data.draw(st.sampled_from(["", "Other words.", f"{lines[number]}\n\nMore.", "x " * 30]))
     edited = data.draw(st.sampled_from(["\n\n", "\r\n\r\n"])).join(lines)
-    place = anchors.find(anchor, edited)
-    assert place and place.sure is not Sure.CHANGED
+    place = anchors.find_anchor(anchor, edited)
+    assert place and place.sure is not MatchKind.CHANGED
     assert edited[place.start : place.end].strip("#-> \t*`1.") == lines[chosen].strip("#-> \t*`1.")
 
 
@@ -253,8 +257,8 @@ def test_anchor_is_lost_after_its_text_is_deleted(seed: int, data: st.DataObject
     first = data.draw(st.integers(0, len(words) - 1))
     last = data.draw(st.integers(first, len(words) - 1))
     start, end = words[first][0], words[last][1]
-    anchor = anchors.make("tasks.md", text, start, end)
-    assert anchors.find(anchor, text[:start] + text[end:]) is None
+    anchor = anchors.make_anchor("tasks.md", text, start, end)
+    assert anchors.find_anchor(anchor, text[:start] + text[end:]) is None
 
 
 SHAPES = {
@@ -283,9 +287,9 @@ def test_anchor_search_takes_linear_time(shape: str, quote: str) -> None:
     def look(text: str) -> None:
         anchors._page.cache_clear()
         words = text[: len(text) // 2] if quote == "half" else quote
-        anchors.find(Anchor("tasks.md", words + " z", "b", "c", ("a",), 3), text)
-        anchors.find(Anchor("tasks.md", words, "b", "c", ("a",), 3), text)
-        anchors.select("tasks.md", text, words)
+        anchors.find_anchor(Anchor("tasks.md", words + " z", "b", "c", ("a",), 3), text)
+        anchors.find_anchor(Anchor("tasks.md", words, "b", "c", ("a",), 3), text)
+        anchors.anchor_selection("tasks.md", text, words)
 
     count = 4_000 // len(unit)
     assert_linear(look, unit * count, unit * count * TIMES)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agentd.documents import comments
 from agentd.documents.anchors import Anchor
-from agentd.documents.comments import Comment, CommentState, Entry, Weight
+from agentd.documents.comments import Comment, CommentEntry, CommentSeverity, CommentState
 from agentd.domain.errors import StateError
 from agentd.domain.terms import Severity
 
@@ -59,8 +59,13 @@ TEXT = """- id: K1
 
 
 def test_every_key_round_trips() -> None:
-    first, second = comments.parse(TEXT)
-    assert (first.id, first.number, first.document, first.severity) == ("K1", 1, "specs/auth-flow.md", Weight.BLOCKER)
+    first, second = comments.parse_comments(TEXT)
+    assert (first.id, first.number, first.document, first.severity) == (
+        "K1",
+        1,
+        "specs/auth-flow.md",
+        CommentSeverity.BLOCKER,
+    )
     assert first.anchor == Anchor(first.document, "10 minutes", "It lasts ", ".", ("R1: Begin",), 13, 6)
     assert first.words == "Too long.\n\nbob: No.\n\nIt is not."
     assert (first.extra, first.anchor_extra, first.thread[0].extra) == (
@@ -74,27 +79,27 @@ def test_every_key_round_trips() -> None:
         "person:ann",
         "",
     )
-    assert comments.render((first, second)) == TEXT
+    assert comments.render_comments((first, second)) == TEXT
 
 
 def test_severities_match_those_of_findings() -> None:
-    assert [one.severity for one in Weight] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
+    assert [one.severity for one in CommentSeverity] == [Severity.HIGH, Severity.MEDIUM, Severity.LOW]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]\n", "# nothing yet\n"])
 def test_empty_file_has_no_comments(text: str) -> None:
-    assert comments.parse(text) == ()
-    assert comments.parse(comments.render(())) == ()
+    assert comments.parse_comments(text) == ()
+    assert comments.parse_comments(comments.render_comments(())) == ()
 
 
 def test_duplicate_id_from_a_merge_gets_a_new_number() -> None:
-    first, other = comments.parse(TEXT)
+    first, other = comments.parse_comments(TEXT)
     merged = TEXT + TEXT.replace("Too long.", "Too short.")
-    found = comments.parse(merged)
+    found = comments.parse_comments(merged)
     assert [one.id for one in found] == ["K1", "K3", "K4"], "the same twice is one"
     assert found[:2] == (first, other) and found[2].thread[0].text == "Too short."
-    assert comments.parse(merged + TEXT.replace("Too long.", "Too short.")) == found
-    assert comments.parse(comments.render(found)) == found, "the next write keeps it so"
+    assert comments.parse_comments(merged + TEXT.replace("Too long.", "Too short.")) == found
+    assert comments.parse_comments(comments.render_comments(found)) == found, "the next write keeps it so"
 
 
 WRONG = {
@@ -120,14 +125,14 @@ WRONG = {
 def test_invalid_comment_is_reported_with_its_line(name: str) -> None:
     text, words = WRONG[name]
     with pytest.raises(StateError) as error:
-        comments.parse(text)
+        comments.parse_comments(text)
     assert error.value.message.startswith((f"comments.yaml {words}", f"comments.yaml: {words}"))
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sampled_from(
     ["- a\n- b", "a: b", " a\r\n\tb ", "null", "10", "no", "👩‍💻\u2028x", "---\n", "\n\n x\n", "#", "\ufeffa", "\x85"]
 )
-ENTRIES = st.builds(Entry, by=st.just("person:ann"), at=st.just("2026-01-19T10:30:00Z"), text=WORDS)
+ENTRIES = st.builds(CommentEntry, by=st.just("person:ann"), at=st.just("2026-01-19T10:30:00Z"), text=WORDS)
 ANCHORS = st.builds(
     Anchor,
     document=st.just("tasks.md"),
@@ -142,7 +147,7 @@ COMMENTS = st.builds(
     Comment,
     id=st.just("K1"),
     anchor=ANCHORS,
-    severity=st.sampled_from(Weight),
+    severity=st.sampled_from(CommentSeverity),
     state=st.sampled_from(CommentState),
     made=st.just("sha256:1"),
     thread=st.lists(ENTRIES, min_size=1, max_size=3).map(tuple),
@@ -151,4 +156,4 @@ COMMENTS = st.builds(
 
 @given(COMMENTS)
 def test_any_text_round_trips(comment: Comment) -> None:
-    assert comments.parse(comments.render([comment])) == (comment,)
+    assert comments.parse_comments(comments.render_comments([comment])) == (comment,)

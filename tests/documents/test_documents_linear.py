@@ -10,9 +10,9 @@ from agentd.domain.errors import AgentdError
 from assertions import TIMES, assert_linear
 
 READERS: tuple[Callable[[str], object], ...] = (
-    proposal.parse,
-    lambda text: spec.parse(text, "x.md"),
-    clarifications.parse,
+    proposal.parse_proposal,
+    lambda text: spec.parse_spec(text, "x.md"),
+    clarifications.parse_clarifications,
 )
 EVERYWHERE = (
     "## Impact\n\n{0}\n\n## Affected Specs\n\n{0}\n\n## Removed\n\n{0}\n\n## Renamed\n\n{0}\n\n"

@@ -7,15 +7,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentd.documents import blocks, clarifications, frontmatter, proposal, spec, spec_writing
+from agentd.documents import clarifications, frontmatter, proposal, review_blocks, spec, spec_text
 from agentd.documents import text as base
-from agentd.documents.affected import AffectedSpec
-from agentd.documents.blocks import ReviewBlock
-from agentd.documents.clarifications import Clarifications, Question
+from agentd.documents.affected_specs import AffectedSpec
+from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.documents.proposal import Impact, Proposal, Scope
-from agentd.documents.prose import block, is_nothing
-from agentd.documents.spec import Named, Priority, Removed, Renamed, Requirement, Scenario, Spec
-from agentd.documents.text import Span, trim
+from agentd.documents.prose import embed_text, is_empty_phrase
+from agentd.documents.review_blocks import ReviewBlock
+from agentd.documents.spec import (
+    Priority,
+    RemovedItem,
+    RenamedRequirement,
+    Requirement,
+    RequirementName,
+    Scenario,
+    Spec,
+)
+from agentd.documents.text import Span, trim_lines
 from agentd.domain.errors import AgentdError
 
 DATA = Path(__file__).parents[1] / "data"
@@ -56,20 +64,22 @@ dates = st.sampled_from(["2026-01-19T10:30:39Z", "2025-12-02"])
 phrases = (
     st.text(st.sampled_from("abxyz  `*_<>&-=:;,.()[]\"'#→é漢🙂|{}!?/\\~"), min_size=1, max_size=30)
     .map(lambda text: " ".join(text.split()))
-    .filter(lambda text: text and not is_nothing(text) and text[0] not in ":-*_" and text[-1] != "#")
+    .filter(lambda text: text and not is_empty_phrase(text) and text[0] not in ":-*_" and text[-1] != "#")
 )
 texts = st.lists(st.sampled_from(TRICKY) | phrases, max_size=6).map("\n".join)
 titles = phrases
 
 
 def in_section(level: int) -> st.SearchStrategy[str]:
-    return texts.map(lambda text: block(text, level))
+    return texts.map(lambda text: embed_text(text, level))
 
 
 affected_specs = st.lists(st.builds(AffectedSpec, ids, st.lists(ids, max_size=2).map(tuple)), max_size=3).map(
     lambda specs: tuple({one.id: one for one in specs}.values())
 )
-paths = st.lists(st.from_regex(r"[a-z./]{1,12}", fullmatch=True).filter(lambda path: not is_nothing(path)), max_size=3)
+paths = st.lists(
+    st.from_regex(r"[a-z./]{1,12}", fullmatch=True).filter(lambda path: not is_empty_phrase(path)), max_size=3
+)
 proposals = st.builds(
     Proposal,
     id=ids,
@@ -107,40 +117,44 @@ specs = st.builds(
         st.builds(Scenario, titles, steps, steps, st.just(()) | steps, st.just("") | requirement_ids), max_size=3
     ).map(tuple),
     removed=st.lists(
-        st.builds(Removed, requirement_ids, st.just("") | titles, st.just("") | phrases)
-        | st.builds(Removed, st.just(""), titles, phrases),
+        st.builds(RemovedItem, requirement_ids, st.just("") | titles, st.just("") | phrases)
+        | st.builds(RemovedItem, st.just(""), titles, phrases),
         max_size=2,
     ).map(tuple),
     renamed=st.lists(
-        st.builds(Renamed, st.builds(Named, requirement_ids, titles), st.builds(Named, requirement_ids, titles)),
+        st.builds(
+            RenamedRequirement,
+            st.builds(RequirementName, requirement_ids, titles),
+            st.builds(RequirementName, requirement_ids, titles),
+        ),
         max_size=2,
     ).map(tuple),
-    flow=texts.map(lambda text: trim(text.split("\n"))),
+    flow=texts.map(lambda text: trim_lines(text.split("\n"))),
     version=st.none(),
     base_version=st.integers(0, 99),
 )
-asked = st.builds(Question, titles, phrases, in_section(6), st.just("") | phrases)
+asked = st.builds(Clarification, titles, phrases, in_section(6), st.just("") | phrases)
 
 
 @given(proposals)
 def test_proposal_round_trips(made: Proposal) -> None:
-    text = proposal.render(made)
-    assert proposal.parse(text) == made
-    assert proposal.render(proposal.parse(text)) == text
-    assert proposal.revise(text, made) == text
+    text = proposal.render_proposal(made)
+    assert proposal.parse_proposal(text) == made
+    assert proposal.render_proposal(proposal.parse_proposal(text)) == text
+    assert proposal.revise_proposal(text, made) == text
 
 
 @given(specs)
 def test_spec_round_trips(made: Spec) -> None:
-    text = spec_writing.render(made)
-    assert spec.parse(text, "x.md") == made
-    assert spec_writing.revise(text, made, "x.md") == text
+    text = spec_text.render_spec(made)
+    assert spec.parse_spec(text, "x.md") == made
+    assert spec_text.revise_spec(text, made, "x.md") == text
 
 
 @given(st.lists(asked, max_size=3))
-def test_clarifications_round_trip(questions: list[Question]) -> None:
+def test_clarifications_round_trip(questions: list[Clarification]) -> None:
     made = Clarifications("x", "2026-01-19", tuple(questions))
-    found = clarifications.parse(clarifications.render(made))
+    found = clarifications.parse_clarifications(clarifications.render_clarifications(made))
     plain = [replace(one, answer="") for one in found.questions]
     assert plain == [replace(one, answer="") for one in questions]
 
@@ -167,13 +181,13 @@ def use_everything(text: str) -> None:
     """All that reads or edits a document; each may refuse it, in our own words."""
     new = Proposal("x", "s", "w", ("c",), Impact())
     for use in (
-        lambda: proposal.parse(text),
-        lambda: proposal.revise(text, new),
-        lambda: spec.parse(text, "x.md"),
-        lambda: spec_writing.revise(text, Spec("x", "T", "o", (), ()), "x.md"),
-        lambda: clarifications.parse(text),
-        lambda: blocks.append(text, ReviewBlock("approved", 1, "x", "y")),
-        lambda: frontmatter.set_keys(text, {"id": "y", "new": ["z"]}, "x.md"),
+        lambda: proposal.parse_proposal(text),
+        lambda: proposal.revise_proposal(text, new),
+        lambda: spec.parse_spec(text, "x.md"),
+        lambda: spec_text.revise_spec(text, Spec("x", "T", "o", (), ()), "x.md"),
+        lambda: clarifications.parse_clarifications(text),
+        lambda: review_blocks.append_block(text, ReviewBlock("approved", 1, "x", "y")),
+        lambda: frontmatter.set_frontmatter_keys(text, {"id": "y", "new": ["z"]}, "x.md"),
     ):
         try:
             use()
@@ -195,7 +209,7 @@ def test_arbitrary_text_raises_only_agentd_errors(text: str) -> None:
 @given(st.binary())
 def test_arbitrary_bytes_raise_only_agentd_errors(data: bytes) -> None:
     try:
-        text = base.decode(data, "x.md")
+        text = base.decode_text(data, "x.md")
     except AgentdError:
         return
     assert text.encode() == data
@@ -214,7 +228,7 @@ def test_document_truncated_anywhere_can_be_read(name: str) -> None:
 @given(broken(), st.data())
 def test_edit_keeps_the_surrounding_bytes(text: str, data: st.DataObject) -> None:
     try:
-        document = base.parse(text, "x.md")
+        document = base.parse_document(text, "x.md")
     except AgentdError:
         return
     assert "".join(document.lines) == text
@@ -228,9 +242,9 @@ def test_edit_keeps_the_surrounding_bytes(text: str, data: st.DataObject) -> Non
 @given(broken())
 def test_setting_a_key_keeps_every_other_line(text: str) -> None:
     try:
-        edited = frontmatter.set_keys(text, {"id": "new-id"}, "x.md")
-        span = base.parse(text, "x.md").frontmatter
-        before = frontmatter.read(base.parse(text, "x.md"))
+        edited = frontmatter.set_frontmatter_keys(text, {"id": "new-id"}, "x.md")
+        span = base.parse_document(text, "x.md").frontmatter
+        before = frontmatter.read_frontmatter(base.parse_document(text, "x.md"))
     except AgentdError:
         return
     if span is None:
@@ -240,7 +254,7 @@ def test_setting_a_key_keeps_every_other_line(text: str) -> None:
         own = next((entry.span for entry in before.entries if entry.key == "id"), Span(span.end, span.end - 1))
         assert edited.startswith("".join(lines[: own.start - 1]))
         assert edited.endswith("".join(lines[own.end :]))
-    values = dict(frontmatter.read(base.parse(edited, "x.md")).values)
+    values = dict(frontmatter.read_frontmatter(base.parse_document(edited, "x.md")).values)
     assert values == {**before.values, "id": "new-id"}
 
 
@@ -250,11 +264,11 @@ def test_setting_a_key_keeps_every_other_line(text: str) -> None:
 @given(broken(), in_section(0))
 def test_appended_review_block_is_found_and_keeps_the_hash(text: str, judged: str) -> None:
     try:
-        written = blocks.append(text, ReviewBlock("approved", 3, "codex", judged))
+        written = review_blocks.append_block(text, ReviewBlock("approved", 3, "codex", judged))
     except AgentdError:
         return
     assert written.startswith(text)
-    assert blocks.proposal_body(written) == blocks.proposal_body(text)
-    found = blocks.find(written)
-    assert len(found) == len(blocks.find(text)) + 1
+    assert review_blocks.proposal_body(written) == review_blocks.proposal_body(text)
+    found = review_blocks.find_blocks(written)
+    assert len(found) == len(review_blocks.find_blocks(text)) + 1
     assert (found[-1].status, found[-1].text) == ("approved", judged)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentd.documents import blocks, proposal
-from agentd.documents.affected import AffectedSpec
-from agentd.documents.frontmatter import BadFrontmatter
+from agentd.documents import proposal, review_blocks
+from agentd.documents.affected_specs import AffectedSpec
+from agentd.documents.frontmatter import InvalidFrontmatter
 from agentd.documents.proposal import Impact, Proposal, Scope
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
@@ -42,23 +42,23 @@ def of_tool(data: dict[str, Any]) -> Proposal:
 
 
 def specs(text: str) -> list[str]:
-    return [spec.id for spec in proposal.parse(text).impact.affected_specs]
+    return [spec.id for spec in proposal.parse_proposal(text).impact.affected_specs]
 
 
 def test_example_is_rendered_byte_for_byte() -> None:
-    assert proposal.render(proposal.parse(TEXT)) == TEXT
+    assert proposal.render_proposal(proposal.parse_proposal(TEXT)) == TEXT
 
 
 def test_tool_call_renders_the_example() -> None:
     made = of_tool(call("create_proposal"))
-    assert proposal.render(made) == blocks.proposal_body(TEXT)
-    assert proposal.render(replace(made, reviews=blocks.find(TEXT))) == TEXT
-    assert proposal.parse(TEXT) == replace(made, reviews=blocks.find(TEXT))
+    assert proposal.render_proposal(made) == review_blocks.proposal_body(TEXT)
+    assert proposal.render_proposal(replace(made, reviews=review_blocks.find_blocks(TEXT))) == TEXT
+    assert proposal.parse_proposal(TEXT) == replace(made, reviews=review_blocks.find_blocks(TEXT))
 
 
 def test_each_field_has_its_line() -> None:
     lines = TEXT.split("\n")
-    starts = {key: lines[line - 1] for key, line in proposal.parse(TEXT).lines.items()}
+    starts = {key: lines[line - 1] for key, line in proposal.parse_proposal(TEXT).lines.items()}
     assert starts == {
         "id": "id: add-oauth",
         "version": "version: 1",
@@ -147,7 +147,7 @@ def test_affected_specs_are_read_from_a_section(body: str) -> None:
 )
 def test_words_meaning_none_give_no_specs(value: str) -> None:
     for text in (f"## Impact\n\n- Affected specs: {value}\n- Affected files: 2\n", f"## Affected Specs\n\n{value}\n"):
-        assert (specs(text), proposal.parse(text).unread) == ([], ())
+        assert (specs(text), proposal.parse_proposal(text).unread) == ([], ())
 
 
 def test_spec_id_starting_with_none_is_kept() -> None:
@@ -181,21 +181,21 @@ def test_frontmatter_takes_precedence_for_affected_specs(front: str, expected: l
     "front", ["affected_specs: 3", "affected_specs: [[a]]", "affected_specs: [{id: a, depends: {}}]"]
 )
 def test_frontmatter_of_the_wrong_type_is_refused_with_its_line(front: str) -> None:
-    with pytest.raises(BadFrontmatter, match=r"proposal\.md:3: 'affected_specs'"):
-        proposal.parse(f"---\nid: x\n{front}\n---\n")
+    with pytest.raises(InvalidFrontmatter, match=r"proposal\.md:3: 'affected_specs'"):
+        proposal.parse_proposal(f"---\nid: x\n{front}\n---\n")
 
 
 def test_invalid_spec_id_is_reported() -> None:
-    found = proposal.parse("## Impact\n\n- Affected specs:\n  - User Model\n  - ok\n  - ../../etc/passwd\n")
+    found = proposal.parse_proposal("## Impact\n\n- Affected specs:\n  - User Model\n  - ok\n  - ../../etc/passwd\n")
     assert [spec.id for spec in found.impact.affected_specs] == ["ok", "passwd"]
     assert found.unread == (("User Model", 4),)
 
 
 def test_spec_dependencies_are_read_and_ordered() -> None:
-    impact = proposal.parse("## Affected Specs\n\n- `a` (depends on `b` and c)\n- b (NEW)\n- c\n").impact
+    impact = proposal.parse_proposal("## Affected Specs\n\n- `a` (depends on `b` and c)\n- b (NEW)\n- c\n").impact
     assert impact.affected_specs[0] == AffectedSpec("a", ("b", "c"))
     assert proposal.spec_order(impact).ids == ("b", "c", "a")
-    assert proposal.spec_order(proposal.parse(TEXT).impact).ids == ("user-model", "auth-flow", "api-endpoints")
+    assert proposal.spec_order(proposal.parse_proposal(TEXT).impact).ids == ("user-model", "auth-flow", "api-endpoints")
     assert proposal.spec_order(Impact(affected_specs=(AffectedSpec("a", ("old",)),)), known=("old",)).unknown == ()
 
 
@@ -211,7 +211,7 @@ def test_spec_dependencies_are_read_and_ordered() -> None:
     ],
 )
 def test_scope_is_read(line: str, scope: Scope | None) -> None:
-    assert proposal.parse(f"## Impact\n\n{line}\n").impact.scope is scope
+    assert proposal.parse_proposal(f"## Impact\n\n{line}\n").impact.scope is scope
 
 
 @pytest.mark.parametrize(
@@ -219,16 +219,18 @@ def test_scope_is_read(line: str, scope: Scope | None) -> None:
     [("7", 7), ("~7 files", 7), ("`a.py`, `b2.py`", 2), ("\n  - a.py\n  - 2.py", 2), ("none", 0), ("", None)],
 )
 def test_affected_files_are_counted(value: str, count: int | None) -> None:
-    assert proposal.parse(f"## Impact\n\n- Affected files: {value}\n").impact.affected_files == count
+    assert proposal.parse_proposal(f"## Impact\n\n- Affected files: {value}\n").impact.affected_files == count
 
 
 @pytest.mark.parametrize("value", ["`a/`, `b/`", "a/, b/", "\n  - `a/`\n  - b/", '["a/", "b/"]'])
 def test_affected_code_is_read_as_a_list(value: str) -> None:
-    assert proposal.parse(f"## Impact\n\n- Affected code: {value}\n").impact.affected_code == ("a/", "b/")
+    assert proposal.parse_proposal(f"## Impact\n\n- Affected code: {value}\n").impact.affected_code == ("a/", "b/")
 
 
 def test_proposal_without_frontmatter_is_read() -> None:
-    found = proposal.parse("# Change: add-x\n\n## summary\n\nS\n\n## **Why**\n\nW\n\n## What Changes\n\nOne.\n\nTwo.\n")
+    found = proposal.parse_proposal(
+        "# Change: add-x\n\n## summary\n\nS\n\n## **Why**\n\nW\n\n## What Changes\n\nOne.\n\nTwo.\n"
+    )
     assert (found.id, found.summary, found.why, found.what_changes) == ("add-x", "S", "W", ("One.", "Two."))
     assert (found.created, found.version, found.lines["id"]) == ("", None, 1)
 
@@ -236,30 +238,30 @@ def test_proposal_without_frontmatter_is_read() -> None:
 def test_revision_keeps_review_blocks_created_date_and_unknown_frontmatter() -> None:
     old = TEXT.replace("type: proposal\n", "type: proposal\n# mine\nx-owner: 'Ada'\n")
     new = replace(of_tool(call("create_proposal")), summary="New summary.", created="2030-01-01T00:00:00Z")
-    assert proposal.revise(old, new) == old.replace(proposal.parse(TEXT).summary, "New summary.")
+    assert proposal.revise_proposal(old, new) == old.replace(proposal.parse_proposal(TEXT).summary, "New summary.")
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_revision_with_the_same_content_changes_nothing(ending: str) -> None:
     text = "\ufeff" + TEXT.replace("\n", ending)
-    assert proposal.revise(text, proposal.parse(text)) == text
+    assert proposal.revise_proposal(text, proposal.parse_proposal(text)) == text
 
 
 def test_revision_adds_missing_frontmatter() -> None:
     new = of_tool(call("create_proposal"))
-    assert proposal.revise("# Draft\r\n", new) == proposal.render(new).replace("\n", "\r\n")
+    assert proposal.revise_proposal("# Draft\r\n", new) == proposal.render_proposal(new).replace("\n", "\r\n")
 
 
 def test_revision_changes_the_affected_specs_in_place() -> None:
     new = of_tool(call("create_proposal"))
     fewer = replace(new, impact=replace(new.impact, affected_specs=(AffectedSpec("user-model"),)))
-    revised = proposal.revise(TEXT, fewer)
-    assert proposal.parse(revised) == replace(fewer, reviews=blocks.find(TEXT))
+    revised = proposal.revise_proposal(TEXT, fewer)
+    assert proposal.parse_proposal(revised) == replace(fewer, reviews=review_blocks.find_blocks(TEXT))
 
 
 def test_empty_fields_are_rendered_as_none() -> None:
     made = Proposal("x", "S", "W", ("c",), Impact(Scope.PATCH, affected_files=1))
-    text = proposal.render(made)
+    text = proposal.render_proposal(made)
     assert "affected_specs: []\n" in text
     assert text.endswith("- Scope: patch\n- Affected specs: none\n- Affected files: 1\n- Breaking changes: none\n")
-    assert proposal.parse(text) == made
+    assert proposal.parse_proposal(text) == made

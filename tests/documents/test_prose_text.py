@@ -4,19 +4,19 @@ import pytest
 
 from agentd.documents import prose
 from agentd.documents import text as base
-from agentd.documents.order import order
+from agentd.documents.order import dependency_order
 from agentd.documents.text import Span
 
 
 def fields(text: str) -> list[tuple[str, str, Span]]:
-    document = base.parse(text, "x.md")
-    found = prose.fields(document, document.span, {"scope", "breaking changes"})
+    document = base.parse_document(text, "x.md")
+    found = prose.read_fields(document, document.span, {"scope", "breaking changes"})
     return [(one.label, one.full, one.span) for one in found]
 
 
 def items(text: str) -> list[tuple[str, Span, bool]]:
-    document = base.parse(text, "x.md")
-    return [(one.full, one.span, one.bulleted) for one in prose.items(document, document.span)]
+    document = base.parse_document(text, "x.md")
+    return [(one.full, one.span, one.bulleted) for one in prose.read_items(document, document.span)]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_items_include_nested_lists_and_paragraphs_are_separate() -> None:
 
 @pytest.mark.parametrize("word", ["", "none", "None.", "N/A", "**none**", "(none)", "-", "`null`", "[]"])
 def test_words_meaning_nothing_are_recognized(word: str) -> None:
-    assert prose.is_nothing(word)
+    assert prose.is_empty_phrase(word)
 
 
 @pytest.mark.parametrize(
@@ -86,36 +86,36 @@ def test_words_meaning_nothing_are_recognized(word: str) -> None:
     ],
 )
 def test_block_text_cannot_close_its_section(text: str, level: int, written: str) -> None:
-    assert prose.block(text, level) == written
+    assert prose.embed_text(text, level) == written
 
 
 def test_item_keeps_its_lines_together() -> None:
-    written = prose.item("a\n\n# b\n```\nc", "**Answer**")
-    document = base.parse(f"# T\n\n{written}\n- next\n\n## Next\n", "x.md")
+    written = prose.render_item("a\n\n# b\n```\nc", "**Answer**")
+    document = base.parse_document(f"# T\n\n{written}\n- next\n\n## Next\n", "x.md")
     assert [heading.title for heading in document.headings] == ["T", "Next"]
-    assert [one.text for one in prose.items(document, document.sections[0].own)][-1] == "next"
+    assert [one.text for one in prose.read_items(document, document.sections[0].own)][-1] == "next"
 
 
 @pytest.mark.parametrize("text", ["graph TD", "a\n```\nb\n```", "a\n~~~"])
 def test_fenced_text_round_trips(text: str) -> None:
-    fenced = prose.fenced(text, "mermaid")
-    assert prose.unfenced(fenced) == text
-    assert len(base.parse(fenced, "x.md").fences) == 1
+    fenced = prose.fence_code(text, "mermaid")
+    assert prose.unfence_code(fenced) == text
+    assert len(base.parse_document(fenced, "x.md").fences) == 1
 
 
 @pytest.mark.parametrize("text", ["a", "```\na\n```\nb", "```\na\n```\n```\nb\n```", "```\na"])
 def test_text_that_is_not_a_single_fence_is_unchanged(text: str) -> None:
-    assert prose.unfenced(text) == text
+    assert prose.unfence_code(text) == text
 
 
 def test_dependencies_come_first_and_the_rest_keeps_its_order() -> None:
-    found = order({"d": [], "a": ["c"], "b": [], "c": ["b"], "e": []})
+    found = dependency_order({"d": [], "a": ["c"], "b": [], "c": ["b"], "e": []})
     assert (found.ids, found.unknown, found.cycle) == (("d", "b", "c", "a", "e"), (), ())
 
 
 def test_unknown_dependencies_and_cycles_are_reported_not_raised() -> None:
-    found = order({"a": ["b", "x"], "b": ["c"], "c": ["b"], "d": ["y", "y"]}, known=["x"])
+    found = dependency_order({"a": ["b", "x"], "b": ["c"], "c": ["b"], "d": ["y", "y"]}, known=["x"])
     assert found.unknown == (("d", "y"),)
     assert found.cycle == ("b", "c", "b")
     assert found.ids == ("d", "a", "b", "c")
-    assert order({"a": ["a"]}).cycle == ("a", "a")
+    assert dependency_order({"a": ["a"]}).cycle == ("a", "a")

@@ -5,24 +5,24 @@ from dataclasses import replace
 import pytest
 
 from agentd.documents import records
-from agentd.documents.records import Edit
-from agentd.documents.standing import ADDED, closed_by_people, open_counts, standing
+from agentd.documents.finding_status import ADDED, closed_by_people, count_open, current_findings
+from agentd.documents.records import FindingEdit
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState
 from plans import EXAMPLE
 
 NAMES = ("challenge-1", "challenge-2", "review-1")
 TEXTS = {name: (EXAMPLE / "reviews" / f"{name}.yaml").read_text() for name in NAMES}
-RECORDS = {name: records.parse(text, name) for name, text in TEXTS.items()}
+RECORDS = {name: records.parse_record(text, name) for name, text in TEXTS.items()}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_example_record_round_trips_byte_for_byte(name: str) -> None:
-    assert records.render(RECORDS[name]) == TEXTS[name]
+    assert records.render_record(RECORDS[name]) == TEXTS[name]
 
 
 def states(*names: str) -> dict[str, str]:
-    return {finding.id: str(finding.state) for finding in standing(RECORDS[name] for name in names)}
+    return {finding.id: str(finding.state) for finding in current_findings(RECORDS[name] for name in names)}
 
 
 def test_authors_fixed_answer_leaves_a_finding_open() -> None:
@@ -35,7 +35,7 @@ def test_judges_last_answer_counts() -> None:
 
 
 def test_open_findings_are_counted_by_severity() -> None:
-    counts = open_counts(standing(RECORDS.values()))
+    counts = count_open(current_findings(RECORDS.values()))
     assert counts == {"high": 1, "medium": 0, "low": 2}
 
 
@@ -43,34 +43,34 @@ def test_users_edit_closes_and_regrades_findings() -> None:
     first = replace(
         RECORDS["challenge-1"],
         edits=(
-            Edit("C1", "severity", "low", "person:dev", "t"),
-            Edit("C2", "state", "accepted", "person:dev", "t"),
-            Edit("C9", "state", "accepted", "person:dev", "t"),
+            FindingEdit("C1", "severity", "low", "person:dev", "t"),
+            FindingEdit("C2", "state", "accepted", "person:dev", "t"),
+            FindingEdit("C9", "state", "accepted", "person:dev", "t"),
         ),
     )
-    again = records.parse(records.render(first), "again")
+    again = records.parse_record(records.render_record(first), "again")
     assert again == first
-    assert open_counts(standing([again])) == {"high": 0, "medium": 0, "low": 2}
+    assert count_open(current_findings([again])) == {"high": 0, "medium": 0, "low": 2}
 
 
 def test_a_finding_stays_closed_by_a_person_until_it_is_reopened() -> None:
     first, second = RECORDS["challenge-1"], RECORDS["challenge-2"]
-    closed = replace(first, edits=(Edit("C1", "state", "accepted", "person:dev", "t"),))
+    closed = replace(first, edits=(FindingEdit("C1", "state", "accepted", "person:dev", "t"),))
     assert closed_by_people([first, second]) == set()
     assert closed_by_people([closed]) == closed_by_people([closed, second]) == {"C1"}
-    reopened = replace(first, round=2, edits=(Edit("C1", "state", "open", "person:dev", "t"),))
+    reopened = replace(first, round=2, edits=(FindingEdit("C1", "state", "open", "person:dev", "t"),))
     assert closed_by_people([closed, reopened]) == set()
     judged_open = replace(second.previous[0], id="C1", state=FindingState.OPEN)
     assert closed_by_people([closed, replace(second, previous=(judged_open,))]) == set()
 
 
 def test_finding_added_by_a_user_is_counted() -> None:
-    added = Edit("P1", ADDED, {"severity": "high", "title": "No limit on tries"}, "person:dev", "t")
-    closed = Edit("P1", "state", "accepted", "person:dev", "t")
+    added = FindingEdit("P1", ADDED, {"severity": "high", "title": "No limit on tries"}, "person:dev", "t")
+    closed = FindingEdit("P1", "state", "accepted", "person:dev", "t")
     first = replace(RECORDS["challenge-1"], edits=(added,))
-    assert open_counts(standing([first])) == {"high": 2, "medium": 1, "low": 1}
-    assert open_counts(standing([replace(first, edits=(added, closed))])) == {"high": 1, "medium": 1, "low": 1}
-    assert open_counts(standing([first, RECORDS["challenge-2"]])) == {"high": 1, "medium": 0, "low": 1}
+    assert count_open(current_findings([first])) == {"high": 2, "medium": 1, "low": 1}
+    assert count_open(current_findings([replace(first, edits=(added, closed))])) == {"high": 1, "medium": 1, "low": 1}
+    assert count_open(current_findings([first, RECORDS["challenge-2"]])) == {"high": 1, "medium": 0, "low": 1}
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_finding_added_by_a_user_is_counted() -> None:
 )
 def test_invalid_record_is_reported(old: str, new: str, words: str) -> None:
     with pytest.raises(StateError, match=words):
-        records.parse(TEXTS["challenge-1"].replace(old, new, 1), "r.yaml")
+        records.parse_record(TEXTS["challenge-1"].replace(old, new, 1), "r.yaml")

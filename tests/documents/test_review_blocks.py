@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.documents import blocks
-from agentd.documents.blocks import ReviewBlock, proposal_body
+from agentd.documents import review_blocks
+from agentd.documents.review_blocks import ReviewBlock, proposal_body
 from agentd.documents.text import Span
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
@@ -23,28 +23,28 @@ def test_proposal_hash_covers_the_text_before_the_first_block() -> None:
 
 
 def test_blocks_of_the_example_are_found() -> None:
-    first, second = blocks.find(TEXT)
+    first, second = review_blocks.find_blocks(TEXT)
     assert (first.status, first.iteration, first.reviewer, first.line) == ("needs_revision", 1, "codex", 41)
     assert first.text.startswith("**Verdict**: NEEDS_REVISION\n\nThe plan")
     assert (second.status, second.iteration, second.span) == ("approved", 2, Span(53, 64))
-    assert blocks.latest((first, second)) == second
+    assert review_blocks.latest_block((first, second)) == second
 
 
 def test_appending_the_example_blocks_gives_the_example() -> None:
     text = proposal_body(TEXT)
-    for one in blocks.find(TEXT):
-        text = blocks.append(text, one)
+    for one in review_blocks.find_blocks(TEXT):
+        text = review_blocks.append_block(text, one)
     assert text == TEXT
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n", "\r\n", "\n```\nopen", "\n<!-- open", "\n```\nclosed\n```"])
 def test_new_block_does_not_change_the_hash(end: str) -> None:
     text = "# Change: a\n\nwhy" + end
-    once = blocks.append(text, block("```\nnever closed"))
-    twice = blocks.append(once, block("second"))
+    once = review_blocks.append_block(text, block("```\nnever closed"))
+    twice = review_blocks.append_block(once, block("second"))
     assert once.startswith(text) and twice.startswith(once)
     assert proposal_body(text) == proposal_body(once) == proposal_body(twice)
-    assert [one.text for one in blocks.find(twice)] == ["```\nnever closed\n```", "second"]
+    assert [one.text for one in review_blocks.find_blocks(twice)] == ["```\nnever closed\n```", "second"]
 
 
 def test_body_ends_with_exactly_one_newline() -> None:
@@ -66,7 +66,7 @@ def test_body_ends_with_exactly_one_newline() -> None:
     ],
 )
 def test_prose_is_not_a_review_block(text: str) -> None:
-    assert blocks.find(text) == ()
+    assert review_blocks.find_blocks(text) == ()
     assert proposal_body(text) == text + "\n"
 
 
@@ -81,20 +81,20 @@ def test_prose_is_not_a_review_block(text: str) -> None:
     ],
 )
 def test_judges_text_round_trips_and_cannot_open_or_close_a_block(text: str) -> None:
-    written = blocks.append(blocks.append("# T\n", block(text)), block("next", 2))
-    first, second = blocks.find(written)
+    written = review_blocks.append_block(review_blocks.append_block("# T\n", block(text)), block("next", 2))
+    first, second = review_blocks.find_blocks(written)
     assert (first.text, second.text) == (text, "next")
     assert written.count("</review>") == 2
 
 
 def test_text_without_tags_is_written_unchanged() -> None:
-    assert "a < b &lt; `<div>`" in blocks.render(block("a < b &lt; `<div>`"))
+    assert "a < b &lt; `<div>`" in review_blocks.render_block(block("a < b &lt; `<div>`"))
 
 
 def test_block_with_the_highest_iteration_is_the_latest() -> None:
     found = [block("a", 2), block("b", 3), block("c", 3), block("d", 1)]
-    assert blocks.latest(found) == found[2]
-    assert blocks.latest([]) is None
+    assert review_blocks.latest_block(found) == found[2]
+    assert review_blocks.latest_block([]) is None
 
 
 def test_manually_written_blocks_are_read() -> None:
@@ -104,7 +104,7 @@ def test_manually_written_blocks_are_read() -> None:
         '<review status="needs_revision" iteration="3">\nnever closed\n'
         '<review status="approved" iteration="4">\ncut off'
     )
-    found = blocks.find(text)
+    found = review_blocks.find_blocks(text)
     assert [(one.status, one.iteration, one.text) for one in found] == [
         ("rejected", 0, "no"),
         ("approved", 2, "All fine."),
@@ -115,6 +115,6 @@ def test_manually_written_blocks_are_read() -> None:
 
 
 def test_blocks_use_the_documents_line_endings() -> None:
-    written = blocks.append("a\r\n", block("b\nc"))
+    written = review_blocks.append_block("a\r\n", block("b\nc"))
     assert written.replace("\r\n", "").count("\n") == 0
-    assert blocks.find(written)[0].text == "b\nc"
+    assert review_blocks.find_blocks(written)[0].text == "b\nc"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.documents import records, review, review_edits
-from agentd.documents.records import Record
-from agentd.documents.review_edits import Change, Edits
+from agentd.documents import records, review_document, review_edits
+from agentd.documents.records import ReviewRecord
+from agentd.documents.review_edits import FindingChange, ReviewEdits
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Severity
 from assertions import assert_grows_linearly
@@ -17,18 +17,18 @@ from assertions import assert_grows_linearly
 EXAMPLE = Path(__file__).parents[1] / "data" / "example"
 
 
-def example(name: str) -> Record:
-    return records.parse((EXAMPLE / "reviews" / f"{name}.yaml").read_text(), name)
+def example(name: str) -> ReviewRecord:
+    return records.parse_record((EXAMPLE / "reviews" / f"{name}.yaml").read_text(), name)
 
 
 FIRST = example("challenge-1")
 CHALLENGE = example("challenge-2")
 REVIEW = example("review-1")
-TEXT = review.render(FIRST)
+TEXT = review_document.render_review(FIRST)
 
 
-def edits(text: str, record: Record = FIRST) -> Edits:
-    return review_edits.read(text, record, "CHALLENGE.md")
+def edits(text: str, record: ReviewRecord = FIRST) -> ReviewEdits:
+    return review_edits.read_review_edits(text, record, "CHALLENGE.md")
 
 
 def line_of(words: str, text: str) -> int:
@@ -42,9 +42,9 @@ def without(id_: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("record", [FIRST, CHALLENGE, REVIEW])
-def test_untouched_document_has_no_edits(record: Record) -> None:
-    assert edits(review.render(record), record) == Edits()
-    assert edits("\ufeff" + review.render(record).replace("\n", "\r\n"), record) == Edits()
+def test_untouched_document_has_no_edits(record: ReviewRecord) -> None:
+    assert edits(review_document.render_review(record), record) == ReviewEdits()
+    assert edits("\ufeff" + review_document.render_review(record).replace("\n", "\r\n"), record) == ReviewEdits()
 
 
 @pytest.mark.parametrize("state", ["fixed", "Withdrawn", "`accepted`", "**disputed**"])
@@ -52,21 +52,21 @@ def test_state_can_be_changed(state: str) -> None:
     at = TEXT.index("- **State**: open", TEXT.index("### C2"))
     text = TEXT[:at] + f"* State:  {state} " + TEXT[at + len("- **State**: open") :]
     word = state.strip("`*").lower()
-    assert edits(text).changes == (Change("C2", "state", word, TEXT[:at].count("\n") + 1),)
+    assert edits(text).changes == (FindingChange("C2", "state", word, TEXT[:at].count("\n") + 1),)
     recorded = replace(FIRST, edits=(edits(text).changes[0].edit("person:Ann", "now"),))
-    assert edits(text, recorded) == Edits()
+    assert edits(text, recorded) == ReviewEdits()
 
 
 def test_severity_can_be_regraded() -> None:
     text = TEXT.replace("**Severity**: High", "**Severity**: low")
-    assert edits(text).changes == (Change("C1", "severity", "low", line_of("**Severity**: low", text)),)
+    assert edits(text).changes == (FindingChange("C1", "severity", "low", line_of("**Severity**: low", text)),)
 
 
 def test_removed_finding_is_withdrawn() -> None:
     text = without("C2", TEXT)
-    assert edits(text).changes == (Change("C2", "state", "withdrawn", line_of("## Issues", text)),)
+    assert edits(text).changes == (FindingChange("C2", "state", "withdrawn", line_of("## Issues", text)),)
     recorded = replace(FIRST, edits=(edits(text).changes[0].edit("person:Ann", "now"),))
-    assert edits(text, recorded) == Edits()
+    assert edits(text, recorded) == ReviewEdits()
     assert edits(TEXT, recorded).changes[0].to == "open"
 
 
@@ -81,11 +81,11 @@ def test_finding_can_be_added() -> None:
     )
     assert added.line == line_of("### Nobody", text)
     recorded = replace(FIRST, edits=(added.edit("P1", "person:Ann", "now"),))
-    assert edits(text, recorded) == Edits()
-    assert edits(review.render(recorded), recorded) == Edits()
+    assert edits(text, recorded) == ReviewEdits()
+    assert edits(review_document.render_review(recorded), recorded) == ReviewEdits()
     assert edits(TEXT, recorded).changes[0].id == "P1"
-    stored = records.parse(records.render(recorded), "x")
-    assert edits(text, stored) == Edits()
+    stored = records.parse_record(records.render_record(recorded), "x")
+    assert edits(text, stored) == ReviewEdits()
 
 
 def test_new_finding_needs_no_special_format() -> None:
@@ -106,7 +106,7 @@ def test_other_wording_may_be_edited_freely() -> None:
     text = TEXT.replace("The plan is feasible", "I find the plan feasible")
     text = text.replace("- **Suggestion**: Name", "- **Suggestion**:   Please name").replace("\n\n", "\n\n\n")
     text = text.replace("### C2: People who hide", "### C2 - Persons who hide")
-    assert edits(text) == Edits()
+    assert edits(text) == ReviewEdits()
 
 
 def test_heading_between_findings_removes_none() -> None:
@@ -115,11 +115,11 @@ def test_heading_between_findings_removes_none() -> None:
 
 def test_edited_verdict_is_reported_but_decides_nothing() -> None:
     found = edits(TEXT.replace("**Verdict**: NEEDS_REVISION", "**Verdict**: APPROVED"))
-    assert found == Edits(verdict=("APPROVED", 10))
+    assert found == ReviewEdits(verdict=("APPROVED", 10))
 
 
 def test_earlier_findings_are_edited_in_their_line() -> None:
-    text = review.render(CHALLENGE)
+    text = review_document.render_review(CHALLENGE)
     text = text.replace("- C1 (high), fixed:", "- C1 (high), open:").replace("- C2 (medium),", "- C2 (low),")
     found = edits(text, CHALLENGE)
     assert [(one.id, one.field, one.to) for one in found.changes] == [
@@ -133,7 +133,7 @@ def test_earlier_findings_are_edited_in_their_line() -> None:
 
 def test_open_earlier_finding_can_be_removed() -> None:
     record = replace(CHALLENGE, previous=(replace(CHALLENGE.previous[0], state=FIRST.findings[0].state),))
-    text = review.render(record)
+    text = review_document.render_review(record)
     gone = text[: text.index("- C1")] + "None.\n"
     assert [(one.id, one.to) for one in edits(gone, record).changes] == [("C1", "withdrawn")]
 
@@ -174,7 +174,9 @@ def test_second_state_line_takes_precedence() -> None:
 
 @given(st.data())
 def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([TEXT, review.render(CHALLENGE), review.render(REVIEW)]))
+    text = data.draw(
+        st.sampled_from([TEXT, review_document.render_review(CHALLENGE), review_document.render_review(REVIEW)])
+    )
     junk = ["", "```", "\n", "---\n", "### ", "## Issues", "- **State**: ", "\x00", "\ud800", "<!--", "C1", "#", "\t"]
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(text)))

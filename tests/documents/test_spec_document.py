@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from agentd.documents import spec, spec_writing
+from agentd.documents import spec, spec_text
 from agentd.documents import text as base
-from agentd.documents.prose import unfenced
-from agentd.documents.spec import Named, Priority, Removed, Renamed, Requirement, Scenario, Spec, named
+from agentd.documents.prose import unfence_code
+from agentd.documents.spec import (
+    Priority,
+    RemovedItem,
+    RenamedRequirement,
+    Requirement,
+    RequirementName,
+    Scenario,
+    Spec,
+    named_requirement,
+)
 from agentd.documents.text import Span
 
 DATA = Path(__file__).parents[1] / "data"
@@ -29,7 +38,7 @@ def read(path: Path) -> str:
 
 
 def parse(text: str) -> Spec:
-    return spec.parse(text, "x.md")
+    return spec.parse_spec(text, "x.md")
 
 
 def scenario(body: str, name: str = "A") -> Scenario:
@@ -64,42 +73,44 @@ def of_tool(data: dict[str, Any], base_version: int | None) -> Spec:
             for one in data["scenarios"]
         ),
         removed=tuple(
-            Removed(one.get("id", ""), one.get("scenario", ""), one.get("reason", ""))
+            RemovedItem(one.get("id", ""), one.get("scenario", ""), one.get("reason", ""))
             for one in data.get("removed", ())
         ),
-        renamed=tuple(Renamed(pair(one["from"]), pair(one["to"])) for one in data.get("renamed", ())),
-        flow=unfenced(data.get("flow_diagram", "")),
+        renamed=tuple(RenamedRequirement(pair(one["from"]), pair(one["to"])) for one in data.get("renamed", ())),
+        flow=unfence_code(data.get("flow_diagram", "")),
         base_version=base_version,
     )
 
 
-def pair(text: str) -> Named:
-    name = named(text)
+def pair(text: str) -> RequirementName:
+    name = named_requirement(text)
     assert name
     return name
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_examples_are_rendered_byte_for_byte(path: Path) -> None:
-    assert spec_writing.render(parse(read(path))) == read(path)
+    assert spec_text.render_spec(parse(read(path))) == read(path)
 
 
 def test_tool_call_renders_the_example_delta() -> None:
     section = read(EXAMPLE / "tools.md").split("\n## create_spec\n")[1]
     data = json.loads(section.split("```json\n")[1].split("```")[0])
     main = parse(read(EXAMPLE / "base" / "api-endpoints.md"))
-    made = spec_writing.with_titles(of_tool(data, main.version), main)
-    assert spec_writing.render(made) == read(EXAMPLE / "specs" / "api-endpoints.md")
+    made = spec_text.fill_removed_titles(of_tool(data, main.version), main)
+    assert spec_text.render_spec(made) == read(EXAMPLE / "specs" / "api-endpoints.md")
 
 
 def test_delta_is_parsed() -> None:
     found = parse(read(EXAMPLE / "specs" / "api-endpoints.md"))
     assert (found.is_delta, found.base_version, found.version) == (True, 3, None)
     assert found.removed == (
-        Removed("R3", "Token in the query string", "The session cookie of auth-flow:R2 takes its place."),
-        Removed("", "Known token", "`/me` no longer knows tokens."),
+        RemovedItem("R3", "Token in the query string", "The session cookie of auth-flow:R2 takes its place."),
+        RemovedItem("", "Known token", "`/me` no longer knows tokens."),
     )
-    assert found.renamed == (Renamed(Named("R4", "Error format"), Named("R4", "Error body")),)
+    assert found.renamed == (
+        RenamedRequirement(RequirementName("R4", "Error format"), RequirementName("R4", "Error body")),
+    )
     assert [one.span for one in (*found.removed, *found.renamed)] == [Span(30, 31), Span(32, 33), Span(37, 37)]
     assert found.unread == ()
 
@@ -119,7 +130,7 @@ def test_older_documents_are_parsed_as_specs(name: str) -> None:
 @pytest.mark.parametrize("path", [*EXAMPLES, *sorted((DATA / "seeds").iterdir())], ids=lambda path: path.name)
 def test_spans_start_at_their_heading_and_never_overlap(path: Path) -> None:
     found = parse(read(path))
-    document = base.parse(read(path), path.name)
+    document = base.parse_document(read(path), path.name)
     spans = [*(piece for one in found.requirements for piece in one.own), *(one.span for one in found.scenarios)]
     covered = [line for span in spans for line in range(span.start, span.end + 1)]
     assert len(covered) == len(set(covered))
@@ -151,11 +162,11 @@ def test_malformed_requirement_heading_is_reported(heading: str) -> None:
 def test_requirement_pattern_of_the_project_is_used() -> None:
     pattern = re.compile(r"^## (REQ-\d+) (.+)$")
     text = "## REQ-7 Login\n\ntext\n\n### Scenario: A\n\nWHEN a THEN b\n\n## Removed\n\n- REQ-9 Old\n"
-    found = spec.parse(text, "x.md", pattern)
+    found = spec.parse_spec(text, "x.md", pattern)
     assert found.requirements == (Requirement("REQ-7", "Login", "text"),)
     assert found.scenarios[0].requirement == "REQ-7"
-    assert found.removed == (Removed("REQ-9", "Old"),)
-    assert spec.parse("### R1\n", "x.md", re.compile("^### R1$")).requirements[0].id == "### R1"
+    assert found.removed == (RemovedItem("REQ-9", "Old"),)
+    assert spec.parse_spec("### R1\n", "x.md", re.compile("^### R1$")).requirements[0].id == "### R1"
 
 
 def test_code_and_comments_contain_no_requirements_or_scenarios() -> None:
@@ -260,7 +271,7 @@ def test_scenario_may_name_several_requirements(value: str, expected: tuple[str,
     text = f"### Scenario: A\n\n- **Requirement**: {value}\n- **WHEN** a\n- **THEN** b\n"
     (found,) = parse(text).scenarios
     assert (found.requirement, found.also) == expected
-    (again,) = parse(spec_writing.render(Spec("x", "t", "o", (), (found,)))).scenarios
+    (again,) = parse(spec_text.render_spec(Spec("x", "t", "o", (), (found,)))).scenarios
     assert again == found
 
 
@@ -348,14 +359,14 @@ def test_scenario_ends_where_the_next_one_starts() -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("- R3: Title", Removed("R3", "Title")),
-        ("- **R3**: Title\n  - Reason: why", Removed("R3", "Title", "why")),
-        ("* `R3` - Title", Removed("R3", "Title")),
-        ("- R3", Removed("R3")),
-        ("- Scenario: Known token\n  **Reason**: why\n  more", Removed("", "Known token", "why\nmore")),
+        ("- R3: Title", RemovedItem("R3", "Title")),
+        ("- **R3**: Title\n  - Reason: why", RemovedItem("R3", "Title", "why")),
+        ("* `R3` - Title", RemovedItem("R3", "Title")),
+        ("- R3", RemovedItem("R3")),
+        ("- Scenario: Known token\n  **Reason**: why\n  more", RemovedItem("", "Known token", "why\nmore")),
     ],
 )
-def test_removed_entries_are_parsed(entry: str, expected: Removed) -> None:
+def test_removed_entries_are_parsed(entry: str, expected: RemovedItem) -> None:
     found = parse(f"## Removed\n\n{entry}\n\n## Requirements\n")
     assert (found.removed, found.unread) == ((expected,), ())
 
@@ -369,7 +380,7 @@ def test_words_meaning_none_give_no_removed_or_renamed_entries(words: str) -> No
 @pytest.mark.parametrize("arrow", [" → ", " -> ", "→", " => "])
 def test_renamed_entries_are_parsed(arrow: str) -> None:
     found = parse(f"## Renamed\n\n- R4: A → B{arrow}R4: New\n")
-    assert found.renamed == (Renamed(Named("R4", "A → B"), Named("R4", "New")),)
+    assert found.renamed == (RenamedRequirement(RequirementName("R4", "A → B"), RequirementName("R4", "New")),)
 
 
 def test_unreadable_entries_are_reported() -> None:
@@ -397,24 +408,24 @@ def test_keys_and_sections_have_their_lines() -> None:
 def test_revision_keeps_version_dates_and_unknown_frontmatter() -> None:
     old = read(EXAMPLE / "base" / "api-endpoints.md").replace("type: spec\n", "type: spec\nx-owner: [ada]  # mine\n")
     new = replace(parse(old), overview="New words.", version=9, archived="2030-01-01")
-    assert spec_writing.revise(old, new, "x.md") == old.replace(parse(old).overview, "New words.")
+    assert spec_text.revise_spec(old, new, "x.md") == old.replace(parse(old).overview, "New words.")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_revision_with_the_same_content_changes_nothing(path: Path) -> None:
     text = "\ufeff" + read(path).replace("\n", "\r\n")
-    assert spec_writing.revise(text, parse(text), "x.md") == text
+    assert spec_text.revise_spec(text, parse(text), "x.md") == text
 
 
 def test_revising_a_whole_spec_into_a_delta_replaces_the_version() -> None:
     old = read(EXAMPLE / "specs" / "user-model.md")
     delta = replace(parse(old), version=None, base_version=4)
-    found = parse(spec_writing.revise(old, delta, "x.md"))
+    found = parse(spec_text.revise_spec(old, delta, "x.md"))
     assert (found.version, found.base_version) == (None, 4)
 
 
 def test_delta_that_only_removes_has_every_heading() -> None:
-    made = Spec("a", "A", "Goes away.", (), (), removed=(Removed("R1"),), version=None, base_version=1)
-    text = spec_writing.render(made)
+    made = Spec("a", "A", "Goes away.", (), (), removed=(RemovedItem("R1"),), version=None, base_version=1)
+    text = spec_text.render_spec(made)
     assert parse(text) == made
     assert {"overview", "requirements", "removed", "acceptance_criteria"} <= set(parse(text).lines)

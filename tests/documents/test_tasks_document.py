@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.documents import task_writing
-from agentd.documents.task import Task, TaskFile, by_layer, canonical
-from agentd.documents.tasks import TaskList, parse, tick
-from agentd.documents.text import BadDocument
+from agentd.documents import task_text
+from agentd.documents.task import Task, TaskFile, canonical_task_id, layered_task_id
+from agentd.documents.tasks import TaskList, parse_tasks, set_task_status
+from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Layer, TaskAction, TaskStatus
 from assertions import assert_grows_linearly
@@ -51,19 +51,19 @@ def block(body: str, heading: str = "### Task 1.1: Title") -> str:
 
 
 def only(text: str) -> Task:
-    (task,) = parse(text).tasks
+    (task,) = parse_tasks(text).tasks
     return task
 
 
 def faults(text: str) -> list[tuple[int, str]]:
-    return [(fault.line, fault.rule) for fault in parse(text).faults]
+    return [(fault.line, fault.rule) for fault in parse_tasks(text).faults]
 
 
 # ---- reading
 
 
 def test_example_is_parsed_completely() -> None:
-    found = parse(TEXT)
+    found = parse_tasks(TEXT)
     assert (found.change_id, found.version, found.faults) == ("add-oauth", 1, ())
     assert [task.id for task in found.tasks] == ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "4.1"]
     task = found.tasks[3]
@@ -81,7 +81,7 @@ def test_example_is_parsed_completely() -> None:
 
 
 def test_checkbox_tasks_are_parsed() -> None:
-    found = parse(BOXES)
+    found = parse_tasks(BOXES)
     assert found.faults == ()
     first, second, third = found.tasks
     assert first.files == (
@@ -157,7 +157,7 @@ def test_heading_names_its_task(heading: str) -> None:
     ],
 )
 def test_spec_reference_formats_are_parsed(value: str, expected: tuple[str, ...]) -> None:
-    found = parse(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n")
+    found = parse_tasks(f"- [ ] 1.1 Title\n  - File: a.py (CREATE)\n  - Spec: {value}\n")
     assert (found.tasks[0].spec_refs, found.faults) == (expected, ())
 
 
@@ -171,7 +171,7 @@ def test_heading_with_an_id_and_bullets_is_a_task() -> None:
         "## 1. Data Layer\n\n### 1.1 Store users\n\n- **File**: `a.py` (CREATE)\n- Spec: user-model:R1\n"
         "- Depends: none\n\nWords.\n\n### 1.2 Store more\n\n- File: b.py (MODIFY)\n- Depends: 1.1\n"
     )
-    found = parse(text)
+    found = parse_tasks(text)
     assert found.faults == ()
     assert [(task.id, task.title, task.depends_on) for task in found.tasks] == [
         ("1.1", "Store users", ()),
@@ -181,7 +181,7 @@ def test_heading_with_an_id_and_bullets_is_a_task() -> None:
 
 
 def test_heading_above_checkboxes_is_not_a_task() -> None:
-    found = parse("### 1.1 Models\n\n- [ ] 1.1.1 Store users\n  - File: a.py (CREATE)\n")
+    found = parse_tasks("### 1.1 Models\n\n- [ ] 1.1.1 Store users\n  - File: a.py (CREATE)\n")
     assert ([task.id for task in found.tasks], found.faults) == (["1.1.1"], ())
     assert faults(BOXES + "\n### 2.1 Notes\n\nWords.\n") == []
 
@@ -190,7 +190,7 @@ def test_heading_above_checkboxes_is_not_a_task() -> None:
 def test_yaml_block_without_a_language_is_read(body: str) -> None:
     text = block(body).replace("```yaml", "```")
     assert only(text) == only(block(body))
-    assert tick(text, "1.1", TaskStatus.DONE) == block(body + "status: done\n").replace("```yaml", "```")
+    assert set_task_status(text, "1.1", TaskStatus.DONE) == block(body + "status: done\n").replace("```yaml", "```")
 
 
 @pytest.mark.parametrize("code", ["Error: x\nfile: not found", "print(1)", "action: x"])
@@ -228,8 +228,8 @@ def test_block_may_have_several_files_and_references() -> None:
 
 def test_fences_and_comments_hide_tasks() -> None:
     hidden = "```text\n### Task 1.2: No\n- [ ] 1.3 No\n```\n\n<!--\n- [ ] 1.4 No\n-->\n"
-    assert [task.id for task in parse(BOXES + "\n" + hidden).tasks] == ["1.1", "1.2", "2.3b"]
-    assert [task.id for task in parse(TEXT + "\n" + hidden).tasks][-1] == "4.1"
+    assert [task.id for task in parse_tasks(BOXES + "\n" + hidden).tasks] == ["1.1", "1.2", "2.3b"]
+    assert [task.id for task in parse_tasks(TEXT + "\n" + hidden).tasks][-1] == "4.1"
 
 
 def test_yaml_example_is_not_the_task_block() -> None:
@@ -240,7 +240,7 @@ def test_yaml_example_is_not_the_task_block() -> None:
 
 
 def test_section_with_yaml_is_not_a_task() -> None:
-    assert len(parse(TEXT + "\n## Settings\n\n```yaml\nfile: x\n```\n").tasks) == 7
+    assert len(parse_tasks(TEXT + "\n## Settings\n\n```yaml\nfile: x\n```\n").tasks) == 7
     assert faults(TEXT + "\n## Settings\n\n```yaml\nfile: x\n```\n") == []
     assert only(block('id: "1.1"\nfile: a.py\naction: CREATE\n', "### Title")).title == "Title"
 
@@ -283,19 +283,19 @@ def test_fault_has_its_line_and_rule(text: str, expected: tuple[int, str]) -> No
 
 
 def test_duplicate_id_is_a_fault() -> None:
-    (fault,) = parse(BOXES.replace("data.2", "data.1")).faults
+    (fault,) = parse_tasks(BOXES.replace("data.2", "data.1")).faults
     assert fault.message == "task 1.1 stands twice, first on line 5"
 
 
 def test_ids_can_be_written_by_layer_or_number() -> None:
-    assert [canonical(word) for word in ("data.1", "LOGIC.2b", "1.1", "5.1", "other")] == [
+    assert [canonical_task_id(word) for word in ("data.1", "LOGIC.2b", "1.1", "5.1", "other")] == [
         "1.1",
         "2.2b",
         "1.1",
         "5.1",
         "other",
     ]
-    assert [by_layer(word) for word in ("1.1", "4.2b", "5.1", "7")] == ["data.1", "testing.2b", "5.1", "7"]
+    assert [layered_task_id(word) for word in ("1.1", "4.2b", "5.1", "7")] == ["data.1", "testing.2b", "5.1", "7"]
 
 
 # ---- the status
@@ -305,10 +305,10 @@ def test_ids_can_be_written_by_layer_or_number() -> None:
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_status_change_edits_one_word(ending: str, mark: str) -> None:
     text = mark + TEXT.replace("\n", ending)
-    done = tick(text, "logic.2", TaskStatus.DONE)
+    done = set_task_status(text, "logic.2", TaskStatus.DONE)
     at = text.index("status: pending", text.index("### Task 2.2"))
     assert done == text[:at] + "status: done" + text[at + len("status: pending") :]
-    assert tick(done, "2.2", TaskStatus.PENDING) == text
+    assert set_task_status(done, "2.2", TaskStatus.PENDING) == text
 
 
 @pytest.mark.parametrize(
@@ -323,20 +323,22 @@ def test_status_change_edits_one_word(ending: str, mark: str) -> None:
 )
 def test_spacing_and_comments_of_a_status_line_are_kept(before: str, after: str) -> None:
     text = block(f"file: a.py\naction: CREATE\n{before}\nowner: me\n")
-    assert tick(text, "1.1", TaskStatus.DONE) == text.replace(before, after)
+    assert set_task_status(text, "1.1", TaskStatus.DONE) == text.replace(before, after)
 
 
 def test_missing_status_line_is_added() -> None:
     text = block("  file: a.py\n  action: CREATE\n\n")
-    assert tick(text, "1.1", TaskStatus.PENDING) == block("  file: a.py\n  action: CREATE\n  status: pending\n\n")
+    assert set_task_status(text, "1.1", TaskStatus.PENDING) == block(
+        "  file: a.py\n  action: CREATE\n  status: pending\n\n"
+    )
 
 
 def test_status_change_sets_the_checkbox() -> None:
-    done = tick(BOXES, "data.1", TaskStatus.DONE)
+    done = set_task_status(BOXES, "data.1", TaskStatus.DONE)
     assert done == BOXES.replace("- [ ] 1.1", "- [x] 1.1")
-    assert tick(BOXES, "1.1", TaskStatus.WAIVED) == BOXES.replace("- [ ] 1.1", "- [-] 1.1")
-    assert tick(BOXES, "2.3b", TaskStatus.PENDING) == BOXES.replace("[-] 2.3b", "[ ] 2.3b")
-    assert tick(BOXES, "1.2", TaskStatus.DONE) == BOXES
+    assert set_task_status(BOXES, "1.1", TaskStatus.WAIVED) == BOXES.replace("- [ ] 1.1", "- [-] 1.1")
+    assert set_task_status(BOXES, "2.3b", TaskStatus.PENDING) == BOXES.replace("[-] 2.3b", "[ ] 2.3b")
+    assert set_task_status(BOXES, "1.2", TaskStatus.DONE) == BOXES
 
 
 @pytest.mark.parametrize(
@@ -350,15 +352,15 @@ def test_status_change_sets_the_checkbox() -> None:
     ],
 )
 def test_task_that_cannot_be_updated_is_refused(text: str, id_: str) -> None:
-    with pytest.raises(BadDocument):
-        tick(text, id_, TaskStatus.DONE)
+    with pytest.raises(InvalidDocument):
+        set_task_status(text, id_, TaskStatus.DONE)
 
 
 # ---- writing
 
 
 def test_example_is_rendered_byte_for_byte() -> None:
-    assert task_writing.render(parse(TEXT)) == TEXT
+    assert task_text.render_tasks(parse_tasks(TEXT)) == TEXT
 
 
 def call() -> list[dict[str, object]]:
@@ -371,32 +373,32 @@ def call() -> list[dict[str, object]]:
 
 def test_tool_call_renders_the_example() -> None:
     rows = call()
-    assert task_writing.render(TaskList("add-oauth", task_writing.from_rows(rows))) == TEXT
+    assert task_text.render_tasks(TaskList("add-oauth", task_text.tasks_from_rows(rows))) == TEXT
     # The order in which tasks are sent does not matter.
-    assert task_writing.render(TaskList("add-oauth", task_writing.from_rows(rows[::-1]))) == TEXT
+    assert task_text.render_tasks(TaskList("add-oauth", task_text.tasks_from_rows(rows[::-1]))) == TEXT
 
 
 def test_revision_keeps_status_and_unknown_frontmatter() -> None:
     old = TEXT.replace("version: 1\n", "version: 3 # third\nowner: me\n")
-    old = tick(tick(old, "1.1", TaskStatus.DONE), "1.2", TaskStatus.WAIVED)
-    new = list(task_writing.from_rows(call()))
+    old = set_task_status(set_task_status(old, "1.1", TaskStatus.DONE), "1.2", TaskStatus.WAIVED)
+    new = list(task_text.tasks_from_rows(call()))
     new[1] = replace(new[1], title="Store other things")
-    text = task_writing.revise(old.replace("\n", "\r\n"), TaskList("add-oauth", tuple(new)))
+    text = task_text.revise_tasks(old.replace("\n", "\r\n"), TaskList("add-oauth", tuple(new)))
     assert text.startswith("---\r\nid: add-oauth\r\ntype: tasks\r\nversion: 3 # third\r\nowner: me\r\n---\r\n\r\n#")
     assert text.count("\n") == text.count("\r\n")
-    statuses = {task.id: task.status for task in parse(text).tasks}
+    statuses = {task.id: task.status for task in parse_tasks(text).tasks}
     assert statuses["1.1"] is TaskStatus.DONE
     assert statuses["1.2"] is TaskStatus.PENDING
 
 
 def test_revision_of_an_unreadable_document_starts_over() -> None:
-    assert task_writing.revise("---\nid: [\n---\n", parse(TEXT)) == TEXT
+    assert task_text.revise_tasks("---\nid: [\n---\n", parse_tasks(TEXT)) == TEXT
 
 
 def test_description_cannot_end_its_task() -> None:
     words = "## 2. Logic Layer\n### Task 1.2: Not one\n```yaml\nid: x"
     task = Task("1.1", "A title #", Layer.DATA, (TaskFile("a.py", TaskAction.CREATE),), description=words)
-    found = parse(task_writing.render(TaskList("x", (task, replace(task, id="1.2", description="")))))
+    found = parse_tasks(task_text.render_tasks(TaskList("x", (task, replace(task, id="1.2", description="")))))
     assert [one.id for one in found.tasks] == ["1.1", "1.2"]
     assert found.tasks[0].title == "A title #"
     assert found.faults == ()
@@ -440,19 +442,19 @@ def task_lists(draw: st.DrawFn) -> TaskList:
 
 @given(task_lists())
 def test_task_list_round_trips(tasks_: TaskList) -> None:
-    text = task_writing.render(tasks_)
-    found = parse(text)
+    text = task_text.render_tasks(tasks_)
+    found = parse_tasks(text)
     assert found.faults == ()
     assert found == tasks_
-    assert task_writing.render(found) == text
+    assert task_text.render_tasks(found) == text
 
 
 @given(task_lists(), st.data())
 def test_status_change_keeps_all_other_bytes(tasks_: TaskList, data: st.DataObject) -> None:
-    text = task_writing.render(tasks_).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
+    text = task_text.render_tasks(tasks_).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
     task = data.draw(st.sampled_from(tasks_.tasks))
     status = data.draw(st.sampled_from(TaskStatus))
-    edited = tick(text, task.id, status)
+    edited = set_task_status(text, task.id, status)
     start = text.index(f"status: {task.status}", text.index(f'id: "{task.id}"')) + len("status: ")
     assert edited == text[:start] + str(status) + text[start + len(task.status) :]
 
@@ -485,10 +487,10 @@ def mutate(text: str, data: st.DataObject) -> str:
 def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
     text = mutate(data.draw(st.sampled_from([TEXT, BOXES])), data)
     try:
-        found = parse(text)
+        found = parse_tasks(text)
         if found.tasks:
-            tick(text, data.draw(st.sampled_from(found.tasks)).id, data.draw(st.sampled_from(TaskStatus)))
-        task_writing.revise(text, parse(TEXT))
+            set_task_status(text, data.draw(st.sampled_from(found.tasks)).id, data.draw(st.sampled_from(TaskStatus)))
+        task_text.revise_tasks(text, parse_tasks(TEXT))
     except AgentdError:
         return
 
@@ -507,4 +509,4 @@ def test_broken_document_raises_only_agentd_errors(data: st.DataObject) -> None:
     ],
 )
 def test_parsing_takes_linear_time(start: str, unit: str, end: str, count: int) -> None:
-    assert_grows_linearly(parse, start, unit, end, count)
+    assert_grows_linearly(parse_tasks, start, unit, end, count)

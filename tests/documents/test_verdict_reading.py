@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.documents.self_review import SelfReview, self_review
-from agentd.documents.verdict import read
+from agentd.documents.verdict_text import SelfReviewResult, read_self_review, read_verdict
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict
 from assertions import assert_grows_linearly
 
@@ -39,7 +38,7 @@ EXAMPLE = Path(__file__).parents[1] / "data" / "example"
     ],
 )
 def test_each_verdict_format_is_read_with_its_line(text: str, word: str, line: int) -> None:
-    found = read(text, "challenge")
+    found = read_verdict(text, "challenge")
     assert (found.word, found.line) == (word, line)
     assert found.verdict is ChallengeVerdict(word)
 
@@ -93,7 +92,7 @@ def test_each_verdict_format_is_read_with_its_line(text: str, word: str, line: i
     ],
 )
 def test_other_text_is_never_a_verdict(text: str) -> None:
-    found = read(text, "challenge")
+    found = read_verdict(text, "challenge")
     assert found.verdict is None
     assert found.why
 
@@ -116,14 +115,14 @@ def test_other_text_is_never_a_verdict(text: str) -> None:
     ],
 )
 def test_untouched_template_is_unfilled(text: str) -> None:
-    found = read(text, "challenge")
+    found = read_verdict(text, "challenge")
     assert (found.word, found.line is not None) == ("unfilled", True)
 
 
 def test_each_record_kind_has_its_own_verdicts() -> None:
-    assert read("Verdict: needs fix", "review").verdict is ReviewVerdict.NEEDS_CHANGES
-    assert read("Verdict: MAJOR ISSUES", "review").verdict is ReviewVerdict.MAJOR_ISSUES
-    found = read("Verdict: REJECTED", "review")
+    assert read_verdict("Verdict: needs fix", "review").verdict is ReviewVerdict.NEEDS_CHANGES
+    assert read_verdict("Verdict: MAJOR ISSUES", "review").verdict is ReviewVerdict.MAJOR_ISSUES
+    found = read_verdict("Verdict: REJECTED", "review")
     assert found.word == "UNKNOWN"
     assert found.why == "'REJECTED' is no verdict here; write one of APPROVED, NEEDS_CHANGES, MAJOR_ISSUES"
 
@@ -133,14 +132,14 @@ def test_latest_block_counts() -> None:
         return f'<review status="{status}" iteration="{iteration}">\n\n**Verdict**: {status}\n\n</review>\n\n'
 
     text = block("approved", 2) + block("rejected", 1)
-    assert read(text, "challenge").word == "APPROVED"
+    assert read_verdict(text, "challenge").word == "APPROVED"
     text = block("approved", 2) + block("rejected", 2)
-    assert (read(text, "challenge").word, read(text, "challenge").line) == ("REJECTED", 7)
+    assert (read_verdict(text, "challenge").word, read_verdict(text, "challenge").line) == ("REJECTED", 7)
 
 
 def test_example_verdicts_are_read() -> None:
     def verdict(name: str, kind: str) -> str:
-        return read((EXAMPLE / name).read_text(), kind).word
+        return read_verdict((EXAMPLE / name).read_text(), kind).word
 
     assert verdict("proposal.md", "challenge") == "APPROVED"
     assert verdict("CHALLENGE.md", "challenge") == "APPROVED"
@@ -150,7 +149,7 @@ def test_example_verdicts_are_read() -> None:
 
 @given(st.text("APROVEDapproved*_`: \n#-[x]<>!~", max_size=80))
 def test_any_text_has_a_result(text: str) -> None:
-    found = read("**Verdict**: " + text, "challenge")
+    found = read_verdict("**Verdict**: " + text, "challenge")
     assert found.word in (*ChallengeVerdict, "unfilled", "UNKNOWN")
 
 
@@ -168,25 +167,27 @@ def test_any_text_has_a_result(text: str) -> None:
     ],
 )
 def test_parsing_takes_linear_time(start: str, unit: str, count: int) -> None:
-    assert_grows_linearly(lambda text: (read(text, "challenge"), self_review(text)), start, unit, count=count)
+    assert_grows_linearly(
+        lambda text: (read_verdict(text, "challenge"), read_self_review(text)), start, unit, count=count
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("All is well.\n\n<review>PASS</review>\n", SelfReview.PASS),
-        ("<review>PASS</review> no: <review>NEEDS_REVISION</review>", SelfReview.NEEDS_REVISION),
-        ("<review> needs_revision </review>\nMended.\n<review>pass</review>", SelfReview.PASS),
-        ("<review>\nPASS\n</review>", SelfReview.PASS),
-        ("`<review>PASS</review>`", SelfReview.PASS),
-        ("I will end with `<review>PASS</review>`.", SelfReview.MISSING),
-        ("```\n<review>PASS</review>\n```", SelfReview.MISSING),
-        ("<review>NEEDS_REVISION</review>\n```\n<review>PASS</review>\n", SelfReview.NEEDS_REVISION),
-        ("PASS", SelfReview.MISSING),
-        ("<review>MAYBE</review>", SelfReview.MISSING),
-        ("\0\ud800<review>PASS</review>", SelfReview.PASS),
-        ("", SelfReview.MISSING),
+        ("All is well.\n\n<review>PASS</review>\n", SelfReviewResult.PASS),
+        ("<review>PASS</review> no: <review>NEEDS_REVISION</review>", SelfReviewResult.NEEDS_REVISION),
+        ("<review> needs_revision </review>\nMended.\n<review>pass</review>", SelfReviewResult.PASS),
+        ("<review>\nPASS\n</review>", SelfReviewResult.PASS),
+        ("`<review>PASS</review>`", SelfReviewResult.PASS),
+        ("I will end with `<review>PASS</review>`.", SelfReviewResult.MISSING),
+        ("```\n<review>PASS</review>\n```", SelfReviewResult.MISSING),
+        ("<review>NEEDS_REVISION</review>\n```\n<review>PASS</review>\n", SelfReviewResult.NEEDS_REVISION),
+        ("PASS", SelfReviewResult.MISSING),
+        ("<review>MAYBE</review>", SelfReviewResult.MISSING),
+        ("\0\ud800<review>PASS</review>", SelfReviewResult.PASS),
+        ("", SelfReviewResult.MISSING),
     ],
 )
-def test_last_marker_in_plain_text_counts(text: str, expected: SelfReview) -> None:
-    assert self_review(text) is expected
+def test_last_marker_in_plain_text_counts(text: str, expected: SelfReviewResult) -> None:
+    assert read_self_review(text) is expected

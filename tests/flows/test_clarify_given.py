@@ -67,9 +67,9 @@ def test_answers_file_accepts_a_list_or_a_tool_call(project: Scenario, data: Any
         "## Q2: Token\n\n- **Question**: Does it stay?\n- **Answer**: No\n"
     )
     assert (paid(project), questions_asked(project)) == (["plan-gen"], [])
-    assert rows_of(project) == [(1, "skipped", [clarifications.NAME])]
+    assert rows_of(project) == [(1, "skipped", [clarifications.CLARIFICATIONS_FILE])]
     assert "- **Answer**: Google\n" in (project.folder / "GEMINI.md").read_text()
-    assert ended.json["files"][0].endswith(clarifications.NAME)
+    assert ended.json["files"][0].endswith(clarifications.CLARIFICATIONS_FILE)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_answers_file_ends_open_questions(project: Scenario) -> None:
     assert person.waits() == 130
     assert given(project, answers_file(project, ROWS)).code == 0
     assert answers_in(project) == ["Google", "No"]
-    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+    assert rows_of(project) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
 
 
 # ---- words of any kind
@@ -168,8 +168,8 @@ def test_arbitrary_answers_give_a_valid_document(project: Scenario) -> None:
     stage_questions(project)
     assert given(project, answers_file(project, rows)).code == 0
     checked = project.agentd("validate", "add-oauth", "--strict", "--json")
-    assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
-    found = clarifications.parse((project.folder / clarifications.NAME).read_text())
+    assert [one for one in checked.json["findings"] if one["file"] == clarifications.CLARIFICATIONS_FILE] == []
+    found = clarifications.parse_clarifications((project.folder / clarifications.CLARIFICATIONS_FILE).read_text())
     assert (found.change, len(found.questions)) == ("add-oauth", len(WILD))
     said = [one.answer for one in found.questions]
     assert (said[0], said[3:]) == (WILD[0], WILD[3:])
@@ -189,10 +189,12 @@ def test_hostile_question_is_shown_on_one_line_and_written_completely(project: S
     person.sees("Question 1 of 1. It �[31mmatters much")
     person.press("\r")
     assert person.waits() == 0
-    (found,) = clarifications.parse((project.folder / clarifications.NAME).read_text()).questions
+    (found,) = clarifications.parse_clarifications(
+        (project.folder / clarifications.CLARIFICATIONS_FILE).read_text()
+    ).questions
     assert found.answer == TOKEN["recommended"] and "Q7: this" in found.question
     checked = project.agentd("validate", "add-oauth", "--strict", "--json")
-    assert [one for one in checked.json["findings"] if one["file"] == clarifications.NAME] == []
+    assert [one for one in checked.json["findings"] if one["file"] == clarifications.CLARIFICATIONS_FILE] == []
 
 
 # ---- by another session
@@ -212,7 +214,7 @@ def test_change_clarified_by_another_session_keeps_its_id_and_asks_nothing(proje
     assert person.waits() == 0
     assert (clarified(project), answers_in(project)) == (text, ["Google", "No"])
     assert [one.id for one in Places(find_project()).open()] == ["add-oauth"]
-    assert (paid(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [clarifications.NAME])])
+    assert (paid(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [clarifications.CLARIFICATIONS_FILE])])
     assert "Questions" not in person.display.text
 
 
@@ -242,7 +244,7 @@ def test_yes_takes_the_recommended_answers_and_records_that(project: Scenario) -
     rows = [(one, one["recommended"]) for one in THREE]
     assert clarified(project) == clarifications_text(*rows, note=" (the planner's own recommendation)")
     assert [(name, via) for name, _, via, _ in decided(project)] == [(f"clarify-{n}", "flag") for n in (1, 2, 3)]
-    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+    assert rows_of(project) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
 
 
 def test_project_without_human_in_loop_asks_nothing(project: Scenario) -> None:
@@ -271,6 +273,8 @@ def test_dry_run_shows_whether_questions_would_be_asked(project: Scenario) -> No
     assert steps_ahead(project, "--light", "--clarifications", path) == rest
     assert proposed_without(project, "--yes").code == 4
     assert steps_ahead(project, "--light") == ["clarify", *rest], "they are still to come"
-    (project.folder / clarifications.NAME).write_text((EXAMPLE / clarifications.NAME).read_text())
+    (project.folder / clarifications.CLARIFICATIONS_FILE).write_text(
+        (EXAMPLE / clarifications.CLARIFICATIONS_FILE).read_text()
+    )
     assert steps_ahead(project, "--light") == rest
     assert project.change.read().run is not None

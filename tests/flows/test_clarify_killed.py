@@ -87,7 +87,7 @@ def test_saved_questions_are_not_paid_for_again(project: Scenario, moment: str, 
     assert person.waits() == 0
     assert clarified(project) == clarifications_text(*GIVEN)
     assert paid(project) == ["clarify"] * calls + ["plan-gen"]
-    assert rows_of(project)[-1] == (calls, "done", [clarifications.NAME])
+    assert rows_of(project)[-1] == (calls, "done", [clarifications.CLARIFICATIONS_FILE])
 
 
 def test_each_answer_is_given_once_despite_kills(project: Scenario) -> None:
@@ -114,13 +114,13 @@ def _killed_at_answer(box: Scenario, moment: str, number: int) -> None:
     assert person.waits() == 0
     assert not any(one["question"] in person.display.text for one in THREE[:answered])
     assert clarified(box) == clarifications_text(*GIVEN), f"{moment} answer {number} was kept"
-    assert paid(box) == ["clarify", "plan-gen"] and rows_of(box) == [(1, "done", [clarifications.NAME])]
+    assert paid(box) == ["clarify", "plan-gen"] and rows_of(box) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_kill_around_writing_the_document_keeps_the_answers(project: Scenario, moment: str) -> None:
     killed_at_first_question(project)
-    person = mortal(project, moment, 1, project.folder / clarifications.NAME)
+    person = mortal(project, moment, 1, project.folder / clarifications.CLARIFICATIONS_FILE)
     for one, keys in zip(THREE, (DOWN + ENTER, ENTER, ENTER), strict=True):
         answer(person, one, keys)
     is_killed(project, person)
@@ -128,7 +128,7 @@ def test_kill_around_writing_the_document_keeps_the_answers(project: Scenario, m
     before = len(decided(project))
     assert proposing(project).waits() == 0
     assert clarified(project) == clarifications_text(*GIVEN)
-    assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.NAME])])
+    assert (len(decided(project)), rows_of(project)) == (before, [(1, "done", [clarifications.CLARIFICATIONS_FILE])])
     assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project)
 
 
@@ -143,14 +143,14 @@ def test_kill_at_the_end_of_clarify_gives_the_same_result(project: Scenario, mom
             assert proposed_without(project, "--yes").code == 0
             assert clarified(project) == clarifications_text(*BY_ITSELF, note=OWN_WORD), f"{moment} {number} {below}"
             assert paid(project) == ["clarify", "plan-gen"] and not is_kept(project), f"{moment} {number} {below}"
-            assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+            assert rows_of(project) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
             put_back()
 
 
 def test_edit_of_the_document_after_a_kill_is_kept(project: Scenario) -> None:
     killed_at_first_question(project)
-    assert kill_at_write(project, "after", 1, project.folder / clarifications.NAME, (*COMMAND, "--yes"))
-    path = project.folder / clarifications.NAME
+    assert kill_at_write(project, "after", 1, project.folder / clarifications.CLARIFICATIONS_FILE, (*COMMAND, "--yes"))
+    path = project.folder / clarifications.CLARIFICATIONS_FILE
     path.write_text(path.read_text().replace("7 days", "8 days"))
     assert proposing(project).waits() == 0
     assert answers_in(project)[-1] == "8 days"

@@ -6,9 +6,9 @@ import pytest
 
 from agentd.change import comments
 from agentd.change.folder import Change
-from agentd.documents.comments import NAME, Comment, Weight, as_they_stand, strays
+from agentd.documents.comments import COMMENTS_FILE, Comment, CommentSeverity, misattributed_comments, resolve_comments
+from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Evidence, Finding, finding_data
-from agentd.documents.standing import standing
 from agentd.domain import yaml12
 from agentd.domain.terms import FindingState, Severity
 from agentd.viewer import deciding, margin
@@ -20,12 +20,12 @@ FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 
 
 def comment(change: Change, text: str = "Who?") -> Comment:
-    return comments.add(change, comments.anchored(change, SPEC_FILE, "A user is"), text, ANN, Weight.SHOULD)
+    return comments.add(change, comments.anchored(change, SPEC_FILE, "A user is"), text, ANN, CommentSeverity.SHOULD)
 
 
 def forge(change: Change, **values: str) -> None:
     """The first comment by hand, as anybody can write it into the file."""
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     first, *rest = yaml12.load(path.read_text())
     path.write_text(yaml12.dump([{**first, **values}, *rest]))
 
@@ -42,7 +42,7 @@ def test_finding_names_its_source_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     take_up(project)
-    assert {one.id: one.comment for one in standing(change.records())} == {"C1": None, "C2": None, "P1": "K1"}
+    assert {one.id: one.comment for one in current_findings(change.records())} == {"C1": None, "C2": None, "P1": "K1"}
     text = (change.folder / "reviews/challenge-1.yaml").read_text()
     assert text.count("comment:") == 1, "what has none does not speak of it"
 
@@ -52,7 +52,7 @@ def test_forged_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Sc
     comment(change)
     forge(change, finding="C1", state="resolved", resolved_by=BOB)
     assert listed(change) == ["C1", "C2"]
-    told = f"{NAME}: K1 says that it is the finding C1, which was not made of it; that counts for nothing"
+    told = f"{COMMENTS_FILE}: K1 says that it is the finding C1, which was not made of it; that counts for nothing"
     assert margin.problems(change) == (told,)
     take_up(project)
     assert project.finding_states() == {"C1": "open", "C2": "open"} and record_edits(change.records()[0]) == []
@@ -90,9 +90,9 @@ def test_comment_cannot_claim_the_finding_of_another_comment(project: Scenario) 
     take_up(project)
     comment(change, "Another.")
     first, second = comments.read(change)
-    (change.folder / NAME).write_text(yaml12.dump([]))
-    assert as_they_stand([replace(second, finding="P1")], standing(change.records()))[0].finding is None
-    assert as_they_stand([first], standing(change.records()))[0].finding == "P1"
+    (change.folder / COMMENTS_FILE).write_text(yaml12.dump([]))
+    assert resolve_comments([replace(second, finding="P1")], current_findings(change.records()))[0].finding is None
+    assert resolve_comments([first], current_findings(change.records()))[0].finding == "P1"
 
 
 @pytest.mark.parametrize("name", ["C9", "V1", "P0", "P", "", "../P1", "check:tests"])
@@ -155,8 +155,8 @@ def test_finding_without_a_comment_id_is_matched_by_its_content(
     found = comments.read(change)
     finding = older(**values)
     assert "comment" in finding_data(finding) or finding.comment is None
-    assert bool(strays(found, [finding])) is not is_own
-    assert as_they_stand(found, [finding])[0].finding == ("P1" if is_own else None)
+    assert bool(misattributed_comments(found, [finding])) is not is_own
+    assert resolve_comments(found, [finding])[0].finding == ("P1" if is_own else None)
 
 
 def test_finding_written_by_an_older_version_still_follows_its_comment(project: Scenario) -> None:

@@ -79,7 +79,7 @@ def test_approval_with_a_failing_test_is_overruled_and_fixed_code_completes(proj
     )
     assert [(one["id"], one["answer"], one["state"]) for one in last["previous"]] == [("V1", "fixed", "fixed")]
     assert last["checks"][0]["counts"] == {"passed": 3, "failed": 0, "skipped": 0}
-    listed = tasks.parse((project.folder / "tasks.md").read_text()).tasks
+    listed = tasks.parse_tasks((project.folder / "tasks.md").read_text()).tasks
     assert [(one.id, str(one.status)) for one in listed] == [("2.1", "done"), ("4.1", "done")]
     page = (project.folder / "REVIEW.md").read_text()
     assert "**Verdict**: APPROVED" in page and "3 passed, 0 failed" in page

@@ -64,9 +64,9 @@ def test_questions_are_asked_with_reasons_and_answers_are_written(project: Scena
     assert person.waits() == 0
     given = ((PROVIDERS, "Google only"), (TOKEN, "Until 見 June"), (SESSION, "7 days"))
     assert clarified(project) == clarifications_text(*given)
-    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+    assert rows_of(project) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
     (digest,) = project.change.read().steps[0].outputs.values()
-    assert digest == document_hash(project.folder / clarifications.NAME)
+    assert digest == document_hash(project.folder / clarifications.CLARIFICATIONS_FILE)
     assert paid(project) == WHOLE
     assert decided(project) == [
         ("clarify-1", "Google only", "terminal", None),
@@ -78,7 +78,7 @@ def test_questions_are_asked_with_reasons_and_answers_are_written(project: Scena
 
 
 def test_clarifications_have_the_format_of_the_example(project: Scenario) -> None:
-    example = clarifications.parse((EXAMPLE / clarifications.NAME).read_text())
+    example = clarifications.parse_clarifications((EXAMPLE / clarifications.CLARIFICATIONS_FILE).read_text())
     questions = [
         {
             "topic": one.topic,
@@ -94,7 +94,7 @@ def test_clarifications_have_the_format_of_the_example(project: Scenario) -> Non
     for one in questions:
         answer(person, one)
     assert person.waits() == 0
-    text = (EXAMPLE / clarifications.NAME).read_text()
+    text = (EXAMPLE / clarifications.CLARIFICATIONS_FILE).read_text()
     assert clarified(project) == text.replace(f"date: {example.date}", "date: today")
 
 
@@ -179,7 +179,7 @@ def test_only_open_questions_are_asked_after_an_interrupt(project: Scenario) -> 
     given = ((PROVIDERS, "Google only"), (TOKEN, TOKEN["recommended"]), (SESSION, "7 days"))
     assert clarified(project) == clarifications_text(*given)
     assert paid(project) == WHOLE
-    assert rows_of(project) == [(1, "done", [clarifications.NAME])]
+    assert rows_of(project) == [(1, "done", [clarifications.CLARIFICATIONS_FILE])]
     assert questions_asked(project) == ["clarify-1", "clarify-2", "clarify-2", "clarify-3"]
 
 
@@ -204,7 +204,7 @@ def test_given_answers_count_when_the_remaining_questions_are_skipped(
     assert (nobody.code, nobody.json["error"]["code"]) == (1, "unanswered")
     assert proposed_without(project, *flags).code == 0
     assert answers_in(project) == given
-    assert (paid(project), rows_of(project)) == (WHOLE, [(1, "done", [clarifications.NAME])])
+    assert (paid(project), rows_of(project)) == (WHOLE, [(1, "done", [clarifications.CLARIFICATIONS_FILE])])
 
 
 def _interrupted(box: Scenario, *flags: str) -> None:
@@ -218,11 +218,11 @@ def _interrupted(box: Scenario, *flags: str) -> None:
 def test_manual_clarifications_file_ends_the_questions(project: Scenario) -> None:
     stage_questions(project, *THREE)
     _interrupted(project)
-    mine = (EXAMPLE / clarifications.NAME).read_text()
-    (project.folder / clarifications.NAME).write_text(mine)
+    mine = (EXAMPLE / clarifications.CLARIFICATIONS_FILE).read_text()
+    (project.folder / clarifications.CLARIFICATIONS_FILE).write_text(mine)
     person = proposing(project)
     assert person.waits() == 0
-    assert (project.folder / clarifications.NAME).read_text() == mine
+    assert (project.folder / clarifications.CLARIFICATIONS_FILE).read_text() == mine
     assert questions_asked(project) == ["clarify-1", "clarify-2"]
 
 
@@ -312,7 +312,7 @@ def test_planner_that_sends_no_questions_is_reminded_once(project: Scenario) -> 
     assert rows_of(project) == [(1, "failed", []), (2, "failed", [])]
     project.replay(steps | {"clarify": asks(TOKEN)})
     assert proposed_without(project, "--yes").code == 0
-    assert rows_of(project)[-1] == (3, "done", [clarifications.NAME])
+    assert rows_of(project)[-1] == (3, "done", [clarifications.CLARIFICATIONS_FILE])
 
 
 @pytest.mark.parametrize("path", ["src/notes.py", "agentd/changes/add-oauth/clarifications.md"])

@@ -7,9 +7,9 @@ import pytest
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.context import brief
-from agentd.documents.comments import NAME, CommentState, Weight
+from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
+from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Evidence, Finding
-from agentd.documents.standing import standing
 from agentd.domain.terms import FindingState, Phase, Severity
 from agentd.steps import remarks
 from agentd.steps.bench import PLAN
@@ -22,7 +22,9 @@ ANN, BOB = "person:ann", "person:bob"
 LOW = ("Low", "A comma")
 
 
-def comment(change: Change, text: str, severity: Weight = Weight.BLOCKER, quote: str = "A user is") -> str:
+def comment(
+    change: Change, text: str, severity: CommentSeverity = CommentSeverity.BLOCKER, quote: str = "A user is"
+) -> str:
     return comments.add(change, comments.anchored(change, SPEC_FILE, quote), text, ANN, severity).id
 
 
@@ -32,7 +34,7 @@ def take_up(box: Scenario) -> Result:
 
 
 def finding(box: Scenario, id_: str = "P1") -> Finding:
-    return next(one for one in standing(box.change.records()) if one.id == id_)
+    return next(one for one in current_findings(box.change.records()) if one.id == id_)
 
 
 def shown(box: Scenario) -> dict[str, str]:
@@ -42,8 +44,8 @@ def shown(box: Scenario) -> dict[str, str]:
 def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who is that?\n\nSay it.")
-    comment(change, "Slow.", Weight.SHOULD)
-    comment(change, "A word.", Weight.NOTE)
+    comment(change, "Slow.", CommentSeverity.SHOULD)
+    comment(change, "A word.", CommentSeverity.NOTE)
     comment(change, " \n")
     comments.resolve(change, comment(change, "Never mind."), ANN)
     told = take_up(project).json
@@ -63,9 +65,9 @@ def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
         "### P1: Who is that?" in project.challenge_page.read_text()
         and "  > A user is" in project.challenge_page.read_text()
     )
-    record, kept = change.records(), (change.folder / NAME).read_bytes()
+    record, kept = change.records(), (change.folder / COMMENTS_FILE).read_bytes()
     take_up(project)
-    assert (change.records(), (change.folder / NAME).read_bytes()) == (record, kept), "nothing is taken twice"
+    assert (change.records(), (change.folder / COMMENTS_FILE).read_bytes()) == (record, kept), "nothing is taken twice"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_finding_closed_in_challenge_md_resolves_its_comment(project: Scenario) 
 def test_blocker_comment_before_the_first_verdict_overrules_an_approval(project: Scenario) -> None:
     change = project.proposed(APPROVED).change
     comment(change, "Who?")
-    comment(change, "Slow.", Weight.SHOULD)
+    comment(change, "Slow.", CommentSeverity.SHOULD)
     ended = project.agentd("plan", "add-oauth", "--rounds", "0")
     assert ended.code == 1
     (record,) = change.records()
@@ -201,7 +203,7 @@ def test_findings_from_users_and_from_comments_have_separate_ids(project: Scenar
     take_up(project)
     comment(change, "Slow.")
     take_up(project)
-    assert {one.id: one.title for one in standing(change.records())} == {
+    assert {one.id: one.title for one in current_findings(change.records())} == {
         "C1": "A comma",
         "P1": "Name it",
         "P2": "Who?",
@@ -212,7 +214,7 @@ def test_findings_from_users_and_from_comments_have_separate_ids(project: Scenar
 def test_unreadable_comment_stops_the_command_with_its_line(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     path.write_text(path.read_text().replace("severity: blocker", "severity: huge"))
     ended = project.agentd("plan", "add-oauth", "--rounds", "0")
     assert ended.code == 6
@@ -230,7 +232,7 @@ def test_unchallenged_plan_is_accepted_with_its_comments(
     project: Scenario,
 ) -> None:
     change = project.proposed(APPROVED).change
-    comment(change, "And mind the comma.", Weight.NOTE)
+    comment(change, "And mind the comma.", CommentSeverity.NOTE)
     comment(change, "Who?")
     assert project.agentd("plan", "add-oauth", "--accept", "Good enough.").code == 0
     assert change.records() == () and change.read().phase is Phase.CHALLENGED

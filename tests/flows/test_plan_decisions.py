@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentd.change.inbox import Decision, Inbox, Reply
-from agentd.documents.records import Record
+from agentd.documents.records import ReviewRecord
 from agentd.domain.terms import FindingState, Phase
 from agentd.workflows.seen import seen
 from crash import restorable
@@ -40,7 +40,7 @@ def spec(box: Scenario) -> Path:
     return box.change.folder / SPEC_FILE
 
 
-def only(box: Scenario) -> Record:
+def only(box: Scenario) -> ReviewRecord:
     (record,) = box.change.records()
     return record
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agentd.documents.self_review import SelfReview
+from agentd.documents.verdict_text import SelfReviewResult
 from agentd.domain import events
 from agentd.domain.terms import FindingState, Phase
 from agentd.steps.self_review import Look, outcome
@@ -60,17 +60,17 @@ def test_change_without_affected_specs_skips_spec_steps(project: Scenario) -> No
 @pytest.mark.parametrize(
     ("said", "changed", "number", "words", "warned"),
     [
-        (SelfReview.PASS, False, 1, "Review 1: PASS", []),
-        (SelfReview.PASS, True, 1, "Review 1: PASS", []),
-        (SelfReview.MISSING, False, 1, "Review 1: PASS", ["review-marker"]),
-        (SelfReview.NEEDS_REVISION, True, 1, "Review 1: NEEDS_REVISION (auto-fixed)", []),
-        (SelfReview.NEEDS_REVISION, False, 1, "Review 1: NEEDS_REVISION", ["review-unchanged"]),
-        (SelfReview.NEEDS_REVISION, True, 2, "Review 2: NEEDS_REVISION (auto-fixed)", ["review-limit"]),
-        (SelfReview.NEEDS_REVISION, False, 2, "Review 2: NEEDS_REVISION", ["review-unchanged", "review-limit"]),
+        (SelfReviewResult.PASS, False, 1, "Review 1: PASS", []),
+        (SelfReviewResult.PASS, True, 1, "Review 1: PASS", []),
+        (SelfReviewResult.MISSING, False, 1, "Review 1: PASS", ["review-marker"]),
+        (SelfReviewResult.NEEDS_REVISION, True, 1, "Review 1: NEEDS_REVISION (auto-fixed)", []),
+        (SelfReviewResult.NEEDS_REVISION, False, 1, "Review 1: NEEDS_REVISION", ["review-unchanged"]),
+        (SelfReviewResult.NEEDS_REVISION, True, 2, "Review 2: NEEDS_REVISION (auto-fixed)", ["review-limit"]),
+        (SelfReviewResult.NEEDS_REVISION, False, 2, "Review 2: NEEDS_REVISION", ["review-unchanged", "review-limit"]),
     ],
 )
 def test_self_review_outcome_gives_the_expected_message_and_warnings(
-    said: SelfReview, changed: bool, number: int, words: str, warned: list[str]
+    said: SelfReviewResult, changed: bool, number: int, words: str, warned: list[str]
 ) -> None:
     message, warnings = outcome(said, changed, Look(("tasks.md",), number, 2))
     assert (message, [code for code, _ in warnings]) == (words, warned)

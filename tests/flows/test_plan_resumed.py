@@ -109,9 +109,9 @@ def test_edit_after_an_interrupted_challenge_is_what_gets_judged(project: Scenar
     assert record.findings == (), "it is nobody's trespass"
 
 
-def records_of(box: Scenario) -> list[records.Record]:
+def records_of(box: Scenario) -> list[records.ReviewRecord]:
     paths = sorted((box.folder / "reviews").glob("*.yaml"))
-    return [records.parse(path.read_text(), path.name) for path in paths]
+    return [records.parse_record(path.read_text(), path.name) for path in paths]
 
 
 # ---- a plan that was judged

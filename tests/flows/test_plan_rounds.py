@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentd.change.folder import document_hash
-from agentd.documents import blocks
+from agentd.documents import review_blocks
 from agentd.domain import events, yaml12
 from agentd.domain.terms import FindingState, Phase, StepStatus
 from crash import kill_at_event
@@ -149,7 +149,7 @@ def test_settled_round_has_the_records_page_and_blocks_of_the_contract(settled: 
         ("C2", "medium", "It is slow", "disputed", "It is quick.", "agent:play", "withdrawn", "Seen."),
     ]
     assert TIME.sub("TIME", (settled.folder / "CHALLENGE.md").read_text()) == PAGE
-    found = blocks.find((settled.folder / "proposal.md").read_text())
+    found = review_blocks.find_blocks((settled.folder / "proposal.md").read_text())
     assert [(one.status, one.iteration, one.reviewer) for one in found] == [
         ("needs_revision", 1, "play"),
         ("approved", 2, "play"),

@@ -7,8 +7,8 @@ from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox, Reply
 from agentd.context import brief
-from agentd.documents.comments import Weight
-from agentd.documents.standing import standing
+from agentd.documents.comments import CommentSeverity
+from agentd.documents.finding_status import current_findings
 from agentd.domain.terms import Phase
 from agentd.steps.code import now
 from agentd.workflows import seen
@@ -26,7 +26,7 @@ SPEC = "specs/user-model.md"
 
 
 def kept_states(change: Change) -> list[str]:
-    return [str(one.state) for one in standing(change.records("review"))]
+    return [str(one.state) for one in current_findings(change.records("review"))]
 
 
 def code_of(change: Change) -> str:
@@ -138,13 +138,13 @@ def test_decision_for_a_waiting_run_is_bound_to_the_read_content(project: Scenar
 def test_comment_added_since_reading_blocks_the_acceptance(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", CommentSeverity.BLOCKER)
     assert read(change) == digest, "it says nothing yet"
     comments.edit(change, "K1", 0, "Who?", "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
     assert change.read().phase is Phase.PROPOSED and project.finding_states() == {"C1": "open", "C2": "open"}
     digest = read(change)
-    comments.weigh(change, "K1", Weight.NOTE, "person:ann")
+    comments.weigh(change, "K1", CommentSeverity.NOTE, "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
     assert decide(project, "--accept", read(change)).code == 0
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
@@ -152,7 +152,7 @@ def test_comment_added_since_reading_blocks_the_acceptance(project: Scenario) ->
 
 def test_digest_is_the_same_when_a_comment_becomes_a_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
     comments.add(change, comments.anchored(change, SPEC, "A user is"), "Never mind.", "person:ann")
     digest = read(change)
     assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
@@ -167,7 +167,7 @@ def test_digest_is_the_same_when_a_comment_becomes_a_finding(project: Scenario) 
 def test_comment_text_cannot_imitate_another_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     text = f"Who?\n\n{TOLD}"
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", CommentSeverity.BLOCKER)
     heads = [line for line in seen.findings(change).splitlines() if line[:1].strip()]
     assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
 
@@ -178,7 +178,7 @@ def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
     assert asked
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
     old = Decision(asked["id"], "accept", WHY, "person:ann", before)
     name = inbox.post(old)
     wait_until(lambda: inbox.has_reply(name), "it has a reply")
@@ -194,7 +194,7 @@ def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
 def test_comment_added_meanwhile_repeats_the_terminal_question(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", Weight.BLOCKER)
+    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
     person.press(DOWN * 2 + ENTER)
     person.sees("Why?")
     person.press(WHY + ENTER)
@@ -285,7 +285,7 @@ def test_acceptance_reason_and_notes_reach_the_implementer(project: Scenario) ->
     ).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
     anchor = comments.anchored(change, "proposal.md", "Add a greeting")
-    comments.add(change, anchor, "And mind the comma.", "person:ann", Weight.NOTE)
+    comments.add(change, anchor, "And mind the comma.", "person:ann", CommentSeverity.NOTE)
     assert project.agentd("plan", "greet", "--accept", "Good, but greet Bob first.").code == 0
     ended = project.run("impl")
     assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
@@ -306,9 +306,9 @@ def test_accepted_blocker_comment_does_not_overrule_the_reviewer(
     heard = [{"expect": "    Who is greeted?"}, *implement()]
     change = project.greeting_approved({"implement-greeting": heard, "review": APPROVED}).change
     anchor = comments.anchored(change, "proposal.md", "Add a greeting")
-    comments.add(change, anchor, "Who is greeted?", "person:ann", Weight.BLOCKER)
+    comments.add(change, anchor, "Who is greeted?", "person:ann", CommentSeverity.BLOCKER)
     assert project.agentd("plan", "greet", "--accept", WHY).code == 0
     assert change.records() == ()
     ended = project.run("impl")
     assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
-    assert [(one.id, str(one.state)) for one in standing(change.records())] == [("P1", "accepted")]
+    assert [(one.id, str(one.state)) for one in current_findings(change.records())] == [("P1", "accepted")]

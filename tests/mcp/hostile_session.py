@@ -18,7 +18,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 
-from agentd.documents import blocks, clarifications, proposal, spec, tasks
+from agentd.documents import clarifications, proposal, review_blocks, spec, tasks
 from agentd.project import find_project
 from agentd.tools.binding import WRITTEN, run_folder
 from agentd.tools.table import Stage
@@ -173,10 +173,10 @@ class HostileSession:
         return re.fullmatch(by_stage[self.on.stage], path) is not None
 
 
-_proposal = lru_cache(100)(proposal.parse)
-_tasks = lru_cache(100)(tasks.parse)
-_clarifications = lru_cache(100)(clarifications.parse)
-_spec = lru_cache(100)(spec.parse)
+_proposal = lru_cache(100)(proposal.parse_proposal)
+_tasks = lru_cache(100)(tasks.parse_tasks)
+_clarifications = lru_cache(100)(clarifications.parse_clarifications)
+_spec = lru_cache(100)(spec.parse_spec)
 
 
 def check_answer(answer: Answer) -> None:
@@ -190,7 +190,7 @@ def check_answer(answer: Answer) -> None:
         assert len(answer.text) < 5000
 
 
-def _facts(block: blocks.ReviewBlock) -> tuple[str, int, str, str]:
+def _facts(block: review_blocks.ReviewBlock) -> tuple[str, int, str, str]:
     return block.status, block.iteration, block.reviewer, block.text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hostile_session import NEW, HostileSession
 
-from agentd.documents.prose import is_nothing
+from agentd.documents.prose import is_empty_phrase
 from agentd.tools.table import Stage
 
 YAML = {
@@ -182,7 +182,7 @@ def _see_proposal(siege: HostileSession, sent: dict[str, Any], marked: Marked) -
     found = siege.plan().proposal
     marked.found("summary", found.summary)
     marked.found("why", found.why)
-    changes = [one for one in sent["what_changes"] if not is_nothing(one)]  # "none" is no change
+    changes = [one for one in sent["what_changes"] if not is_empty_phrase(one)]  # "none" is no change
     assert len(found.what_changes) == len(changes), found.what_changes
     for number, change in enumerate(found.what_changes):
         marked.found(f"change {number}", change)
@@ -319,7 +319,7 @@ def _see_clarifications(siege: HostileSession, sent: dict[str, Any], marked: Mar
     from agentd.documents import clarifications
 
     text = (siege.folder.parent / NEW / "clarifications.md").read_bytes().decode()
-    found = clarifications.parse(text)
+    found = clarifications.parse_clarifications(text)
     assert found.change == NEW and len(found.questions) == 2
     for number, one in enumerate(found.questions, 1):
         assert mark(f"topic {number}") in one.topic

@@ -595,7 +595,7 @@ def test_thirty_concurrent_writers_leave_one_whole_document(project: Scenario) -
         check_answer(answer)
     assert {answer.code for answer in answers} <= {"ok", "stale", "busy"} and len(answers) == 30
     assert any(answer.code == "ok" for answer in answers)
-    found = tasks.parse((project.root / "agentd/changes/add-oauth/tasks.md").read_text())
+    found = tasks.parse_tasks((project.root / "agentd/changes/add-oauth/tasks.md").read_text())
     (title,) = {task.title for task in found.tasks}
     assert len(found.tasks) == 1 + int(title.removeprefix("Title ")) % 3
     assert [path.name for path in (project.root / "agentd/changes/add-oauth").glob(".*")] == []

@@ -136,7 +136,7 @@ def delta(base: State, edit: Edit, look: Look, repeated: Sequence[str], by_headi
 
 def read(text: str) -> State:
     """The dicts of a page, by the reader of specs."""
-    found = spec.parse(text, "s.md")
+    found = spec.parse_spec(text, "s.md")
     assert not found.strays
     scenarios: Scenarios = {}
     for one in found.scenarios:

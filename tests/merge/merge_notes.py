@@ -3,7 +3,7 @@
 import re
 
 from agentd.documents import spec
-from agentd.merge import Merged, merge
+from agentd.merge import MergeResult, merge_spec
 
 BASE = """\
 ---
@@ -93,11 +93,13 @@ def delta(*, requirements: str = "", removed: str = "", renamed: str = "", crite
     return "\n".join(parts)
 
 
-def merged(main: str | None, yours: str, base: str | None = BASE, pattern: re.Pattern[str] = spec.REQUIREMENT) -> str:
-    found = merge(main, yours, base, "notes", pattern)
+def merged(
+    main: str | None, yours: str, base: str | None = BASE, pattern: re.Pattern[str] = spec.REQUIREMENT_PATTERN
+) -> str:
+    found = merge_spec(main, yours, base, "notes", pattern)
     assert found.conflicts == ()
     assert found.text is not None
-    assert merge(found.text, yours, base, "notes", pattern) == Merged(found.text, (), ())
+    assert merge_spec(found.text, yours, base, "notes", pattern) == MergeResult(found.text, (), ())
     return found.text
 
 

@@ -7,7 +7,7 @@ import pytest
 from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.documents import spec
-from agentd.merge import How, Kind, Merged, Touch, merge, stamped, touched
+from agentd.merge import MergeResult, SpecTouch, TouchKind, UnitKind, merge_spec, stamp_version, touched_units
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = DATA / "example"
@@ -20,8 +20,8 @@ def test_example_delta_is_merged_as_expected() -> None:
     base, yours, wanted = (
         (folder / "api-endpoints.md").read_text() for folder in (EXAMPLE / "base", EXAMPLE / "specs", DATA / "merge")
     )
-    found = merge(base, yours, base, "api-endpoints")
-    assert stamped(found.text or "", 4, "2026-01-20", "add-oauth", "api-endpoints") == wanted
+    found = merge_spec(base, yours, base, "api-endpoints")
+    assert stamp_version(found.text or "", 4, "2026-01-20", "add-oauth", "api-endpoints") == wanted
     assert [(str(one.kind), one.name, str(one.how)) for one in found.touches] == [
         ("requirement", "api-endpoints:R2", "modified"),
         ("requirement", "api-endpoints:R3", "removed"),
@@ -39,10 +39,10 @@ def test_example_delta_is_merged_as_expected() -> None:
 @pytest.mark.parametrize("name", ["auth-flow", "user-model"])
 def test_new_spec_is_copied(name: str) -> None:
     yours = (EXAMPLE / "specs" / f"{name}.md").read_text()
-    found = merge(None, yours, None, name)
+    found = merge_spec(None, yours, None, name)
     assert (found.text, found.conflicts) == (yours, ())
-    assert {one.how for one in found.touches} == {How.ADDED}
-    assert merge(yours, yours, None, name) == Merged(yours, (), ())
+    assert {one.how for one in found.touches} == {TouchKind.ADDED}
+    assert merge_spec(yours, yours, None, name) == MergeResult(yours, (), ())
 
 
 def test_delta_without_a_main_spec_becomes_a_spec() -> None:
@@ -65,17 +65,17 @@ def test_entry_equal_to_the_base_changes_nothing() -> None:
         requirements="### R1 - Write\n\nOne writes.   \n\n### R2: Read\n",
         criteria="#### Scenario: Lost\n\n\n- **WHEN** it is nowhere\n- **THEN** 404\n",
     )
-    assert touched(yours, BASE, "notes") == ()
+    assert touched_units(yours, BASE, "notes") == ()
     main = of(BASE, "One writes.", "One wrote.")
-    assert merge(main, yours, BASE, "notes") == Merged(main, (), ())
+    assert merge_spec(main, yours, BASE, "notes") == MergeResult(main, (), ())
 
 
 def test_title_can_be_changed_by_rename_or_entry() -> None:
     wanted = of(BASE, "### R1: Write", "### R1: Write → store")
     assert merged(BASE, delta(renamed="- R1: Write → R1: Write → store\n")) == wanted
     assert merged(BASE, delta(requirements="### R1: Write → store\n")) == wanted
-    assert touched(delta(requirements="### R1: Store\n"), BASE, "notes") == (
-        Touch(Kind.REQUIREMENT, "notes:R1", How.RENAMED),
+    assert touched_units(delta(requirements="### R1: Store\n"), BASE, "notes") == (
+        SpecTouch(UnitKind.REQUIREMENT, "notes:R1", TouchKind.RENAMED),
     )
 
 
@@ -100,10 +100,10 @@ def test_renamed_requirement_can_be_changed_under_its_new_id() -> None:
     text = merged(BASE, yours)
     assert "### R7: Store\n\nOne stores.\n\n### R2: Read" in text
     assert "- **Requirement**: R7\n- **WHEN** one stores" in text
-    assert touched(yours, BASE, "notes")[:3] == (
-        Touch(Kind.REQUIREMENT, "notes:R1", How.RENAMED),
-        Touch(Kind.REQUIREMENT, "notes:R7", How.RENAMED),
-        Touch(Kind.REQUIREMENT, "notes:R1", How.MODIFIED),
+    assert touched_units(yours, BASE, "notes")[:3] == (
+        SpecTouch(UnitKind.REQUIREMENT, "notes:R1", TouchKind.RENAMED),
+        SpecTouch(UnitKind.REQUIREMENT, "notes:R7", TouchKind.RENAMED),
+        SpecTouch(UnitKind.REQUIREMENT, "notes:R1", TouchKind.MODIFIED),
     )
 
 
@@ -132,8 +132,8 @@ def test_scenario_is_removed_by_title_and_requirement_if_ambiguous() -> None:
     main = of(BASE, "### Scenario: Lost", twice + "\n### Scenario: Lost")
     pinned = delta(removed="- Scenario: Written\n  - **Requirement**: R2\n")
     assert merged(main, pinned, main) == BASE
-    assert [one.name for one in touched(pinned, main, "notes")] == ["notes:R2/Written"]
-    assert [one.name for one in touched(delta(removed="- Scenario: Lost\n"), main, "notes")] == ["notes:/Lost"]
+    assert [one.name for one in touched_units(pinned, main, "notes")] == ["notes:R2/Written"]
+    assert [one.name for one in touched_units(delta(removed="- Scenario: Lost\n"), main, "notes")] == ["notes:/Lost"]
 
 
 def test_scenario_can_move_to_another_requirement() -> None:
@@ -141,7 +141,7 @@ def test_scenario_can_move_to_another_requirement() -> None:
     yours = delta(removed="- Scenario: Written\n", criteria=moved)
     text = merged(BASE, yours)
     assert text.count("Scenario: Written") == 1
-    assert {one.name: one.requirement for one in spec.parse(text, "x").scenarios}["Written"] == "R2"
+    assert {one.name: one.requirement for one in spec.parse_spec(text, "x").scenarios}["Written"] == "R2"
 
 
 # ---- new ones
@@ -159,7 +159,7 @@ def test_new_units_are_added_after_similar_ones_with_one_blank_line() -> None:
     text = of(text, f"\n### Scenario: Of all\n\n{ONE}", "")
     text = of(text, f"\n### Scenario: Of 9\n\n- **Requirement**: R9\n{ONE}", "")
     assert text == BASE
-    found = spec.parse(merged(BASE, yours), "x")
+    found = spec.parse_spec(merged(BASE, yours), "x")
     assert [one.id for one in found.requirements] == ["R1", "R2", "R9", "R3"]
     assert [one.name for one in found.scenarios] == ["Written", "Both", "Of 1", "Lost", "Of all", "Of 9"]
 
@@ -176,7 +176,7 @@ def test_scenarios_of_a_new_requirement_stay_together() -> None:
         for name, id_ in (("A", "R8"), ("B", "R9"), ("C", "R8"))
     ]
     yours = delta(requirements="### R8: X\n\nx\n\n### R9: Y\n\ny\n", criteria="\n".join(entries))
-    assert [one.name for one in spec.parse(merged(BASE, yours), "x").scenarios][-3:] == ["A", "C", "B"]
+    assert [one.name for one in spec.parse_spec(merged(BASE, yours), "x").scenarios][-3:] == ["A", "C", "B"]
 
 
 def test_new_scenarios_are_nested_where_the_main_spec_nests_them() -> None:
@@ -265,19 +265,19 @@ def test_requirement_pattern_without_a_title_is_supported() -> None:
 
 def test_version_stamp_keeps_every_other_byte() -> None:
     text = "---\nid: x  # mine\n# a note\nversion: 3 # third\n\nother: [a,\n  b]\n---\n# Spec\n---\nversion: 9\n"
-    assert stamped(text, 4, "2026-01-20", "add-x", "x") == (
+    assert stamp_version(text, 4, "2026-01-20", "add-x", "x") == (
         "---\nid: x  # mine\n# a note\nversion: 4 # third\n\nother: [a,\n  b]\n"
         "archived: 2026-01-20\nchange: add-x\n---\n# Spec\n---\nversion: 9\n"
     )
     crlf = text.replace("\n", "\r\n")
-    assert stamped(crlf, 4, "2026-01-20", "add-x", "x") == stamped(text, 4, "2026-01-20", "add-x", "x").replace(
-        "\n", "\r\n"
-    )
-    once = stamped(text, 4, "2026-01-20", "add-x", "x")
-    assert stamped(once, 4, "2026-01-20", "add-x", "x") == once
+    assert stamp_version(crlf, 4, "2026-01-20", "add-x", "x") == stamp_version(
+        text, 4, "2026-01-20", "add-x", "x"
+    ).replace("\n", "\r\n")
+    once = stamp_version(text, 4, "2026-01-20", "add-x", "x")
+    assert stamp_version(once, 4, "2026-01-20", "add-x", "x") == once
 
 
 def test_version_stamp_adds_missing_frontmatter() -> None:
-    assert stamped("# Spec\n", 1, "2026-01-20", "add-x", "x") == (
+    assert stamp_version("# Spec\n", 1, "2026-01-20", "add-x", "x") == (
         "---\nversion: 1\narchived: 2026-01-20\nchange: add-x\n---\n\n# Spec\n"
     )

@@ -6,15 +6,15 @@ import pytest
 from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.domain.errors import FormatInvalid
-from agentd.merge import Conflict, Kind, Merged, merge
+from agentd.merge import MergeResult, SpecConflict, UnitKind, merge_spec
 
 R1 = "### R1: Write\n\nOne writes."
 WRITTEN = "### Scenario: Written\n\n- **Requirement**: R1\n- **WHEN** one writes\n- **THEN** it is there"
 WITHOUT_R1 = of(of(of(BASE, f"{R1}\n\n", ""), f"{WRITTEN}\n\n", ""), "R1, R2\n", "R2\n")
 
 
-def conflicts(main: str | None, yours: str, base: str | None = BASE) -> list[Conflict]:
-    found = merge(main, yours, base, "notes")
+def conflicts(main: str | None, yours: str, base: str | None = BASE) -> list[SpecConflict]:
+    found = merge_spec(main, yours, base, "notes")
     assert found.text == main
     return list(found.conflicts)
 
@@ -47,9 +47,14 @@ def test_heading_change_and_text_change_do_not_conflict() -> None:
 def test_heading_changed_on_both_sides_conflicts() -> None:
     main = of(BASE, "R1: Write", "R1: Type")
     texts = ("### R1: Write", "### R1: Type")
-    assert only(main, delta(renamed="- R1: Write → R1: Store\n")) == (Kind.HEADING, "notes:R1", *texts, "### R1: Store")
-    assert only(main, delta(requirements="### R1: Store\n")) == (Kind.HEADING, "notes:R1", *texts, "### R1: Store")
-    assert only(main, delta(renamed="- R1 → R7\n")) == (Kind.HEADING, "notes:R1", *texts, "### R7: Write")
+    assert only(main, delta(renamed="- R1: Write → R1: Store\n")) == (
+        UnitKind.HEADING,
+        "notes:R1",
+        *texts,
+        "### R1: Store",
+    )
+    assert only(main, delta(requirements="### R1: Store\n")) == (UnitKind.HEADING, "notes:R1", *texts, "### R1: Store")
+    assert only(main, delta(renamed="- R1 → R7\n")) == (UnitKind.HEADING, "notes:R1", *texts, "### R7: Write")
     assert merged(main, delta(renamed="- R1: Write → R1: Type\n")) == main
 
 
@@ -127,7 +132,7 @@ def test_rename_to_an_id_taken_by_others_conflicts() -> None:
     main = of(BASE, "\n## Flow", "\n### R7: Seven\n\nSeven.\n\n## Flow")
     (found,) = conflicts(main, delta(renamed="- R1: Write → R7: Store\n"))
     assert (found.kind, found.base, found.theirs, found.yours) == (
-        Kind.HEADING,
+        UnitKind.HEADING,
         "### R1: Write",
         "### R7: Seven",
         "### R7: Store",
@@ -157,19 +162,19 @@ def test_requirement_renamed_by_others_counts_as_removed() -> None:
 def test_removal_or_rename_of_a_unit_added_later_conflicts(section: str) -> None:
     entry = "- R9: Nine" if section == "removed" else "- R9: Nine → R9: Nein"
     yours = delta(removed=entry) if section == "removed" else delta(renamed=entry)
-    assert merge(BASE, yours, BASE, "notes") == Merged(BASE, (), ())
+    assert merge_spec(BASE, yours, BASE, "notes") == MergeResult(BASE, (), ())
     main = of(BASE, "\n## Flow", "\n### R9: Nine\n\nnine\n\n## Flow")
     assert only(main, yours) == ("requirement", "notes:R9", None, "### R9: Nine\n\nnine", None)
     main = of(BASE, "### Scenario: Lost", f"### Scenario: New\n\n{ONE}\n### Scenario: Lost")
     scenario = delta(removed="- Scenario: New")
-    assert merge(BASE, scenario, BASE, "notes") == Merged(BASE, (), ())
+    assert merge_spec(BASE, scenario, BASE, "notes") == MergeResult(BASE, (), ())
     assert only(main, scenario) == ("scenario", "notes:/New", None, f"### Scenario: New\n\n{ONE}".rstrip(), None)
 
 
 def test_change_to_a_deleted_spec_conflicts() -> None:
     yours = delta(requirements="### R1: Write\n\nOne stores.\n")
     assert only(None, yours) == ("spec", "notes", BASE, None, yours)
-    assert merge(None, delta(requirements=f"{R1}\n"), BASE, "notes") == Merged(None, (), ())
+    assert merge_spec(None, delta(requirements=f"{R1}\n"), BASE, "notes") == MergeResult(None, (), ())
 
 
 def test_different_scenarios_of_one_requirement_are_both_merged() -> None:
@@ -214,7 +219,7 @@ TWICE = "### R1: A\n\na\n\n### R1: B\n\nb\n"
 )
 def test_self_contradictory_change_is_refused(yours: str, told: str) -> None:
     with pytest.raises(FormatInvalid, match=re.escape(told)) as error:
-        merge(BASE, yours, BASE, "notes")
+        merge_spec(BASE, yours, BASE, "notes")
     assert error.value.message.startswith("specs/notes.md:")
 
 
@@ -233,21 +238,21 @@ def test_self_contradictory_change_is_refused(yours: str, told: str) -> None:
 )
 def test_unreadable_main_spec_or_base_is_named(main: str, base: str, told: str) -> None:
     with pytest.raises(FormatInvalid, match=re.escape(told)):
-        merge(main, delta(requirements="### R3: C\n\nc\n"), base, "notes")
+        merge_spec(main, delta(requirements="### R3: C\n\nc\n"), base, "notes")
 
 
 def test_ambiguous_scenario_title_is_refused() -> None:
     twice = f"### Scenario: Written\n\n- **Requirement**: R2\n{ONE}"
     main = of(BASE, "### Scenario: Lost", f"{twice}\n### Scenario: Lost")
     with pytest.raises(FormatInvalid, match="'Written' is a scenario of R1 and R2; write"):
-        merge(main, delta(removed="- Scenario: Written\n"), main, "notes")
+        merge_spec(main, delta(removed="- Scenario: Written\n"), main, "notes")
 
 
 def test_merge_that_would_duplicate_a_scenario_is_refused() -> None:
     twice = f"### Scenario: Both\n\n- **Requirement**: R2\n{ONE}"
     main = of(BASE, "### Scenario: Lost", f"{twice}\n### Scenario: Lost")
     with pytest.raises(FormatInvalid, match="two scenarios 'Both' would be of R2"):
-        merge(main, delta(removed="- R1\n"), main, "notes")
+        merge_spec(main, delta(removed="- R1\n"), main, "notes")
 
 
 def test_result_that_would_be_parsed_differently_is_refused() -> None:
@@ -255,7 +260,7 @@ def test_result_that_would_be_parsed_differently_is_refused() -> None:
     yours = delta(criteria=f"### Scenario: New\n\n- **Requirement**: R1\n{ONE}\n###### Six\n\nx\n\n##### Five\n\ny\n")
     main = INSIDE.replace("#### ", "##### ")
     with pytest.raises(FormatInvalid, match=r"specs/notes.md:1: 'Scenario: New' would not read as it is meant"):
-        merge(main, yours, main, "notes")
+        merge_spec(main, yours, main, "notes")
 
 
 def test_notes_among_the_requirements_of_the_main_spec_are_kept() -> None:

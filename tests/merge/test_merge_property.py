@@ -8,7 +8,7 @@ from merge_documents import Look, delta, looks, page, read, text_of
 from merge_model import Edit, State, aligned, apply, edits, meets, states
 
 from agentd import merge as merging
-from agentd.merge import marks, merge, rebase, touched
+from agentd.merge import find_conflict_markers, merge_spec, rebase_spec, touched_units
 
 
 class Case:
@@ -52,7 +52,7 @@ def test_generated_pages_are_parsed_as_intended(case: Case) -> None:
 
 @given(cases)
 def test_merge_has_both_edits_or_a_conflict(case: Case) -> None:
-    found = merge(case.main, case.yours, case.before, "s")
+    found = merge_spec(case.main, case.yours, case.before, "s")
     assert bool(found.conflicts) == meets(case.base, case.now, case.edit), found.conflicts
     if found.conflicts:
         assert found.text == case.main
@@ -68,9 +68,9 @@ def test_merge_has_both_edits_or_a_conflict(case: Case) -> None:
 
 @given(cases)
 def test_merging_twice_changes_nothing(case: Case) -> None:
-    first = merge(case.main, case.yours, case.before, "s")
+    first = merge_spec(case.main, case.yours, case.before, "s")
     if not first.conflicts:
-        assert merge(first.text, case.yours, case.before, "s") == merging.Merged(first.text, (), ())
+        assert merge_spec(first.text, case.yours, case.before, "s") == merging.MergeResult(first.text, (), ())
 
 
 @given(cases)
@@ -78,9 +78,9 @@ def test_order_of_two_changes_does_not_affect_the_result(case: Case) -> None:
     texts = [case.yours, case.as_delta(case.there, case.other_look)]
     results = []
     for first, second in (texts, texts[::-1]):
-        once = merge(case.before, first, case.before, "s")
+        once = merge_spec(case.before, first, case.before, "s")
         assert not once.conflicts
-        results.append(merge(once.text, second, case.before, "s"))
+        results.append(merge_spec(once.text, second, case.before, "s"))
     # What others renamed is not known by its old name: a removal there has nothing to remove.
     is_unseen = any(
         one.removed & other.names.keys() for one, other in ((case.edit, case.there), (case.there, case.edit))
@@ -100,7 +100,7 @@ def _is_same(unit: str | tuple[str, str], case: Case, after: State) -> bool:
 
 @given(cases)
 def test_bytes_outside_the_changed_units_are_kept(case: Case) -> None:
-    found = merge(case.main, case.yours, case.before, "s")
+    found = merge_spec(case.main, case.yours, case.before, "s")
     if found.conflicts or found.text is None:
         return
     mine = case.edit
@@ -128,20 +128,20 @@ def test_bytes_outside_the_changed_units_are_kept(case: Case) -> None:
 
 @given(cases)
 def test_rebased_change_merges_to_the_same_result(case: Case) -> None:
-    straight = merge(case.main, case.yours, case.before, "s")
-    moved = rebase(case.main, case.yours, case.before, "s")
+    straight = merge_spec(case.main, case.yours, case.before, "s")
+    moved = rebase_spec(case.main, case.yours, case.before, "s")
     assert (moved.conflicts, moved.touches) == (straight.conflicts, straight.touches)
-    assert bool(marks(moved.text, "s")) == bool(moved.conflicts)
+    assert bool(find_conflict_markers(moved.text, "s")) == bool(moved.conflicts)
     if not moved.conflicts:
-        again = merge(case.main, moved.text, case.main, "s")
+        again = merge_spec(case.main, moved.text, case.main, "s")
         assert (again.text, again.conflicts) == (straight.text, ())
-        assert rebase(case.main, moved.text, case.main, "s").text == moved.text
+        assert rebase_spec(case.main, moved.text, case.main, "s").text == moved.text
 
 
 def solved(text: str, side: int) -> str:
     """The text with one of the three sides kept at every mark."""
     out: list[str] = []
-    found = set(marks(text, "s"))
+    found = set(find_conflict_markers(text, "s"))
     at = -1
     for number, line in enumerate(re.split(r"(?<=\n)", text), 1):
         if number in found:
@@ -153,17 +153,17 @@ def solved(text: str, side: int) -> str:
 
 @given(cases, st.integers(0, 2))
 def test_resolved_conflict_markers_merge_without_conflict(case: Case, side: int) -> None:
-    moved = rebase(case.main, case.yours, case.before, "s")
+    moved = rebase_spec(case.main, case.yours, case.before, "s")
     assume(moved.conflicts and not any("taken" in one.why for one in moved.conflicts))
     text = solved(moved.text, side)
-    assert not marks(text, "s")
-    found = merge(case.main, text, case.main, "s")
+    assert not find_conflict_markers(text, "s")
+    found = merge_spec(case.main, text, case.main, "s")
     assert not found.conflicts
 
 
 @given(cases)
 def test_touched_units_match_the_effect_on_the_base(case: Case) -> None:
-    found = touched(case.yours, case.before, "s")
-    alone = merge(case.before, case.yours, case.before, "s")
+    found = touched_units(case.yours, case.before, "s")
+    alone = merge_spec(case.before, case.yours, case.before, "s")
     assert found == alone.touches
     assert bool(found) == (not same(apply(case.base, case.edit, case.base), case.base))

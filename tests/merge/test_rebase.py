@@ -4,24 +4,26 @@ import pytest
 from merge_notes import BASE, ONE, delta, merged, of
 
 from agentd.domain.errors import FormatInvalid
-from agentd.merge import marks, merge, rebase
+from agentd.merge import find_conflict_markers, merge_spec, rebase_spec
 
 WITHOUT_R1 = merged(BASE, delta(removed="- R1\n"))
 
 
 def rebased(main: str | None, yours: str, base: str | None = BASE) -> str:
-    found = rebase(main, yours, base, "notes")
+    found = rebase_spec(main, yours, base, "notes")
     assert found.conflicts == ()
-    assert marks(found.text, "x") == ()
-    assert main is None or merge(main, found.text, main, "notes").text == merge(main, yours, base, "notes").text
+    assert find_conflict_markers(found.text, "x") == ()
+    assert (
+        main is None or merge_spec(main, found.text, main, "notes").text == merge_spec(main, yours, base, "notes").text
+    )
     return found.text
 
 
 def open_at(main: str | None, yours: str, base: str | None = BASE) -> str:
     """The text with its marks."""
-    found = rebase(main, yours, base, "notes")
-    assert found.conflicts == merge(main, yours, base, "notes").conflicts != ()
-    assert marks(found.text, "x")
+    found = rebase_spec(main, yours, base, "notes")
+    assert found.conflicts == merge_spec(main, yours, base, "notes").conflicts != ()
+    assert find_conflict_markers(found.text, "x")
     return found.text
 
 
@@ -121,7 +123,7 @@ def test_removed_scenario_moved_by_others_names_its_new_requirement() -> None:
 def test_comment_in_a_marked_text_is_escaped() -> None:
     main = of(BASE, "One writes.", "One types. <!-- x -->\n\n<!--\ny\n-->")
     text = open_at(main, delta(removed="- R1: Write\n"))
-    assert len(marks(text, "x")) == 4
+    assert len(find_conflict_markers(text, "x")) == 4
     assert "y\n--&gt;\n-->\n>>>>>>> theirs\n" in text
 
 
@@ -150,7 +152,7 @@ def test_id_taken_on_both_sides_must_be_replaced() -> None:
     text = open_at(main, delta(renamed=mine))
     whole = block(mine, "<!--\n### R1: Write\n-->\n", "<!--\n### R7: Seven\n-->\n")
     with pytest.raises(FormatInvalid, match="R1 cannot become R7: that id is taken; take a free one"):
-        merge(main, of(text, whole, mine), main, "notes")
+        merge_spec(main, of(text, whole, mine), main, "notes")
     assert "### R8: Store\n\nOne writes." in merged(main, of(text, whole, mine.replace("R7", "R8")), main)
 
 
@@ -159,16 +161,21 @@ def test_change_to_a_deleted_spec_is_marked_as_a_whole() -> None:
     text = open_at(None, yours)
     assert text.startswith("---\nid: notes\nversion: 1\n---\n<<<<<<< yours\n")
     lines = text.split("\n")
-    assert [lines[line - 1][:7] for line in marks(text, "x")] == ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
+    assert [lines[line - 1][:7] for line in find_conflict_markers(text, "x")] == [
+        "<<<<<<<",
+        "|||||||",
+        "=======",
+        ">>>>>>>",
+    ]
     whole = text.replace("<<<<<<< yours\n", "").partition("||||||| base\n")[0]
     assert merged(None, whole, None) == whole
     same = delta(requirements="### R1: Write\n\nOne writes.\n")
-    assert rebase(None, same, BASE, "notes").text == same
+    assert rebase_spec(None, same, BASE, "notes").text == same
 
 
 def test_conflict_markers_in_code_and_comments_are_ignored() -> None:
     four = "<<<<<<< yours\na\n||||||| base\n=======\nb\n>>>>>>> theirs\n"
-    assert marks(four, "x") == (1, 3, 4, 6)
-    assert marks(f"```\n{four}```\n<!--\n{four}-->\n", "x") == ()
-    assert marks("Title\n=======\n\n<<<<<<<x\n>>>>>>>\n", "x") == (5,)
-    assert marks(four.replace("\n", "\r\n"), "x") == (1, 3, 4, 6)
+    assert find_conflict_markers(four, "x") == (1, 3, 4, 6)
+    assert find_conflict_markers(f"```\n{four}```\n<!--\n{four}-->\n", "x") == ()
+    assert find_conflict_markers("Title\n=======\n\n<<<<<<<x\n>>>>>>>\n", "x") == (5,)
+    assert find_conflict_markers(four.replace("\n", "\r\n"), "x") == (1, 3, 4, 6)

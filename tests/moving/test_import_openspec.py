@@ -75,7 +75,7 @@ def test_imported_requirements_get_ids_and_every_other_byte_is_kept(auth: Scenar
     for number, name in enumerate(("Session ends", "Old thing"), 1):
         expected = expected.replace(f"### Requirement: {name}", f"### R{number}: {name}")
     assert body == expected
-    found = spec.parse(text, "auth")
+    found = spec.parse_spec(text, "auth")
     assert [(one.id, one.title) for one in found.requirements] == [("R1", "Session ends"), ("R2", "Old thing")]
     assert [(one.requirement, one.name) for one in found.scenarios] == [("R1", "Idle"), ("R1", "Busy"), ("R2", "Old")]
 
@@ -88,7 +88,7 @@ def test_all_four_sections_become_one_delta_based_on_the_main_spec(auth: Scenari
     removed = "## REMOVED Requirements\n### Requirement: Old thing\n**Reason**: Nobody needs it.\n"
     change(auth, f"{ADDED}\n## MODIFIED Requirements\n{modified}\n{removed}\n{renamed}")
     imported(auth)
-    found = spec.parse(ours(auth), "auth")
+    found = spec.parse_spec(ours(auth), "auth")
     assert found.base_version == 1
     assert [(one.id, one.title) for one in found.requirements] == [("R3", "Two factors"), ("R1", "Session lasts")]
     assert [(one.id, one.reason) for one in found.removed] == [("R2", "Nobody needs it.")]
@@ -188,7 +188,7 @@ def test_imported_plan_with_file_paths_in_tasks_is_valid(auth: Scenario) -> None
     lines += ["Forbid it in .eslintrc.json and .gitignore", "Read https://example.com/a.html and ../up/x.py in `t.py`"]
     auth.write("openspec/changes/add-code/tasks.md", "".join(f"- [ ] {one}\n" for one in lines))
     told = notes(imported(auth))
-    found = tasks.parse(ours(auth, "tasks.md")).tasks
+    found = tasks.parse_tasks(ours(auth, "tasks.md")).tasks
     assert [[(file.path, file.action) for file in one.files] for one in found] == [
         [("src/otp.py", "MODIFY")],
         [("src/new/mail.py", "CREATE"), ("src/otp.py", "MODIFY")],
@@ -390,9 +390,9 @@ def test_markup_in_names_and_requirements_in_code_are_read_like_openspec(auth: S
     renamed = "- FROM: `### Requirement: Use `a → R9: b` & **marks**`\n- TO: `### Requirement: C#`\n"
     change(auth, f"## RENAMED Requirements\n{renamed}", capability="odd")
     imported(auth)
-    (found,) = spec.parse((auth.root / "agentd/specs/odd.md").read_text(), "odd").requirements
+    (found,) = spec.parse_spec((auth.root / "agentd/specs/odd.md").read_text(), "odd").requirements
     assert found.title == "Use `a → R9: b` & **marks**"
-    (moved,) = spec.parse(ours(auth, "specs/odd.md"), "odd").renamed
+    (moved,) = spec.parse_spec(ours(auth, "specs/odd.md"), "odd").renamed
     assert (moved.old.id, moved.new.title) == ("R1", "C#")
 
 

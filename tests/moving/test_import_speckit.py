@@ -102,7 +102,7 @@ def test_functional_requirements_and_acceptance_scenarios_become_a_new_spec(proj
     made(project)
     imported(project)
     text = (folder(project) / "specs/photo-albums.md").read_text()
-    found = spec.parse(text, "photo-albums")
+    found = spec.parse_spec(text, "photo-albums")
     assert [(one.id, one.title, one.text) for one in found.requirements] == [
         ("R1", "System MUST keep albums by name", "**FR-001**: System MUST keep albums by name."),
         ("R2", "System MUST refuse a name that is taken", "**FR-002**: System MUST refuse\n  a name that is taken."),
@@ -134,7 +134,7 @@ def test_long_requirement_gets_a_shortened_title(project: Scenario) -> None:
     made(project, spec=SPEC.replace("System MUST keep albums by name.", words).replace("how?]", "how?]\n- **FR-004**:"))
     imported(project)
     titles = [
-        one.title for one in spec.parse((folder(project) / "specs/photo-albums.md").read_text(), "x").requirements
+        one.title for one in spec.parse_spec((folder(project) / "specs/photo-albums.md").read_text(), "x").requirements
     ]
     assert titles[0] == "System MUST keep each of the albums, under whatever name a person has …"
     assert titles[3] == "FR-004"
@@ -149,7 +149,7 @@ def test_report_counts_the_scenarios(project: Scenario) -> None:
 def test_tasks_keep_their_paths_and_parallel_tasks_have_no_dependency(project: Scenario) -> None:
     made(project)
     imported(project)
-    found = tasks.parse((folder(project) / "tasks.md").read_text()).tasks
+    found = tasks.parse_tasks((folder(project) / "tasks.md").read_text()).tasks
     rows = [(one.id, [file.path for file in one.files], one.depends_on) for one in found]
     assert rows == [
         ("2.1", [], ()),
@@ -171,7 +171,7 @@ def test_tests_of_a_story_belong_to_the_testing_layer(project: Scenario) -> None
     heading = "### Tests for User Story 1 (OPTIONAL - only if tests requested) ⚠️"
     made(project, tasks=TASKS.replace("## Phase 2: User Story 1", heading))
     imported(project)
-    found = tasks.parse((folder(project) / "tasks.md").read_text()).tasks
+    found = tasks.parse_tasks((folder(project) / "tasks.md").read_text()).tasks
     assert [one.layer for one in found] == [Layer.LOGIC] * 2 + [Layer.TESTING] * 5
 
 

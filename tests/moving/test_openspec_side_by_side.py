@@ -13,9 +13,9 @@ from agentd.archive.outlook import MergeConflict
 from agentd.change import entry
 from agentd.change.state import State
 from agentd.documents import spec as specs
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
-from agentd.merge import Conflict
+from agentd.merge import SpecConflict
 from agentd.project import find_project
 from exhaustive import Exhaustive
 from loopback import clis
@@ -57,10 +57,10 @@ def begun_from(tree: str) -> Callable[[State], State]:
     return lambda old: replace(old, base=replace(old.base, tree=tree))
 
 
-def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[Conflict, ...]]:
+def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[SpecConflict, ...]]:
     """Those that openspec took, in the same order; what conflicts is left open."""
     project = find_project()
-    conflicts: dict[str, tuple[Conflict, ...]] = {}
+    conflicts: dict[str, tuple[SpecConflict, ...]] = {}
     for change in made.changes:
         if change.id not in theirs.refused:
             found = entry.open_change(project, change.id)
@@ -69,7 +69,7 @@ def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[Conflict, 
             move(found, TransitionEvent.IMPLEMENTATION_STARTED)
             approve_code(found)
             try:
-                ending.archive(found, REQUIREMENT)
+                ending.archive(found, REQUIREMENT_PATTERN)
             except MergeConflict as error:
                 conflicts[change.id] = error.conflicts
     return conflicts
@@ -96,16 +96,16 @@ def overlaps(box: Scenario) -> set[tuple[str, str]]:
     found = set()
     for capability, _, id_ in (name.partition(":") for row in rows for name in row["requirements"]):
         path = box.root / f"agentd/specs/{capability}.md"
-        one = specs.parse(path.read_text(), "main").requirement(id_) if path.is_file() else None
+        one = specs.parse_spec(path.read_text(), "main").requirement(id_) if path.is_file() else None
         found |= {(capability, one.title)} if one else set()
     return found
 
 
-def lost_by_openspec(box: Scenario, conflict: Conflict, change: Change, theirs: Theirs) -> bool:
+def lost_by_openspec(box: Scenario, conflict: SpecConflict, change: Change, theirs: Theirs) -> bool:
     """What agentd would not overwrite without a word is no longer in the specs of openspec after this change."""
     capability, _, rest = conflict.name.partition(":")
     id_, _, scenario = rest.partition("/")
-    base = specs.parse((box.root / f"agentd/changes/{change.id}/base/{capability}.md").read_text(), "base")
+    base = specs.parse_spec((box.root / f"agentd/changes/{change.id}/base/{capability}.md").read_text(), "base")
     found = base.requirement(id_)
     assert found and conflict.theirs is not None, conflict
     new = next((new for (where, new), old in change.renames.items() if (where, old) == (capability, found.title)), "")

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.agents.adapters import adapter_of
 from agentd.config.model import Kind
-from agentd.documents.self_review import SelfReview, self_review
+from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
 from agentd.tools.table import TOOLS, tools_of
 from assertions import DATA, assert_recorded
@@ -86,7 +86,10 @@ def test_prompt_names_only_the_stage_tools_as_the_cli_calls_them(project: Scenar
 @pytest.mark.parametrize("case", REVIEWS)
 def test_self_review_prompt_ends_with_the_two_markers(project: Scenario, case: str) -> None:
     *_, first, second = render_case(case).splitlines()
-    assert (self_review(first), self_review(second)) == (SelfReview.PASS, SelfReview.NEEDS_REVISION)
+    assert (read_self_review(first), read_self_review(second)) == (
+        SelfReviewResult.PASS,
+        SelfReviewResult.NEEDS_REVISION,
+    )
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in REVIEWS])

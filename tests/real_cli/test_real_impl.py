@@ -220,7 +220,7 @@ def _check_what_came_of_it(change: Change, who: tuple[str, str], result: Any) ->
         ("review-needs-changes", "implementing", judge),
         ("review-approved", "complete", judge),
     ]
-    listed = tasks.parse((change.folder / "tasks.md").read_text()).tasks
+    listed = tasks.parse_tasks((change.folder / "tasks.md").read_text()).tasks
     assert {one.id: one.status for one in listed} == {"2.1": TaskStatus.DONE, "4.1": TaskStatus.DONE}
     page = (change.folder / "REVIEW.md").read_text()
     words = ("**Verdict**: APPROVED", "3 passed, 0 failed", who[0], who[1], "V1 (high), fixed")

@@ -10,8 +10,8 @@ import pytest
 from agentd.agents.transcript import transcripts_of
 from agentd.change import entry
 from agentd.change.folder import Change, document_hash
-from agentd.documents import blocks
-from agentd.documents.standing import standing
+from agentd.documents import review_blocks
+from agentd.documents.finding_status import current_findings
 from agentd.domain import events
 from agentd.project import find_project
 from loopback import plans
@@ -166,7 +166,7 @@ def _check_the_documents(change: Change, result: Any) -> None:
     _check_the_records(change)
     text = (change.folder / "proposal.md").read_text()
     assert MENDED in text and WHY not in text
-    found = [(block.status, block.iteration, block.reviewer) for block in blocks.find(text)]
+    found = [(block.status, block.iteration, block.reviewer) for block in review_blocks.find_blocks(text)]
     assert [(status, iteration) for status, iteration, _ in found] == [("needs_revision", 1), ("approved", 2)]
     page = (change.folder / "CHALLENGE.md").read_text()
     assert all(words in page for words in ("APPROVED", FIXED, WRONG, GONE, RIGHT))
@@ -202,7 +202,10 @@ def _check_the_records(change: Change) -> None:
     ]
     words = [(one.id, str(one.answer), one.answer_note, str(one.state), one.note) for one in last.previous]
     assert words == [("C1", "fixed", FIXED, "fixed", GONE), ("C2", "disputed", WRONG, "withdrawn", RIGHT)]
-    assert [(one.id, str(one.state)) for one in standing((first, last))] == [("C1", "fixed"), ("C2", "withdrawn")]
+    assert [(one.id, str(one.state)) for one in current_findings((first, last))] == [
+        ("C1", "fixed"),
+        ("C2", "withdrawn"),
+    ]
     assert (first.verdict, last.verdict, last.findings, last.answers) == ("NEEDS_REVISION", "APPROVED", (), ())
     now = {name: document_hash(change.folder / name) for name in ("proposal.md", "tasks.md")}
     assert last.judged == now

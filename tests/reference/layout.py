@@ -12,7 +12,7 @@ from agentd.change.state import State
 from agentd.config.template import default_tree
 from agentd.documents import comments, records
 from agentd.documents.anchors import Anchor
-from agentd.documents.comments import Comment, CommentState, Entry, Weight
+from agentd.documents.comments import Comment, CommentEntry, CommentSeverity, CommentState
 from agentd.domain import yaml12
 from reference.markdown import code, paragraphs, plain, table
 from reference.types_in_words import rows_of
@@ -94,10 +94,10 @@ around it. Open ones go to the next round as findings: a blocker as high, a shou
 _SAMPLE = Comment(
     "K1",
     Anchor("specs/auth-flow.md", "valid for 7 days", "a cookie that is ", ".", ("Requirements", "R2: Session"), 31, 24),
-    Weight.SHOULD,
+    CommentSeverity.SHOULD,
     CommentState.OPEN,
     "sha256:…",
-    (Entry("person:you", "2026-01-31T09:15:00Z", "Who can end it earlier?"),),
+    (CommentEntry("person:you", "2026-01-31T09:15:00Z", "Who can end it earlier?"),),
 )
 # What the source says in a class's own words, or takes for granted.
 SAID: dict[type[Any], dict[str, str]] = {
@@ -119,7 +119,7 @@ SAID: dict[type[Any], dict[str, str]] = {
         "checks": "how each check ended last",
         "budget": "where a person has raised it",
     },
-    records.Record: {
+    records.ReviewRecord: {
         "change_id": "whose it is",
         "round": "counted from 1",
         "verdict": "what counts",
@@ -140,7 +140,7 @@ SAID: dict[type[Any], dict[str, str]] = {
     },
 }
 _STATES = (state.Run, state.Place, state.Base, state.Step, state.Moved, state.Call, state.Raised)
-_RECORDS = (records.Finding, records.Evidence, records.Previous, records.Answer, records.Edit)
+_RECORDS = (records.Finding, records.Evidence, records.PreviousFinding, records.FindingAnswer, records.FindingEdit)
 
 
 def page() -> str:
@@ -148,10 +148,10 @@ def page() -> str:
     shapes = [
         _STATE + _keys(State, _state_only()),
         *map(_part, _STATES),
-        _RECORD + _keys(records.Record),
+        _RECORD + _keys(records.ReviewRecord),
         *map(_part, _RECORDS),
     ]
-    sample = f"{_COMMENTS}```yaml\n{comments.render([_SAMPLE])}```\n"
+    sample = f"{_COMMENTS}```yaml\n{comments.render_comments([_SAMPLE])}```\n"
     return "\n".join([*lists, _documents(), *shapes, sample])
 
 

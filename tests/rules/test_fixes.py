@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd import config
-from agentd.documents import blocks
-from agentd.rules import Plan, is_valid, validate
-from agentd.rules.fixes import mend
+from agentd.documents import review_blocks
+from agentd.validation import PlanDocuments, is_valid, validate
+from agentd.validation.fixes import fix_document
 from plans import EXAMPLE
 
 SETTINGS = config.load(None, environ={}).validation
@@ -16,13 +16,13 @@ PROPOSAL = (EXAMPLE / "proposal.md").read_text()
 
 
 def mended(name: str, text: str, base_version: int | None = None) -> str:
-    return mend(name, text.encode(), "add-oauth", base_version, SETTINGS).decode()
+    return fix_document(name, text.encode(), "add-oauth", base_version, SETTINGS).decode()
 
 
 @pytest.mark.parametrize("name", ["proposal.md", "tasks.md", "clarifications.md", "specs/auth-flow.md"])
 def test_examples_need_no_fixes(name: str) -> None:
     data = (EXAMPLE / name).read_bytes()
-    assert mend(name, data, "add-oauth", None, SETTINGS) == data
+    assert fix_document(name, data, "add-oauth", None, SETTINGS) == data
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_review_blocks_keep_their_bytes() -> None:
 
 def test_unreadable_document_is_left_unchanged() -> None:
     for data in (b"\xff\xfe", b"---\na: [\n---\n# Why\n", b"a\0"):
-        assert mend("proposal.md", data, "x", None, SETTINGS) == data
+        assert fix_document("proposal.md", data, "x", None, SETTINGS) == data
 
 
 LINES = st.sampled_from(
@@ -159,13 +159,13 @@ def test_fixing_is_idempotent(name: str, text: str) -> None:
         data = text.encode()
     except UnicodeEncodeError:
         return
-    once = mend(name, data, "add-oauth", None, SETTINGS)
-    assert mend(name, once, "add-oauth", None, SETTINGS) == once
+    once = fix_document(name, data, "add-oauth", None, SETTINGS)
+    assert fix_document(name, once, "add-oauth", None, SETTINGS) == once
 
 
 @given(st.dictionaries(NAMES, st.binary() | (TEXTS | st.text()).map(lambda text: text.encode(errors="replace"))))
 def test_validating_arbitrary_documents_never_raises(texts: dict[str, bytes]) -> None:
-    findings = validate(Plan(texts), SETTINGS)
+    findings = validate(PlanDocuments(texts), SETTINGS)
     assert all(one.line >= 1 and one.message and one.hint for one in findings)
     assert is_valid(findings) == (not [one for one in findings if one.severity == "high"])
 
@@ -174,8 +174,8 @@ def test_text_after_a_review_block_becomes_part_of_the_proposal() -> None:
     block = '<review status="approved" iteration="1" reviewer="codex">\n\nFine.\n\n</review>\n'
     own = (EXAMPLE / "proposal.md").read_text().split("<review")[0].rstrip() + "\n"
     text = f"{own}\n{block}\n## More\n\nA TODO.\n\n{block.replace('1', '2')}\nA last word.\n"
-    after = blocks.gathered(text)
+    after = review_blocks.gather_blocks(text)
     assert after == f"{own}\n## More\n\nA TODO.\n\n\nA last word.\n\n{block}\n{block.replace('1', '2')}"
-    assert [one.iteration for one in blocks.find(after)] == [1, 2]
-    assert "A TODO." in blocks.proposal_body(after) and blocks.gathered(after) == after
-    assert blocks.gathered(f"{own}\n{block}\n\n") == f"{own}\n{block}\n\n"
+    assert [one.iteration for one in review_blocks.find_blocks(after)] == [1, 2]
+    assert "A TODO." in review_blocks.proposal_body(after) and review_blocks.gather_blocks(after) == after
+    assert review_blocks.gather_blocks(f"{own}\n{block}\n\n") == f"{own}\n{block}\n\n"

@@ -11,7 +11,7 @@ from agentd import config
 from agentd.config import Validation
 from agentd.documents import spec
 from agentd.domain.terms import Severity
-from agentd.rules import Finding, Plan, counts, is_valid, validate
+from agentd.validation import PlanDocuments, RuleFinding, count_by_severity, is_valid, validate
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -25,12 +25,12 @@ NAMES = (
     "specs/auth-flow.md",
     "specs/user-model.md",
 )
-MAIN = {"api-endpoints": spec.parse((EXAMPLE / "base/api-endpoints.md").read_text(), "api-endpoints.md")}
+MAIN = {"api-endpoints": spec.parse_spec((EXAMPLE / "base/api-endpoints.md").read_text(), "api-endpoints.md")}
 
 Edit = Callable[[str], str]
 
 
-def plan(edits: dict[str, Edit] | None = None, **changes: object) -> Plan:
+def plan(edits: dict[str, Edit] | None = None, **changes: object) -> PlanDocuments:
     """The example's plan, some of its documents edited; an edit to nothing removes the document."""
     texts = {name: (EXAMPLE / name).read_text() for name in NAMES}
     for name, edit in (edits or {}).items():
@@ -38,7 +38,7 @@ def plan(edits: dict[str, Edit] | None = None, **changes: object) -> Plan:
         texts[name] = edit(before)
         assert texts[name] != before, f"the edit of {name} changes nothing"
     kept = {name: text.encode() for name, text in texts.items() if text}
-    return replace(Plan(kept, MAIN), **changes)  # type: ignore[arg-type]
+    return replace(PlanDocuments(kept, MAIN), **changes)  # type: ignore[arg-type]
 
 
 def swap(old: str, new: str) -> Edit:
@@ -49,7 +49,7 @@ def gone(text: str) -> str:
     return ""
 
 
-def found(edits: dict[str, Edit], **changes: object) -> tuple[Finding, ...]:
+def found(edits: dict[str, Edit], **changes: object) -> tuple[RuleFinding, ...]:
     return validate(plan(edits, **changes), SETTINGS)
 
 
@@ -59,7 +59,7 @@ def test_example_has_no_findings() -> None:
 
 @pytest.mark.parametrize("path", sorted(SEEDS.iterdir()), ids=lambda path: path.name)
 def test_older_documents_have_no_high_findings(path: Path) -> None:
-    findings = validate(Plan({f"specs/{path.name}": path.read_bytes()}, complete=False), SETTINGS)
+    findings = validate(PlanDocuments({f"specs/{path.name}": path.read_bytes()}, complete=False), SETTINGS)
     assert [one for one in findings if one.severity is Severity.HIGH] == []
 
 
@@ -527,13 +527,13 @@ def test_tasks_may_refer_to_custom_requirement_ids(pattern: str) -> None:
     own = replace(SETTINGS, requirement_pattern=re.compile(pattern))
     texts = {name: re.sub(r"\bR(?=[0-9])", prefix, (EXAMPLE / name).read_text()).encode() for name in NAMES}
     main = {
-        "api-endpoints": spec.parse(
+        "api-endpoints": spec.parse_spec(
             re.sub(r"\bR(?=[0-9])", prefix, (EXAMPLE / "base/api-endpoints.md").read_text()),
             "x.md",
             own.requirement_pattern,
         )
     }
-    assert validate(Plan(texts, main), own) == ()
+    assert validate(PlanDocuments(texts, main), own) == ()
 
 
 def test_findings_are_sorted_by_file_and_line() -> None:
@@ -554,7 +554,7 @@ def test_severities_are_configurable_and_off_disables_a_rule() -> None:
     grades = {**SETTINGS.severity, "placeholder": Severity.HIGH}
     assert not is_valid(validate(plan(edits), replace(SETTINGS, severity=grades)))
     assert validate(plan(edits), replace(SETTINGS, severity={**grades, "placeholder": None})) == ()
-    assert counts(found(edits)) == {"high": 0, "medium": 1, "low": 0}
+    assert count_by_severity(found(edits)) == {"high": 0, "medium": 1, "low": 0}
 
 
 def test_patterns_are_configurable() -> None:
@@ -568,7 +568,7 @@ def test_patterns_are_configurable() -> None:
         "# Spec: x\n\n## Overview\n\nx\n\n## Requirements\n\n### REQ-1 First\n\nx\n\n"
         "## Acceptance Criteria\n\n### Scenario: a\n\nExpect: b\n"
     )
-    findings = validate(Plan({"specs/x.md": text.encode()}, complete=False), own)
+    findings = validate(PlanDocuments({"specs/x.md": text.encode()}, complete=False), own)
     assert {one.rule for one in findings} == {"frontmatter-missing", "scenario-count"}
 
 
@@ -600,7 +600,7 @@ SPEC = "## Overview\n\nx\n\n## Requirements\n\n"
     ],
 )
 def test_validation_takes_linear_time(name: str, start: str, unit: str) -> None:
-    assert_grows_linearly(lambda text: validate(Plan({name: text.encode()}), SETTINGS), start, unit, count=200)
+    assert_grows_linearly(lambda text: validate(PlanDocuments({name: text.encode()}), SETTINGS), start, unit, count=200)
 
 
 BOMB = "---\na0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)) + "---\n"
@@ -613,5 +613,5 @@ BOMB = "---\na0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n"
     ids=["alias bomb", "10 MB line", "10 MB of bullets", "10,000 headings", "10 MB of brackets"],
 )
 def test_huge_and_malicious_documents_are_validated(name: str, text: str) -> None:
-    findings = validate(Plan({name: text.encode()}), SETTINGS)
+    findings = validate(PlanDocuments({name: text.encode()}), SETTINGS)
     assert findings and (text is not BOMB or any("anchors" in one.message for one in findings))

@@ -8,7 +8,7 @@ import pytest
 
 from agentd import files
 from agentd.documents import records
-from agentd.documents.records import Edit
+from agentd.documents.records import FindingEdit
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage
@@ -58,13 +58,13 @@ def test_finding_called_fixed_but_reported_again_is_open(judge: Staged) -> None:
 
 
 def test_titles_without_letters_do_not_match(judge: Staged) -> None:
-    write(judge, Edit("P1", "added", {"severity": "low", "title": "???", "what": "Why?"}, "person:ann", ""))
+    write(judge, FindingEdit("P1", "added", {"severity": "low", "title": "???", "what": "Why?"}, "person:ann", ""))
     kept = report(judge, finding("low", "!!!"))
     assert [one["title"] for one in kept["findings"]] == ["!!!"]
 
 
 def test_finding_closed_by_a_user_stays_closed(judge: Staged) -> None:
-    closed = [Edit(id_, "state", "accepted", "person:ann", "") for id_ in ("C1", "C2", "C3")]
+    closed = [FindingEdit(id_, "state", "accepted", "person:ann", "") for id_ in ("C1", "C2", "C3")]
     write(judge, *closed)
     with pytest.raises(Refused, match="NEEDS_REVISION without an open finding"):
         report(judge, again(), C2="open")
@@ -73,13 +73,13 @@ def test_finding_closed_by_a_user_stays_closed(judge: Staged) -> None:
 
 
 def test_finding_reopened_by_a_user_can_be_closed_by_a_judge(judge: Staged) -> None:
-    write(judge, *(Edit("C1", "state", word, "person:ann", "") for word in ("accepted", "open")))
+    write(judge, *(FindingEdit("C1", "state", word, "person:ann", "") for word in ("accepted", "open")))
     kept = report(judge, verdict="APPROVED", C1="fixed")
     assert [one["id"] for one in kept["previous"]] == ["C1"]
 
 
-def write(on: Staged, *made: Edit) -> None:
+def write(on: Staged, *made: FindingEdit) -> None:
     """A person's edits, in the record of the last round."""
     (record,) = on.change.records()
     path = on.change.folder / "reviews/challenge-1.yaml"
-    files.write(path, records.render(replace(record, edits=made)).encode())
+    files.write(path, records.render_record(replace(record, edits=made)).encode())

@@ -93,7 +93,7 @@ def test_example_calls_write_the_example_documents(plan: Hands) -> None:
     assert plan.text("tasks.md") == (EXAMPLE / "tasks.md").read_text()
     written = plan.text("proposal.md")
     example = (EXAMPLE / "proposal.md").read_text()
-    created = f"created: {proposal.parse(written).created}"
+    created = f"created: {proposal.parse_proposal(written).created}"
     assert written.replace(created, "created: 2026-01-19T10:30:39Z") == example[: example.index("\n<review ")]
 
 
@@ -110,10 +110,10 @@ def test_revision_keeps_review_blocks_created_date_and_unknown_frontmatter(plan:
 
 def test_revision_of_tasks_keeps_the_status_of_remaining_tasks(plan: Hands) -> None:
     path = plan.folder / "tasks.md"
-    path.write_text(tasks.tick(path.read_text(), "1.1", TaskStatus.DONE))
+    path.write_text(tasks.set_task_status(path.read_text(), "1.1", TaskStatus.DONE))
     plan.binding = plan.on.binding()
     plan.call("create_tasks")
-    assert [one.status for one in tasks.parse(plan.text("tasks.md")).tasks] == ["done"] + ["pending"] * 6
+    assert [one.status for one in tasks.parse_tasks(plan.text("tasks.md")).tasks] == ["done"] + ["pending"] * 6
 
 
 def test_document_edited_meanwhile_is_not_overwritten(plan: Hands) -> None:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from agentd.change import comments
 from agentd.change.folder import Change
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from agentd.domain.terms import Phase
 from agentd.project import find_project
 from agentd.viewer import actions, deciding
@@ -107,7 +107,7 @@ def test_stale_acceptance_shows_the_new_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
     anchor = comments.anchored(change, "proposal.md", "People are users")
-    comments.add(change, anchor, "Who <b>exactly</b>?", "person:ann", Weight.BLOCKER)
+    comments.add(change, anchor, "Who <b>exactly</b>?", "person:ann", CommentSeverity.BLOCKER)
     answer = decide(change, shown=shown)
     assert answer.status_code == 409 and "the findings changed since this page was made" in answer.text
     assert change.read().phase is Phase.PROPOSED

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from agentd.change import comments, entry
 from agentd.change.folder import Change
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from agentd.project import find_project
 from browser import MERMAID_STYLES, PHONE, Tab, entered, is_as_wide_as_its_window, served
 from plans import BAD_CODE, NOTES, delta_text, requirement_text
@@ -91,7 +91,7 @@ def sign_in(box: Scenario) -> None:
     comments.add(change, place, "Ten minutes is short when the provider asks for a second factor.", "person:dev")
     comments.reply(change, "K1", "Fifteen, then. The others allow that too.", "person:ada")
     place = comments.anchored(change, AUTH, "On any failure no cookie is set.")
-    comments.add(change, place, "Good.", "person:ada", Weight.NOTE)
+    comments.add(change, place, "Good.", "person:ada", CommentSeverity.NOTE)
 
 
 def greeting(box: Scenario) -> None:

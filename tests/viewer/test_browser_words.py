@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agentd.change import comments
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from browser import Tab, entered, select, served, visiting
 from scenario import Scenario, replace_text
 
@@ -29,7 +29,7 @@ def said(box: Scenario) -> list[str]:
 def commented(box: Scenario, text: str) -> str:
     """By another face than the browser."""
     change = box.change
-    return comments.add(change, comments.anchored(change, SPEC, WORDS), text, "person:dev", Weight.SHOULD).id
+    return comments.add(change, comments.anchored(change, SPEC, WORDS), text, "person:dev", CommentSeverity.SHOULD).id
 
 
 def compose(tab: Tab, text: str) -> Locator:

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.change import comments
 from agentd.change.folder import Change
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import Refusal, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
@@ -36,7 +36,7 @@ def decide(change: Change, choice: str, reason: str = WHY) -> Told:
     return deciding.decide(change, choice, reason, deciding.shown(change), ME)
 
 
-def note(change: Change, weight: Weight, quote: str = "People are users", text: str = "Who?") -> str:
+def note(change: Change, weight: CommentSeverity, quote: str = "People are users", text: str = "Who?") -> str:
     return comments.add(change, comments.anchored(change, "proposal.md", quote), text, "person:ann", weight).id
 
 
@@ -64,12 +64,14 @@ def test_unchallenged_plan_cannot_be_sent_back(project: Scenario) -> None:
 @pytest.mark.parametrize(
     ("weight", "wanted"),
     [
-        (Weight.NOTE, ["approve-with-notes", "send-back", "reject"]),
-        (Weight.SHOULD, ["accept", "send-back", "reject"]),
-        (Weight.BLOCKER, ["accept", "send-back", "reject"]),
+        (CommentSeverity.NOTE, ["approve-with-notes", "send-back", "reject"]),
+        (CommentSeverity.SHOULD, ["accept", "send-back", "reject"]),
+        (CommentSeverity.BLOCKER, ["accept", "send-back", "reject"]),
     ],
 )
-def test_comment_counts_before_it_becomes_a_finding(project: Scenario, weight: Weight, wanted: list[str]) -> None:
+def test_comment_counts_before_it_becomes_a_finding(
+    project: Scenario, weight: CommentSeverity, wanted: list[str]
+) -> None:
     change = project.challenged("APPROVED").change
     note(change, weight, text="")
     assert "approve" in ids(change), "one that is just begun says nothing yet"

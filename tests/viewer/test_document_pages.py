@@ -41,7 +41,7 @@ def test_every_line_with_text_is_shown_by_a_block_that_names_it(name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_table_of_contents_matches_the_parsed_headings(name: str) -> None:
     contents = markdown.render(example(name), name).contents
-    headings = base.parse(example(name), name).headings
+    headings = base.parse_document(example(name), name).headings
     assert [(one.level, one.line) for one in contents] == [(one.level, one.line) for one in headings]
 
 

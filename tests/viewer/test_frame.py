@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from agentd.change import texts
 from agentd.change.folder import Change
-from agentd.documents.comments import NAME
+from agentd.documents.comments import COMMENTS_FILE
 from agentd.project import find_project
 from agentd.viewer import app, frame
 from agentd.viewer import site as sites
@@ -53,7 +53,7 @@ def bar(page: Response) -> str:
 def test_unreadable_comments_are_reported_in_the_bar_and_block_approval(project: Scenario, part: str) -> None:
     change = project.challenged("APPROVED").change
     assert "choice-approve" in bar(get(part))
-    (change.folder / NAME).write_text(BROKEN)
+    (change.folder / COMMENTS_FILE).write_text(BROKEN)
     told = bar(get(part))
     assert "comments.yaml line 1" in told and "git log -p -- agentd/changes/add-oauth/comments.yaml" in told
     assert NO_APPROVAL in told and "choice-approve" not in told and str(project.root) not in told
@@ -81,7 +81,7 @@ def test_waiting_run_cannot_accept_with_unreadable_comments(project: Scenario) -
     person = at_question(project)
     change = project.change
     assert "accept" in ids(change)
-    (change.folder / NAME).write_text(BROKEN)
+    (change.folder / COMMENTS_FILE).write_text(BROKEN)
     assert "accept" not in ids(change)
     assert around(change).problem.startswith("comments.yaml line 1")
     person.press(INTERRUPT)
@@ -90,7 +90,7 @@ def test_waiting_run_cannot_accept_with_unreadable_comments(project: Scenario) -
 
 def test_unreadable_comments_are_reported_above_the_text(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
-    (change.folder / NAME).write_text(BROKEN)
+    (change.folder / COMMENTS_FILE).write_text(BROKEN)
     text = get(f"/read/{SPEC}").text.partition('id="text"')[2].partition("</article>")[0]
     assert "comments.yaml line 1" in text
 

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.change import comments, texts
 from agentd.change.folder import Change
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from agentd.project import find_project
 from agentd.viewer import margin, rounds
 from agentd.viewer.margin import Note
@@ -110,7 +110,7 @@ def test_comment_is_placed_at_its_text_and_orphaned_when_that_is_gone(example: C
     line = line_of(example, AUTH, "### R1")
     quote = (example.folder / AUTH).read_text().splitlines()[line + 1]
     anchor = comments.anchored(example, AUTH, quote, line=line)
-    made = comments.add(example, anchor, "Why so?", DEV, Weight.BLOCKER)
+    made = comments.add(example, anchor, "Why so?", DEV, CommentSeverity.BLOCKER)
     comments.reply(example, made.id, "Because.", "person:ann")
     note = notes(example, AUTH)["K1"]
     assert (note.kind, note.line, note.severity, note.is_open) == ("comment", line + 2, "blocker", True)

@@ -11,7 +11,7 @@ import pytest
 from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.change.state import Run
-from agentd.documents.comments import NAME
+from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain import clock, events
 from agentd.domain.state_machine import TransitionEvent
 from agentd.project import find_project
@@ -239,7 +239,7 @@ def test_comments_are_counted_until_they_are_findings_or_resolved(project: Scena
     assert rows()["add-oauth"].comments == 1
     comments.resolve(change, second, "person:dev")
     assert rows()["add-oauth"].comments == 0
-    (change.folder / NAME).write_text("- {\n")
+    (change.folder / COMMENTS_FILE).write_text("- {\n")
     assert rows()["add-oauth"].comments == 0, "whoever opens it is told"
 
 

@@ -12,7 +12,7 @@ from agentd.domain.terms import Layer, TaskStatus
 from agentd.rendering import graph
 from plans import EXAMPLE
 
-TASKS = tasks.parse((EXAMPLE / "tasks.md").read_text()).tasks
+TASKS = tasks.parse_tasks((EXAMPLE / "tasks.md").read_text()).tasks
 GEOMETRY = {"x", "y", "width", "height", "rx", "d", "points", "fill", "viewbox"}
 
 

@@ -15,7 +15,7 @@ from agentd.workflows.verdict import closed_nothing
 from plans import EXAMPLE
 from scenario import Scenario
 
-FIRST = records.parse((EXAMPLE / "reviews" / "challenge-1.yaml").read_text(), "challenge-1")
+FIRST = records.parse_record((EXAMPLE / "reviews" / "challenge-1.yaml").read_text(), "challenge-1")
 NEW = replace(FIRST.findings[0], id="C9")
 
 
@@ -38,10 +38,10 @@ def stuck(project: Scenario) -> Change:
     return change
 
 
-def write(change: Change, record: records.Record) -> None:
+def write(change: Change, record: records.ReviewRecord) -> None:
     path = change.folder / "reviews" / f"challenge-{record.round}.yaml"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(records.render(record))
+    path.write_text(records.render_record(record))
 
 
 def test_a_round_that_closes_no_finding_is_stuck(stuck: Change) -> None:
@@ -54,7 +54,7 @@ def test_a_new_finding_does_not_hide_that_none_was_closed(stuck: Change) -> None
 
 
 def test_a_round_that_closes_one_finding_is_not_stuck(stuck: Change) -> None:
-    closed = records.Edit("C1", "state", "withdrawn", "person:dev", "2026-01-19T10:00:00Z")
+    closed = records.FindingEdit("C1", "state", "withdrawn", "person:dev", "2026-01-19T10:00:00Z")
     write(stuck, replace(FIRST, round=2, findings=(NEW,), edits=(closed,)))
     assert not closed_nothing(stuck)
 

@@ -3,18 +3,23 @@
 from collections.abc import Sequence
 
 from agentd.archive.outlook import Outcome
-from agentd.documents.prose import block, one_line
+from agentd.documents.prose import embed_text, one_line
 from agentd.domain.formatting import pluralize
-from agentd.merge import How, Kind, Touch
+from agentd.merge import SpecTouch, TouchKind, UnitKind
 
 NAME = "CHANGELOG.md"
 _TITLE = "# Changelog of the specs"
-_WORDS = {How.ADDED: "added", How.MODIFIED: "changed", How.REMOVED: "removed", How.RENAMED: "renamed"}
+_WORDS = {
+    TouchKind.ADDED: "added",
+    TouchKind.MODIFIED: "changed",
+    TouchKind.REMOVED: "removed",
+    TouchKind.RENAMED: "renamed",
+}
 
 
 def with_entry(text: str | None, change_id: str, date: str, description: str, specs: Sequence[Outcome]) -> str:
     """Under the title, above all older entries; a person's own words above the first entry stay there."""
-    lines = [f"## {date}: {change_id}", "", block(one_line(description)), "", *(_line(one) for one in specs)]
+    lines = [f"## {date}: {change_id}", "", embed_text(one_line(description)), "", *(_line(one) for one in specs)]
     entry = "\n".join(lines if specs else [*lines, "No spec changed."])
     if not (text or "").strip():
         return f"{_TITLE}\n\n{entry}\n"
@@ -39,11 +44,11 @@ def _line(outcome: Outcome) -> str:
     return f"- `{outcome.id}`: {said_of(outcome)}"
 
 
-def _touches(touches: Sequence[Touch]) -> list[str]:
+def _touches(touches: Sequence[SpecTouch]) -> list[str]:
     """Requirements by id; scenarios, which are many, by number."""
     own = dict.fromkeys(
-        f"{one.name.partition(':')[2]} {_WORDS[one.how]}" for one in touches if one.kind is not Kind.SCENARIO
+        f"{one.name.partition(':')[2]} {_WORDS[one.how]}" for one in touches if one.kind is not UnitKind.SCENARIO
     )
-    scenarios = [one.how for one in touches if one.kind is Kind.SCENARIO]
+    scenarios = [one.how for one in touches if one.kind is UnitKind.SCENARIO]
     counts = [(scenarios.count(how), _WORDS[how]) for how in dict.fromkeys(scenarios)]
     return [*own, *(f"{pluralize(count, 'scenario')} {word}" for count, word in counts)]

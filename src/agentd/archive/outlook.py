@@ -11,9 +11,9 @@ from agentd import files
 from agentd.change.folder import Change, linked_documents, plan_files
 from agentd.change.state import State
 from agentd.documents import spec
-from agentd.documents.text import decode, parse
+from agentd.documents.text import decode_text, parse_document
 from agentd.domain.errors import AgentdError, FormatInvalid, InternalError, Refusal, StateError
-from agentd.merge import Conflict, Touch, merge, stamped
+from agentd.merge import SpecConflict, SpecTouch, merge_spec, stamp_version
 
 _ASIDE = ("removed", "removed requirements", "renamed", "renamed requirements")
 _CARRIED = frozenset({"overview", "requirements", "acceptance criteria", *_ASIDE})
@@ -22,7 +22,7 @@ _CARRIED = frozenset({"overview", "requirements", "acceptance criteria", *_ASIDE
 class MergeConflict(Refusal):
     """Others changed the same part of a spec."""
 
-    def __init__(self, message: str, hint: str, conflicts: tuple[Conflict, ...]) -> None:
+    def __init__(self, message: str, hint: str, conflicts: tuple[SpecConflict, ...]) -> None:
         super().__init__(message, hint)
         self.conflicts = conflicts
 
@@ -35,8 +35,8 @@ class Outcome:
     before: str | None
     after: str | None
     version: int
-    touches: tuple[Touch, ...]
-    conflicts: tuple[Conflict, ...]
+    touches: tuple[SpecTouch, ...]
+    conflicts: tuple[SpecConflict, ...]
     seen: str = ""
     """The hash of the main spec that was looked at."""
 
@@ -72,7 +72,7 @@ def read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     with _mendable():
-        return decode(data, os.path.relpath(path))
+        return decode_text(data, os.path.relpath(path))
 
 
 def hash_of(path: Path) -> str:
@@ -98,8 +98,8 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
     if id_ in state.base.specs or main is None:
         return None
     with _mendable():
-        yours = spec.parse(read(change.folder / "specs" / f"{id_}.md") or "", f"specs/{id_}.md")
-        return main if yours.base_version == (spec.parse(main, f"agentd/specs/{id_}.md").version or 1) else None
+        yours = spec.parse_spec(read(change.folder / "specs" / f"{id_}.md") or "", f"specs/{id_}.md")
+        return main if yours.base_version == (spec.parse_spec(main, f"agentd/specs/{id_}.md").version or 1) else None
 
 
 def outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
@@ -108,12 +108,12 @@ def outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], 
     seen, before = hash_of(main_spec(change, id_)), read(main_spec(change, id_))
     base = base_of(change, state, id_, before)
     with _mendable():
-        merged = merge(before, yours, base, id_, pattern)
-    version = spec.parse(yours if before is None else before, id_).version or 1
+        merged = merge_spec(before, yours, base, id_, pattern)
+    version = spec.parse_spec(yours if before is None else before, id_).version or 1
     if merged.conflicts or not merged.touches or merged.text is None:
         return Outcome(id_, before, None, version, merged.touches, merged.conflicts)
     version += before is not None
-    after = stamped(merged.text, version, date, change.id, id_)
+    after = stamp_version(merged.text, version, date, change.id, id_)
     _check(after, yours, base, id_, pattern)
     return Outcome(id_, before, after, version, merged.touches, (), seen)
 
@@ -123,7 +123,7 @@ def left_out(change: Change) -> list[str]:
     found = []
     for path in spec_files(change):
         if main_spec(change, path.stem).is_file():
-            for section in parse(read(path) or "", path.name).sections:
+            for section in parse_document(read(path) or "", path.name).sections:
                 heading = section.heading
                 if heading.level == 2 and heading.key not in _CARRIED:
                     found.append(f"specs/{path.name}:{heading.line} `## {heading.title}`")
@@ -140,8 +140,8 @@ def gone_already(change: Change, pattern: re.Pattern[str]) -> list[str]:
         if main is None or base is None:
             continue
         with _mendable():
-            removed = [one.id for one in spec.parse(read(path) or "", path.name, pattern).removed if one.id]
-            there, then = (spec.parse(text, path.name, pattern) for text in (main, base))
+            removed = [one.id for one in spec.parse_spec(read(path) or "", path.name, pattern).removed if one.id]
+            there, then = (spec.parse_spec(text, path.name, pattern) for text in (main, base))
         found += [f"{path.stem}:{id_}" for id_ in removed if then.requirement(id_) and not there.requirement(id_)]
     return found
 
@@ -158,7 +158,7 @@ def _mendable() -> Iterator[None]:
 def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Pattern[str]) -> None:
     """The result is read back before it may replace what is there: all of the change is in it."""
     try:
-        again = merge(after, yours, base, id_, pattern)
+        again = merge_spec(after, yours, base, id_, pattern)
     except AgentdError as error:
         raise InternalError(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
     if again.conflicts or again.touches:

@@ -17,7 +17,7 @@ from agentd.change.state import State
 from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotReady, FormatInvalid, WrongPhase
 from agentd.domain.terms import Phase
-from agentd.merge import Conflict, marks, rebase, touched
+from agentd.merge import SpecConflict, find_conflict_markers, rebase_spec, touched_units
 from agentd.together import Operation, Remove, Write
 from agentd.workflows.starting import refuse_unmerged
 
@@ -30,7 +30,7 @@ class Moved:
     before: str
     after: str
     base: str | None
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[SpecConflict, ...]
     is_touched: bool
     seen: str
     """The hash of the change's spec that was looked at."""
@@ -65,7 +65,7 @@ def look(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
 
 def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -> Moved | None:
     id_, seen, yours = path.stem, hash_of(path), read(path) or ""
-    if lines := marks(yours, path.name):
+    if lines := find_conflict_markers(yours, path.name):
         words = f"specs/{path.name}:{lines[0]} still has a conflict to solve"
         raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
     main = read(main_spec(change, id_))
@@ -73,7 +73,7 @@ def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -
     if main == base:
         return None
     try:
-        rebased = rebase(main, yours, base, id_, pattern)
+        rebased = rebase_spec(main, yours, base, id_, pattern)
         is_touched = bool(rebased.conflicts) or bool(
             _names(main, base, id_, pattern) & _names(yours, base, id_, pattern)
         )
@@ -84,7 +84,9 @@ def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -
 
 def _names(text: str | None, base: str | None, id_: str, pattern: re.Pattern[str]) -> set[str]:
     """The requirements that a text touches, by its scenarios too; `notes:` stands for those of no requirement."""
-    return {one.name.partition("/")[0] for one in touched(text, base, id_, pattern)} if text is not None else {id_}
+    return (
+        {one.name.partition("/")[0] for one in touched_units(text, base, id_, pattern)} if text is not None else {id_}
+    )
 
 
 def _operations(change: Change, moved: tuple[Moved, ...]) -> list[Operation]:

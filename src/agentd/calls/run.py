@@ -17,8 +17,8 @@ from agentd.change.folder import Change
 from agentd.change.locks import Held
 from agentd.change.state import State, Step
 from agentd.config import Budget, Config
+from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding
-from agentd.documents.standing import standing
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError, InternalError, Interrupted
 from agentd.domain.terms import StepStatus, Workflow
@@ -200,7 +200,7 @@ def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping
     """What the guard put back waits in STATE.yaml as findings until the record of a round takes them up."""
     if not found:
         return
-    used = [one.id for one in (*standing(run.change.records()), *run.change.read().findings)]
+    used = [one.id for one in (*current_findings(run.change.records()), *run.change.read().findings)]
     first = max((int(id_[1:]) for id_ in used if re.fullmatch(r"G\d{1,9}", id_)), default=0) + 1
     findings = [finding_of(one, agent) for one in found[:_TOLD]]
     if len(found) > _TOLD:

@@ -15,10 +15,10 @@ from agentd.change import locks
 from agentd.change.folder import STATE, Change, document_hash, documents, is_plain
 from agentd.documents import anchors, comments
 from agentd.documents.anchors import Anchor
-from agentd.documents.comments import NAME, Comment, CommentState, Entry, Weight
+from agentd.documents.comments import COMMENTS_FILE, Comment, CommentEntry, CommentSeverity, CommentState
+from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding
-from agentd.documents.standing import standing
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
 
@@ -41,7 +41,7 @@ def read(change: Change) -> tuple[Comment, ...]:
 def seen(change: Change) -> tuple[Comment, ...]:
     """As they are to be shown: by their own findings, and no others."""
     found = read(change)
-    return comments.as_they_stand(found, _findings(change)) if any(one.finding for one in found) else found
+    return comments.resolve_comments(found, _findings(change)) if any(one.finding for one in found) else found
 
 
 def anchored(change: Change, document: str, quote: str, before: str = "", after: str = "", line: int = 1) -> Anchor:
@@ -49,14 +49,16 @@ def anchored(change: Change, document: str, quote: str, before: str = "", after:
     if document not in documents(change.folder):
         known = ", ".join(documents(change.folder)) or "none yet"
         raise UsageError(f"{change.id} has no document {document}", f"these can be commented: {known}")
-    text = decode(files.read(change.folder / document), document)
-    anchor = anchors.select(document, text, quote, before, after, line)
+    text = decode_text(files.read(change.folder / document), document)
+    anchor = anchors.anchor_selection(document, text, quote, before, after, line)
     if anchor is None:
         raise Refusal(f"the text that was selected is not in {document}", "read the document again, then select")
     return anchor
 
 
-def add(change: Change, anchor: Anchor, text: str, by: str, severity: Weight = Weight.SHOULD) -> Comment:
+def add(
+    change: Change, anchor: Anchor, text: str, by: str, severity: CommentSeverity = CommentSeverity.SHOULD
+) -> Comment:
     """A new thread; its text may still be empty."""
     made = document_hash(change.folder / anchor.document)
     entry = _entry(text, by)
@@ -117,7 +119,7 @@ def reopen(change: Change, comment_id: str, by: str) -> Comment:
     return _with(change, comment_id, opened)
 
 
-def weigh(change: Change, comment_id: str, severity: Weight, by: str) -> Comment:
+def weigh(change: Change, comment_id: str, severity: CommentSeverity, by: str) -> Comment:
     """How much it asks for, until it is a finding."""
     _check_person(by)
 
@@ -154,7 +156,7 @@ def link(change: Change, findings: Mapping[str, str]) -> None:
 
 def guard(change: Change) -> None:
     """A call begins: what is in the folder counts, and what is written by us from now on."""
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     with held(change):
         if is_plain(path) or not os.path.lexists(path):
             files.write(_copy(change), _bytes(change), mode=0o600)
@@ -203,7 +205,7 @@ def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment
     with held(change):
         if not (change.folder / STATE).is_file():
             raise ChangeNotFound(f"{change.id} is no longer in {change.folder}")
-        files.sweep(change.folder / NAME)
+        files.sweep(change.folder / COMMENTS_FILE)
         base = _base(change)
         old = _parsed(change, base)
         new = step(old)
@@ -212,7 +214,7 @@ def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment
         data = _as_bytes(new)
         if counting(change):
             files.write(_copy(change), data, mode=0o600)
-        files.write(change.folder / NAME, data)
+        files.write(change.folder / COMMENTS_FILE, data)
     return new
 
 
@@ -228,15 +230,15 @@ def _base(change: Change) -> bytes:
 
 
 def _tell_apart(change: Change, found: bytes) -> None:
-    kept = Path(change.project.in_room("kept", change.id, clock.new_run_id(), NAME))
+    kept = Path(change.project.in_room("kept", change.id, clock.new_run_id(), COMMENTS_FILE))
     files.write(kept, found, mode=0o600)
-    words = f"{NAME} was changed during an agent's call, and put back; a copy: {kept}"
+    words = f"{COMMENTS_FILE} was changed during an agent's call, and put back; a copy: {kept}"
     change.journal().append(events.WarningIssued(code="put-back", message=words))
 
 
 def _bytes(change: Change) -> bytes:
     """Empty: there is none."""
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     if not os.path.lexists(path):
         return b""
     if not is_plain(path):
@@ -245,35 +247,35 @@ def _bytes(change: Change) -> bytes:
 
 
 def _parsed(change: Change, data: bytes) -> tuple[Comment, ...]:
-    path = change.folder / NAME
+    path = change.folder / COMMENTS_FILE
     hint = f"mend it by hand, or take an older one: git log -p -- {path}"
     try:
-        return comments.parse(data.decode("utf-8-sig"))
+        return comments.parse_comments(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise StateError(f"{NAME} line {line}: this is not UTF-8 text ({path})", hint) from None
+        raise StateError(f"{COMMENTS_FILE} line {line}: this is not UTF-8 text ({path})", hint) from None
     except StateError as error:
         raise StateError(f"{error.message} ({path})", hint) from None
 
 
 def _as_bytes(new: Sequence[Comment]) -> bytes:
     """Read back before it may replace what is there."""
-    text = comments.render(new)
+    text = comments.render_comments(new)
     try:
         data = text.encode()
-        is_same = comments.parse(text) == tuple(new)
+        is_same = comments.parse_comments(text) == tuple(new)
     except (UnicodeError, StateError):
         is_same = False
     if not is_same:
-        raise UsageError(f"this cannot be kept in {NAME}", "leave out what is no plain text")
+        raise UsageError(f"this cannot be kept in {COMMENTS_FILE}", "leave out what is no plain text")
     return data
 
 
-def _entry(text: str, by: str) -> Entry:
+def _entry(text: str, by: str) -> CommentEntry:
     _check_person(by)
     if len(text) > LENGTH:
         raise UsageError(f"a comment has at most {LENGTH} characters, not {len(text)}", "say it in a document")
-    return Entry(by, clock.now(), text)
+    return CommentEntry(by, clock.now(), text)
 
 
 def _check_person(by: str) -> None:
@@ -288,7 +290,7 @@ def _settled(change: Change) -> set[str]:
 
 def _findings(change: Change) -> tuple[Finding, ...]:
     """All of the change, those that wait for a record among them."""
-    return (*standing(change.records()), *change.read().findings)
+    return (*current_findings(change.records()), *change.read().findings)
 
 
 def _plain(text: str) -> str:

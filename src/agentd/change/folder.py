@@ -11,8 +11,8 @@ from agentd import files
 from agentd.change import locks, state
 from agentd.change.state import State
 from agentd.documents import proposal, records
-from agentd.documents.blocks import proposal_body
-from agentd.documents.text import decode
+from agentd.documents.review_blocks import proposal_body
+from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError
 from agentd.project import Project
@@ -95,7 +95,7 @@ class Change:
 
         return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
 
-    def records(self, kind: str = "") -> tuple[records.Record, ...]:
+    def records(self, kind: str = "") -> tuple[records.ReviewRecord, ...]:
         """All of them, or those of one kind: challenge, review."""
         return read_records(self.folder, kind)
 
@@ -147,7 +147,7 @@ def read_state(folder: Path) -> State:
         raise StateError(f"{path}: {error.message}", hint) from None
 
 
-def read_records(folder: Path, kind: str = "") -> tuple[records.Record, ...]:
+def read_records(folder: Path, kind: str = "") -> tuple[records.ReviewRecord, ...]:
     """All rounds, challenges first, in order; or those of one kind."""
     found = (read_record(path) for path in record_files(folder))
     return in_order(record for record in found if kind in ("", record.kind))
@@ -157,19 +157,19 @@ def record_files(folder: Path) -> list[Path]:
     return list((folder / "reviews").glob("*.yaml"))
 
 
-def read_record(path: Path) -> records.Record:
+def read_record(path: Path) -> records.ReviewRecord:
     name = f"reviews/{path.name}"
     if path.is_symlink() or not path.is_file():
         raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
     try:
-        return records.parse(files.read(path).decode("utf-8-sig"), name)
+        return records.parse_record(files.read(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError:
         raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
     except StateError as error:
         raise StateError(error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}") from None
 
 
-def in_order(found: Iterable[records.Record]) -> tuple[records.Record, ...]:
+def in_order(found: Iterable[records.ReviewRecord]) -> tuple[records.ReviewRecord, ...]:
     return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
 
 
@@ -212,7 +212,7 @@ def _named_specs(path: Path) -> dict[str, int]:
     if not is_plain(path):
         return {}
     try:
-        impact = proposal.parse(decode(files.read(path), path.name)).impact
+        impact = proposal.parse_proposal(decode_text(files.read(path), path.name)).impact
     except (FileNotFoundError, FormatInvalid):
         return {}  # what cannot be read gives no order
     return {spec.id: number for number, spec in enumerate(impact.affected_specs)}

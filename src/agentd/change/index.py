@@ -154,13 +154,13 @@ def summarize(path: str) -> Summary:
 
     from agentd.change import folder as folders
     from agentd.change import overlaps
-    from agentd.documents.standing import open_counts, standing
+    from agentd.documents.finding_status import count_open, current_findings
     from agentd.domain.errors import AgentdError
 
     folder = Path(path)
     try:
         state = folders.read_state(folder)
-        counts = open_counts((*standing(folders.read_records(folder, state.phase.judged_by)), *state.findings))
+        counts = count_open((*current_findings(folders.read_records(folder, state.phase.judged_by)), *state.findings))
         return _row(state, tuple(counts.values()), overlaps.look(path) if state.phase.is_open else [])
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)

@@ -81,15 +81,15 @@ def touched_by(specs: Mapping[str, tuple[str, str | None]], pattern: re.Pattern[
     A spec that cannot be read touches nothing; validation tells about it.
     """
     from agentd.domain.errors import FormatInvalid  # late: a listing with a warm index reads no spec
-    from agentd.merge import Kind, touched
+    from agentd.merge import UnitKind, touched_units
 
     found: set[str] = set()
     for spec, (yours, base) in specs.items():
         try:
-            touches = touched(yours, base, spec, pattern)
+            touches = touched_units(yours, base, spec, pattern)
         except FormatInvalid:
             continue
-        found.update(_requirement(one.name) if one.kind is Kind.SCENARIO else one.name for one in touches)
+        found.update(_requirement(one.name) if one.kind is UnitKind.SCENARIO else one.name for one in touches)
         if base is None:
             found.add(spec)
     return sorted(found)
@@ -121,14 +121,17 @@ def _spec_names(folder: str) -> list[str]:
 
 def _text(path: str) -> str | None:
     """None: there is no such file, or nothing that can be read as one."""
-    from agentd.documents.text import BadDocument, decode  # late: see above
+    from agentd.documents.text import (
+        InvalidDocument,
+        decode_text,  # late: see above
+    )
 
     if os.path.islink(path) or not os.path.isfile(path):
         return None  # opening a pipe would wait for ever
     try:
         with open(path, "rb") as file:
-            return decode(file.read(), path)
-    except (OSError, BadDocument):
+            return decode_text(file.read(), path)
+    except (OSError, InvalidDocument):
         return None
 
 
@@ -147,10 +150,10 @@ def _pattern(file: str, stamp: int) -> re.Pattern[str]:
     from pathlib import Path  # late: see above
 
     from agentd import config
-    from agentd.documents.delta import REQUIREMENT
+    from agentd.documents.delta import REQUIREMENT_PATTERN
     from agentd.domain.errors import AgentdError
 
     try:
         return config.load(Path(file)).validation.requirement_pattern
     except AgentdError:
-        return REQUIREMENT  # whoever works by the configuration is told what is wrong with it
+        return REQUIREMENT_PATTERN  # whoever works by the configuration is told what is wrong with it

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from agentd.documents.records import Finding, finding_data, read_finding
+from agentd.documents.records import Finding, finding_data, parse_finding
 from agentd.domain import state_machine, yaml12
 from agentd.domain.errors import StateError
 from agentd.domain.fields import FieldReader
@@ -227,7 +227,7 @@ def parse(text: str) -> State:
         history=tuple(_moved(row) for row in fields.items("history")),
         llm_calls=calls,
         checks=tuple(row.rest() for row in fields.items("checks")),
-        findings=tuple(read_finding(row) for row in fields.items("findings")),
+        findings=tuple(parse_finding(row) for row in fields.items("findings")),
         depends_on=fields.texts("depends_on"),
         waived=fields.texts("waived"),
         rebased={str(new): str(old) for new, old in fields.mapping("rebased").items()},

@@ -12,11 +12,11 @@ from agentd.change.places import Found
 from agentd.config import Validation
 from agentd.documents import spec
 from agentd.documents.spec import Spec
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.terms import Phase, Severity
 from agentd.project import Project
-from agentd.rules import Finding, Plan, validate
-from agentd.rules.fixes import mend
+from agentd.validation import PlanDocuments, RuleFinding, validate
+from agentd.validation.fixes import fix_document
 
 _WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
 
@@ -41,8 +41,8 @@ class MainSpecs(Mapping[str, Spec]):
     def _load(self, spec_id: str) -> Spec | None:
         name = f"{spec_id}.md"
         try:
-            return spec.parse(decode(files.read(self._folder / name), name), name, self._pattern)
-        except (FileNotFoundError, BadDocument):
+            return spec.parse_spec(decode_text(files.read(self._folder / name), name), name, self._pattern)
+        except (FileNotFoundError, InvalidDocument):
             return None
 
     def __iter__(self) -> Iterator[str]:
@@ -52,11 +52,11 @@ class MainSpecs(Mapping[str, Spec]):
         return len(self._ids)
 
 
-def validate_change(project: Project, found: Found, settings: Validation) -> tuple[Finding, ...]:
+def validate_change(project: Project, found: Found, settings: Validation) -> tuple[RuleFinding, ...]:
     return _Validator(project, settings).validate(found)
 
 
-def validate_all(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[Finding, ...]]:
+def validate_all(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[RuleFinding, ...]]:
     """Each change's findings, in the order of the changes; many are shared out among the processors."""
     if len(changes) < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
         return _chunk(project, changes, settings)
@@ -70,7 +70,7 @@ def validate_all(project: Project, changes: Sequence[Found], settings: Validatio
         return [findings for part in parts for findings in part]
 
 
-def _chunk(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[Finding, ...]]:
+def _chunk(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[RuleFinding, ...]]:
     validator = _Validator(project, settings)
     return [validator.validate(found) for found in changes]
 
@@ -83,17 +83,17 @@ class _Validator:
         self._settings = settings
         self._main: dict[str, MainSpecs] = {}
 
-    def validate(self, found: Found) -> tuple[Finding, ...]:
+    def validate(self, found: Found) -> tuple[RuleFinding, ...]:
         assert found.tree and found.folder
         if found.summary.problem:
             hint = "mend it, or take it from git"
-            return (Finding("STATE.yaml", 1, "unreadable", Severity.HIGH, found.summary.problem, hint),)
+            return (RuleFinding("STATE.yaml", 1, "unreadable", Severity.HIGH, found.summary.problem, hint),)
         tree = found.tree
         root = os.path.join(tree, self._project.prefix)
         if tree not in self._main:
             self._main[tree] = MainSpecs(Path(root, "agentd", "specs"), self._settings)
         texts = read_texts(found.folder)
-        plan = Plan(
+        plan = PlanDocuments(
             texts=texts,
             main=self._main[tree],
             complete=found.summary.phase is not Phase.DRAFTING or "tasks.md" in texts,
@@ -105,10 +105,10 @@ class _Validator:
 
 def check(
     change: Change, settings: Validation, texts: Mapping[str, bytes] | None = None, complete: bool = False
-) -> tuple[Finding, ...]:
+) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made, as it lies in the change's folder or as `texts` have it."""
     root = change.project.changes_in(change.tree).parent.parent
-    plan = Plan(
+    plan = PlanDocuments(
         texts=read_texts(str(change.folder)) if texts is None else texts,
         main=MainSpecs(root / "agentd" / "specs", settings),
         complete=complete,
@@ -118,7 +118,7 @@ def check(
     return validate(plan, settings)
 
 
-def faults_left(change: Change, settings: Validation) -> tuple[Finding, ...]:
+def faults_left(change: Change, settings: Validation) -> tuple[RuleFinding, ...]:
     """In a whole plan, what only its planner can put right: findings of high severity."""
     texts = read_texts(str(change.folder)) | {name: new for name, (_, new) in mended(change, settings).items()}
     found = check(change, settings, texts, complete=True)
@@ -160,7 +160,7 @@ def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes
     for name, data in texts.items():
         own = main.get(Path(name).stem) if name.startswith("specs/") else None
         version = (own.version or 1) if own else None
-        new = mend(name, data, change.id, version, settings)
+        new = fix_document(name, data, change.id, version, settings)
         if new != data:
             after[name] = (data, new)
     return after

@@ -4,7 +4,7 @@ import json
 from functools import cache
 from typing import Any
 
-from agentd.documents.clarifications import Question
+from agentd.documents.clarifications import Clarification
 from agentd.domain.errors import UsageError
 from agentd.tools.asking import answered
 from agentd.tools.refusal import Refused
@@ -14,7 +14,7 @@ _HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…
 
 
 @cache  # a pipe can be read once, and a command looks at the answers more often
-def read(path: str) -> tuple[Question, ...]:
+def read(path: str) -> tuple[Clarification, ...]:
     """A list of questions, or an object that has one."""
     try:
         with open(path, encoding="utf-8-sig") as file:

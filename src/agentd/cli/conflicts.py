@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentd.cli import output, table
-from agentd.merge import Conflict
+from agentd.merge import SpecConflict
 
 
-def text(conflicts: Sequence[Conflict]) -> str:
+def text(conflicts: Sequence[SpecConflict]) -> str:
     return "\n\n".join("\n".join(_lines(one)) for one in conflicts) + "\n"
 
 
-def rows(conflicts: Sequence[Conflict]) -> list[dict[str, Any]]:
+def rows(conflicts: Sequence[SpecConflict]) -> list[dict[str, Any]]:
     return [
         {
             "kind": str(one.kind),
@@ -25,7 +25,7 @@ def rows(conflicts: Sequence[Conflict]) -> list[dict[str, Any]]:
     ]
 
 
-def _lines(one: Conflict) -> list[str]:
+def _lines(one: SpecConflict) -> list[str]:
     lines = [f"{output.paint(one.name, bold=True)}: {one.why}"]
     for name, words in (("base", one.base), ("theirs", one.theirs), ("yours", one.yours)):
         lines.append(output.paint(f"  {name}", dim=True) + ("" if words else " (not there)"))

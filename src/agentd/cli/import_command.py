@@ -10,7 +10,7 @@ import click
 from agentd import config
 from agentd.change.overlaps import some
 from agentd.cli import output, table
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
@@ -35,7 +35,7 @@ def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
     """
     project = find_project()
     pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
-    if pattern.pattern != REQUIREMENT.pattern:
+    if pattern.pattern != REQUIREMENT_PATTERN.pattern:
         hint = "take requirement_pattern out of agentd/config.toml for the import"
         raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
     moving = _found(project, tool)

@@ -90,18 +90,18 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
 
     from agentd.calls.sums import grouped
     from agentd.change.folder import read_records, read_state
-    from agentd.documents.standing import open_counts, standing
+    from agentd.documents.finding_status import count_open, current_findings
 
     assert found.folder
     state, rounds = read_state(Path(found.folder)), read_records(Path(found.folder))
-    known = (*standing([one for one in rounds if one.kind == state.phase.judged_by]), *state.findings)
+    known = (*current_findings([one for one in rounds if one.kind == state.phase.judged_by]), *state.findings)
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     row, edited, waits_for = report.row(project, found, among), _edited(project, found), _waits_for(project, found)
     return {
         **row,
         "next": _next(found.id, row["next"], edited, waits_for),
-        "open": {str(severity): count for severity, count in open_counts(open_ones).items()},
+        "open": {str(severity): count for severity, count in count_open(open_ones).items()},
         "folder": str(Path(found.folder).relative_to(found.tree or "")),
         "created_at": state.created_at,
         "session_id": state.session_id,

@@ -16,7 +16,7 @@ from agentd.cli.common import change_argument
 from agentd.domain.errors import Busy, UsageError
 from agentd.domain.formatting import pluralize
 from agentd.project import Project, find_project
-from agentd.rules import Finding, counts, is_valid
+from agentd.validation import RuleFinding, count_by_severity, is_valid
 
 _NAMED = 20  # of those that are not valid
 _COLOURS = {"high": "red", "medium": "yellow", "low": None}
@@ -70,7 +70,7 @@ def _change(project: Project, found: Found) -> Change:
 
 def _show(
     changes: Sequence[Found],
-    found: Sequence[tuple[Finding, ...]],
+    found: Sequence[tuple[RuleFinding, ...]],
     mended: dict[str, list[str]],
     strict: bool,
     as_json: bool,
@@ -90,7 +90,7 @@ def _show(
     return output.show("validate", as_json, data, text, 0 if valid else 1)
 
 
-def _one(change: Found, findings: Sequence[Finding], strict: bool) -> list[str]:
+def _one(change: Found, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
     return output.heading(change.id, f"{change.summary.phase}, {_verdict(findings, strict)}")
 
 
@@ -103,8 +103,8 @@ def _all(count: int, bad: Sequence[str]) -> str:
     return f"{pluralize(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
 
 
-def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: bool) -> dict[str, Any]:
-    number = counts(findings)
+def _row(one: Found, findings: Sequence[RuleFinding], mended: list[str], strict: bool) -> dict[str, Any]:
+    number = count_by_severity(findings)
     return {
         "change_id": one.id,
         "valid": is_valid(findings, strict),
@@ -117,7 +117,7 @@ def _row(one: Found, findings: Sequence[Finding], mended: list[str], strict: boo
     }
 
 
-def _lines(one: Found, findings: Sequence[Finding]) -> list[str]:
+def _lines(one: Found, findings: Sequence[RuleFinding]) -> list[str]:
     folder = os.path.relpath(one.folder or "")
     lines = []
     for finding in findings:
@@ -127,8 +127,8 @@ def _lines(one: Found, findings: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def _verdict(findings: Sequence[Finding], strict: bool) -> str:
-    words = output.findings(*counts(findings).values())
+def _verdict(findings: Sequence[RuleFinding], strict: bool) -> str:
+    words = output.findings(*count_by_severity(findings).values())
     if is_valid(findings, strict):
         return "valid" if words == "-" else f"valid, with {words}"
     return f"not valid, {words}"

@@ -17,8 +17,8 @@ from agentd.context.overview import overview
 from agentd.context.quoting import cut, fenced, quoted, unread
 from agentd.context.structure import layout
 from agentd.context.work import diff_fits, work_parts
-from agentd.documents.blocks import NAME, own_part
-from agentd.documents.text import BadDocument
+from agentd.documents.review_blocks import PROPOSAL_FILE, text_before_blocks
+from agentd.documents.text import InvalidDocument
 from agentd.tools.table import TOOLS, Stage, tools_of
 
 __all__ = ["brief", "diff_fits", "judge_context", "planner_context", "reviewer_context"]
@@ -132,14 +132,14 @@ def _document(reader: Reader, name: str, tools: Mapping[str, str]) -> tuple[str,
     if text is None:
         left_out = f"{heading}It is a link, or no text, and was left out."
         return left_out, left_out
-    text = _without_reviews(text) if name == NAME else text
+    text = _without_reviews(text) if name == PROPOSAL_FILE else text
     return heading + quoted(shown, text, len(text), tools), heading + unread(shown, text, tools)
 
 
 def _without_reviews(text: str) -> str:
     try:
-        return own_part(text)
-    except BadDocument:
+        return text_before_blocks(text)
+    except InvalidDocument:
         return text  # the rules tell what is wrong with it; the judge sees it as it is
 
 

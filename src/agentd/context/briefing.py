@@ -12,11 +12,11 @@ from agentd.context.ground import Reader
 from agentd.context.quoting import shortened
 from agentd.context.requirements import Page, Shown, Told, page, requirements
 from agentd.documents import clarifications, tasks
+from agentd.documents.finding_status import current_findings
 from agentd.documents.prose import one_line
 from agentd.documents.records import Finding
-from agentd.documents.standing import standing
 from agentd.documents.task import Task
-from agentd.documents.text import BadDocument
+from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import FormatInvalid
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, Phase
@@ -38,13 +38,13 @@ def brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]:
     pattern = _pattern(change)
     found = requirements(refs, _own(change, reader, pattern), _main(reader, refs, pattern))
     plan = [path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)]
-    asked = reader.own(clarifications.NAME) or ""
+    asked = reader.own(clarifications.CLARIFICATIONS_FILE) or ""
     return {
-        "tasks": list(_tasks(chosen, f"{reader.folder}/{tasks.NAME}")),
+        "tasks": list(_tasks(chosen, f"{reader.folder}/{tasks.TASKS_FILE}")),
         "requirements": list(_requirements(found)),
-        "documents": [f"{reader.folder}/{name}" for name in plan if name != tasks.NAME],
+        "documents": [f"{reader.folder}/{name}" for name in plan if name != tasks.TASKS_FILE],
         "description": shortened(change.read().description, DESCRIPTION, f"{reader.folder}/STATE.yaml"),
-        "clarifications": shortened(asked, CLARIFICATIONS, f"{reader.folder}/{clarifications.NAME}"),
+        "clarifications": shortened(asked, CLARIFICATIONS, f"{reader.folder}/{clarifications.CLARIFICATIONS_FILE}"),
         "notes": list(_notes(change, f"{reader.folder}/STATE.yaml")),
     }
 
@@ -56,7 +56,7 @@ def _notes(change: Change, path: str) -> Iterator[str]:
     if why is None:
         return
     room = NOTES
-    known = (*standing(change.records("challenge")), *state.findings)
+    known = (*current_findings(change.records("challenge")), *state.findings)
     for words in (why, *(one.what or one.title for one in known if _is_note(one))):
         yield shortened(words, min(TEXT, room), path)
         room -= len(words)
@@ -79,12 +79,12 @@ def _is_note(one: Finding) -> bool:
 
 
 def _chosen(change: Change, reader: Reader, task_ids: Sequence[str]) -> list[Task]:
-    listed = tasks.parse(reader.own(tasks.NAME) or "", tasks.NAME)
+    listed = tasks.parse_tasks(reader.own(tasks.TASKS_FILE) or "", tasks.TASKS_FILE)
     chosen = [listed.get(id_) for id_ in task_ids]
     missing = [id_ for id_, task in zip(task_ids, chosen, strict=True) if task is None]
     if missing:
         hint = f"agentd validate {change.id}"
-        raise FormatInvalid(f"{tasks.NAME} of {change.id} has no task {', '.join(missing)}", hint)
+        raise FormatInvalid(f"{tasks.TASKS_FILE} of {change.id} has no task {', '.join(missing)}", hint)
     return [task for task in chosen if task]
 
 
@@ -104,7 +104,7 @@ def _main(reader: Reader, refs: Sequence[str], pattern: re.Pattern[str]) -> dict
     for id_ in dict.fromkeys(ref.partition(":")[0] for ref in refs):
         path, text = reader.main_spec(id_)
         if text is not None:
-            with contextlib.suppress(BadDocument):  # the change's own words are still there
+            with contextlib.suppress(InvalidDocument):  # the change's own words are still there
                 found[id_] = page(text, id_, path, pattern)
     return found
 

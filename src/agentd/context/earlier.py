@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 
 from agentd.context.quoting import fenced
-from agentd.documents.records import Answer, Edit, Finding, Previous, Record
-from agentd.documents.review import who
-from agentd.documents.standing import ADDED, standing
+from agentd.documents.finding_status import ADDED, current_findings
+from agentd.documents.records import Finding, FindingAnswer, FindingEdit, PreviousFinding, ReviewRecord
+from agentd.documents.review_document import display_author
 
 INDENT = "  "
 
 
-def earlier(records: Sequence[Record], place: str, limit: int) -> str:
+def earlier(records: Sequence[ReviewRecord], place: str, limit: int) -> str:
     """Open ones in full, closed ones in a line; "" in a first round. What does not fit is named."""
-    found = sorted(standing(records), key=lambda one: not one.state.is_open)
+    found = sorted(current_findings(records), key=lambda one: not one.state.is_open)
     if not found:
         return ""
     kept: list[str] = []
@@ -35,8 +35,8 @@ def _line(finding: Finding) -> str:
     return f"{finding.id} ({finding.severity}, {finding.state}): {_indented(finding.title)}"
 
 
-def _whole(finding: Finding, records: Sequence[Record]) -> str:
-    place = [finding.requirement or "", finding.where or "", f"found by {who(finding.by)}"]
+def _whole(finding: Finding, records: Sequence[ReviewRecord]) -> str:
+    place = [finding.requirement or "", finding.where or "", f"found by {display_author(finding.by)}"]
     rows = [
         f"At: {', '.join(filter(None, place))}",
         f"What: {finding.what}",
@@ -46,26 +46,30 @@ def _whole(finding: Finding, records: Sequence[Record]) -> str:
     return "\n".join([_line(finding), *(INDENT + _indented(row) for row in rows if row)])
 
 
-def _words(id_: str, records: Sequence[Record]) -> Iterator[str]:
+def _words(id_: str, records: Sequence[ReviewRecord]) -> Iterator[str]:
     """In the order in which they were said."""
     for record in records:
-        said: tuple[Previous | Answer | Edit, ...] = (*record.previous, *record.answers, *record.edits)
+        said: tuple[PreviousFinding | FindingAnswer | FindingEdit, ...] = (
+            *record.previous,
+            *record.answers,
+            *record.edits,
+        )
         for word in said:
             if word.id == id_:
                 yield _word(word, record)
 
 
-def _word(word: Previous | Answer | Edit, record: Record) -> str:
+def _word(word: PreviousFinding | FindingAnswer | FindingEdit, record: ReviewRecord) -> str:
     match word:
-        case Previous():
-            return f"{who(record.by)} in round {record.round}: {word.state}. {word.note}"
-        case Answer():
+        case PreviousFinding():
+            return f"{display_author(record.by)} in round {record.round}: {word.state}. {word.note}"
+        case FindingAnswer():
             files = f" Changed: {', '.join(word.files)}." if word.files else ""
-            return f"{who(word.by)} answered: {word.answer}. {word.note}{files}"
-        case Edit():
+            return f"{display_author(word.by)} answered: {word.answer}. {word.note}{files}"
+        case FindingEdit():
             if word.field == ADDED:
-                return f"{who(word.by)}, a person, added it"
-            return f"{who(word.by)}, a person, set its {word.field} to {word.to}"
+                return f"{display_author(word.by)}, a person, added it"
+            return f"{display_author(word.by)}, a person, set its {word.field} to {word.to}"
 
 
 def _indented(text: str) -> str:

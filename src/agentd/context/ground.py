@@ -6,7 +6,7 @@ from agentd import git
 from agentd.change.folder import Change
 from agentd.documents import spec
 from agentd.documents.prose import one_line
-from agentd.documents.text import BadDocument
+from agentd.documents.text import InvalidDocument
 from agentd.domain.terms import CHANGE_ID
 from agentd.tools.paths import File, Ground
 from agentd.tools.refusal import Refused
@@ -63,8 +63,8 @@ class Reader:
     def spec_title(self, id_: str) -> str:
         name, text = self.main_spec(id_)
         try:
-            return one_line(spec.parse(text, name).title)[:_TITLE] if text else ""
-        except BadDocument:
+            return one_line(spec.parse_spec(text, name).title)[:_TITLE] if text else ""
+        except InvalidDocument:
             return ""
 
     def _plain(self, ground: Ground, path: str) -> str | None:

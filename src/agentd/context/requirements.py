@@ -8,7 +8,7 @@ from agentd.documents import frontmatter, spec
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
 from agentd.documents.scenario import Scenario
-from agentd.documents.spec import Removed, Spec
+from agentd.documents.spec import RemovedItem, Spec
 from agentd.documents.text import Document, Span
 
 
@@ -47,8 +47,8 @@ class Told:
 
 
 def page(text: str, id_: str, path: str, pattern: re.Pattern[str]) -> Page:
-    document = base.parse(text, path)
-    return Page(id_, path, document, spec.read(document, frontmatter.read(document), pattern))
+    document = base.parse_document(text, path)
+    return Page(id_, path, document, spec.read_spec(document, frontmatter.read_frontmatter(document), pattern))
 
 
 def requirements(refs: Sequence[str], own: Mapping[str, Page], main: Mapping[str, Page]) -> list[Told]:
@@ -78,7 +78,7 @@ def _told(ref: str, own: Mapping[str, Page], main: Mapping[str, Page]) -> Told:
     return Told(ref, title, text, tuple(scenarios), path)
 
 
-def _gone(removed: Removed, text: str) -> str:
+def _gone(removed: RemovedItem, text: str) -> str:
     reason = f" {removed.reason}" if removed.reason else ""
     until = f"\n\nIt said until now:\n\n{text}" if text else ""
     return f"This change removes it.{reason}{until}"

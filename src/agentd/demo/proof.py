@@ -7,8 +7,8 @@ from agentd.change.folder import read_records, read_state
 from agentd.demo import children
 from agentd.demo.acts import ID, Point
 from agentd.demo.place import Place
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
 
 SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
@@ -26,7 +26,7 @@ def folder_of(place: Place) -> Path:
     return archived[-1] if archived else home / "changes" / ID
 
 
-def last(place: Place, kind: str) -> Record | None:
+def last(place: Place, kind: str) -> ReviewRecord | None:
     return next(reversed(read_records(folder_of(place), kind)), None)
 
 
@@ -108,7 +108,7 @@ def _judged(place: Place, phase: Phase, kind: str, verdict: str) -> Iterator[str
 
 
 def _left_open(place: Place, kind: str) -> Iterator[str]:
-    left = [one.id for one in standing(read_records(folder_of(place), kind)) if one.state.is_open]
+    left = [one.id for one in current_findings(read_records(folder_of(place), kind)) if one.state.is_open]
     if left:
         yield f"findings are still open: {', '.join(left)}"
 

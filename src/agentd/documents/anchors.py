@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from agentd.documents import text as base
-from agentd.documents.text import BadDocument
+from agentd.documents.text import InvalidDocument
 
 AROUND = 40  # characters kept before and after a quote
 _NEAR = 8  # letters of these that must agree where the quote alone says too little
@@ -35,7 +35,7 @@ _CJK = "\u3040-\u30ff\u3400-\u9fff"  # written without blanks: each sign is a wo
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
-class Sure(StrEnum):
+class MatchKind(StrEnum):
     """The same words at their place, the same words elsewhere, or other words in their stead."""
 
     EXACT = "exact"
@@ -57,18 +57,18 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnchorMatch:
     """Characters from `start` to before `end`; the lines of the first and the last of them."""
 
     start: int
     end: int
     line: int
     last_line: int
-    sure: Sure
+    sure: MatchKind
 
 
 @dataclass(frozen=True, slots=True)
-class _Hit:
+class _Candidate:
     start: int
     end: int
     around: int  # letters of the context that agree
@@ -77,7 +77,7 @@ class _Hit:
     distance: int
 
 
-def make(document: str, text: str, start: int, end: int) -> Anchor:
+def make_anchor(document: str, text: str, start: int, end: int) -> Anchor:
     """The anchor of what stands from `start` to before `end`."""
     if not 0 <= start < end <= len(text):
         raise ValueError(f"{start} to {end} is no part of a text of {len(text)} characters")
@@ -88,26 +88,28 @@ def make(document: str, text: str, start: int, end: int) -> Anchor:
     return Anchor(document, text[start:end], before, after, page.path_of(line), line, column)
 
 
-def select(document: str, text: str, quote: str, before: str = "", after: str = "", line: int = 1) -> Anchor | None:
+def anchor_selection(
+    document: str, text: str, quote: str, before: str = "", after: str = "", line: int = 1
+) -> Anchor | None:
     """The anchor of what a reader has selected; None if the text does not have it."""
     page = _page(text)
     quote = quote.strip()
     hits = _hits(page, Anchor(document, quote, before, after, page.path_of(line), line)) if quote else []
     best = max(hits, key=lambda hit: (hit.around, hit.is_under, -hit.distance), default=None)
-    return make(document, text, best.start, best.end) if best else None
+    return make_anchor(document, text, best.start, best.end) if best else None
 
 
-def find(anchor: Anchor, text: str) -> Place | None:
+def find_anchor(anchor: Anchor, text: str) -> AnchorMatch | None:
     """Where it is now; None: its text is gone."""
     page = _page(text)
     start = page.offset(anchor.line, anchor.column)
     end = start + len(anchor.quote)
     if anchor.quote and _is_as_it_was(anchor, text, start, end):
-        return page.place(start, end, Sure.EXACT)
+        return page.place(start, end, MatchKind.EXACT)
     hits = _hits(page, anchor) if anchor.quote else []
     best = max(hits, key=lambda hit: (hit.around, hit.is_under, -hit.distance), default=None)
     if best and _is_believed(best, len(hits), len(_squeezed(anchor.quote).key)):
-        return page.place(best.start, best.end, Sure.EXACT if best.is_under or best.part == 1 else Sure.MOVED)
+        return page.place(best.start, best.end, MatchKind.EXACT if best.is_under or best.part == 1 else MatchKind.MOVED)
     return _similar(page, anchor)
 
 
@@ -119,7 +121,7 @@ def _is_as_it_was(anchor: Anchor, text: str, start: int, end: int) -> bool:
     )
 
 
-def _is_believed(hit: _Hit, hits: int, letters: int) -> bool:
+def _is_believed(hit: _Candidate, hits: int, letters: int) -> bool:
     """The words of a quote that was deleted may stand elsewhere too: something more must speak for a place."""
     if hit.around >= _NEAR and (hit.is_under or hit.part >= _HALF):
         return True
@@ -130,7 +132,7 @@ def _is_believed(hit: _Hit, hits: int, letters: int) -> bool:
 # ---- the same words
 
 
-def _hits(page: "_Page", anchor: Anchor) -> list[_Hit]:
+def _hits(page: "_AnchoredText", anchor: Anchor) -> list[_Candidate]:
     """Every place that has the words, in time in proportion to the text."""
     before, after = _squeezed(anchor.before).key, _inner_key(anchor.after)
     whole = len(before) + len(after)
@@ -140,7 +142,7 @@ def _hits(page: "_Page", anchor: Anchor) -> list[_Hit]:
     for start, end in sorted({*_squeezed_spans(page, anchor.quote), *_spans(page.text, anchor.quote)}):
         around = page.agreeing(start, end, before, after)
         is_under = _folded(page.path_of(page.line_of(start))) == titles
-        hits.append(_Hit(start, end, around, around / whole if whole else 0.0, is_under, abs(start - expected)))
+        hits.append(_Candidate(start, end, around, around / whole if whole else 0.0, is_under, abs(start - expected)))
     return hits
 
 
@@ -152,7 +154,7 @@ def _spans(text: str, quote: str) -> Iterator[tuple[int, int]]:
         at = text.find(quote, at + step)
 
 
-def _squeezed_spans(page: "_Page", quote: str) -> Iterator[tuple[int, int]]:
+def _squeezed_spans(page: "_AnchoredText", quote: str) -> Iterator[tuple[int, int]]:
     """Marks at the edges of the quote count where the text has them; its first line may begin in mid-line."""
     for key in {_squeezed(quote).key, _inner_key(quote)} - {""}:
         lead = quote.find(key[0])
@@ -170,7 +172,7 @@ def _folded(titles: tuple[str, ...]) -> tuple[str, ...]:
 # ---- other words in their stead
 
 
-def _similar(page: "_Page", anchor: Anchor) -> Place | None:
+def _similar(page: "_AnchoredText", anchor: Anchor) -> AnchorMatch | None:
     """The nearest text under the same heading that has most of the words, in their order."""
     wanted = [match[0].casefold() for match in _WORD.finditer(anchor.quote)]
     found = page.words_under(_folded(anchor.heading))
@@ -193,7 +195,7 @@ def _similar(page: "_Page", anchor: Anchor) -> Place | None:
             return None
     elif not _is_in_order(wanted, [word for _, _, word in window]):
         return None
-    return page.place(start, end, Sure.CHANGED)
+    return page.place(start, end, MatchKind.CHANGED)
 
 
 def _windows(
@@ -230,7 +232,7 @@ def _is_in_order(wanted: list[str], window: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Squeezed:
+class _NormalizedText:
     """What is left of a text, piece by piece: where each begins in it, and where in the text."""
 
     key: str
@@ -250,7 +252,7 @@ class _Squeezed:
         return min(self.starts[piece] + source - self.sources[piece], end)
 
 
-def _squeezed(text: str) -> _Squeezed:
+def _squeezed(text: str) -> _NormalizedText:
     pieces, starts, sources = [], [], []
     done = length = 0
     for start, end in (*(match.span() for match in _MARKS.finditer(text)), (len(text), len(text))):
@@ -260,7 +262,7 @@ def _squeezed(text: str) -> _Squeezed:
             sources.append(done)
             length += start - done
         done = max(done, end)
-    return _Squeezed("".join(pieces), tuple(starts), tuple(sources))
+    return _NormalizedText("".join(pieces), tuple(starts), tuple(sources))
 
 
 def _inner_key(text: str) -> str:
@@ -269,9 +271,9 @@ def _inner_key(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _AnchoredText:
     text: str
-    squeezed: _Squeezed
+    squeezed: _NormalizedText
     line_starts: tuple[int, ...]
     heading_lines: tuple[int, ...]
     paths: tuple[tuple[str, ...], ...]
@@ -290,8 +292,8 @@ class _Page:
         number = bisect_right(self.heading_lines, line) - 1
         return self.paths[number] if number >= 0 else ()
 
-    def place(self, start: int, end: int, sure: Sure) -> Place:
-        return Place(start, end, self.line_of(start), self.line_of(max(start, end - 1)), sure)
+    def place(self, start: int, end: int, sure: MatchKind) -> AnchorMatch:
+        return AnchorMatch(start, end, self.line_of(start), self.line_of(max(start, end - 1)), sure)
 
     def agreeing(self, start: int, end: int, before: str, after: str) -> int:
         """How many letters around a place are those."""
@@ -320,14 +322,14 @@ class _Page:
 
 
 @lru_cache(maxsize=16)
-def _page(text: str) -> _Page:
+def _page(text: str) -> _AnchoredText:
     """Kept for a while: a page looks for many anchors in the same text."""
     starts = [0]
     while (at := text.find("\n", starts[-1])) >= 0:
         starts.append(at + 1)
     try:
-        headings = base.parse(text, "the document").headings
-    except BadDocument:
+        headings = base.parse_document(text, "the document").headings
+    except InvalidDocument:
         headings = ()  # what is no text has none
     above: list[tuple[int, str]] = []
     paths = []
@@ -337,7 +339,7 @@ def _page(text: str) -> _Page:
         above.append((heading.level, heading.title))
         paths.append(tuple(title for _, title in above))
     lines = tuple(heading.line for heading in headings)
-    return _Page(text, _squeezed(text), tuple(starts), lines, tuple(paths))
+    return _AnchoredText(text, _squeezed(text), tuple(starts), lines, tuple(paths))
 
 
 def _common(one: str, other: str) -> int:

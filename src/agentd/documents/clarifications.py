@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 from agentd.documents import frontmatter
 from agentd.documents import text as base
-from agentd.documents.prose import fields, item, title
+from agentd.documents.prose import heading_text, read_fields, render_item
 from agentd.documents.text import Document, Section, Span
 
-NAME = "clarifications.md"
+CLARIFICATIONS_FILE = "clarifications.md"
 
 _TOPIC = re.compile(r"q(?:uestion)?\s*+\d++\s*+[:.–—-]?\s*+(.*)$", re.IGNORECASE)
 _LABELS = ("question", "answer", "rationale")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Clarification:
     topic: str
     question: str
     answer: str
@@ -32,13 +32,13 @@ class Question:
 class Clarifications:
     change: str
     date: str
-    questions: tuple[Question, ...]
+    questions: tuple[Clarification, ...]
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
 
-def parse(text: str, name: str = NAME) -> Clarifications:
-    document = base.parse(text, name)
-    front = frontmatter.read(document)
+def parse_clarifications(text: str, name: str = CLARIFICATIONS_FILE) -> Clarifications:
+    document = base.parse_document(text, name)
+    front = frontmatter.read_frontmatter(document)
     return Clarifications(
         change=front.string("change"),
         date=front.string("date"),
@@ -47,25 +47,25 @@ def parse(text: str, name: str = NAME) -> Clarifications:
     )
 
 
-def _questions(document: Document) -> tuple[Question, ...]:
+def _questions(document: Document) -> tuple[Clarification, ...]:
     found = ((section, _TOPIC.match(section.heading.title)) for section in document.sections)
     return tuple(_question(document, section, match[1]) for section, match in found if match)
 
 
-def _question(document: Document, section: Section, topic: str) -> Question:
+def _question(document: Document, section: Section, topic: str) -> Clarification:
     values: dict[str, str] = {}
-    for one in fields(document, section.inner, _LABELS):
+    for one in read_fields(document, section.inner, _LABELS):
         values.setdefault(one.label, one.full)
     question, answer, rationale = (values.get(label, "") for label in _LABELS)
-    return Question(topic.strip(), question, answer, rationale, section.span)
+    return Clarification(topic.strip(), question, answer, rationale, section.span)
 
 
-def render(clarifications: Clarifications) -> str:
-    front = frontmatter.render({"change": clarifications.change, "date": clarifications.date})
+def render_clarifications(clarifications: Clarifications) -> str:
+    front = frontmatter.render_frontmatter({"change": clarifications.change, "date": clarifications.date})
     parts = ["# Clarifications"]
     for number, one in enumerate(clarifications.questions, 1):
-        lines = [item(one.question, "**Question**"), item(one.answer, "**Answer**")]
+        lines = [render_item(one.question, "**Question**"), render_item(one.answer, "**Answer**")]
         if one.rationale:
-            lines.append(item(one.rationale, "**Rationale**"))
-        parts += [f"## Q{number}: {title(one.topic)}", "\n".join(lines)]
+            lines.append(render_item(one.rationale, "**Rationale**"))
+        parts += [f"## Q{number}: {heading_text(one.topic)}", "\n".join(lines)]
     return front + "\n" + "\n\n".join(parts) + "\n"

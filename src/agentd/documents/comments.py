@@ -15,14 +15,14 @@ from agentd.domain.errors import StateError
 from agentd.domain.fields import FieldReader
 from agentd.domain.terms import Severity
 
-NAME = "comments.yaml"
+COMMENTS_FILE = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")
 _FINDING = re.compile(r"P[1-9]\d{0,8}")
 _ITEM = re.compile(r"( *)-(?: |$)")
-QUOTE = 1000  # characters of what a comment is about that its finding holds
+QUOTE_LENGTH = 1000  # characters of what a comment is about that its finding holds
 
 
-class Weight(StrEnum):
+class CommentSeverity(StrEnum):
     """How much a comment asks for."""
 
     BLOCKER = "blocker"
@@ -32,7 +32,11 @@ class Weight(StrEnum):
     @property
     def severity(self) -> Severity:
         """Of the finding that it becomes."""
-        return {Weight.BLOCKER: Severity.HIGH, Weight.SHOULD: Severity.MEDIUM, Weight.NOTE: Severity.LOW}[self]
+        return {
+            CommentSeverity.BLOCKER: Severity.HIGH,
+            CommentSeverity.SHOULD: Severity.MEDIUM,
+            CommentSeverity.NOTE: Severity.LOW,
+        }[self]
 
 
 class CommentState(StrEnum):
@@ -41,7 +45,7 @@ class CommentState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CommentEntry:
     by: str
     at: str
     text: str
@@ -54,10 +58,10 @@ class Comment:
 
     id: str
     anchor: Anchor
-    severity: Weight
+    severity: CommentSeverity
     state: CommentState
     made: str
-    thread: tuple[Entry, ...]
+    thread: tuple[CommentEntry, ...]
     finding: str | None = None
     resolved_by: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -87,13 +91,13 @@ class Comment:
         return replace(self, thread=(*self.thread[:number], edited, *self.thread[number + 1 :]))
 
 
-def as_they_stand(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
+def resolve_comments(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
     """Among all findings of the change: one that is settled settles its own comment; other links say nothing."""
     known = {one.id: one for one in findings}
     return tuple(_standing(one, known) for one in comments)
 
 
-def strays(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
+def misattributed_comments(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
     """Those that name a finding which is not their own."""
     known = {one.id: one for one in findings}
     return tuple(one for one in comments if one.finding is not None and not _is_own(one, known))
@@ -120,11 +124,11 @@ def _is_own(one: Comment, known: Mapping[str, Finding]) -> bool:
         return finding.comment == one.id
     evidence = finding.evidence  # older ones do not name their comment
     about = (evidence.file, evidence.quote) if evidence else None
-    return about == (one.document, one.anchor.quote[:QUOTE]) and finding.by == one.thread[0].by
+    return about == (one.document, one.anchor.quote[:QUOTE_LENGTH]) and finding.by == one.thread[0].by
 
 
 @lru_cache(maxsize=64)  # a page asks for the same text several times
-def parse(text: str, name: str = NAME) -> tuple[Comment, ...]:
+def parse_comments(text: str, name: str = COMMENTS_FILE) -> tuple[Comment, ...]:
     """What is wrong is a StateError with its line. Two branches may have given one id twice: see `_apart`."""
     try:
         data = yaml12.load(text)
@@ -159,7 +163,7 @@ def _apart(found: Sequence[Comment], name: str) -> tuple[Comment, ...]:
     return tuple(kept)
 
 
-def render(comments: Sequence[Comment]) -> str:
+def render_comments(comments: Sequence[Comment]) -> str:
     return yaml12.dump([_data(one) for one in comments]) if comments else "[]\n"
 
 
@@ -182,7 +186,7 @@ def _comment(row: FieldReader, where: str) -> Comment:
     return Comment(
         id=id_,
         anchor=_anchor(document, place),
-        severity=row.choice("severity", Weight),
+        severity=row.choice("severity", CommentSeverity),
         state=row.choice("state", CommentState),
         made=row.text("made", ""),
         thread=thread,
@@ -205,8 +209,8 @@ def _anchor(document: str, place: FieldReader) -> Anchor:
     )
 
 
-def _entry(row: FieldReader) -> Entry:
-    return Entry(row.text("by"), row.text("at", ""), row.text("text", ""), row.rest())
+def _entry(row: FieldReader) -> CommentEntry:
+    return CommentEntry(row.text("by"), row.text("at", ""), row.text("text", ""), row.rest())
 
 
 def _data(one: Comment) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentd.documents import text as base
-from agentd.documents.text import BOM, BadDocument, Document, Span
+from agentd.documents.text import BOM, Document, InvalidDocument, Span
 from agentd.domain import yaml12
 
 _COLON = re.compile(r":(?=[ \t]|$)")
@@ -15,12 +15,12 @@ _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^']|'')*+'")
 _COMMENT = re.compile(r"[ \t]#")
 
 
-class BadFrontmatter(BadDocument):
+class InvalidFrontmatter(InvalidDocument):
     """Frontmatter that is not a mapping in YAML, or holds a value of the wrong kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FrontmatterEntry:
     """One top-level key with the lines of its value, and where on its line the colon stands."""
 
     key: str
@@ -35,7 +35,7 @@ class Frontmatter:
     name: str
     span: Span | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FrontmatterEntry, ...] = ()
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
@@ -44,8 +44,8 @@ class Frontmatter:
         """Where a key stands; the first line when that cannot be told."""
         return next((entry.span.start for entry in self.entries if entry.key == key), 1)
 
-    def bad(self, key: str, problem: str) -> BadFrontmatter:
-        return BadFrontmatter(self.name, self.line(key), f"'{key}' {problem}")
+    def bad(self, key: str, problem: str) -> InvalidFrontmatter:
+        return InvalidFrontmatter(self.name, self.line(key), f"'{key}' {problem}")
 
     def string(self, key: str) -> str:
         """A word or number as text; empty when the key is missing."""
@@ -65,7 +65,7 @@ class Frontmatter:
         raise self.bad(key, "must be a whole number")
 
 
-def read(document: Document) -> Frontmatter:
+def read_frontmatter(document: Document) -> Frontmatter:
     span = document.frontmatter
     if span is None:
         _refuse_unclosed(document)
@@ -74,31 +74,31 @@ def read(document: Document) -> Frontmatter:
     return Frontmatter(document.name, span, values, _entries(document, span, values))
 
 
-def render(values: Mapping[str, Any]) -> str:
+def render_frontmatter(values: Mapping[str, Any]) -> str:
     return f"---\n{yaml12.dump(dict(values))}---\n"
 
 
-def revised(document: Document, values: Mapping[str, Any], keep: Collection[str] = ()) -> str:
+def revise_frontmatter(document: Document, values: Mapping[str, Any], keep: Collection[str] = ()) -> str:
     """The frontmatter of a document with new values; keys to keep change only when they are missing."""
-    found = read(document)
+    found = read_frontmatter(document)
     if found.span is None:
         mark = BOM if document.text.startswith(BOM) else ""
-        return mark + document.native(render(values))
+        return mark + document.native(render_frontmatter(values))
     wanted = {key: value for key, value in values.items() if key not in found or key not in keep}
     head = document.cut(Span(1, found.span.end))
-    return set_keys(head if head.endswith("\n") else head + document.newline, wanted, document.name)
+    return set_frontmatter_keys(head if head.endswith("\n") else head + document.newline, wanted, document.name)
 
 
-def set_keys(text: str, values: Mapping[str, Any], name: str) -> str:
+def set_frontmatter_keys(text: str, values: Mapping[str, Any], name: str) -> str:
     """The document with these keys set, in place where they stand, else added at the end in this order."""
     for key, value in values.items():
         text = _set_key(text, key, value, name)
     return text
 
 
-def remove_key(text: str, key: str, name: str) -> str:
-    document = base.parse(text, name)
-    found = read(document)
+def remove_frontmatter_key(text: str, key: str, name: str) -> str:
+    document = base.parse_document(text, name)
+    found = read_frontmatter(document)
     if key not in found:
         return text
     entry = _entry(found, key)
@@ -107,8 +107,8 @@ def remove_key(text: str, key: str, name: str) -> str:
 
 
 def _set_key(text: str, key: str, value: Any, name: str) -> str:
-    document = base.parse(text, name)
-    found = read(document)
+    document = base.parse_document(text, name)
+    found = read_frontmatter(document)
     if key in found and _same(found.values[key], value):
         return text
     written = document.native(yaml12.dump({key: value}))
@@ -127,7 +127,7 @@ def _same(old: Any, new: Any) -> bool:
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
-def _entry(found: Frontmatter, key: str) -> Entry:
+def _entry(found: Frontmatter, key: str) -> FrontmatterEntry:
     for entry in found.entries:
         if entry.key == key:
             return entry
@@ -136,8 +136,8 @@ def _entry(found: Frontmatter, key: str) -> Entry:
 
 def _checked(edited: str, expected: Mapping[str, Any], before: Frontmatter) -> str:
     """The edit, once it is known to have changed what it should and nothing else."""
-    if read(base.parse(edited, before.name)).values != expected:
-        raise BadFrontmatter(before.name, 1, "this frontmatter cannot be edited; write one key per line")
+    if read_frontmatter(base.parse_document(edited, before.name)).values != expected:
+        raise InvalidFrontmatter(before.name, 1, "this frontmatter cannot be edited; write one key per line")
     return edited
 
 
@@ -149,13 +149,13 @@ def _added_on_top(document: Document, written: str) -> str:
     return f"{mark}{rule}{written}{rule}{gap}{rest}"
 
 
-def _in_place(document: Document, entry: Entry, value: Any) -> str | None:
+def _in_place(document: Document, entry: FrontmatterEntry, value: Any) -> str | None:
     """The entry's line with a new word, its comment and quotes kept; None when it is not so simple."""
     written = yaml12.dump({"k": value})
     if len(entry.span) > 1 or written.count("\n") > 1 or not written.startswith("k: "):
         return None
     line = document.lines[entry.span.start - 1]
-    content = base.bare(line)
+    content = base.strip_newline(line)
     start = entry.colon + 1
     rest = content[start:]
     token = _token(rest.strip())
@@ -196,11 +196,11 @@ def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
     try:
         data = yaml12.load(yaml)
     except yaml12.InvalidYaml as error:
-        raise BadFrontmatter(name, min(span.start + error.line, span.end), error.message) from None
+        raise InvalidFrontmatter(name, min(span.start + error.line, span.end), error.message) from None
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise BadFrontmatter(name, span.start, "frontmatter must be keys with values")
+        raise InvalidFrontmatter(name, span.start, "frontmatter must be keys with values")
     return {str(key): value for key, value in data.items()}
 
 
@@ -209,10 +209,10 @@ def _refuse_unclosed(document: Document) -> None:
     if len(document.lines) < 2 or document.content(1).rstrip() != "---":
         return
     if _key(document.content(2)):
-        raise BadFrontmatter(document.name, 1, "the frontmatter has no closing ---")
+        raise InvalidFrontmatter(document.name, 1, "the frontmatter has no closing ---")
 
 
-def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple[Entry, ...]:
+def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple[FrontmatterEntry, ...]:
     """The keys with their lines; none when the lines do not show the keys that were read."""
     found: list[tuple[str, int, int]] = []
     last = span.start
@@ -230,7 +230,7 @@ def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple
     if [key for key, _, _ in found] != list(values):
         return ()
     pairs = zip(found, ends[1:], strict=True)
-    return tuple(Entry(key, Span(line, end), colon) for (key, line, colon), end in pairs)
+    return tuple(FrontmatterEntry(key, Span(line, end), colon) for (key, line, colon), end in pairs)
 
 
 def _key(content: str) -> tuple[str, int] | None:

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DocumentFault:
+    """Where it is, which kind it is, and in a sentence what is wrong and what would be right."""
+
+    line: int
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyOrder:
     """All ids, dependencies first; those in or behind a circle come last, as they were given."""
 
     ids: tuple[str, ...]
@@ -16,7 +25,7 @@ class Order:
     """One circle, its first id repeated at the end: a, b, a; empty when there is none."""
 
 
-def order(depends: Mapping[str, Sequence[str]], known: Collection[str] = ()) -> Order:
+def dependency_order(depends: Mapping[str, Sequence[str]], known: Collection[str] = ()) -> DependencyOrder:
     """The order of the keys, as given wherever dependencies allow; `known` ones are settled elsewhere."""
     ids = list(depends)
     place = {one: number for number, one in enumerate(ids)}
@@ -42,10 +51,10 @@ def order(depends: Mapping[str, Sequence[str]], known: Collection[str] = ()) -> 
             if not left[follower]:
                 heapq.heappush(ready, place[follower])
     stuck = [one for one in ids if left[one]]
-    return Order((*done, *stuck), tuple(unknown), _circle(stuck, depends))
+    return DependencyOrder((*done, *stuck), tuple(unknown), _find_cycle(stuck, depends))
 
 
-def _circle(stuck: Sequence[str], depends: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _find_cycle(stuck: Sequence[str], depends: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Each stuck id waits for another stuck one, so following the first such leads into a circle."""
     if not stuck:
         return ()

@@ -6,13 +6,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from agentd.documents import affected, blocks, frontmatter
+from agentd.documents import affected_specs, frontmatter, review_blocks
 from agentd.documents import text as base
-from agentd.documents.affected import AffectedSpec
-from agentd.documents.blocks import NAME, ReviewBlock
+from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.order import Order, order
-from agentd.documents.prose import Field, block, fields, is_nothing, item, items, one_line
+from agentd.documents.order import DependencyOrder, dependency_order
+from agentd.documents.prose import (
+    LabelledField,
+    embed_text,
+    is_empty_phrase,
+    one_line,
+    read_fields,
+    read_items,
+    render_item,
+)
+from agentd.documents.review_blocks import PROPOSAL_FILE, ReviewBlock
 from agentd.documents.text import Document, Section, Span
 from agentd.domain import yaml12
 
@@ -66,24 +74,24 @@ class Proposal:
     """What stands among the affected specs and is no spec id, with its line."""
 
 
-def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> Order:
+def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> DependencyOrder:
     """The affected specs as they are to be written; `known` are the specs that exist already."""
-    return order({spec.id: spec.depends for spec in impact.affected_specs}, known)
+    return dependency_order({spec.id: spec.depends for spec in impact.affected_specs}, known)
 
 
 # ---- reading
 
 
-def parse(text: str, name: str = NAME) -> Proposal:
-    body, reviews = blocks.split(text, name)
-    document = base.parse(body, name)
-    return read(document, frontmatter.read(document), reviews)
+def parse_proposal(text: str, name: str = PROPOSAL_FILE) -> Proposal:
+    body, reviews = review_blocks.split_blocks(text, name)
+    document = base.parse_document(body, name)
+    return read_proposal(document, frontmatter.read_frontmatter(document), reviews)
 
 
-def read(document: Document, front: Frontmatter, reviews: tuple[ReviewBlock, ...] = ()) -> Proposal:
+def read_proposal(document: Document, front: Frontmatter, reviews: tuple[ReviewBlock, ...] = ()) -> Proposal:
     """From the body of a proposal, without its review blocks."""
     lines = {key: front.line(key) for key in ("id", "created", "version") if key in front}
-    named = affected.read(document, front)
+    named = affected_specs.read_affected_specs(document, front)
     if named.line:
         lines["affected_specs"] = named.line
     found = _impact_fields(document, lines)
@@ -130,26 +138,26 @@ def _words(document: Document, section: Section | None) -> str:
 
 
 def _list(document: Document, section: Section | None) -> tuple[str, ...]:
-    found = items(document, section.inner) if section else ()
-    return tuple(one.full for one in found if not is_nothing(one.full))
+    found = read_items(document, section.inner) if section else ()
+    return tuple(one.full for one in found if not is_empty_phrase(one.full))
 
 
-def _impact_fields(document: Document, lines: dict[str, int]) -> dict[str, Field]:
+def _impact_fields(document: Document, lines: dict[str, int]) -> dict[str, LabelledField]:
     section = _section(document, "Impact", lines)
-    found: dict[str, Field] = {}
-    for one in fields(document, section.inner, _LABELS) if section else ():
+    found: dict[str, LabelledField] = {}
+    for one in read_fields(document, section.inner, _LABELS) if section else ():
         key = _LABELS[one.label]
         found.setdefault(key, one)
         lines.setdefault(key, one.span.start)
     return found
 
 
-def _scope(found: Field | None) -> Scope | None:
+def _scope(found: LabelledField | None) -> Scope | None:
     match = _SCOPE.match(found.value.casefold()) if found else None
     return Scope(match[1]) if match else None
 
 
-def _count(document: Document, found: Field | None) -> int | None:
+def _count(document: Document, found: LabelledField | None) -> int | None:
     """The number that the line starts with, or how many files it names."""
     match = _NUMBER.match(found.value) if found else None
     if match:
@@ -157,35 +165,35 @@ def _count(document: Document, found: Field | None) -> int | None:
     return len(_paths(document, found)) if found and found.full else None
 
 
-def _paths(document: Document, found: Field | None) -> tuple[str, ...]:
+def _paths(document: Document, found: LabelledField | None) -> tuple[str, ...]:
     """Code spans, or names between commas, or a nested list of either."""
     if found is None:
         return ()
-    texts = [found.value] if found.value else [one.text for one in items(document, found.below)]
+    texts = [found.value] if found.value else [one.text for one in read_items(document, found.below)]
     paths = [path for text in texts for path in _CODE.findall(text) or text.split(",")]
-    return tuple(path.strip(" []\"'`") for path in paths if not is_nothing(path))
+    return tuple(path.strip(" []\"'`") for path in paths if not is_empty_phrase(path))
 
 
-def _unless_nothing(found: Field | None) -> str | None:
-    return None if found is None or is_nothing(found.full) else found.full
+def _unless_nothing(found: LabelledField | None) -> str | None:
+    return None if found is None or is_empty_phrase(found.full) else found.full
 
 
 # ---- writing
 
 
-def render(proposal: Proposal) -> str:
-    text = frontmatter.render(_front(proposal)) + "\n" + _body(proposal)
+def render_proposal(proposal: Proposal) -> str:
+    text = frontmatter.render_frontmatter(_front(proposal)) + "\n" + _body(proposal)
     for review in proposal.reviews:
-        text = blocks.append(text, review)
+        text = review_blocks.append_block(text, review)
     return text
 
 
-def revise(old_text: str, proposal: Proposal, name: str = NAME) -> str:
+def revise_proposal(old_text: str, proposal: Proposal, name: str = PROPOSAL_FILE) -> str:
     """The new proposal in place of the old one; review blocks, dates and other frontmatter stay."""
-    document = base.parse(old_text, name)
-    head = frontmatter.revised(document, _front(proposal), keep=("version", "created"))
+    document = base.parse_document(old_text, name)
+    head = frontmatter.revise_frontmatter(document, _front(proposal), keep=("version", "created"))
     text = head + document.native("\n" + _body(proposal))
-    found = blocks.find(old_text, name)
+    found = review_blocks.find_blocks(old_text, name)
     if not found:
         return text
     return text + document.newline + document.cut(Span(found[0].line, len(document.lines)))
@@ -202,13 +210,13 @@ def _front(proposal: Proposal) -> dict[str, Any]:
 
 
 def _body(proposal: Proposal) -> str:
-    changes = "\n".join(item(change) for change in proposal.what_changes)
+    changes = "\n".join(render_item(change) for change in proposal.what_changes)
     parts = [
         f"# Change: {one_line(proposal.id)}",
         "## Summary",
-        block(proposal.summary, 2),
+        embed_text(proposal.summary, 2),
         "## Why",
-        block(proposal.why, 2),
+        embed_text(proposal.why, 2),
         "## What Changes",
         changes,
         "## Impact",
@@ -225,5 +233,5 @@ def _impact_lines(impact: Impact) -> list[str]:
         lines.append(f"- Affected files: {impact.affected_files}")
     if impact.affected_code:
         lines.append("- Affected code: " + ", ".join(f"`{one_line(path)}`" for path in impact.affected_code))
-    lines.append(item(impact.breaking_changes or "none", "Breaking changes"))
+    lines.append(render_item(impact.breaking_changes or "none", "Breaking changes"))
     return lines

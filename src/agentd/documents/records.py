@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Previous:
+class PreviousFinding:
     """The judge's word on an earlier finding, beside the maker's answer."""
 
     id: str
@@ -57,7 +57,7 @@ class Previous:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FindingAnswer:
     id: str
     answer: FindingState
     note: str
@@ -67,7 +67,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class FindingEdit:
     """What a person changed in CHALLENGE.md or REVIEW.md."""
 
     id: str
@@ -78,7 +78,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ReviewRecord:
     change_id: str
     kind: str  # challenge or review
     round: int
@@ -93,14 +93,14 @@ class Record:
     at: str
     judged: Mapping[str, str]
     findings: tuple[Finding, ...]
-    previous: tuple[Previous, ...] = ()
-    answers: tuple[Answer, ...] = ()
-    edits: tuple[Edit, ...] = ()
+    previous: tuple[PreviousFinding, ...] = ()
+    answers: tuple[FindingAnswer, ...] = ()
+    edits: tuple[FindingEdit, ...] = ()
     checks: tuple[Mapping[str, Any], ...] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(text: str, name: str) -> Record:
+def parse_record(text: str, name: str) -> ReviewRecord:
     """`name` says whose text it is when something is wrong with it: a StateError."""
     try:
         fields = FieldReader(yaml12.load(text), name)
@@ -109,7 +109,7 @@ def parse(text: str, name: str) -> Record:
     if fields.count("schema_version", SCHEMA) > SCHEMA:
         raise StateError(f"{name} was written by a newer agentd", "update agentd")
     has_checks = fields.has("checks")
-    return Record(
+    return ReviewRecord(
         change_id=fields.text("change_id"),
         kind=fields.text("kind"),
         round=fields.count("round"),
@@ -123,7 +123,7 @@ def parse(text: str, name: str) -> Record:
         made_by=fields.text("made_by", ""),
         at=fields.text("at"),
         judged=fields.mapping("judged"),
-        findings=tuple(read_finding(row) for row in fields.items("findings")),
+        findings=tuple(parse_finding(row) for row in fields.items("findings")),
         previous=tuple(_previous(row) for row in fields.items("previous")),
         answers=tuple(_answer(row) for row in fields.items("answers")),
         edits=tuple(_edit(row) for row in fields.items("edits")),
@@ -132,7 +132,7 @@ def parse(text: str, name: str) -> Record:
     )
 
 
-def render(record: Record) -> str:
+def render_record(record: ReviewRecord) -> str:
     data: dict[str, Any] = {
         "schema_version": SCHEMA,
         **{name: getattr(record, name) for name in _HEAD},
@@ -187,7 +187,7 @@ def _word(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def read_finding(row: FieldReader) -> Finding:
+def parse_finding(row: FieldReader) -> Finding:
     return Finding(
         id=row.text("id"),
         severity=row.choice("severity", Severity),
@@ -196,7 +196,7 @@ def read_finding(row: FieldReader) -> Finding:
         suggestion=row.text("suggestion", ""),
         requirement=row.text_or_none("requirement"),
         where=row.text_or_none("where"),
-        evidence=read_evidence(row.inner("evidence")),
+        evidence=parse_evidence(row.inner("evidence")),
         verified=row.flag("verified"),
         by=row.text("by"),
         state=row.choice("state", FindingState),
@@ -205,15 +205,15 @@ def read_finding(row: FieldReader) -> Finding:
     )
 
 
-def read_evidence(row: FieldReader | None) -> Evidence | None:
+def parse_evidence(row: FieldReader | None) -> Evidence | None:
     if row is None:
         return None
     line = row.count("line")
     return Evidence(row.text_or_none("file"), row.text_or_none("check"), line or None, row.text_or_none("quote"))
 
 
-def _previous(row: FieldReader) -> Previous:
-    return Previous(
+def _previous(row: FieldReader) -> PreviousFinding:
+    return PreviousFinding(
         id=row.text("id"),
         severity=row.choice("severity", Severity),
         title=row.text("title"),
@@ -225,8 +225,8 @@ def _previous(row: FieldReader) -> Previous:
     )
 
 
-def _answer(row: FieldReader) -> Answer:
-    return Answer(
+def _answer(row: FieldReader) -> FindingAnswer:
+    return FindingAnswer(
         id=row.text("id"),
         answer=row.choice("answer", FindingState),
         note=row.text("note", ""),
@@ -236,8 +236,8 @@ def _answer(row: FieldReader) -> Answer:
     )
 
 
-def _edit(row: FieldReader) -> Edit:
+def _edit(row: FieldReader) -> FindingEdit:
     name = row.text("field")
     words = {"state": FindingState, "severity": Severity}.get(name)
     to = row.choice("to", words) if words else row.take("to")
-    return Edit(row.text("id"), name, to if words is None else str(to), row.text("by"), row.text("at", ""))
+    return FindingEdit(row.text("id"), name, to if words is None else str(to), row.text("by"), row.text("at", ""))

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.documents import standing
+from agentd.documents import finding_status
 from agentd.documents import text as base
-from agentd.documents.faults import Fault
-from agentd.documents.prose import Field, fields, is_nothing, one_line
-from agentd.documents.records import Edit, Finding, Previous, Record
-from agentd.documents.text import Document, Section, Span, trim
+from agentd.documents.order import DocumentFault
+from agentd.documents.prose import LabelledField, is_empty_phrase, one_line, read_fields
+from agentd.documents.records import Finding, FindingEdit, PreviousFinding, ReviewRecord
+from agentd.documents.text import Document, Section, Span, trim_lines
 from agentd.domain.terms import FindingState, Severity
 
 _HEADING = re.compile(r"[*_`]*+([A-Za-z]{1,3}[0-9]{1,6})(?![\w.])[*_`]*+\s*+[:.)\-–—]?\s*+")
@@ -27,7 +27,7 @@ _AROUND = " \t*_`\"'()[].,"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FindingChange:
     """A finding's state or severity as the person wrote it; a finding taken out is withdrawn."""
 
     id: str
@@ -35,12 +35,12 @@ class Change:
     to: str
     line: int
 
-    def edit(self, by: str, at: str) -> Edit:
-        return Edit(self.id, self.field, self.to, by, at)
+    def edit(self, by: str, at: str) -> FindingEdit:
+        return FindingEdit(self.id, self.field, self.to, by, at)
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedFinding:
     """A finding that a person wrote; it has no id yet, and is medium when no severity is given."""
 
     title: str
@@ -50,23 +50,23 @@ class Added:
     requirement: str | None
     line: int
 
-    def edit(self, id_: str, by: str, at: str) -> Edit:
+    def edit(self, id_: str, by: str, at: str) -> FindingEdit:
         data: dict[str, Any] = {"severity": str(self.severity), "title": self.title, "what": self.what}
         data |= {"suggestion": self.suggestion, "requirement": self.requirement}
-        return Edit(id_, standing.ADDED, data, by, at)
+        return FindingEdit(id_, finding_status.ADDED, data, by, at)
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
-    changes: tuple[Change, ...] = ()
-    added: tuple[Added, ...] = ()
+class ReviewEdits:
+    changes: tuple[FindingChange, ...] = ()
+    added: tuple[AddedFinding, ...] = ()
     verdict: tuple[str, int] | None = None
     """The verdict as a person wrote it, and its line; it never counts as a decision."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[DocumentFault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _FindingHeading:
     """A heading among the findings."""
 
     id: str
@@ -77,18 +77,18 @@ class _Entry:
 class _Comparison:
     """Goes through the document once and gathers what differs."""
 
-    def __init__(self, document: Document, record: Record) -> None:
+    def __init__(self, document: Document, record: ReviewRecord) -> None:
         self.document = document
-        self.findings: dict[str, Finding] = {one.id: one for one in standing.findings(record)}
-        self.earlier: dict[str, Previous] = {one.id: one for one in standing.previous(record)}
-        self.by_person = [edit.id for edit in record.edits if edit.field == standing.ADDED]
-        self.changes: list[Change] = []
-        self.added: list[Added] = []
-        self.faults: list[Fault] = []
+        self.findings: dict[str, Finding] = {one.id: one for one in finding_status.round_findings(record)}
+        self.earlier: dict[str, PreviousFinding] = {one.id: one for one in finding_status.previous_findings(record)}
+        self.by_person = [edit.id for edit in record.edits if edit.field == finding_status.ADDED]
+        self.changes: list[FindingChange] = []
+        self.added: list[AddedFinding] = []
+        self.faults: list[DocumentFault] = []
 
     def compare(self) -> None:
         issues = self.document.section("issues")
-        seen: dict[str, _Entry] = {}
+        seen: dict[str, _FindingHeading] = {}
         for entry in self._entries(issues):
             first = seen.get(entry.id)
             if entry.id in self.findings and first is None:
@@ -102,7 +102,7 @@ class _Comparison:
         section = self.document.section("earlier findings")
         self._removed(section, set(self._compare_earlier(section)), self.earlier)
 
-    def _entries(self, issues: Section | None) -> Iterator[_Entry]:
+    def _entries(self, issues: Section | None) -> Iterator[_FindingHeading]:
         """Known findings wherever they stand, and every third-level heading under Issues."""
         titles = {self.findings[id_].title: id_ for id_ in self.by_person}
         for section in self.document.sections:
@@ -113,11 +113,11 @@ class _Comparison:
             title = heading.title[match.end() :] if match and named else heading.title
             under = issues is not None and heading.level == 3 and heading.line in issues.span
             if id_ in self.findings or under:
-                yield _Entry(id_ if id_ in self.findings else titles.get(one_line(title), ""), title, section)
+                yield _FindingHeading(id_ if id_ in self.findings else titles.get(one_line(title), ""), title, section)
 
-    def _compare_fields(self, entry: _Entry) -> None:
+    def _compare_fields(self, entry: _FindingHeading) -> None:
         finding = self.findings[entry.id]
-        found = fields(self.document, entry.section.own, _LABELS)
+        found = read_fields(self.document, entry.section.own, _LABELS)
         states = [(one.span.start, one.value) for one in found if one.label == "state"]
         severities = [(one.span.start, one.value) for one in found if one.label == "severity"]
         self._words(entry.id, "state", finding.state, states)
@@ -129,7 +129,7 @@ class _Comparison:
         if len({word for _, word in words}) > 1:
             self._fault(words[1][0], f"{id_} has more than one {name}; leave one")
         elif words:
-            self.changes.append(Change(id_, name, str(words[0][1]), words[0][0]))
+            self.changes.append(FindingChange(id_, name, str(words[0][1]), words[0][0]))
 
     def _word(self, name: str, text: str, line: int) -> FindingState | Severity | None:
         known: type[FindingState] | type[Severity] = FindingState if name == "state" else Severity
@@ -139,10 +139,10 @@ class _Comparison:
         self._fault(line, f"the {name} '{text[:60]}' is none of {', '.join(known)}")
         return None
 
-    def _add(self, entry: _Entry) -> None:
+    def _add(self, entry: _FindingHeading) -> None:
         section = entry.section
-        found: dict[str, Field] = {}
-        for one in fields(self.document, section.own, _LABELS):
+        found: dict[str, LabelledField] = {}
+        for one in read_fields(self.document, section.own, _LABELS):
             found.setdefault(one.label, one)
         grade = found.get("severity")
         what = found["description"].full if "description" in found else self._prose(section, found)
@@ -155,20 +155,20 @@ class _Comparison:
         reference = found.get("spec reference")
         suggestion = found["suggestion"].full if "suggestion" in found else ""
         self.added.append(
-            Added(
+            AddedFinding(
                 title=title,
                 severity=Severity(severity or Severity.MEDIUM),
                 what=what,
-                suggestion="" if is_nothing(suggestion) else suggestion,
-                requirement=None if reference is None or is_nothing(reference.value) else reference.value,
+                suggestion="" if is_empty_phrase(suggestion) else suggestion,
+                requirement=None if reference is None or is_empty_phrase(reference.value) else reference.value,
                 line=line,
             )
         )
 
-    def _prose(self, section: Section, found: dict[str, Field]) -> str:
+    def _prose(self, section: Section, found: dict[str, LabelledField]) -> str:
         """What stands below the heading beside the fields."""
         taken = {line for one in found.values() for line in _numbers(one.span)}
-        return trim([self.document.content(line) for line in _numbers(section.own) if line not in taken])
+        return trim_lines([self.document.content(line) for line in _numbers(section.own) if line not in taken])
 
     def _compare_earlier(self, section: Section | None) -> Iterator[str]:
         """The ids of the earlier findings that are still listed."""
@@ -181,7 +181,7 @@ class _Comparison:
                 self._words(word.id, "state", word.state, [(line, match[3])])
 
     def _removed(
-        self, section: Section | None, seen: set[str], known: dict[str, Finding] | dict[str, Previous]
+        self, section: Section | None, seen: set[str], known: dict[str, Finding] | dict[str, PreviousFinding]
     ) -> None:
         """Findings that are gone are withdrawn, unless what hides them may be an accident."""
         gone = [one.id for one in known.values() if one.id not in seen and one.state.is_open]
@@ -194,17 +194,17 @@ class _Comparison:
             self._fault(len(self.document.lines), f"{names}: a code block or comment is not closed, so they stay")
         else:
             line = section.heading.line
-            self.changes += [Change(one, "state", str(FindingState.WITHDRAWN), line) for one in gone]
+            self.changes += [FindingChange(one, "state", str(FindingState.WITHDRAWN), line) for one in gone]
 
     def _fault(self, line: int, message: str) -> None:
-        self.faults.append(Fault(line, "review-edit", message))
+        self.faults.append(DocumentFault(line, "review-edit", message))
 
 
-def read(text: str, record: Record, name: str) -> Edits:
-    document = base.parse(text, name)
+def read_review_edits(text: str, record: ReviewRecord, name: str) -> ReviewEdits:
+    document = base.parse_document(text, name)
     comparison = _Comparison(document, record)
     comparison.compare()
-    return Edits(
+    return ReviewEdits(
         changes=tuple(comparison.changes),
         added=tuple(comparison.added),
         verdict=_verdict(document, record),
@@ -212,7 +212,7 @@ def read(text: str, record: Record, name: str) -> Edits:
     )
 
 
-def _verdict(document: Document, record: Record) -> tuple[str, int] | None:
+def _verdict(document: Document, record: ReviewRecord) -> tuple[str, int] | None:
     """The first verdict line, when it does not say what the record says."""
     for line, content in document.plain(document.span):
         match = _VERDICT.match(content)

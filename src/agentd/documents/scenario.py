@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from agentd.documents.prose import fields, item, title
-from agentd.documents.text import Document, Mark, Scanner, Section, Span, trim
+from agentd.documents.prose import heading_text, read_fields, render_item
+from agentd.documents.text import Document, LineKind, LineScanner, Section, Span, trim_lines
 
 _HEADING = re.compile(r"scenario(?:\s++\d++(?:\.\d++)*+)?\s*+(?:[:–—-]\s*+(.*))?$", re.IGNORECASE)
 _NUMBER = re.compile(r"\d++(?:\.\d++)*+[.)]?\s++")
@@ -49,13 +49,13 @@ class Scenario:
 
 
 @dataclass(slots=True)
-class _Step:
+class _ScenarioStep:
     word: str
     texts: list[str]
     inner: re.Pattern[str]
 
 
-def name_of(title: str) -> str | None:
+def scenario_name(title: str) -> str | None:
     """The name in `Scenario: Name`; None when the heading is of something else."""
     match = _HEADING.match(_unmarked(title) if title[:1] in _BEFORE else title)
     return (match[1] or "").strip() if match else None
@@ -69,20 +69,22 @@ def _unmarked(title: str) -> str:
     return title[marked.end() :].replace(marked[1], "", 1) if marked else title
 
 
-def parse(document: Document, section: Section, span: Span, parent: str, own_ids: Collection[str] = ()) -> Scenario:
+def parse_scenario(
+    document: Document, section: Section, span: Span, parent: str, own_ids: Collection[str] = ()
+) -> Scenario:
     """The scenario under a heading, up to the end of the span; `parent` is the requirement it stands under.
 
     `own_ids` are the names of this spec: `Requirement: auth-flow:R1` is R1 there, and not here.
     """
-    name = name_of(section.heading.title) or ""
+    name = scenario_name(section.heading.title) or ""
     inner = Span(span.start + 1, span.end)
-    named = fields(document, inner, {"requirement", "requirements"})
+    named = read_fields(document, inner, {"requirement", "requirements"})
     references = {one.span.start for one in named}
     given, when, then = _sorted(_steps(document.plain(inner), references, loose=False))
     if not (when and then):
         # A heading may say it all: `Scenario: WHEN it rains THEN the roof closes`.
         stated = _PLAIN.match(name)
-        from_name = _sorted([_Step(stated[1], [stated[2]], _INNER_PLAIN)]) if stated else ((), (), ())
+        from_name = _sorted([_ScenarioStep(stated[1], [stated[2]], _INNER_PLAIN)]) if stated else ((), (), ())
         given, when, then = given or from_name[0], when or from_name[1], then or from_name[2]
     if not (when and then):
         loose = _sorted(_steps(_with_gherkin(document, inner), references, loose=True))
@@ -92,15 +94,15 @@ def parse(document: Document, section: Section, span: Span, parent: str, own_ids
     return Scenario(name, when, then, given, requirement, tuple(also), span)
 
 
-def _steps(lines: Iterator[tuple[int, str]], references: Collection[int], *, loose: bool) -> list[_Step]:
-    steps: list[_Step] = []
+def _steps(lines: Iterator[tuple[int, str]], references: Collection[int], *, loose: bool) -> list[_ScenarioStep]:
+    steps: list[_ScenarioStep] = []
     last = 0
     for line, content in lines:
         bold = _BOLD.match(content)
         match = bold or (_LOOSE if loose else _PLAIN).match(content)
         if match:
             inner = _INNER_BOLD if bold else _INNER_LOOSE if loose else _INNER_PLAIN
-            steps.append(_Step(match[1].upper(), [match[2] or ""], inner))
+            steps.append(_ScenarioStep(match[1].upper(), [match[2] or ""], inner))
         elif steps and _goes_on(content, line == last + 1) and line not in references:
             steps[-1].texts.append(content.removeprefix("  "))
         else:
@@ -111,13 +113,13 @@ def _steps(lines: Iterator[tuple[int, str]], references: Collection[int], *, loo
 
 def _with_gherkin(document: Document, span: Span) -> Iterator[tuple[int, str]]:
     """The plain lines, and those in a fence that says it holds scenarios."""
-    scanner = Scanner()
+    scanner = LineScanner()
     for line in range(span.start, span.end + 1):
         content = document.content(line)
         inside = bool(scanner.closing)
         mark = scanner.feed(content)
         written = inside and bool(scanner.closing) and scanner.info.lower().split(maxsplit=1)[:1] in _GHERKIN
-        if mark is Mark.TEXT or (mark is Mark.FENCE and written):
+        if mark is LineKind.TEXT or (mark is LineKind.FENCE and written):
             yield line, content
 
 
@@ -147,12 +149,12 @@ def _of(spec: str, id_: str) -> str:
     return f"{spec}:{id_}" if spec else id_
 
 
-def _sorted(steps: list[_Step]) -> tuple[tuple[str, ...], ...]:
+def _sorted(steps: list[_ScenarioStep]) -> tuple[tuple[str, ...], ...]:
     """What is given, when and then, with a line that says several things taken apart."""
     parts: dict[str, list[str]] = {"GIVEN": [], "WHEN": [], "THEN": []}
     group = "GIVEN"
     for step in steps:
-        for word, words in _taken_apart(step.word, trim(step.texts), step.inner):
+        for word, words in _taken_apart(step.word, trim_lines(step.texts), step.inner):
             group = word if word in parts else group
             if words:
                 parts[group].append(words)
@@ -178,11 +180,11 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0].replace("*", r"\*") if match[1] else match[0]
 
 
-def render(scenario: Scenario) -> str:
-    lines = [f"### Scenario: {title(scenario.name)}", ""]
+def render_scenario(scenario: Scenario) -> str:
+    lines = [f"### Scenario: {heading_text(scenario.name)}", ""]
     if scenario.requirement:
         lines.append(f"- **Requirement**: {', '.join((scenario.requirement, *scenario.also))}")
     for word, texts in (("GIVEN", scenario.given), ("WHEN", scenario.when), ("THEN", scenario.then)):
         for number, text in enumerate(texts):
-            lines.append(item(f"**{'AND' if number else word}** {_INNER_BOLD.sub(_escaped, text)}"))
+            lines.append(render_item(f"**{'AND' if number else word}** {_INNER_BOLD.sub(_escaped, text)}"))
     return "\n".join(lines)

@@ -11,24 +11,31 @@ from enum import StrEnum
 
 from agentd.documents import delta, frontmatter, scenario
 from agentd.documents import text as base
-from agentd.documents.delta import REQUIREMENT, Named, Removed, Renamed, named, of_match
+from agentd.documents.delta import (
+    REQUIREMENT_PATTERN,
+    RemovedItem,
+    RenamedRequirement,
+    RequirementName,
+    named_requirement,
+    requirement_from_match,
+)
 from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.prose import fields
+from agentd.documents.prose import read_fields
 from agentd.documents.scenario import Scenario
-from agentd.documents.text import Document, Heading, Mark, Section, Span, trim
+from agentd.documents.text import Document, Heading, LineKind, Section, Span, trim_lines
 
 __all__ = [
-    "REQUIREMENT",
-    "Named",
+    "REQUIREMENT_PATTERN",
     "Priority",
-    "Removed",
-    "Renamed",
+    "RemovedItem",
+    "RenamedRequirement",
     "Requirement",
+    "RequirementName",
     "Scenario",
     "Spec",
-    "named",
-    "parse",
-    "read",
+    "named_requirement",
+    "parse_spec",
+    "read_spec",
 ]
 
 _TITLE = re.compile(r"spec(?:ification)?\s*+:\s*+", re.IGNORECASE)
@@ -65,8 +72,8 @@ class Spec:
     overview: str
     requirements: tuple[Requirement, ...]
     scenarios: tuple[Scenario, ...]
-    removed: tuple[Removed, ...] = ()
-    renamed: tuple[Renamed, ...] = ()
+    removed: tuple[RemovedItem, ...] = ()
+    renamed: tuple[RenamedRequirement, ...] = ()
     flow: str = ""
     """The Mermaid text of the flow diagram, without its fence."""
     version: int | None = 1
@@ -88,12 +95,12 @@ class Spec:
         return next((one for one in self.requirements if one.id == id_), None)
 
 
-def parse(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
-    document = base.parse(text, name)
-    return read(document, frontmatter.read(document), pattern)
+def parse_spec(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Spec:
+    document = base.parse_document(text, name)
+    return read_spec(document, frontmatter.read_frontmatter(document), pattern)
 
 
-def read(document: Document, front: Frontmatter, pattern: re.Pattern[str] = REQUIREMENT) -> Spec:
+def read_spec(document: Document, front: Frontmatter, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Spec:
     keys = ("id", "title", "version", "base_version", "archived", "change")
     lines = {key: front.line(key) for key in keys if key in front}
     for section in document.sections:
@@ -140,29 +147,29 @@ def _flow(document: Document) -> str:
 
 
 @dataclass
-class _Units:
+class _SpecParts:
     requirements: list[Requirement] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
     strays: list[Heading] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _SpecHeading:
     """A heading that opens a requirement, a scenario, or a group of scenarios of one requirement."""
 
     section: Section
     kind: str
-    name: Named
+    name: RequirementName
     parent: str = ""
 
 
-def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str]) -> _Units:
-    found = _Units()
+def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str]) -> _SpecParts:
+    found = _SpecParts()
     units = _classify(document, pattern, found.strays)
     spans = _spans(units)
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "scenario":
-            found.scenarios.append(scenario.parse(document, unit.section, span, unit.parent, own_ids))
+            found.scenarios.append(scenario.parse_scenario(document, unit.section, span, unit.parent, own_ids))
     inside = [one.span for one in found.scenarios][::-1]
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "requirement":
@@ -174,26 +181,26 @@ def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str])
     return found
 
 
-def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading]) -> list[_Unit]:
-    units: list[_Unit] = []
+def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading]) -> list[_SpecHeading]:
+    units: list[_SpecHeading] = []
     area = ""
-    parent: _Unit | None = None
+    parent: _SpecHeading | None = None
     for section in document.sections:
         heading = section.heading
         match = pattern.match(f"{'#' * heading.level} {heading.title}")
-        name = scenario.name_of(heading.title)
+        name = scenario.scenario_name(heading.title)
         like = _LIKE_REQUIREMENT.match(heading.title)
         if heading.level <= 2 and not match and name is None:
             area = heading.key
         if area in _ASIDE:
             parent = None
         elif name is not None:
-            units.append(_Unit(section, "scenario", Named("", name), parent.name.id if parent else ""))
+            units.append(_SpecHeading(section, "scenario", RequirementName("", name), parent.name.id if parent else ""))
         elif area == _CRITERIA and (match or like):
-            group = of_match(match) if match else Named(like[1] if like else "", "")
-            parent = _Unit(section, "group", group)
+            group = requirement_from_match(match) if match else RequirementName(like[1] if like else "", "")
+            parent = _SpecHeading(section, "group", group)
         elif match:
-            parent = _Unit(section, "requirement", of_match(match))
+            parent = _SpecHeading(section, "requirement", requirement_from_match(match))
             units.append(parent)
         else:
             if parent and heading.level <= parent.section.heading.level:
@@ -203,7 +210,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
     return units
 
 
-def _spans(units: list[_Unit]) -> list[Span]:
+def _spans(units: list[_SpecHeading]) -> list[Span]:
     """A unit ends with its section, or before: a scenario at the next unit, a requirement at the next one."""
     spans: list[Span] = []
     next_unit = next_requirement = max((unit.section.span.end for unit in units), default=0) + 1
@@ -227,14 +234,16 @@ def _without(whole: Span, nested: list[Span]) -> tuple[Span, ...]:
     return tuple(piece for piece in pieces if len(piece))
 
 
-def _requirement(document: Document, name: Named, whole: Span, own: tuple[Span, ...]) -> Requirement:
+def _requirement(document: Document, name: RequirementName, whole: Span, own: tuple[Span, ...]) -> Requirement:
     lines = [line for span in own for line in range(span.start, span.end + 1)][1:]
     priority = None
     first = next((line for line in lines if document.content(line).strip()), None)
-    if first and document.mark(first) is Mark.TEXT:
-        for found in fields(document, Span(first, first), {"priority"}):
+    if first and document.mark(first) is LineKind.TEXT:
+        for found in read_fields(document, Span(first, first), {"priority"}):
             word = found.value.strip("*_` ").casefold()
             priority = Priority(word) if word in tuple(Priority) else None
     if priority:
         lines = [line for line in lines if line != first]
-    return Requirement(name.id, name.title, trim([document.content(line) for line in lines]), priority, whole, own)
+    return Requirement(
+        name.id, name.title, trim_lines([document.content(line) for line in lines]), priority, whole, own
+    )

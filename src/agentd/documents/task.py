@@ -11,7 +11,7 @@ from agentd.domain.terms import Layer, TaskAction, TaskStatus
 
 _NUMBERS = {str(layer): str(number) for number, layer in enumerate(Layer, 1)}
 _LAYERS = {number: Layer(name) for name, number in _NUMBERS.items()}
-ID = re.compile(r"(data|logic|integration|testing|[0-9]{1,4})((?:\.[0-9]{1,4}){1,3}[a-z]?)(?!\w)", re.IGNORECASE)
+TASK_ID = re.compile(r"(data|logic|integration|testing|[0-9]{1,4})((?:\.[0-9]{1,4}){1,3}[a-z]?)(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,40 +48,40 @@ class Task:
         return self.lines.get(key, self.line)
 
 
-def canonical(word: str) -> str:
+def canonical_task_id(word: str) -> str:
     """`data.1` as `1.1`; a word that is no task id stays as it is."""
-    match = ID.fullmatch(word)
+    match = TASK_ID.fullmatch(word)
     return _NUMBERS.get(match[1].lower(), match[1]) + match[2].lower() if match else word
 
 
-def by_layer(id_: str) -> str:
+def layered_task_id(id_: str) -> str:
     """`1.1` as `data.1`; an id outside the four layers stays as it is."""
     first, dot, rest = id_.partition(".")
     return f"{_LAYERS[first]}.{rest}" if dot and first in _LAYERS else id_
 
 
-def layer_of(id_: str) -> Layer | None:
+def task_layer(id_: str) -> Layer | None:
     return _LAYERS.get(id_.partition(".")[0]) if "." in id_ else None
 
 
-def number_of(layer: Layer) -> int:
+def layer_number(layer: Layer) -> int:
     return int(_NUMBERS[layer])
 
 
 # ---- what depends on what
 
 
-def unknown(tasks: Iterable[Task]) -> tuple[tuple[Task, str], ...]:
+def unknown_dependencies(tasks: Iterable[Task]) -> tuple[tuple[Task, str], ...]:
     """Each task with a dependency that is no task of the list."""
     tasks = tuple(tasks)
     known = {task.id for task in tasks}
     return tuple((task, other) for task in tasks for other in task.depends_on if other not in known)
 
 
-def cycle(tasks: Iterable[Task]) -> tuple[str, ...]:
+def dependency_cycle(tasks: Iterable[Task]) -> tuple[str, ...]:
     """One circle of ids, each depending on the next, the first repeated at its end; empty when there is none."""
     depends = _depends(tasks)
-    return _from_first(base.order(depends).cycle[:-1], depends)
+    return _from_first(base.dependency_order(depends).cycle[:-1], depends)
 
 
 def _from_first(circle: tuple[str, ...], depends: Iterable[str]) -> tuple[str, ...]:
@@ -94,16 +94,16 @@ def _from_first(circle: tuple[str, ...], depends: Iterable[str]) -> tuple[str, .
 
 
 def cycle_message(circle: Sequence[str]) -> str:
-    return "Circular dependency detected: " + " → ".join(by_layer(one) for one in circle)
+    return "Circular dependency detected: " + " → ".join(layered_task_id(one) for one in circle)
 
 
-def ordered(tasks: Iterable[Task]) -> tuple[Task, ...]:
+def order_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
     """Dependencies first, in the order of the file wherever they allow; unknown ones hold nobody up."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.id, []).append(task)
     depends = _depends(task for group in groups.values() for task in group)
-    found = base.order(depends)
+    found = base.dependency_order(depends)
     if found.cycle:
         raise FormatInvalid(cycle_message(_from_first(found.cycle[:-1], depends)))
     return tuple(task for one in found.ids for task in groups[one])

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd.documents.faults import Fault
-from agentd.documents.prose import is_nothing
-from agentd.documents.task import ID, TaskFile, canonical
+from agentd.documents.order import DocumentFault
+from agentd.documents.prose import is_empty_phrase
+from agentd.documents.task import TASK_ID, TaskFile, canonical_task_id
 from agentd.domain.terms import TaskAction, TaskStatus
 
 ACTIONS = "CREATE, MODIFY or DELETE"
@@ -25,14 +25,14 @@ _AROUND = " \t*_`\"'[](){}."
 
 
 @dataclass(slots=True)
-class Reader:
+class TaskValueReader:
     """Reads the values of one task and gathers what is wrong with them."""
 
     id: str
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[DocumentFault] = field(default_factory=list)
 
     def fault(self, line: int, rule: str, message: str) -> None:
-        self.faults.append(Fault(line, rule, f"task {self.id}: {message}" if self.id else message))
+        self.faults.append(DocumentFault(line, rule, f"task {self.id}: {message}" if self.id else message))
 
     def files(self, value: Any, line: int, *, literal: bool) -> list[TaskFile]:
         """One file or several; in YAML (`literal`) a path may hold blanks."""
@@ -56,7 +56,7 @@ class Reader:
     def _file(self, words: str, code: str | None, line: int, literal: bool) -> list[TaskFile]:
         word, rest = _take_action(words, code is not None)
         path = _unmarked(rest) if code is None else code.strip()
-        if not path or is_nothing(path):
+        if not path or is_empty_phrase(path):
             if word:
                 self.fault(line, "task-file", f"'{word}' stands without a path")
             return []
@@ -102,10 +102,10 @@ class Reader:
     def ids(self, value: Any, line: int) -> list[str]:
         found: list[str] = []
         for word in self._words(value, line, "task-depends", "dependencies must be task ids"):
-            if not ID.fullmatch(word) and not (word.isascii() and word.isdecimal()):
+            if not TASK_ID.fullmatch(word) and not (word.isascii() and word.isdecimal()):
                 self.fault(line, "task-depends", f"'{word[:60]}' is no task id; write ids such as 1.1 or data.1")
                 break
-            found.append(canonical(word))
+            found.append(canonical_task_id(word))
         return found
 
     def _words(self, value: Any, line: int, rule: str, problem: str) -> list[str]:

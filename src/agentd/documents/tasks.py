@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentd.documents import frontmatter, task_boxes, task_forms
+from agentd.documents import frontmatter, task_checkboxes, task_parser
 from agentd.documents import text as base
-from agentd.documents.faults import Fault
 from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.task import Task, canonical
-from agentd.documents.text import BadDocument, Document, Fence, Section, Span
+from agentd.documents.order import DocumentFault
+from agentd.documents.task import Task, canonical_task_id
+from agentd.documents.text import Document, Fence, InvalidDocument, Section, Span
 from agentd.domain.terms import Layer, TaskStatus
 
-NAME = "tasks.md"
+TASKS_FILE = "tasks.md"
 
 _TITLE = re.compile(r"tasks\s*+:\s*+", re.IGNORECASE)
 _STATUS = re.compile(
@@ -32,25 +32,25 @@ class TaskList:
     change_id: str
     tasks: tuple[Task, ...]
     version: int | None = 1
-    faults: tuple[Fault, ...] = field(default=(), compare=False)
+    faults: tuple[DocumentFault, ...] = field(default=(), compare=False)
     front: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def get(self, id_: str) -> Task | None:
         """By `1.1` or `data.1`."""
-        wanted = canonical(id_)
+        wanted = canonical_task_id(id_)
         return next((task for task in self.tasks if task.id == wanted), None)
 
 
-def parse(text: str, name: str = NAME) -> TaskList:
-    document = base.parse(text, name)
+def parse_tasks(text: str, name: str = TASKS_FILE) -> TaskList:
+    document = base.parse_document(text, name)
     try:
-        return read(document, frontmatter.read(document))
-    except BadDocument as error:
-        fault = Fault(error.line, "frontmatter", error.problem)
-        return read(document, Frontmatter(name), (fault,))
+        return read_tasks(document, frontmatter.read_frontmatter(document))
+    except InvalidDocument as error:
+        fault = DocumentFault(error.line, "frontmatter", error.problem)
+        return read_tasks(document, Frontmatter(name), (fault,))
 
 
-def read(document: Document, front: Frontmatter, wrong: tuple[Fault, ...] = ()) -> TaskList:
+def read_tasks(document: Document, front: Frontmatter, wrong: tuple[DocumentFault, ...] = ()) -> TaskList:
     """`wrong` is what was found before the tasks."""
     faults = list(wrong)
     version: int | None = None
@@ -58,12 +58,14 @@ def read(document: Document, front: Frontmatter, wrong: tuple[Fault, ...] = ()) 
     try:
         change_id = front.string("id")
         version = front.number("version")
-    except BadDocument as error:
-        faults.append(Fault(error.line, "frontmatter", error.problem))
+    except InvalidDocument as error:
+        faults.append(DocumentFault(error.line, "frontmatter", error.problem))
     tasks = _read(document, faults)
     faults += _duplicates(tasks)
     if not tasks and not faults:
-        faults.append(Fault(1, "task-missing", "there is no task here; write `### Task 1.1: Title` with its block"))
+        faults.append(
+            DocumentFault(1, "task-missing", "there is no task here; write `### Task 1.1: Title` with its block")
+        )
     return TaskList(
         change_id=change_id or _title(document),
         tasks=tuple(tasks),
@@ -81,7 +83,7 @@ def _title(document: Document) -> str:
     return ""
 
 
-def _read(document: Document, faults: list[Fault]) -> list[Task]:
+def _read(document: Document, faults: list[DocumentFault]) -> list[Task]:
     starts = [fence.span.start for fence in document.fences]
     tasks: list[Task] = []
     headed: list[Span] = []
@@ -90,7 +92,7 @@ def _read(document: Document, faults: list[Fault]) -> list[Task]:
     for section, end in _ends(document):
         found = _headed(document, starts, section, end, layer, faults)
         if found is None:
-            layer = task_forms.layer_in(section.heading.key)
+            layer = task_parser.layer_in_title(section.heading.key)
             layers.append((section.heading.line, layer))
             continue
         headed.append(Span(section.heading.line, end))
@@ -101,7 +103,7 @@ def _read(document: Document, faults: list[Fault]) -> list[Task]:
     return sorted(tasks, key=lambda task: task.line)
 
 
-def _no_checklist(wishes: list[Fault], tasks: list[Task], headings: list[int]) -> list[Fault]:
+def _no_checklist(wishes: list[DocumentFault], tasks: list[Task], headings: list[int]) -> list[DocumentFault]:
     """`- [ ] all tests pass` below a heading such as Testing is no task, when the tasks stand elsewhere."""
     with_tasks = {bisect_left(headings, task.line) for task in tasks}
     return [one for one in wishes if not tasks or bisect_left(headings, one.line) in with_tasks]
@@ -113,7 +115,7 @@ def _ends(document: Document) -> list[tuple[Section, int]]:
     limit = len(document.lines)
     for section in reversed(document.sections):
         found.append((section, min(section.span.end, limit)))
-        named = task_forms.name(section.heading.title)
+        named = task_parser.parse_task_name(section.heading.title)
         if named.called and (named.id or named.colon):
             limit = section.heading.line - 1
     return found[::-1]
@@ -125,45 +127,45 @@ def _headed(
     section: Section,
     end: int,
     layer: Layer | None,
-    faults: list[Fault],
+    faults: list[DocumentFault],
 ) -> list[Task] | None:
     """The task of a heading, if any; None when the heading opens no task."""
     heading = section.heading
     if heading.level < 2:
         return None
-    named = task_forms.name(heading.title)
-    fence = task_forms.own_block(document, starts, section, named)
+    named = task_parser.parse_task_name(heading.title)
+    fence = task_parser.find_task_block(document, starts, section, named)
     if not _is_task(document, named, fence, section.own):
         return None
-    task, wrong = task_forms.from_heading(document, named, Span(heading.line, end), fence, layer)
+    task, wrong = task_parser.parse_heading_task(document, named, Span(heading.line, end), fence, layer)
     faults += wrong
     return [task] if task else []
 
 
-def _is_task(document: Document, named: task_forms.Name, fence: Fence | None, own: Span) -> bool:
+def _is_task(document: Document, named: task_parser.TaskName, fence: Fence | None, own: Span) -> bool:
     """`Task 1.1` and `Task:` say so; any other heading needs a block or bullets, and an id."""
     if named.called and (named.id or named.colon):
         return True
     if fence is not None:
-        return bool(named.id or task_forms.has_id(document, fence))
-    if not named.id or task_boxes.has_task(document, own):
+        return bool(named.id or task_parser.block_has_id(document, fence))
+    if not named.id or task_checkboxes.has_checkbox_task(document, own):
         return False
-    return task_forms.has_bullets(document, own, nested=False)
+    return task_parser.has_bullets(document, own, nested=False)
 
 
 def _boxed(
-    document: Document, headed: list[Span], layers: list[tuple[int, Layer | None]], faults: list[Fault]
-) -> tuple[list[Task], list[Fault]]:
+    document: Document, headed: list[Span], layers: list[tuple[int, Layer | None]], faults: list[DocumentFault]
+) -> tuple[list[Task], list[DocumentFault]]:
     """The tasks, and the faults of boxes under Testing that may be no tasks at all."""
     tasks: list[Task] = []
-    wishes: list[Fault] = []
+    wishes: list[DocumentFault] = []
     waiting = layers[::-1]
     layer: Layer | None = None
-    for span in task_boxes.box_spans(document, headed):
+    for span in task_checkboxes.checkbox_spans(document, headed):
         while waiting and waiting[-1][0] < span.start:
             layer = waiting.pop()[1]
-        task, wrong = task_boxes.from_box(document, span, layer)
-        if task is None and layer is Layer.TESTING and not task_forms.has_bullets(document, span, nested=True):
+        task, wrong = task_checkboxes.parse_checkbox_task(document, span, layer)
+        if task is None and layer is Layer.TESTING and not task_parser.has_bullets(document, span, nested=True):
             wishes += wrong
         elif task or layer:  # a checklist elsewhere is no list of tasks
             faults += wrong
@@ -171,37 +173,39 @@ def _boxed(
     return tasks, wishes
 
 
-def _duplicates(tasks: list[Task]) -> list[Fault]:
+def _duplicates(tasks: list[Task]) -> list[DocumentFault]:
     first: dict[str, int] = {}
-    faults: list[Fault] = []
+    faults: list[DocumentFault] = []
     for task in tasks:
         line = first.setdefault(task.id, task.line)
         if line != task.line:
-            faults.append(Fault(task.line, "task-duplicate", f"task {task.id} stands twice, first on line {line}"))
+            faults.append(
+                DocumentFault(task.line, "task-duplicate", f"task {task.id} stands twice, first on line {line}")
+            )
     return faults
 
 
 # ---- editing
 
 
-def tick(text: str, id_: str, status: TaskStatus, name: str = NAME) -> str:
+def set_task_status(text: str, id_: str, status: TaskStatus, name: str = TASKS_FILE) -> str:
     """The document with the status of one task set; every other byte stays."""
-    document = base.parse(text, name)
-    tasks = parse(text, name).tasks
-    wanted = canonical(id_)
+    document = base.parse_document(text, name)
+    tasks = parse_tasks(text, name).tasks
+    wanted = canonical_task_id(id_)
     found = [task for task in tasks if task.id == wanted]
     if len(found) != 1:
         known = ", ".join(task.id for task in tasks[:20]) or "none"
         problem = f"task {id_} stands twice" if found else f"there is no task {id_}; the tasks are {known}"
-        raise BadDocument(name, found[1].line if found else 1, problem)
+        raise InvalidDocument(name, found[1].line if found else 1, problem)
     task = found[0]
     if task.status is status and (task.block is None or "status" in task.lines):
         return text
     edited = _with_status(document, task, status)
     expected = tuple(replace(one, status=status) if one is task else one for one in tasks)
-    if edited is None or parse(edited, name).tasks != expected:
+    if edited is None or parse_tasks(edited, name).tasks != expected:
         problem = f"the status of task {task.id} cannot be set; write `status: pending` on a line of its own"
-        raise BadDocument(name, task.line, problem)
+        raise InvalidDocument(name, task.line, problem)
     return edited
 
 
@@ -210,9 +214,9 @@ def _with_status(document: Document, task: Task, status: TaskStatus) -> str | No
     if line is None:
         return _with_new_line(document, task.block, status) if task.block else None
     content = document.content(line)
-    box = task_boxes.BOX.match(content) if line == task.line else None
+    box = task_checkboxes.CHECKBOX.match(content) if line == task.line else None
     if box:
-        new = content[: box.start(2)] + task_boxes.BOXES[status] + content[box.end(2) :]
+        new = content[: box.start(2)] + task_checkboxes.CHECKBOX_STATUS[status] + content[box.end(2) :]
     else:
         match = _STATUS.fullmatch(content)
         if match is None or match[2] != match[4]:

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*+[.)]?[*_]{0,3}[ \t]++[*_]{0,3}")
 _YAML = re.compile(r"[ \t#]|-(?:[ \t]|$)|([A-Za-z_][\w-]*+:)(?:[ \t]|$)")
 
 
-class BadDocument(FormatInvalid):
+class InvalidDocument(FormatInvalid):
     """A document that cannot be read; it names the file and the line."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
@@ -28,7 +28,7 @@ class BadDocument(FormatInvalid):
         self.problem = problem
 
 
-class Mark(IntEnum):
+class LineKind(IntEnum):
     """What a line is part of. Headings, lists and fields are looked for in TEXT only."""
 
     TEXT = 0
@@ -37,7 +37,7 @@ class Mark(IntEnum):
     COMMENT = 3
 
 
-_MARKS = tuple(Mark)
+_MARKS = tuple(LineKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Section:
         return Span(self.span.start + 1, self.span.end)
 
 
-class Scanner:
+class LineScanner:
     """Says of each line what it is part of; remembers only what is still open."""
 
     def __init__(self) -> None:
@@ -101,33 +101,33 @@ class Scanner:
         self._comment = False
         self.info = ""
 
-    def feed(self, content: str) -> Mark:
+    def feed(self, content: str) -> LineKind:
         if self._comment:
             self._comment = "-->" not in content
-            return Mark.COMMENT
+            return LineKind.COMMENT
         body = content.lstrip(" ")
         indented = len(content) - len(body) > 3
         if self._fence:
             if not indented and _closes(body, self._fence):
                 self._fence = ""
-            return Mark.FENCE
+            return LineKind.FENCE
         if indented or body[:1] not in ("`", "~", "<"):
-            return Mark.TEXT
+            return LineKind.TEXT
         if body.startswith("<!--"):
             self._comment = "-->" not in body[4:]
-            return Mark.COMMENT
+            return LineKind.COMMENT
         return self._open_fence(body)
 
-    def _open_fence(self, body: str) -> Mark:
+    def _open_fence(self, body: str) -> LineKind:
         mark = body[0]
         if mark == "<" or not body.startswith(mark * 3):
-            return Mark.TEXT
+            return LineKind.TEXT
         info = body.lstrip(mark)
         if mark == "`" and "`" in info:
-            return Mark.TEXT
+            return LineKind.TEXT
         self._fence = body[: len(body) - len(info)]
         self.info = info.strip()
-        return Mark.FENCE
+        return LineKind.FENCE
 
     @property
     def closing(self) -> str:
@@ -169,7 +169,7 @@ class Document:
         """A line without its ending, the first one without its byte order mark."""
         return self.contents[line - 1]
 
-    def mark(self, line: int) -> Mark:
+    def mark(self, line: int) -> LineKind:
         return _MARKS[self.marks[line - 1]]
 
     def plain(self, span: Span) -> Iterator[tuple[int, str]]:
@@ -184,7 +184,7 @@ class Document:
 
     def words(self, span: Span) -> str:
         """The text of a span to be read: line feeds only, without blank lines around it."""
-        return trim(list(self.contents[span.start - 1 : max(span.end, span.start - 1)]))
+        return trim_lines(list(self.contents[span.start - 1 : max(span.end, span.start - 1)]))
 
     def section(self, title: str, level: int = 2) -> Section | None:
         """The first section with this title; upper and lower case do not differ."""
@@ -220,16 +220,16 @@ class Document:
         return self.replace(Span(line, line - 1), text)
 
 
-def decode(data: bytes, name: str) -> str:
+def decode_text(data: bytes, name: str) -> str:
     """The text of a file, its byte order mark included."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadDocument(name, line, "this is not UTF-8 text") from None
+        raise InvalidDocument(name, line, "this is not UTF-8 text") from None
 
 
-def parse(text: str, name: str) -> Document:
+def parse_document(text: str, name: str) -> Document:
     _refuse_binary(text, name)
     contents = _contents(text)
     frontmatter = _frontmatter(contents)
@@ -262,30 +262,30 @@ def _structure(
         or (may_comment and "-->" in content)
     ]
     marks = bytearray(len(contents))
-    marks[:skip] = bytes([Mark.FRONTMATTER]) * skip
+    marks[:skip] = bytes([LineKind.FRONTMATTER]) * skip
     headings: list[Heading] = []
     fences: list[Fence] = []
-    scanner = Scanner()
+    scanner = LineScanner()
     done = skip
     start = 0
     for number in telling:
         if number < skip:
             continue
         if scanner.closing:  # the lines in between are part of what is open
-            marks[done:number] = bytes([Mark.FENCE if start else Mark.COMMENT]) * (number - done)
+            marks[done:number] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (number - done)
         mark = scanner.feed(contents[number])
         marks[number] = mark
         done = number + 1
-        if mark is Mark.TEXT:
+        if mark is LineKind.TEXT:
             if heading := _heading(contents[number], number + 1):
                 headings.append(heading)
-        elif mark is Mark.FENCE:
+        elif mark is LineKind.FENCE:
             start = start or number + 1
             if not scanner.closing:
                 fences.append(Fence(Span(start, number + 1), scanner.info, closed=True))
                 start = 0
     if scanner.closing:
-        marks[done:] = bytes([Mark.FENCE if start else Mark.COMMENT]) * (len(contents) - done)
+        marks[done:] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (len(contents) - done)
     if start:
         fences.append(Fence(Span(start, len(contents)), scanner.info, closed=False))
     return bytes(marks), tuple(headings), tuple(fences), scanner.closing
@@ -311,12 +311,12 @@ def split_lines(text: str) -> tuple[str, ...]:
     return (*lines, last) if last else tuple(lines)
 
 
-def bare(line: str) -> str:
+def strip_newline(line: str) -> str:
     """A line without its ending."""
     return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
 
 
-def trim(contents: list[str]) -> str:
+def trim_lines(contents: list[str]) -> str:
     """Lines joined by line feeds, without trailing blanks and without blank lines around them."""
     if len(contents) == 1:
         return contents[0].rstrip()
@@ -331,12 +331,12 @@ def trim(contents: list[str]) -> str:
 def _refuse_binary(text: str, name: str) -> None:
     at = text.find("\0")
     if at >= 0:
-        raise BadDocument(name, text.count("\n", 0, at) + 1, "a NUL character; this is not text")
+        raise InvalidDocument(name, text.count("\n", 0, at) + 1, "a NUL character; this is not text")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise BadDocument(name, line, "half a character; this is not UTF-8 text") from None
+        raise InvalidDocument(name, line, "half a character; this is not UTF-8 text") from None
 
 
 def _frontmatter(contents: tuple[str, ...]) -> Span | None:

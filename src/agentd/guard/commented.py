@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
-from agentd.documents.comments import NAME
+from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError
 from agentd.guard.looking import Seen, look_at
 from agentd.guard.mirror import Mirror
@@ -32,6 +32,6 @@ def _lay(change: Change, mirror: Mirror, root: str) -> None:
     data = files.read(path) if path else b""
     if not data:
         return
-    name = os.path.normpath(inside(change, f"agentd/changes/{change.id}/{NAME}"))
+    name = os.path.normpath(inside(change, f"agentd/changes/{change.id}/{COMMENTS_FILE}"))
     now = look_at(root, name)
     mirror.lay(TREE, name, data, now if now and stat.S_ISREG(now.mode) else Seen(_RIGHTS, 0, 0, 0, 0))

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from agentd.change import ids, locks
-from agentd.documents.comments import NAME
+from agentd.documents.comments import COMMENTS_FILE
 from agentd.project import Project
 
-_COMMENTS = re.compile(rf"{re.escape(NAME)}|\.{re.escape(NAME)}\..+\.tmp")
+_COMMENTS = re.compile(rf"{re.escape(COMMENTS_FILE)}|\.{re.escape(COMMENTS_FILE)}\..+\.tmp")
 
 
 class Neighbours:

@@ -8,20 +8,20 @@ writing   the main spec with the change in it; draft edits by line, fitting make
 rebasing  the change's spec on the main spec of today; marks stand where somebody must decide
 """
 
-from agentd.merge.marking import marks
-from agentd.merge.merging import Merged, Rebased, merge, rebase, stamped, touched
-from agentd.merge.telling import Conflict, How, Kind, Touch
+from agentd.merge.conflict_markers import find_conflict_markers
+from agentd.merge.spec_changes import SpecConflict, SpecTouch, TouchKind, UnitKind
+from agentd.merge.three_way import MergeResult, RebaseResult, merge_spec, rebase_spec, stamp_version, touched_units
 
 __all__ = [
-    "Conflict",
-    "How",
-    "Kind",
-    "Merged",
-    "Rebased",
-    "Touch",
-    "marks",
-    "merge",
-    "rebase",
-    "stamped",
-    "touched",
+    "MergeResult",
+    "RebaseResult",
+    "SpecConflict",
+    "SpecTouch",
+    "TouchKind",
+    "UnitKind",
+    "find_conflict_markers",
+    "merge_spec",
+    "rebase_spec",
+    "stamp_version",
+    "touched_units",
 ]

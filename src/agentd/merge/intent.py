@@ -3,40 +3,40 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentd.documents.delta import Removed, Renamed
-from agentd.documents.prose import fields, is_nothing
-from agentd.documents.text import BadDocument, Span
-from agentd.merge.units import Sheet
+from agentd.documents.delta import RemovedItem, RenamedRequirement
+from agentd.documents.prose import is_empty_phrase, read_fields
+from agentd.documents.text import InvalidDocument, Span
+from agentd.merge.units import SpecUnits
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class ScenarioRemoval:
     """A scenario to be removed: by its title, and by its requirement where the entry names that too."""
 
-    entry: Removed
+    entry: RemovedItem
     requirement: str | None = None
     field: int | None = None
     """The line that names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class MergeIntent:
     """Entries are named as they are called afterwards: what is renamed from R4 to R7 is written as R7."""
 
-    sheet: Sheet
-    removed: Mapping[str, Removed]
-    renamed: Mapping[str, Renamed]
+    sheet: SpecUnits
+    removed: Mapping[str, RemovedItem]
+    renamed: Mapping[str, RenamedRequirement]
     names: Mapping[str, str]
     """The new id for each old one."""
-    drops: tuple[Drop, ...]
+    drops: tuple[ScenarioRemoval, ...]
 
 
-def read(sheet: Sheet) -> Intent:
+def read_intent(sheet: SpecUnits) -> MergeIntent:
     spec = sheet.spec
     for text, line in spec.unread:
         raise _bad(sheet, line, f"'{text}' names no requirement and no scenario")
-    removed: dict[str, Removed] = {}
-    drops: list[Drop] = []
+    removed: dict[str, RemovedItem] = {}
+    drops: list[ScenarioRemoval] = []
     for one in spec.removed:
         if one.id in removed:
             raise _bad(sheet, one.span.start, f"{one.id} is removed twice")
@@ -47,25 +47,27 @@ def read(sheet: Sheet) -> Intent:
         else:
             drops.append(_drop(sheet, one))
     renamed = _renamed(sheet, removed)
-    return Intent(sheet, removed, renamed, {old: one.new.id for old, one in renamed.items()}, tuple(drops))
+    return MergeIntent(sheet, removed, renamed, {old: one.new.id for old, one in renamed.items()}, tuple(drops))
 
 
-def refuse_lost(sheet: Sheet) -> None:
+def refuse_lost_headings(sheet: SpecUnits) -> None:
     """Headings among the requirements of a delta that no merge would carry over."""
     for heading in sheet.spec.strays:
         raise _bad(sheet, heading.line, f"'{heading.title[:60]}' is no requirement, and would be lost")
 
 
-def _drop(sheet: Sheet, entry: Removed) -> Drop:
+def _drop(sheet: SpecUnits, entry: RemovedItem) -> ScenarioRemoval:
     """R2 in a line `- **Requirement**: R2` below the entry; empty for `none`, a scenario of the whole spec."""
     below = Span(entry.span.start + 1, entry.span.end)
-    for found in fields(sheet.document, below, {"requirement"}):
-        return Drop(entry, "" if is_nothing(found.value) else found.value.strip("`*_ "), found.span.start)
-    return Drop(entry)
+    for found in read_fields(sheet.document, below, {"requirement"}):
+        return ScenarioRemoval(
+            entry, "" if is_empty_phrase(found.value) else found.value.strip("`*_ "), found.span.start
+        )
+    return ScenarioRemoval(entry)
 
 
-def _renamed(sheet: Sheet, removed: Mapping[str, Removed]) -> dict[str, Renamed]:
-    found: dict[str, Renamed] = {}
+def _renamed(sheet: SpecUnits, removed: Mapping[str, RemovedItem]) -> dict[str, RenamedRequirement]:
+    found: dict[str, RenamedRequirement] = {}
     taken: set[str] = set()
     for one in sheet.spec.renamed:
         old, new, line = one.old.id, one.new.id, one.span.start
@@ -82,5 +84,5 @@ def _renamed(sheet: Sheet, removed: Mapping[str, Removed]) -> dict[str, Renamed]
     return found
 
 
-def _bad(sheet: Sheet, line: int, problem: str) -> BadDocument:
-    return BadDocument(sheet.document.name, line, problem)
+def _bad(sheet: SpecUnits, line: int, problem: str) -> InvalidDocument:
+    return InvalidDocument(sheet.document.name, line, problem)

@@ -9,16 +9,16 @@ from itertools import pairwise
 from agentd.documents import frontmatter, scenario
 from agentd.documents import spec as specs
 from agentd.documents import text as base
-from agentd.documents.delta import of_match
-from agentd.documents.prose import fields
+from agentd.documents.delta import requirement_from_match
+from agentd.documents.prose import read_fields
 from agentd.documents.spec import Spec
-from agentd.documents.text import BadDocument, Document, Heading, Section, Span, trim
-from agentd.merge.marking import marks_in
+from agentd.documents.text import Document, Heading, InvalidDocument, Section, Span, trim_lines
+from agentd.merge.conflict_markers import conflict_markers_in
 
 Key = tuple[str, str]
 """A scenario by its requirement, empty for one of the whole spec, and its title."""
 
-CRITERIA = "Acceptance Criteria"
+ACCEPTANCE_CRITERIA = "Acceptance Criteria"
 _LABELS = frozenset({"requirement", "requirements"})
 _LIKE = re.compile(r"[*_`]*+(?:requirement\b|(?:[A-Z]++-?+)++\d)", re.IGNORECASE)
 _GROUP = re.compile(r"((?:[A-Z]+-)?R\d+)(?!\w)")
@@ -29,7 +29,7 @@ def _line(heading: Heading) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class RequirementUnit:
     """`words` is its text as it is compared: without the heading, inner headings counted from its level."""
 
     id: str
@@ -50,7 +50,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class ScenarioUnit:
     """`words` are without the heading and without the line that names requirements."""
 
     title: str
@@ -78,14 +78,14 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SpecUnits:
     """A spec with its units. `groups` are headings under Acceptance Criteria that name a requirement."""
 
     document: Document
     spec: Spec
     pattern: re.Pattern[str]
-    requirements: Mapping[str, Requirement]
-    scenarios: Mapping[Key, Scenario]
+    requirements: Mapping[str, RequirementUnit]
+    scenarios: Mapping[Key, ScenarioUnit]
     groups: tuple[tuple[str, Section], ...]
 
     def headings_in(self, span: Span) -> Sequence[Heading]:
@@ -101,52 +101,52 @@ class Sheet:
         return line
 
 
-def read(text: str, name: str, pattern: re.Pattern[str]) -> Sheet:
+def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
     """The units of a text; one that can be read in two ways is refused."""
-    document = base.parse(text, name)
-    spec = specs.read(document, frontmatter.read(document), pattern)
+    document = base.parse_document(text, name)
+    spec = specs.read_spec(document, frontmatter.read_frontmatter(document), pattern)
     _refuse(document, spec)
     ends, inside = _blocks(spec)
     lines = [heading.line for heading in document.headings]
-    requirements: dict[str, Requirement] = {}
+    requirements: dict[str, RequirementUnit] = {}
     for one in spec.requirements:
         if one.id in requirements:
-            raise BadDocument(name, one.line, f"{one.id} stands twice, first on line {requirements[one.id].line}")
+            raise InvalidDocument(name, one.line, f"{one.id} stands twice, first on line {requirements[one.id].line}")
         heading = document.headings[bisect_left(lines, one.line)]
         body = (Span(one.own[0].start + 1, one.own[0].end), *one.own[1:])
         words = _words(document, lines, body, heading.level)
         title = _title(f"{'#' * heading.level} {heading.title}", pattern)
-        requirements[one.id] = Requirement(one.id, title, words, heading.level, one.own, ends[one.line])
-    scenarios: dict[Key, Scenario] = {}
+        requirements[one.id] = RequirementUnit(one.id, title, words, heading.level, one.own, ends[one.line])
+    scenarios: dict[Key, ScenarioUnit] = {}
     for found in spec.scenarios:
         unit = _scenario(document, lines, found, found.line in inside)
         if unit.key in scenarios:
             first = scenarios[unit.key].span.start
-            raise BadDocument(name, found.line, f"the scenario '{unit.title}' stands twice, first on line {first}")
+            raise InvalidDocument(name, found.line, f"the scenario '{unit.title}' stands twice, first on line {first}")
         scenarios[unit.key] = unit
-    return Sheet(document, spec, pattern, requirements, scenarios, _groups(document, pattern))
+    return SpecUnits(document, spec, pattern, requirements, scenarios, _groups(document, pattern))
 
 
 def _refuse(document: Document, spec: Spec) -> None:
     if document.closing:
         problem = f"code or a comment is left open; close it with {document.closing}"
-        raise BadDocument(document.name, len(document.lines), problem)
-    for line in marks_in(document):
-        raise BadDocument(document.name, line, "marks of a conflict stand here; solve it and take them out")
+        raise InvalidDocument(document.name, len(document.lines), problem)
+    for line in conflict_markers_in(document):
+        raise InvalidDocument(document.name, line, "marks of a conflict stand here; solve it and take them out")
     for heading in spec.strays:
         if _LIKE.match(heading.title):
             problem = f"'{heading.title[:60]}' cannot be read as a requirement; write `### R1: Title`"
-            raise BadDocument(document.name, heading.line, problem)
+            raise InvalidDocument(document.name, heading.line, problem)
 
 
-def _scenario(document: Document, lines: list[int], found: scenario.Scenario, is_inside: bool) -> Scenario:
+def _scenario(document: Document, lines: list[int], found: scenario.Scenario, is_inside: bool) -> ScenarioUnit:
     inner = Span(found.span.start + 1, found.span.end)
-    named = fields(document, inner, _LABELS)
+    named = read_fields(document, inner, _LABELS)
     field = named[0].span.start if named else None
     level = document.headings[bisect_left(lines, found.line)].level
     refs = tuple(dict.fromkeys(ref for ref in (found.requirement, *found.also) if ref))
     words = _words(document, lines, (inner,), level, field)
-    return Scenario(found.name, refs, refs, words, level, found.span, field, is_inside)
+    return ScenarioUnit(found.name, refs, refs, words, level, found.span, field, is_inside)
 
 
 def _words(document: Document, lines: list[int], spans: Iterable[Span], level: int, without: int | None = None) -> str:
@@ -162,7 +162,7 @@ def _words(document: Document, lines: list[int], spans: Iterable[Span], level: i
         if without is not None:
             contents[without - span.start] = None
         for start, end in pairwise((*starts, len(contents))):
-            parts.append(trim([content for content in contents[start:end] if content is not None]))
+            parts.append(trim_lines([content for content in contents[start:end] if content is not None]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -171,12 +171,12 @@ def _title(heading: str, pattern: re.Pattern[str]) -> str:
     match = pattern.match(heading)
     assert match, "a requirement was found by its heading"
     if pattern.groups > 1:
-        return of_match(match).title
+        return requirement_from_match(match).title
     start, end = match.span(1 if pattern.groups else 0)
     return (heading[:start] + heading[end:]).strip(" \t#:-")
 
 
-def renamed(heading: str, pattern: re.Pattern[str], id_: str, title: str) -> str:
+def rename_heading(heading: str, pattern: re.Pattern[str], id_: str, title: str) -> str:
     """A heading with another id and title, written in its own way."""
     match = pattern.match(heading)
     assert match, "a requirement was found by its heading"
@@ -209,13 +209,13 @@ def _blocks(spec: Spec) -> tuple[dict[int, int], set[int]]:
 
 
 def _groups(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[str, Section], ...]:
-    criteria = document.section(CRITERIA)
+    criteria = document.section(ACCEPTANCE_CRITERIA)
     found: list[tuple[str, Section]] = []
     for section in document.sections if criteria else ():
         heading = section.heading
-        if criteria and heading.line in criteria.inner and scenario.name_of(heading.title) is None:
+        if criteria and heading.line in criteria.inner and scenario.scenario_name(heading.title) is None:
             match = pattern.match(f"{'#' * heading.level} {heading.title}")
             like = _GROUP.match(heading.title)
             if match or like:
-                found.append((of_match(match).id if match else like[1] if like else "", section))
+                found.append((requirement_from_match(match).id if match else like[1] if like else "", section))
     return tuple(found)

@@ -55,7 +55,7 @@ class ChangeFound:
         """What its specs say."""
         texts = (data.decode() for path, data in self.files.items() if path.startswith("specs/"))
         found: Counter[str] = Counter()
-        for one in (spec.parse(text, self.id) for text in texts):
+        for one in (spec.parse_spec(text, self.id) for text in texts):
             found["requirements"] += len(one.requirements)
             found["removed"] += len(one.removed)
             found["renamed"] += len(one.renamed)

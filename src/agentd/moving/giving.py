@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from agentd.documents import frontmatter
 from agentd.documents.text import Section, Span
 from agentd.merge import units
-from agentd.merge.draft import Draft
-from agentd.merge.units import CRITERIA, Requirement, Scenario, Sheet
+from agentd.merge.line_editor import LineEditor
+from agentd.merge.units import ACCEPTANCE_CRITERIA, RequirementUnit, ScenarioUnit, SpecUnits
 from agentd.moving.found import Note
 from agentd.moving.openspec_delta import INSIDE
 from agentd.moving.openspec_spec import CAPABILITY, without_front
@@ -28,14 +28,14 @@ class Given:
 def give(text: str, id_: str, pattern: re.Pattern[str]) -> Given:
     """One spec; what can be read in two ways raises BadDocument."""
     source = f"agentd/specs/{id_}.md"
-    sheet = units.read(text, source, pattern)
-    draft = Draft(sheet)
+    sheet = units.read_units(text, source, pattern)
+    draft = LineEditor(sheet)
     for requirement in sheet.requirements.values():
         draft.replace(Span(requirement.line, requirement.line), [f"### Requirement: {requirement.title}"])
     for scenario in sheet.scenarios.values():
         _place(sheet, draft, scenario)
     _sections(sheet, draft)
-    capability = _capability(str(frontmatter.read(sheet.document).values.get(CAPABILITY) or ""), id_)
+    capability = _capability(str(frontmatter.read_frontmatter(sheet.document).values.get(CAPABILITY) or ""), id_)
     return Given(capability, without_front(draft.text(), _OURS, source), tuple(_notes(sheet, source)))
 
 
@@ -53,7 +53,7 @@ def apart(found: Iterable[tuple[str, Given]]) -> tuple[dict[str, str], list[Note
     return texts, notes
 
 
-def _place(sheet: Sheet, draft: Draft, one: Scenario) -> None:
+def _place(sheet: SpecUnits, draft: LineEditor, one: ScenarioUnit) -> None:
     """A scenario of a requirement stands below it, and needs no line that names it."""
     document = sheet.document
     content = document.content(one.span.start)
@@ -71,7 +71,7 @@ def _place(sheet: Sheet, draft: Draft, one: Scenario) -> None:
         draft.put(sheet.last_line(Span(owner.line, owner.end)), [heading, *_from_first(lines)])
 
 
-def _holds(owner: Requirement | None, one: Scenario) -> bool:
+def _holds(owner: RequirementUnit | None, one: ScenarioUnit) -> bool:
     return owner is not None and owner.line < one.span.start <= owner.end
 
 
@@ -80,16 +80,16 @@ def _from_first(lines: list[str]) -> list[str]:
     return lines[next((number for number, line in enumerate(lines) if line.strip()), len(lines)) :]
 
 
-def _sections(sheet: Sheet, draft: Draft) -> None:
+def _sections(sheet: SpecUnits, draft: LineEditor) -> None:
     document = sheet.document
-    overview, criteria = document.section("Overview"), document.section(CRITERIA)
+    overview, criteria = document.section("Overview"), document.section(ACCEPTANCE_CRITERIA)
     if overview and not document.section("Purpose"):
         draft.replace(Span(overview.heading.line, overview.heading.line), ["## Purpose"])
     if criteria and _is_empty(sheet, criteria):
         draft.cut(criteria.span)
 
 
-def _is_empty(sheet: Sheet, section: Section) -> bool:
+def _is_empty(sheet: SpecUnits, section: Section) -> bool:
     """All scenarios have gone to their requirements, and nothing else stood there."""
     left = set(range(section.heading.line + 1, section.span.end + 1))
     for one in sheet.scenarios.values():
@@ -108,7 +108,7 @@ def _capability(wanted: str, id_: str) -> str:
     return "/".join(parts) if is_safe else id_
 
 
-def _notes(sheet: Sheet, source: str) -> Iterable[Note]:
+def _notes(sheet: SpecUnits, source: str) -> Iterable[Note]:
     first: Mapping[str, int] = {}
     for one in sheet.requirements.values():
         if one.title in first:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from agentd.change import ids as change_ids
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.terms import CHANGE_ID, Phase
 from agentd.moving import openspec_delta, openspec_proposal, openspec_spec, task_lists
 from agentd.moving.found import KEPT, ChangeFound, Moving, Note, SpecFound
@@ -68,7 +68,7 @@ def _specs(tree: Tree, desk: _Desk) -> Iterator[SpecFound]:
         capability = match[1]
         try:
             spec = openspec_spec.numbered(text, source, desk.spec_id(capability), capability)
-        except BadDocument as error:
+        except InvalidDocument as error:
             desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
             continue
         if spec.id != capability:
@@ -91,8 +91,8 @@ def _folders(tree: Tree, pattern: re.Pattern[str], wanted: Callable[[str], bool]
 
 def _decoded(data: bytes, source: str, desk: _Desk) -> str | None:
     try:
-        return decode(data, source)
-    except BadDocument as error:
+        return decode_text(data, source)
+    except InvalidDocument as error:
         desk.notes.append(Note(source, error.line, f"{error.problem}; not mapped"))
         return None
 
@@ -150,7 +150,7 @@ def _proposal(desk: _Desk, text: str | None, source: str, id_: str, created: str
         return None
     try:
         written = openspec_proposal.written(text, source, id_, created, specs)
-    except BadDocument as error:
+    except InvalidDocument as error:
         desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
         return None
     desk.notes += written.notes
@@ -173,7 +173,7 @@ def _delta(
     numbers = desk.numbers.setdefault(capability, Ids())
     try:
         written, notes = openspec_delta.delta(text, source, capability, id_, main, numbers, overview)
-    except BadDocument as error:
+    except InvalidDocument as error:
         desk.notes.append(Note(source, error.line, f"cannot be read: {error.problem}; not mapped"))
         return
     desk.notes += notes
@@ -189,7 +189,7 @@ def _tasks(desk: _Desk, files: Mapping[str, bytes], source: str, id_: str, made:
     text = _decoded(files["tasks.md"], path, desk)
     try:
         listed = task_lists.boxes(text, path) if text is not None else []
-    except BadDocument as error:
+    except InvalidDocument as error:
         desk.notes.append(Note(path, error.line, f"cannot be read: {error.problem}; not mapped"))
         return 0
     desk.notes += task_lists.notes_on(listed, path)

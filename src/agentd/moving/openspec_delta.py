@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from agentd.documents import frontmatter, scenario
 from agentd.documents import text as base
-from agentd.documents.text import BadDocument, Document, Section, Span
-from agentd.merge import touched
+from agentd.documents.text import Document, InvalidDocument, Section, Span
+from agentd.merge import touched_units
 from agentd.moving.found import Note
 from agentd.moving.openspec_spec import CAPABILITY, Numbered, name_in, requirements_in
 
@@ -77,7 +77,7 @@ def delta(
     text: str, source: str, capability: str, id_: str, main: Numbered | None, ids: Ids, overview: str = ""
 ) -> tuple[str, list[Note]]:
     """The spec of the change; `overview` is for a new one without a Purpose. No document at all: BadDocument."""
-    page = _Page(source, base.parse(text, source))
+    page = _Page(source, base.parse_document(text, source))
     document = page.document
     sections = [(_KINDS.get(one.heading.key, ""), one) for one in document.sections if one.heading.level == 2]
     blocks = [block for kind, one in sections if kind for block in _blocks(document, kind, one)]
@@ -157,7 +157,7 @@ def _head(page: _Page, id_: str, capability: str, main: Numbered | None, overvie
     front: dict[str, object] = {"id": id_, "type": "spec", "title": title}
     front |= {"base_version": 1} if main else {"version": 1}
     front |= {CAPABILITY: capability} if capability != id_ else {}
-    page.say(*frontmatter.render(front).splitlines(), "", f"# {title}", "")
+    page.say(*frontmatter.render_frontmatter(front).splitlines(), "", f"# {title}", "")
     purpose = page.document.section("Purpose")
     if main and main.overview:
         page.say("## Overview", "", *main.overview.split("\n"), "")
@@ -229,7 +229,7 @@ def _note_left_out(page: _Page, blocks: list[_Block], here: dict[int, str], main
     """A scenario that MODIFIED does not repeat stays: nobody said in so many words that it goes."""
     for block in blocks:
         if block.kind == "modified" and main:
-            written = {scenario.name_of(one.title) for one in page.document.headings if one.line in block.body}
+            written = {scenario.scenario_name(one.title) for one in page.document.headings if one.line in block.body}
             for title in main.scenarios.get(here[block.line], ()):
                 if title not in written:
                     words = f"MODIFIED '{block.name}' leaves out the scenario '{title}', which stays"
@@ -238,8 +238,8 @@ def _note_left_out(page: _Page, blocks: list[_Block], here: dict[int, str], main
 
 def _note_unread(page: _Page, whole: str, id_: str, main: Numbered | None) -> None:
     try:
-        touched(whole, main.text if main else None, id_)
-    except BadDocument as error:
+        touched_units(whole, main.text if main else None, id_)
+    except InvalidDocument as error:
         if error.file.startswith("specs/"):
             at = page.origins[min(error.line, len(page.origins)) - 1]
             page.note(at, f"{error.problem} (line {error.line} of our specs/{id_}.md)")

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from agentd.documents import text as base
-from agentd.documents.prose import block, one_line
-from agentd.documents.text import BOM, BadDocument, Document, Span
+from agentd.documents.prose import embed_text, one_line
+from agentd.documents.text import BOM, Document, InvalidDocument, Span
 from agentd.domain import yaml12
 from agentd.moving.found import Note
 from agentd.moving.openspec_spec import with_front
@@ -38,7 +38,7 @@ def written(text: str, source: str, id_: str, created: str, specs: list[str]) ->
     front = {"id": id_, "type": "proposal", "version": 1, "created": created, "affected_specs": affected}
     whole = with_front(_REVIEW.sub("&lt;", text), front, source)
     is_whole = whole.endswith(text.removeprefix(BOM))
-    document = base.parse(whole, source)
+    document = base.parse_document(whole, source)
     if document.section("Summary") is None:
         if words := title(document) or _reason(document):
             whole = _with_summary(document, words)
@@ -50,8 +50,8 @@ def written(text: str, source: str, id_: str, created: str, specs: list[str]) ->
 def description(text: str | None, id_: str) -> str:
     """The title of the proposal, its reason, or its id."""
     try:
-        document = base.parse(text or "", "proposal.md")
-    except BadDocument:
+        document = base.parse_document(text or "", "proposal.md")
+    except InvalidDocument:
         return id_
     return one_line(title(document) or _reason(document) or id_)[:300]
 
@@ -59,8 +59,8 @@ def description(text: str | None, id_: str) -> str:
 def capabilities(text: str | None) -> dict[str, str]:
     """What `## Capabilities` says of each; what is still a blank of the template says nothing."""
     try:
-        document = base.parse(text or "", "proposal.md")
-    except BadDocument:
+        document = base.parse_document(text or "", "proposal.md")
+    except InvalidDocument:
         return {}
     section = document.section("Capabilities")
     found: dict[str, str] = {}
@@ -73,7 +73,7 @@ def capabilities(text: str | None) -> dict[str, str]:
             found[last] += f" {content.strip()}"
         else:
             last = ""
-    return {name: block(one_line(words), 2) for name, words in found.items()}
+    return {name: embed_text(one_line(words), 2) for name, words in found.items()}
 
 
 def title(document: Document) -> str:
@@ -95,7 +95,7 @@ def _reason(document: Document) -> str:
 
 def _with_summary(document: Document, words: str) -> str:
     """Before the first section, below the title."""
-    part = document.native(f"## Summary\n\n{block(words, 2)}\n\n")
+    part = document.native(f"## Summary\n\n{embed_text(words, 2)}\n\n")
     first = next((one.line for one in document.headings if one.level == 2), 0)
     if first:
         return document.replace_all([(Span(first, first), part + document.lines[first - 1])])

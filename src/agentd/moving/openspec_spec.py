@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from agentd.documents import frontmatter, scenario
 from agentd.documents import text as base
-from agentd.documents.delta import REQUIREMENT as OURS
-from agentd.documents.text import BOM, BadDocument, Document, Mark, Span
+from agentd.documents.delta import REQUIREMENT_PATTERN as OURS
+from agentd.documents.text import BOM, Document, InvalidDocument, LineKind, Span
 from agentd.merge import units
 from agentd.moving.found import Note
 
@@ -52,7 +52,7 @@ def requirements_in(document: Document, span: Span) -> list[tuple[int, str]]:
 
 def numbered(text: str, source: str, id_: str, capability: str) -> Numbered:
     """Requirements get R1, R2, … in order. Text that is no document at all raises BadDocument."""
-    document = base.parse(text, source)
+    document = base.parse_document(text, source)
     found = requirements_in(document, document.span)
     heads = {line: f"### R{number}: {name}" for number, (line, name) in enumerate(found, 1)}
     purpose = document.section("Purpose")
@@ -83,20 +83,20 @@ def with_lines(document: Document, instead: Mapping[int, str]) -> str:
 
 def with_front(text: str, values: Mapping[str, object], name: str) -> str:
     """The text with these keys in its frontmatter, which is made where there is none."""
-    document = base.parse(text, name)
-    if frontmatter.read(document).span:
-        return frontmatter.set_keys(text, values, name)
+    document = base.parse_document(text, name)
+    if frontmatter.read_frontmatter(document).span:
+        return frontmatter.set_frontmatter_keys(text, values, name)
     mark = BOM if text.startswith(BOM) else ""
-    return mark + document.native(frontmatter.render(values) + "\n") + text.removeprefix(BOM)
+    return mark + document.native(frontmatter.render_frontmatter(values) + "\n") + text.removeprefix(BOM)
 
 
 def without_front(text: str, keys: tuple[str, ...], name: str) -> str:
     """The text without these keys; where no other is left, without its frontmatter and the blank line below it."""
     for key in keys:
-        text = frontmatter.remove_key(text, key, name)
-    document = base.parse(text, name)
+        text = frontmatter.remove_frontmatter_key(text, key, name)
+    document = base.parse_document(text, name)
     span = document.frontmatter
-    if span is None or frontmatter.read(document).values:
+    if span is None or frontmatter.read_frontmatter(document).values:
         return text
     gap = span.end < len(document.lines) and not document.content(span.end + 1).strip()
     rest = document.cut(Span(span.end + 1 + gap, len(document.lines)))
@@ -120,7 +120,7 @@ def _odd(document: Document, source: str, found: list[tuple[int, str]]) -> list[
             notes.append(Note(source, line, words))
         if section and line not in section.span:
             notes.append(Note(source, line, f"'{name}' stands outside `## Requirements`; it is a requirement here"))
-    if front := frontmatter.read(document).values:
+    if front := frontmatter.read_frontmatter(document).values:
         notes += [Note(source, 1, f"`{key}` in the frontmatter is replaced") for key in _OUR_KEYS if key in front]
     return notes + _odd_lines(document, source)
 
@@ -130,11 +130,11 @@ def _odd_lines(document: Document, source: str) -> list[Note]:
     for heading in document.headings:
         if heading.level == 2 and _DELTA.fullmatch(heading.key):
             notes.append(Note(source, heading.line, f"`## {heading.title}` is a section of a change, not of a spec"))
-        if heading.level == 4 and scenario.name_of(heading.title) is None:
+        if heading.level == 4 and scenario.scenario_name(heading.title) is None:
             words = f"`#### {heading.title}` is not called a scenario; it stays as text of its requirement"
             notes.append(Note(source, heading.line, words))
     for line, content in enumerate(document.contents, 1):
-        if document.mark(line) is Mark.COMMENT and name_in(content):
+        if document.mark(line) is LineKind.COMMENT and name_in(content):
             notes.append(Note(source, line, "a requirement in a comment is not read"))
     return notes
 
@@ -142,8 +142,8 @@ def _odd_lines(document: Document, source: str) -> list[Note]:
 def _read_back(text: str, offset: int, source: str) -> tuple[dict[str, tuple[str, ...]], list[Note]]:
     """The scenarios of each requirement as we read them; a text that we cannot merge is told of."""
     try:
-        sheet = units.read(text, source, OURS)
-    except BadDocument as error:
+        sheet = units.read_units(text, source, OURS)
+    except InvalidDocument as error:
         ids = [match[1] for line in text.split("\n") if (match := OURS.match(line.rstrip("\r")))]
         return dict.fromkeys(ids, ()), [Note(source, max(1, error.line - offset), error.problem)]
     found: dict[str, list[str]] = {id_: [] for id_ in sheet.requirements}

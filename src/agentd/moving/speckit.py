@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from agentd.change import ids as change_ids
 from agentd.documents import frontmatter
 from agentd.documents import text as base
-from agentd.documents.prose import block, one_line
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.prose import embed_text, one_line
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain import yaml12
 from agentd.domain.terms import CHANGE_ID, Phase
-from agentd.merge import touched
+from agentd.merge import touched_units
 from agentd.moving import speckit_spec, task_lists
 from agentd.moving.found import KEPT, ChangeFound, Moving, Note
 from agentd.moving.looking import Tree
@@ -78,9 +78,9 @@ def _change(
 
 def _text(data: bytes, source: str, notes: list[Note]) -> str | None:
     try:
-        text = decode(data, source)
-        base.parse(text, source)
-    except BadDocument as error:
+        text = decode_text(data, source)
+        base.parse_document(text, source)
+    except InvalidDocument as error:
         notes.append(Note(source, error.line, f"{error.problem}; not mapped"))
         return None
     return text
@@ -93,8 +93,8 @@ def _feature(text: str | None, source: str, spec_id: str, notes: list[Note]) -> 
     found = speckit_spec.feature(text, source, spec_id)
     notes += found.notes
     try:
-        touched(found.text, None, spec_id)
-    except BadDocument as error:
+        touched_units(found.text, None, spec_id)
+    except InvalidDocument as error:
         notes.append(Note(source, 0, f"{error.problem} (line {error.line} of our specs/{spec_id}.md)"))
     return found
 
@@ -103,7 +103,7 @@ def _summary(text: str | None, source: str, notes: list[Note]) -> str:
     """The Summary of plan.md; all else in it has no place here."""
     if text is None:
         return ""
-    document = base.parse(text, source)
+    document = base.parse_document(text, source)
     section = document.section("Summary")
     notes.append(Note(source, 0, f"only its Summary is mapped; the whole is kept in {KEPT}/plan.md"))
     return document.words(section.inner) if section else ""
@@ -113,8 +113,8 @@ def _proposal(id_: str, now: str, found: Feature | None, summary: str, specs: li
     affected = [{"id": one, "depends": yaml12.FlowList()} for one in specs]
     front = {"id": id_, "type": "proposal", "version": 1, "created": now, "affected_specs": affected}
     parts = [f"# Change: {one_line(found.title) if found else id_}"]
-    parts += ["## Summary", block(summary, 2)] if summary else []
-    return frontmatter.render(front) + "\n" + "\n\n".join(parts) + "\n"
+    parts += ["## Summary", embed_text(summary, 2)] if summary else []
+    return frontmatter.render_frontmatter(front) + "\n" + "\n\n".join(parts) + "\n"
 
 
 def _tasks(

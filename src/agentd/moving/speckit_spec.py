@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agentd.documents import frontmatter
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
-from agentd.documents.text import Document, Section, Span, trim
+from agentd.documents.text import Document, Section, Span, trim_lines
 from agentd.moving.found import Note
 
 _ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+")
@@ -46,13 +46,13 @@ class _Item:
 
 def feature(text: str, source: str, id_: str) -> Feature:
     """Text that is no document at all raises BadDocument."""
-    document = base.parse(text, source)
+    document = base.parse_document(text, source)
     required, shown = list(_requirements(document)), list(_scenarios(document))
     title = next((_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1), "") or id_
     first = next((one.line for one in document.headings if one.level == 2), len(document.lines) + 1)
     start = next((one.line for one in document.headings if one.level == 1), 0)
     preamble = document.words(Span(max(start, document.frontmatter.end if document.frontmatter else 0) + 1, first - 1))
-    front = frontmatter.render({"id": id_, "type": "spec", "title": title, "version": 1})
+    front = frontmatter.render_frontmatter({"id": id_, "type": "spec", "title": title, "version": 1})
     parts = [front.rstrip("\n"), f"# Spec: {title}"]
     parts += ["## Overview", preamble] if preamble else []
     parts += ["## Requirements"] if required else []
@@ -106,7 +106,7 @@ def _scenarios(document: Document) -> Iterator[_Item]:
     counts: dict[str, int] = {}
     for span, heading in _items(document):
         if _GIVEN.match(document.content(span.start)):
-            words = trim([document.content(line).strip() for line in range(span.start, span.end + 1)])
+            words = trim_lines([document.content(line).strip() for line in range(span.start, span.end + 1)])
             steps = _steps(words)
             if {"WHEN", "THEN"} <= {word for word, _ in steps}:
                 story = _PRIORITY.sub("", heading) or "Acceptance"
@@ -159,7 +159,7 @@ def _raised(document: Document, section: Section, gone: set[int]) -> list[str]:
 
 
 def _left(document: Document, span: Span, gone: set[int]) -> str:
-    return trim([document.content(line) for line in range(span.start, span.end + 1) if line not in gone])
+    return trim_lines([document.content(line) for line in range(span.start, span.end + 1) if line not in gone])
 
 
 def _notes(document: Document, source: str, required: list[_Item], shown: list[_Item]) -> Iterator[Note]:

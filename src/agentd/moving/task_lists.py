@@ -5,10 +5,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentd.documents import task_boxes, task_forms, task_writing
+from agentd.documents import task_checkboxes, task_parser, task_text
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
-from agentd.documents.task import Task, TaskFile, number_of
+from agentd.documents.task import Task, TaskFile, layer_number
 from agentd.documents.tasks import TaskList
 from agentd.documents.text import Document, Span
 from agentd.domain.formatting import pluralize
@@ -41,14 +41,14 @@ class Listed:
 
 def boxes(text: str, name: str) -> list[Listed]:
     """Text that is no document at all raises BadDocument."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     return list(_boxes(document))
 
 
 def _boxes(document: Document) -> Iterator[Listed]:
     lines = [heading.line for heading in document.headings]
-    for span in task_boxes.box_spans(document, []):
-        match = task_boxes.BOX.match(document.content(span.start))
+    for span in task_checkboxes.checkbox_spans(document, []):
+        match = task_checkboxes.CHECKBOX.match(document.content(span.start))
         assert match, "a box was found there"
         numbered = _NUMBER.match(match[3] or "")
         number, words = (numbered[1], numbered[2]) if numbered else ("", match[3] or "")
@@ -76,7 +76,7 @@ def as_tasks(
     for one in listed:
         layer = _layer(one)
         counts[layer] += 1
-        ids.append(f"{number_of(layer)}.{counts[layer]}")
+        ids.append(f"{layer_number(layer)}.{counts[layer]}")
     tasks = [
         Task(
             id=ids[place],
@@ -91,7 +91,7 @@ def as_tasks(
         )
         for place, one in enumerate(listed)
     ]
-    return task_writing.render(TaskList(change_id, tuple(tasks)))
+    return task_text.render_tasks(TaskList(change_id, tuple(tasks)))
 
 
 def paths_in(words: str) -> list[str]:
@@ -116,7 +116,7 @@ def notes_on(listed: list[Listed], source: str) -> list[Note]:
 
 def _layer(one: Listed) -> Layer:
     heading = base.Heading(2, one.heading, 0).key
-    return task_forms.layer_in(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
+    return task_parser.layer_in_title(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
 
 
 def _short(words: str) -> str:

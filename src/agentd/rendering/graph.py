@@ -53,7 +53,7 @@ def layers(tasks: Iterable[Task]) -> Graph:
     needs: dict[str, list[str]] = {}
     for task in tasks:
         needs.setdefault(task.id, []).extend(task.depends_on)
-    place = {one: number for number, one in enumerate(order.order(needs).ids)}
+    place = {one: number for number, one in enumerate(order.dependency_order(needs).ids)}
     tasks = tuple(sorted(tasks, key=lambda task: place[task.id]))
     names = [str(layer) for layer in Layer if any(task.layer is layer for task in tasks)]
     names += [_OTHER] * any(task.layer is None for task in tasks)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentd.documents import blocks, frontmatter
+from agentd.documents import frontmatter, review_blocks
 from agentd.documents import text as base
-from agentd.documents.blocks import ReviewBlock
-from agentd.documents.frontmatter import Entry
-from agentd.documents.text import BadDocument, Document, Span
+from agentd.documents.frontmatter import FrontmatterEntry
+from agentd.documents.review_blocks import ReviewBlock
+from agentd.documents.text import Document, InvalidDocument, Span
 from agentd.rendering import cleaning, links, parsing, shown
 from agentd.rendering.parsing import Heading, Piece
 
@@ -25,8 +25,8 @@ class Page:
 
 def render(text: str, name: str, is_shared: bool = False) -> Page:
     """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
-    document = base.parse(shown.readable(text), name)
-    reviews = blocks.find(document.text, name) if name == blocks.NAME else ()
+    document = base.parse_document(shown.readable(text), name)
+    reviews = review_blocks.find_blocks(document.text, name) if name == review_blocks.PROPOSAL_FILE else ()
     spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
     piece = Piece(name, is_shared=is_shared, ids=links.Ids(links.within(name) if is_shared else ""))
     parts = [_front(document), parsing.html(_without(document, spans), piece)]
@@ -51,8 +51,8 @@ def _front(document: Document) -> str:
     if span is None:
         return ""
     try:
-        entries = frontmatter.read(document).entries
-    except BadDocument:  # to be seen all the same
+        entries = frontmatter.read_frontmatter(document).entries
+    except InvalidDocument:  # to be seen all the same
         entries = ()
     if not entries:
         return f'<pre class="frontmatter"{_lines(span)}>{shown.markup(document.words(span))}</pre>\n'
@@ -60,7 +60,7 @@ def _front(document: Document) -> str:
     return f'<table class="frontmatter"{_lines(span)}><tbody>{rows}</tbody></table>\n'
 
 
-def _row(document: Document, entry: Entry) -> str:
+def _row(document: Document, entry: FrontmatterEntry) -> str:
     """The value as it is written."""
     first = document.content(entry.span.start)[entry.colon + 1 :].strip()
     below = document.words(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""

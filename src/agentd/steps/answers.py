@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd.calls.work import Work
-from agentd.documents.records import Answer, Finding
+from agentd.documents.records import Finding, FindingAnswer
 from agentd.domain import events
 from agentd.domain.terms import FindingState
 from agentd.steps.bench import Bench
@@ -19,10 +19,10 @@ def rows(desk: Desk, bench: Bench, left: Sequence[Finding]) -> list[dict[str, An
     return [{**{name: str(getattr(one, name) or "") for name in _ASKED}, "note": notes.get(one.id, "")} for one in left]
 
 
-def given(desk: Desk, bench: Bench, told: Mapping[str, Any]) -> tuple[Answer, ...]:
+def given(desk: Desk, bench: Bench, told: Mapping[str, Any]) -> tuple[FindingAnswer, ...]:
     by = f"agent:{desk.config.agent_for(bench.maker).name}"
     return tuple(
-        Answer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
+        FindingAnswer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
         for one in told.values()
     )
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from agentd.calls.work import Done
 from agentd.change import texts
-from agentd.documents.records import Finding, Previous, Record
+from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
 from agentd.domain import clock
 from agentd.domain.terms import ChallengeVerdict, Severity
 from agentd.steps import judging, recording
@@ -14,7 +14,7 @@ from agentd.steps.desk import Desk
 STEP = PLAN.kind
 
 
-def challenge(desk: Desk) -> Record:
+def challenge(desk: Desk) -> ReviewRecord:
     desk.write_context(PLAN.judge, PLAN.stage)
     judged = desk.change.hashes()
     texts.keep_plan(desk.change)
@@ -27,11 +27,11 @@ def challenge(desk: Desk) -> Record:
     return record
 
 
-def _record(desk: Desk, told: dict[str, Any], done: Done, judged: dict[str, str]) -> Record:
+def _record(desk: Desk, told: dict[str, Any], done: Done, judged: dict[str, str]) -> ReviewRecord:
     waiting = desk.change.read().findings  # agentd's own, from around the calls of this round
     previous = judging.previous(desk.change.records(STEP), told["previous"])
     overruled = _overruled(told["verdict"], waiting, previous)
-    return Record(
+    return ReviewRecord(
         change_id=desk.change.id,
         kind=STEP,
         round=desk.round,
@@ -50,7 +50,7 @@ def _record(desk: Desk, told: dict[str, Any], done: Done, judged: dict[str, str]
     )
 
 
-def _overruled(reported: str, waiting: tuple[Finding, ...], previous: tuple[Previous, ...]) -> str | None:
+def _overruled(reported: str, waiting: tuple[Finding, ...], previous: tuple[PreviousFinding, ...]) -> str | None:
     """What an agent changed without leave is to be looked at first; a judge that answers in text settles nothing."""
     if reported != ChallengeVerdict.APPROVED:
         return None

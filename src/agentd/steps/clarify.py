@@ -11,7 +11,7 @@ from agentd.calls.work import Work
 from agentd.change.folder import Change
 from agentd.change.state import Step
 from agentd.documents import clarifications
-from agentd.documents.clarifications import Clarifications, Question
+from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
 from agentd.domain.terms import Role, StepStatus
 from agentd.steps.desk import Desk
@@ -26,7 +26,7 @@ class Asked:
     """What the planner wants to know (topic, question, why, options, recommended), and the answers so far."""
 
     questions: Sequence[Mapping[str, Any]]
-    answers: tuple[Question, ...] = ()
+    answers: tuple[Clarification, ...] = ()
 
 
 def ask(desk: Desk) -> Asked:
@@ -55,7 +55,7 @@ def kept(change: Change) -> Asked | None:
         data = json.loads(change.questions_file.read_bytes())
         if data["created_at"] != change.read().created_at:
             return None  # an earlier change had this id
-        return Asked(data["questions"], tuple(Question(**one) for one in data["answers"]))
+        return Asked(data["questions"], tuple(Clarification(**one) for one in data["answers"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None  # then it is asked anew
 
@@ -66,14 +66,14 @@ def keep(change: Change, asked: Asked) -> None:
     files.write(change.questions_file, json.dumps(data, ensure_ascii=False).encode())
 
 
-def close(desk: Desk, answered: Sequence[Question]) -> None:
+def close(desk: Desk, answered: Sequence[Clarification]) -> None:
     """No answers leave no file."""
     if answered:
-        text = clarifications.render(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
+        text = clarifications.render_clarifications(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
         with desk.change.writing(desk.run.token):
-            files.write(desk.change.folder / clarifications.NAME, text.encode())
-    is_there = (desk.change.folder / clarifications.NAME).is_file()
-    outputs = desk.hashes(clarifications.NAME) if is_there else {}
+            files.write(desk.change.folder / clarifications.CLARIFICATIONS_FILE, text.encode())
+    is_there = (desk.change.folder / clarifications.CLARIFICATIONS_FILE).is_file()
+    outputs = desk.hashes(clarifications.CLARIFICATIONS_FILE) if is_there else {}
     rows = [step for step in desk.change.read().steps if step.name == STEP]
     asked = any(step.status is StepStatus.DONE for step in rows) or kept(desk.change) is not None
     status = StepStatus.DONE if asked else StepStatus.SKIPPED

@@ -7,7 +7,7 @@ from agentd import files, git
 from agentd.change.folder import Change
 from agentd.documents import tasks
 from agentd.documents.task import Task, TaskFile
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain.terms import TaskAction
 
 
@@ -61,8 +61,8 @@ def _judged(change: Change) -> tuple[str, str]:
 
 
 def tasks_of(change: Change) -> tuple[Task, ...]:
-    path = change.folder / tasks.NAME
-    return tasks.parse(decode(files.read(path), tasks.NAME)).tasks if path.is_file() else ()
+    path = change.folder / tasks.TASKS_FILE
+    return tasks.parse_tasks(decode_text(files.read(path), tasks.TASKS_FILE)).tasks if path.is_file() else ()
 
 
 def undone(wanted: Iterable[Task], kinds: Mapping[str, str]) -> Iterator[tuple[Task, TaskFile]]:

@@ -9,30 +9,30 @@ from dataclasses import replace
 from agentd import files, git
 from agentd.change import comments
 from agentd.documents import review_edits
-from agentd.documents.records import Edit, Record
-from agentd.documents.standing import standing
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import FindingEdit, ReviewRecord
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain import clock, events
 from agentd.steps import recording
 from agentd.steps.bench import BY_KIND, Bench
 from agentd.steps.desk import Desk
 
 
-def take_up(desk: Desk, record: Record) -> Record:
+def take_up(desk: Desk, record: ReviewRecord) -> ReviewRecord:
     """The record with what is new in the document; the document is rendered again from it."""
     bench = BY_KIND[record.kind]
     path = desk.change.folder / bench.page
     if not path.is_file():
         return record
     try:
-        text = decode(files.read(path), bench.page)
-    except BadDocument as error:
+        text = decode_text(files.read(path), bench.page)
+    except InvalidDocument as error:
         _warn(desk, f"{bench.page} cannot be read, so nothing is taken from it: {error.message}")
         return record
     of = shown(desk, bench)
     if text == recording.page(desk, record) or (of and of.round != record.round):
         return record
-    found = review_edits.read(text, record, bench.page)
+    found = review_edits.read_review_edits(text, record, bench.page)
     for fault in found.faults:
         _warn(desk, f"{bench.page}:{fault.line}: {fault.message}")
     if found.verdict:
@@ -47,7 +47,7 @@ def take_up(desk: Desk, record: Record) -> Record:
     return record  # other words may be edited freely
 
 
-def shown(desk: Desk, bench: Bench) -> Record | None:
+def shown(desk: Desk, bench: Bench) -> ReviewRecord | None:
     """The record that the document was rendered from, by its own word."""
     try:
         text = files.read(desk.change.folder / bench.page).decode("utf-8", "replace")
@@ -58,14 +58,14 @@ def shown(desk: Desk, bench: Bench) -> Record | None:
     return next((one for one in desk.change.records(bench.kind) if one.round == number), None)
 
 
-def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
+def write(desk: Desk, record: ReviewRecord, made: list[FindingEdit]) -> ReviewRecord:
     """Into the record, then into the document that is made of it."""
     new = replace(record, edits=(*record.edits, *made))
     if made:
         recording.keep(desk, new)
     recording.render(desk, new)
     touched = {edit.id for edit in made}
-    for one in standing(desk.change.records()):
+    for one in current_findings(desk.change.records()):
         if one.id in touched:
             told = events.FindingReported(
                 id=one.id,
@@ -82,7 +82,7 @@ def write(desk: Desk, record: Record, made: list[Edit]) -> Record:
 
 def next_id(desk: Desk) -> int:
     """Of the findings that people make; those that wait for a record and those of comments are taken too."""
-    known = [one.id for one in (*standing(desk.change.records()), *desk.change.read().findings)]
+    known = [one.id for one in (*current_findings(desk.change.records()), *desk.change.read().findings)]
     known += [one.finding or "" for one in comments.read(desk.change)]
     used = [one[1:] for one in known if one.startswith("P")]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from agentd import files
 from agentd.change.folder import Change
-from agentd.documents import blocks, proposal, tasks
+from agentd.documents import proposal, review_blocks, tasks
 from agentd.documents.proposal import Scope, spec_order
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain.errors import FormatInvalid
 from agentd.domain.terms import Complexity
 
@@ -31,11 +31,11 @@ class Facts:
 
 def read(change: Change) -> Facts | None:
     """None while there is no proposal that can be read."""
-    text = _text(change, blocks.NAME)
+    text = _text(change, review_blocks.PROPOSAL_FILE)
     if text is None:
         return None
     try:
-        impact = proposal.parse(text).impact
+        impact = proposal.parse_proposal(text).impact
     except FormatInvalid:
         return None
     return Facts(spec_order(impact).ids, impact.scope, impact.affected_files or 0, _tasks(change))
@@ -48,9 +48,9 @@ def complexity(change: Change) -> Complexity:
 
 
 def _tasks(change: Change) -> int:
-    text = _text(change, tasks.NAME)
+    text = _text(change, tasks.TASKS_FILE)
     try:
-        return len(tasks.parse(text).tasks) if text is not None else 0
+        return len(tasks.parse_tasks(text).tasks) if text is not None else 0
     except FormatInvalid:
         return 0
 
@@ -58,6 +58,6 @@ def _tasks(change: Change) -> int:
 def _text(change: Change, name: str) -> str | None:
     path = change.folder / name
     try:
-        return decode(files.read(path), name) if path.is_file() else None
+        return decode_text(files.read(path), name) if path.is_file() else None
     except FormatInvalid:
         return None  # validation tells what is wrong with it

@@ -7,10 +7,10 @@ from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.domain import events
 from agentd.domain.terms import Phase, Role, Severity, StepStatus
-from agentd.rules import Finding
 from agentd.steps import clarify
 from agentd.steps.desk import Desk
 from agentd.tools.table import Stage
+from agentd.validation import RuleFinding
 
 STEP = "format-fix"
 
@@ -21,7 +21,7 @@ def is_due(desk: Desk) -> bool:
     return any(step.status is StepStatus.DONE and step.name != clarify.STEP for step in rows)
 
 
-def faults(desk: Desk) -> tuple[Finding, ...]:
+def faults(desk: Desk) -> tuple[RuleFinding, ...]:
     """What is left to mend after agentd has put right what it can: findings of high severity."""
     change = desk.change
     there = [(change.folder / name).is_file() for name in ("proposal.md", "tasks.md")]
@@ -31,7 +31,7 @@ def faults(desk: Desk) -> tuple[Finding, ...]:
     return tuple(one for one in found if one.severity is Severity.HIGH)
 
 
-def tell(desk: Desk, found: Iterable[Finding]) -> None:
+def tell(desk: Desk, found: Iterable[RuleFinding]) -> None:
     for one in found:
         made = events.FindingReported(
             id="",
@@ -56,7 +56,7 @@ def used(state: State) -> int:
     return count
 
 
-def fix(desk: Desk, found: Iterable[Finding]) -> None:
+def fix(desk: Desk, found: Iterable[RuleFinding]) -> None:
     resume = desk.planner_session()
     if resume is None:
         desk.write_context(Role.PLANNER, Stage.PLAN)

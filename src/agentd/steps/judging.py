@@ -7,9 +7,9 @@ from typing import Any
 from agentd.agents.causes import Cause
 from agentd.calls import attempts
 from agentd.calls.work import Done, Work
-from agentd.documents import review_edits, verdict
-from agentd.documents.records import Answer, Finding, Previous, Record, read_finding
-from agentd.documents.standing import closed_by_people, standing
+from agentd.documents import review_edits, verdict_text
+from agentd.documents.finding_status import closed_by_people, current_findings
+from agentd.documents.records import Finding, FindingAnswer, PreviousFinding, ReviewRecord, parse_finding
 from agentd.domain.errors import AgentFailed, UnknownVerdict
 from agentd.domain.fields import FieldReader
 from agentd.domain.terms import FindingState, Severity
@@ -28,7 +28,7 @@ def ask(desk: Desk, bench: Bench, round_: int, prompt: str) -> tuple[dict[str, A
 
     def is_verdict(text: str) -> bool:
         said.append(text)
-        return verdict.read(text, bench.kind).verdict is not None
+        return verdict_text.read_verdict(text, bench.kind).verdict is not None
 
     report = desk.run.folder / REPORT
     work = Work(
@@ -54,21 +54,21 @@ def ask(desk: Desk, bench: Bench, round_: int, prompt: str) -> tuple[dict[str, A
 
 def found(desk: Desk, bench: Bench, told: dict[str, Any]) -> tuple[Finding, ...]:
     by = f"agent:{desk.config.agent_for(bench.judge).name}"
-    return tuple(read_finding(FieldReader({**row, "by": by}, REPORT)) for row in told["findings"])
+    return tuple(parse_finding(FieldReader({**row, "by": by}, REPORT)) for row in told["findings"])
 
 
-def previous(records: Sequence[Record], words: Sequence[dict[str, str]]) -> tuple[Previous, ...]:
+def previous(records: Sequence[ReviewRecord], words: Sequence[dict[str, str]]) -> tuple[PreviousFinding, ...]:
     """The word on each earlier finding beside the maker's answer; one that was left out stays open."""
-    answers: dict[str, Answer] = {one.id: one for record in records for one in record.answers}
+    answers: dict[str, FindingAnswer] = {one.id: one for record in records for one in record.answers}
     said = {word["id"]: word for word in words}
     spoken = []
-    for one in standing(records):
+    for one in current_findings(records):
         word = said.get(one.id)
         if word is None and not one.state.is_open:
             continue
         answer = answers.get(one.id)
         spoken.append(
-            Previous(
+            PreviousFinding(
                 id=one.id,
                 severity=one.severity,
                 title=one.title,
@@ -82,9 +82,9 @@ def previous(records: Sequence[Record], words: Sequence[dict[str, str]]) -> tupl
     return tuple(spoken)
 
 
-def next_number(records: Sequence[Record], prefix: str) -> int:
+def next_number(records: Sequence[ReviewRecord], prefix: str) -> int:
     """Of the findings whose ids begin so."""
-    used = [one.id.removeprefix(prefix) for one in standing(records) if one.id.startswith(prefix)]
+    used = [one.id.removeprefix(prefix) for one in current_findings(records) if one.id.startswith(prefix)]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)
 
 
@@ -104,9 +104,9 @@ def _unreadable(desk: Desk, bench: Bench) -> UnknownVerdict:
 
 def _from_text(desk: Desk, bench: Bench, text: str) -> dict[str, Any]:
     """The verdict and the findings that stand in a judge's answer, as a report would say them."""
-    said = str(verdict.read(text, bench.kind).verdict)
+    said = str(verdict_text.read_verdict(text, bench.kind).verdict)
     records = desk.change.records(bench.kind)
-    earlier = {one.id: one for one in standing(records)}
+    earlier = {one.id: one for one in current_findings(records)}
     rows, again = told_apart(_rows(desk, bench, text), earlier)
     first = next_number(records, bench.prefix)
     rows = [_finding(row, f"{bench.prefix}{number}") for number, row in enumerate(rows, first)]
@@ -122,7 +122,7 @@ def _from_text(desk: Desk, bench: Bench, text: str) -> dict[str, Any]:
 
 
 def _rows(desk: Desk, bench: Bench, text: str) -> list[dict[str, Any]]:
-    empty = Record(desk.change.id, bench.kind, 1, "", "", None, "", "", None, None, "", "", {}, ())
+    empty = ReviewRecord(desk.change.id, bench.kind, 1, "", "", None, "", "", None, None, "", "", {}, ())
     return [
         {
             "severity": one.severity,
@@ -131,7 +131,7 @@ def _rows(desk: Desk, bench: Bench, text: str) -> list[dict[str, Any]]:
             "suggestion": one.suggestion,
             "requirement": one.requirement,
         }
-        for one in review_edits.read(text, empty, "the answer").added
+        for one in review_edits.read_review_edits(text, empty, "the answer").added
     ]
 
 

@@ -11,8 +11,8 @@ from itertools import repeat
 
 from agentd import git
 from agentd.checks.findings import findings_of
+from agentd.documents.finding_status import closed_by_people, current_findings
 from agentd.documents.records import Evidence, Finding
-from agentd.documents.standing import closed_by_people, standing
 from agentd.documents.task import Task, TaskFile
 from agentd.domain.terms import FindingState, Severity, TaskAction, TaskStatus
 from agentd.steps import code
@@ -56,7 +56,7 @@ def apart(desk: Desk, found: Sequence[Finding], first: int) -> tuple[list[Findin
 
 
 def of_record(desk: Desk) -> list[Finding]:
-    return [one for one in standing(desk.change.records(CODE.kind)) if one.by.startswith(_OWN)]
+    return [one for one in current_findings(desk.change.records(CODE.kind)) if one.by.startswith(_OWN)]
 
 
 def is_fact(one: Finding) -> bool:

@@ -10,10 +10,10 @@ from functools import partial
 from agentd import files
 from agentd.calls import committing
 from agentd.change.state import State, Step
-from agentd.documents import blocks, records, review
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import open_counts, standing
-from agentd.documents.text import decode
+from agentd.documents import records, review_blocks, review_document
+from agentd.documents.finding_status import count_open, current_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.documents.text import decode_text
 from agentd.domain import events, state_machine
 from agentd.domain.terms import ReviewVerdict, StepStatus
 from agentd.steps import proving, ticking
@@ -21,14 +21,14 @@ from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.steps.desk import Desk
 
 
-def keep(desk: Desk, record: Record) -> str:
+def keep(desk: Desk, record: ReviewRecord) -> str:
     """Its name in the change's folder."""
     with desk.change.writing(desk.run.token):
-        files.write(desk.change.folder / _name(record), records.render(record).encode())
+        files.write(desk.change.folder / _name(record), records.render_record(record).encode())
     return _name(record)
 
 
-def left_over(desk: Desk) -> Record | None:
+def left_over(desk: Desk) -> ReviewRecord | None:
     """The record of a round whose verdict has not moved the change: the run that wrote it was killed."""
     for bench in BY_KIND.values():
         found = desk.change.records(bench.kind)
@@ -37,7 +37,7 @@ def left_over(desk: Desk) -> Record | None:
     return None
 
 
-def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> None:
+def finish(desk: Desk, record: ReviewRecord, attempt: int, duration_ms: int = 0) -> None:
     """All that follows from the record; doing it twice changes nothing."""
     name, step = _name(record), record.kind
     render(desk, record)
@@ -65,23 +65,23 @@ def finish(desk: Desk, record: Record, attempt: int, duration_ms: int = 0) -> No
     committing.commit(desk.run, step)
 
 
-def render(desk: Desk, record: Record) -> None:
+def render(desk: Desk, record: ReviewRecord) -> None:
     with desk.change.writing(desk.run.token):
         files.write(desk.change.folder / BY_KIND[record.kind].page, page(desk, record).encode())
 
 
-def page(desk: Desk, record: Record) -> str:
-    return review.render(record, same_vendor=_is_same_vendor(desk, BY_KIND[record.kind]))
+def page(desk: Desk, record: ReviewRecord) -> str:
+    return review_document.render_review(record, same_vendor=_is_same_vendor(desk, BY_KIND[record.kind]))
 
 
-def why(desk: Desk, record: Record) -> str:
+def why(desk: Desk, record: ReviewRecord) -> str:
     """How findings stand after the round, over all rounds."""
-    counts = open_counts(standing(desk.change.records(record.kind)))
+    counts = count_open(current_findings(desk.change.records(record.kind)))
     words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
     return f"{words or 'nothing'} open ({_name(record)})"
 
 
-def _moved(record: Record, row: Step, words: str, old: State) -> State:
+def _moved(record: ReviewRecord, row: Step, words: str, old: State) -> State:
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
@@ -90,15 +90,15 @@ def _moved(record: Record, row: Step, words: str, old: State) -> State:
     return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
 
 
-def _append_block(desk: Desk, record: Record) -> None:
-    path = desk.change.folder / blocks.NAME
+def _append_block(desk: Desk, record: ReviewRecord) -> None:
+    path = desk.change.folder / review_blocks.PROPOSAL_FILE
     with desk.change.writing(desk.run.token):
-        text = decode(files.read(path), blocks.NAME)
-        if not any(block.iteration == record.round for block in blocks.find(text)):
-            files.write(path, blocks.append(text, review.block_of(record)).encode())
+        text = decode_text(files.read(path), review_blocks.PROPOSAL_FILE)
+        if not any(block.iteration == record.round for block in review_blocks.find_blocks(text)):
+            files.write(path, review_blocks.append_block(text, review_document.review_block(record)).encode())
 
 
-def _made(finding: Finding, record: Record, attempt: int) -> events.FindingReported:
+def _made(finding: Finding, record: ReviewRecord, attempt: int) -> events.FindingReported:
     return events.FindingReported(
         step=record.kind,
         round=record.round,
@@ -120,5 +120,5 @@ def _is_same_vendor(desk: Desk, bench: Bench) -> bool:
     return maker.name == judge.name or (is_vendor and maker.kind == judge.kind)
 
 
-def _name(record: Record) -> str:
+def _name(record: ReviewRecord) -> str:
     return f"reviews/{record.kind}-{record.round}.yaml"

@@ -10,11 +10,11 @@ from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents import anchors
-from agentd.documents.anchors import Place, Sure
-from agentd.documents.comments import QUOTE, Comment, as_they_stand
-from agentd.documents.records import Edit, Evidence, Finding
-from agentd.documents.standing import ADDED, standing, told
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.anchors import AnchorMatch, MatchKind
+from agentd.documents.comments import QUOTE_LENGTH, Comment, resolve_comments
+from agentd.documents.finding_status import ADDED, current_findings, edit_content
+from agentd.documents.records import Evidence, Finding, FindingEdit
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain import clock, events
 from agentd.domain.terms import FindingState
 from agentd.steps import edits
@@ -30,12 +30,12 @@ def take_up(desk: Desk, bench: Bench) -> None:
     if not said:
         return
     waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
-    all_made = (*standing(desk.change.records()), *waiting)
-    said = list(as_they_stand(said, all_made))
+    all_made = (*current_findings(desk.change.records()), *waiting)
+    said = list(resolve_comments(said, all_made))
     made_before = {one.id for one in all_made}
     new = _linked(desk, [one for one in said if one.is_open and one.finding not in made_before])
     made = [_finding(desk.change, one) for one in new]
-    known = {one.id: one for one in (standing(found) if found else waiting)}
+    known = {one.id: one for one in (current_findings(found) if found else waiting)}
     later = [(one, known[one.finding]) for one in said if one.finding in known and known[one.finding].state.is_open]
     if found:
         changes = [*(_added(one) for one in made), *(word for one in later for word in _words(*one))]
@@ -73,17 +73,17 @@ def _wait(desk: Desk, made: Sequence[Finding], later: Sequence[tuple[Comment, Fi
         desk.run.emit(events.FindingReported(**values))
 
 
-def _added(one: Finding) -> Edit:
-    return Edit(one.id, ADDED, told(one), one.by, clock.now())
+def _added(one: Finding) -> FindingEdit:
+    return FindingEdit(one.id, ADDED, edit_content(one), one.by, clock.now())
 
 
-def _words(comment: Comment, finding: Finding) -> list[Edit]:
+def _words(comment: Comment, finding: Finding) -> list[FindingEdit]:
     """What people have said about it since: other words, or that it is settled."""
     by, at = comment.thread[-1].by, clock.now()
     if not comment.is_open:
-        return [Edit(finding.id, "state", str(FindingState.WITHDRAWN), comment.resolved_by or by, at)]
+        return [FindingEdit(finding.id, "state", str(FindingState.WITHDRAWN), comment.resolved_by or by, at)]
     new = {"title": (finding.title, _title(comment)), "description": (finding.what, comment.words)}
-    return [Edit(finding.id, name, now, by, at) for name, (before, now) in new.items() if before != now]
+    return [FindingEdit(finding.id, name, now, by, at) for name, (before, now) in new.items() if before != now]
 
 
 def _finding(change: Change, one: Comment) -> Finding:
@@ -98,7 +98,7 @@ def _finding(change: Change, one: Comment) -> Finding:
         suggestion="",
         requirement=None,
         where=f"{one.document}:{line}" if line else one.document,
-        evidence=Evidence(file=one.document, line=line, quote=one.anchor.quote[:QUOTE]),
+        evidence=Evidence(file=one.document, line=line, quote=one.anchor.quote[:QUOTE_LENGTH]),
         verified=because is None,
         by=one.thread[0].by,
         state=FindingState.OPEN,
@@ -111,15 +111,15 @@ def _title(one: Comment) -> str:
     return " ".join(one.words.split("\n")[0].split())[:_TITLE]
 
 
-def _place(change: Change, one: Comment) -> Place | None:
+def _place(change: Change, one: Comment) -> AnchorMatch | None:
     try:
-        text = decode(files.read(change.folder / one.document), one.document)
-    except (FileNotFoundError, BadDocument):
+        text = decode_text(files.read(change.folder / one.document), one.document)
+    except (FileNotFoundError, InvalidDocument):
         return None
-    return anchors.find(one.anchor, text)
+    return anchors.find_anchor(one.anchor, text)
 
 
-def _doubt(one: Comment, place: Place | None) -> str | None:
+def _doubt(one: Comment, place: AnchorMatch | None) -> str | None:
     if place is None:
         return f"the text that it is about is gone from {one.document}"
-    return "the text that it is about has changed since" if place.sure is Sure.CHANGED else None
+    return "the text that it is about has changed since" if place.sure is MatchKind.CHANGED else None

@@ -7,8 +7,8 @@ from dataclasses import replace
 from agentd import files
 from agentd.calls import attempts
 from agentd.change.state import State
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.terms import Role
 from agentd.steps import answers, recording
 from agentd.steps.bench import PLAN
@@ -21,10 +21,10 @@ STEP = "reproposal"
 
 def open_findings(desk: Desk) -> list[Finding]:
     """What the planner is to answer; agentd's own wait for the record of the next challenge."""
-    return [one for one in standing(desk.change.records(PLAN.kind)) if one.state.is_open]
+    return [one for one in current_findings(desk.change.records(PLAN.kind)) if one.state.is_open]
 
 
-def repropose(desk: Desk, record: Record, also: Callable[[State], State] = lambda old: old) -> None:
+def repropose(desk: Desk, record: ReviewRecord, also: Callable[[State], State] = lambda old: old) -> None:
     """`record` is the last challenge: the answers are kept in it. `also` is written as one with the step's end."""
     resume = desk.planner_session()
     if resume is None:

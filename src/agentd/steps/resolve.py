@@ -9,8 +9,8 @@ from agentd import files
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.terms import CheckStatus, Role
 from agentd.steps import answers, code, facts, recording
 from agentd.steps.bench import CODE
@@ -24,10 +24,10 @@ _TAIL = 3000  # characters of a failed check's output
 
 
 def open_findings(desk: Desk) -> list[Finding]:
-    return [one for one in standing(desk.change.records(CODE.kind)) if one.state.is_open]
+    return [one for one in current_findings(desk.change.records(CODE.kind)) if one.state.is_open]
 
 
-def resolve(desk: Desk, record: Record, also: Callable[[State], State] = lambda old: old) -> None:
+def resolve(desk: Desk, record: ReviewRecord, also: Callable[[State], State] = lambda old: old) -> None:
     """`record` is the last review: the answers are kept in it. `also` is written as one with the step's end."""
     left, before = open_findings(desk), record.judged["tree"]  # what a call that was cut off did counts
     given = desk.run.folder / ANSWERS
@@ -61,7 +61,7 @@ def resolve(desk: Desk, record: Record, also: Callable[[State], State] = lambda 
     attempts.finish(desk.run, work, done, outputs, answers.said(told), also)
 
 
-def _failed(record: Record) -> list[dict[str, Any]]:
+def _failed(record: ReviewRecord) -> list[dict[str, Any]]:
     rows = record.checks or ()
     return [
         {"name": str(row["name"]), "command": str(row["command"]), "tail": str(row.get("tail") or "")[-_TAIL:]}

@@ -8,7 +8,7 @@ from agentd import files
 from agentd.agents.adapters import adapter_of
 from agentd.calls.work import Done
 from agentd.context import diff_fits, reviewer_context
-from agentd.documents.records import Finding, Previous, Record
+from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
 from agentd.domain import clock
 from agentd.domain.terms import ReviewVerdict, Severity
 from agentd.steps import code, judging, own_findings, recording
@@ -20,7 +20,7 @@ from agentd.tools.judging import RUN, overruled_by
 STEP = CODE.kind
 
 
-def review(desk: Desk, proof: Proof) -> Record:
+def review(desk: Desk, proof: Proof) -> ReviewRecord:
     base = desk.change.read().base.tree
     assert base
     records = desk.change.records(STEP)
@@ -87,12 +87,12 @@ def _record(
     round_: int,
     own: Sequence[Finding],
     words: Sequence[dict[str, str]],
-) -> Record:
+) -> ReviewRecord:
     state = desk.change.read()
     waiting = state.findings  # the guard's, from around the calls of this round
     previous = judging.previous(desk.change.records(STEP), _said(desk, told["previous"], words))
     overruled = told.get("overruled") or _overruled(told["verdict"], proof, (*waiting, *own), previous)
-    return Record(
+    return ReviewRecord(
         change_id=desk.change.id,
         kind=STEP,
         round=round_,
@@ -120,7 +120,7 @@ def _said(desk: Desk, judge: Sequence[dict[str, str]], own: Sequence[dict[str, s
     return list(said.values())
 
 
-def _overruled(verdict: str, proof: Proof, found: Sequence[Finding], previous: Sequence[Previous]) -> str | None:
+def _overruled(verdict: str, proof: Proof, found: Sequence[Finding], previous: Sequence[PreviousFinding]) -> str | None:
     """No judge approves over what agentd knows."""
     if verdict != ReviewVerdict.APPROVED:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State, Step
-from agentd.documents.self_review import SelfReview, self_review
+from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain import clock, events
 from agentd.domain.terms import Role, StepStatus
 from agentd.steps.desk import Desk
@@ -41,12 +41,12 @@ def look(desk: Desk, kind: str, spec: str, number: int, most: int) -> None:
     done = attempts.perform(desk.run, work)
     desk.mend()
     after = desk.change.hashes()
-    said = self_review(done.text.replace(work.prompt.strip(), ""))  # a repeated prompt is not its own word
+    said = read_self_review(done.text.replace(work.prompt.strip(), ""))  # a repeated prompt is not its own word
     message, warnings = outcome(said, before != after, wanted)
     for code, words in warnings:
         desk.run.emit(events.WarningIssued(**work.names(done.attempt), code=code, message=words))
     outputs = {name: after[name] for name in names if name in after}
-    is_last = said is not SelfReview.NEEDS_REVISION
+    is_last = said is not SelfReviewResult.NEEDS_REVISION
     attempts.finish(
         desk.run, work, done, outputs, message, lambda old: _without_more(old, work, most) if is_last else old
     )
@@ -68,13 +68,13 @@ def _values(desk: Desk, kind: str, spec: str, names: tuple[str, ...], fresh: boo
     return one | tasks_values(desk) if kind == "tasks-review" else one
 
 
-def outcome(said: SelfReview, changed: bool, wanted: Look) -> tuple[str, list[tuple[str, str]]]:
+def outcome(said: SelfReviewResult, changed: bool, wanted: Look) -> tuple[str, list[tuple[str, str]]]:
     """What came of it in words, and what is to be warned of."""
     head = f"Review {wanted.number}"
     names = wanted.names[0] if len(wanted.names) == 1 else "the documents"
-    if said is SelfReview.MISSING:
+    if said is SelfReviewResult.MISSING:
         return f"{head}: PASS", [("review-marker", f"{head} of {names} ended without its marker; taken as PASS")]
-    if said is SelfReview.PASS:
+    if said is SelfReviewResult.PASS:
         return f"{head}: PASS", []
     warnings = []
     if not changed:

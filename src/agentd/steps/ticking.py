@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from agentd import files
 from agentd.documents import tasks
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain.terms import TaskStatus
 from agentd.steps import code
 from agentd.steps.desk import Desk
@@ -36,11 +36,11 @@ def claim(desk: Desk, waived: Collection[str]) -> None:
 
 
 def _write(desk: Desk, statuses: Mapping[str, TaskStatus]) -> None:
-    path = desk.change.folder / tasks.NAME
+    path = desk.change.folder / tasks.TASKS_FILE
     if not statuses:
         return
     with desk.change.writing(desk.run.token):
-        text = decode(files.read(path), tasks.NAME)
+        text = decode_text(files.read(path), tasks.TASKS_FILE)
         for id_, status in statuses.items():
-            text = tasks.tick(text, id_, status)
+            text = tasks.set_task_status(text, id_, status)
         files.write(path, text.encode())

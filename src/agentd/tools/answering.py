@@ -6,8 +6,8 @@ from typing import Any
 
 from agentd import files, git
 from agentd.change.folder import Change
-from agentd.documents.records import Record
-from agentd.documents.standing import findings, standing
+from agentd.documents.finding_status import current_findings, round_findings
+from agentd.documents.records import ReviewRecord
 from agentd.domain import clock
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused
@@ -20,7 +20,7 @@ GUARD = "agentd:guard"
 def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     records = change.records("review" if binding.stage is Stage.IMPLEMENT else "challenge")
-    all_findings = {one.id: one for one in standing(records)}
+    all_findings = {one.id: one for one in current_findings(records)}
     open_ids = [id_ for id_, one in all_findings.items() if one.state.is_open]
     finding = all_findings.get(arguments["id"])
     if finding is None:
@@ -51,11 +51,11 @@ def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _record_of(records: tuple[Record, ...], id_: str) -> Record:
-    return next(record for record in reversed(records) if any(one.id == id_ for one in findings(record)))
+def _record_of(records: tuple[ReviewRecord, ...], id_: str) -> ReviewRecord:
+    return next(record for record in reversed(records) if any(one.id == id_ for one in round_findings(record)))
 
 
-def _changed_since(change: Change, record: Record) -> list[str]:
+def _changed_since(change: Change, record: ReviewRecord) -> list[str]:
     """What differs from what was judged then: documents by hash, code by git tree."""
     tree = record.judged.get("tree")
     if tree:

@@ -11,7 +11,7 @@ from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.documents import clarifications
-from agentd.documents.clarifications import Clarifications, Question
+from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
 from agentd.domain.errors import ChangeNotFound, NotCheckedOut
 from agentd.domain.terms import Phase
@@ -49,8 +49,10 @@ def _check_options(options: Sequence[str], recommended: str, where: str) -> None
 
 def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = _unborn(binding, arguments["change_id"])
-    name = clarifications.NAME
-    text = clarifications.render(Clarifications(change.id, clock.now()[:10], answered(arguments["questions"])))
+    name = clarifications.CLARIFICATIONS_FILE
+    text = clarifications.render_clarifications(
+        Clarifications(change.id, clock.now()[:10], answered(arguments["questions"]))
+    )
     with binding.writing(change):
         if (change.folder / "proposal.md").exists():
             raise _too_late(change.id)
@@ -60,9 +62,11 @@ def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[s
         return store(binding, change, name, text, old is not None)
 
 
-def answered(rows: Sequence[dict[str, Any]]) -> tuple[Question, ...]:
+def answered(rows: Sequence[dict[str, Any]]) -> tuple[Clarification, ...]:
     return tuple(
-        Question(one["topic"].strip(), one["question"].strip(), one["answer"].strip(), one.get("rationale", "").strip())
+        Clarification(
+            one["topic"].strip(), one["question"].strip(), one["answer"].strip(), one.get("rationale", "").strip()
+        )
         for one in rows
     )
 
@@ -85,7 +89,7 @@ def _unborn(binding: Binding, change_id: str) -> Change:
         raise Refused("id-taken", error.message, f"use {ids.free(change_id, places.taken())}") from None
     except ChangeNotFound:
         folder = binding.project.changes_in(binding.project.tree) / change_id
-        foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.NAME}
+        foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.CLARIFICATIONS_FILE}
         if foreign or places.ended(change_id):
             what = f"{change_id} is taken"
             raise Refused("id-taken", what, f"use {ids.free(change_id, places.taken())}") from None

@@ -7,12 +7,12 @@ from agentd import files
 from agentd.change import validation
 from agentd.change.folder import Change
 from agentd.change.places import Found
-from agentd.documents.blocks import NAME, proposal_body
-from agentd.documents.text import BadDocument, decode
-from agentd.rules import Finding, counts, is_valid
+from agentd.documents.review_blocks import PROPOSAL_FILE, proposal_body
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.tools.binding import Binding
 from agentd.tools.paths import SIZE
 from agentd.tools.refusal import Refused
+from agentd.validation import RuleFinding, count_by_severity, is_valid
 
 MANY = 100  # findings in one answer
 
@@ -29,8 +29,8 @@ def current_text(binding: Binding, change: Change, name: str) -> str | None:
     if digest is None:
         return None
     try:
-        return decode(ground.read(name).data, name)
-    except BadDocument as error:
+        return decode_text(ground.read(name).data, name)
+    except InvalidDocument as error:
         raise Refused("binary", error.message, "tell the person") from None
 
 
@@ -47,23 +47,23 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
     found = [one for one in check(binding, change) if one.file == name]
     return {
         "file": f"agentd/changes/{change.id}/{name}",
-        "sha256": files.digest((proposal_body(text) if name == NAME else text).encode()),
+        "sha256": files.digest((proposal_body(text) if name == PROPOSAL_FILE else text).encode()),
         "revised": revised,
         "validation": summary(found),
     }
 
 
-def check(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[Finding, ...]:
+def check(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made."""
     return validation.check(change, binding.settings(), texts)
 
 
-def check_whole(binding: Binding, found: Found) -> tuple[Finding, ...]:
+def check_whole(binding: Binding, found: Found) -> tuple[RuleFinding, ...]:
     return validation.validate_change(binding.project, found, binding.settings())
 
 
-def summary(findings: list[Finding] | tuple[Finding, ...], strict: bool = False) -> dict[str, Any]:
-    number = counts(findings)
+def summary(findings: list[RuleFinding] | tuple[RuleFinding, ...], strict: bool = False) -> dict[str, Any]:
+    number = count_by_severity(findings)
     return {
         "valid": is_valid(findings, strict),
         **{f"{severity}_count": count for severity, count in number.items()},
@@ -89,7 +89,7 @@ def readable(work: Callable[[], T]) -> T:
     """A document on disk that cannot be read is a person's to mend."""
     try:
         return work()
-    except BadDocument as error:
+    except InvalidDocument as error:
         raise Refused("invalid-document", error.message, "mend that line with edit_file, or tell the person") from None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentd import git
 from agentd.documents.records import Evidence
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.tools.binding import Binding
 from agentd.tools.reading import short_name
 from agentd.tools.refusal import Refused
@@ -53,8 +53,8 @@ def reader(binding: Binding) -> Callable[[str], str | None]:
             if tree and not short_name(path, change) and not path.startswith(own):
                 text = git.run(change.tree, "show", f"{tree}:{os.path.join(prefix, path)}", failing="")
                 return text or None
-            return decode(ground.read(path).data, path)
-        except (Refused, BadDocument):
+            return decode_text(ground.read(path).data, path)
+        except (Refused, InvalidDocument):
             return None
 
     return read

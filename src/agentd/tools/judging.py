@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from agentd import files
+from agentd.documents.finding_status import closed_by_people, count_open, current_findings
 from agentd.documents.records import Finding
-from agentd.documents.standing import closed_by_people, open_counts, standing
 from agentd.domain import clock
 from agentd.domain.formatting import join_words
 from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
@@ -27,7 +27,7 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
     change = binding.change_of(arguments)
     reported = _verdict(binding.stage, arguments["verdict"])
     records = change.records(binding.stage)
-    earlier = {finding.id: finding for finding in standing(records)}
+    earlier = {finding.id: finding for finding in current_findings(records)}
     words = _words(arguments.get("previous", ()), earlier)
     rows, again = told_apart(arguments["findings"], earlier)
     settled = closed_by_people(records)
@@ -61,7 +61,7 @@ def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]
         "reported": reported,
         "overruled": overruled,
         "findings": given,
-        "open": {str(severity): count + own[str(severity)] for severity, count in open_counts(left_open).items()},
+        "open": {str(severity): count + own[str(severity)] for severity, count in count_open(left_open).items()},
     }
 
 

@@ -8,8 +8,8 @@ from agentd.change.folder import documents, read_records
 from agentd.change.overlaps import Radar
 from agentd.change.places import Found, Places
 from agentd.documents import tasks
-from agentd.documents.standing import standing
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.finding_status import current_findings
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import TaskStatus
 from agentd.tools.binding import Binding
@@ -47,7 +47,7 @@ def _row(binding: Binding, found: Found, among: Radar) -> dict[str, Any]:
 
 def _findings(folder: Path) -> list[dict[str, Any]]:
     try:
-        found = standing(read_records(folder))
+        found = current_findings(read_records(folder))
     except AgentdError:
         return []  # status tells about a broken record
     return [
@@ -67,8 +67,8 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
 def _tasks(folder: Path) -> dict[str, int]:
     path = folder / "tasks.md"
     try:
-        found = tasks.parse(decode(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
-    except (OSError, BadDocument):
+        found = tasks.parse_tasks(decode_text(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
+    except (OSError, InvalidDocument):
         found = ()  # validation tells about it
     done, waived = (sum(one.status is status for one in found) for status in (TaskStatus.DONE, TaskStatus.WAIVED))
     return {"done": done, "waived": waived, "total": len(found)}

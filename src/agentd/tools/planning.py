@@ -3,18 +3,18 @@
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.documents import blocks, proposal, spec, task, task_writing
+from agentd.documents import proposal, review_blocks, spec, task, task_text
 from agentd.documents import text as base
-from agentd.documents.affected import AffectedSpec
+from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.proposal import Impact, Proposal, Scope, spec_order
 from agentd.documents.tasks import TaskList
-from agentd.documents.text import BadDocument
+from agentd.documents.text import InvalidDocument
 from agentd.domain import clock
-from agentd.rules.tasks import path_problem
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, main_specs, once, readable, store
 from agentd.tools.edit_rules import refuse_edit
 from agentd.tools.refusal import Refused, nearest
+from agentd.validation.task_rules import path_problem
 
 
 def create_proposal(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -38,9 +38,9 @@ def create_proposal(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
         created=clock.now(),
     )
     with binding.writing(change):
-        old = current_text(binding, change, blocks.NAME)
-        text = proposal.render(new) if old is None else readable(lambda: proposal.revise(old, new))
-        result = store(binding, change, blocks.NAME, text, old is not None)
+        old = current_text(binding, change, review_blocks.PROPOSAL_FILE)
+        text = proposal.render_proposal(new) if old is None else readable(lambda: proposal.revise_proposal(old, new))
+        result = store(binding, change, review_blocks.PROPOSAL_FILE, text, old is not None)
     return {**result, "specs": [{"id": one, "delta": one in main} for one in order.ids]}
 
 
@@ -67,22 +67,22 @@ def create_tasks(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         if problem:
             what = f"{row['file']['path'][:200]} {problem}"
             raise Refused("bad-argument", what, "send a path from the project root, such as src/app.py")
-    tasks = task_writing.from_rows(rows)
+    tasks = task_text.tasks_from_rows(rows)
     _check_tasks(binding, change, tasks)
     with binding.writing(change):
         old = current_text(binding, change, "tasks.md")
         new = TaskList(change.id, tasks)
-        text = task_writing.render(new) if old is None else readable(lambda: task_writing.revise(old, new))
+        text = task_text.render_tasks(new) if old is None else readable(lambda: task_text.revise_tasks(old, new))
         return store(binding, change, "tasks.md", text, old is not None)
 
 
 def _check_tasks(binding: Binding, change: Change, tasks: tuple[task.Task, ...]) -> None:
     ids = [one.id for one in tasks]
     once(ids, "task-duplicate", "give each task its own layer and number")
-    for one, other in task.unknown(tasks):
+    for one, other in task.unknown_dependencies(tasks):
         instead = f"use one of {', '.join(ids[:40])}"
         raise Refused("dependency-unknown", f"task {one.id} depends on {other}, which is no task", instead)
-    circle = task.cycle(tasks)
+    circle = task.dependency_cycle(tasks)
     if circle:
         raise Refused("dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")
     known = sorted(_references(binding, change))
@@ -101,8 +101,8 @@ def _references(binding: Binding, change: Change) -> set[str]:
         if not path.is_file():
             continue  # opening a pipe would wait for ever
         try:
-            one = spec.parse(base.decode(path.read_bytes(), path.name), path.name, pattern)
-        except BadDocument:
+            one = spec.parse_spec(base.decode_text(path.read_bytes(), path.name), path.name, pattern)
+        except InvalidDocument:
             continue  # validation tells about it
         found |= {f"{path.stem}:{each.id}" for each in one.requirements}
         found |= {f"{path.stem}:{each.id}" for each in one.removed if each.id}
@@ -119,7 +119,7 @@ def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         text = current_text(binding, change, name)
         if text is None:
             raise Refused("not-found", f"there is no {name}", "create it first")
-        own = blocks.own_part(text) if name == blocks.NAME else text
+        own = review_blocks.text_before_blocks(text) if name == review_blocks.PROPOSAL_FILE else text
         edited = _replaced(own, text[len(own) :], old, new)
         refuse_edit(name, text, edited)
         return store(binding, change, name, edited, revised=True)
@@ -128,7 +128,9 @@ def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
 def _editable(path: str, change: Change) -> str:
     name = path.removeprefix("./").removeprefix(f"agentd/changes/{change.id}/")
     inside = name.removeprefix("specs/")
-    if name in (blocks.NAME, "tasks.md") or (name != inside and "/" not in inside and inside.endswith(".md")):
+    if name in (review_blocks.PROPOSAL_FILE, "tasks.md") or (
+        name != inside and "/" not in inside and inside.endswith(".md")
+    ):
         return name
     raise Refused(
         "not-writable", f"{path[:200]} is no document of the plan", "edit proposal.md, specs/*.md or tasks.md"

@@ -6,8 +6,8 @@ from typing import Any
 
 from agentd import files
 from agentd.change.folder import Change
-from agentd.documents import blocks
-from agentd.documents.text import BadDocument, decode
+from agentd.documents import review_blocks
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.tools.binding import Binding
 from agentd.tools.diff import changed_files, diff
 from agentd.tools.paths import File
@@ -27,11 +27,11 @@ def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
 def _text(file: File) -> str:
     """As it is; a proposal without its review blocks, which are not for agents, also behind a link."""
     try:
-        text = decode(file.data, file.path)
-        if blocks.NAME in map(os.path.basename, (file.path, file.place)) and "<review" in text:
-            text = blocks.own_part(text)
+        text = decode_text(file.data, file.path)
+        if review_blocks.PROPOSAL_FILE in map(os.path.basename, (file.path, file.place)) and "<review" in text:
+            text = review_blocks.text_before_blocks(text)
         return text
-    except BadDocument as error:
+    except InvalidDocument as error:
         raise Refused("binary", error.message, "read another file") from None
 
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.documents import blocks, frontmatter, proposal, spec, spec_writing
+from agentd.documents import frontmatter, proposal, review_blocks, spec, spec_text
 from agentd.documents import text as base
-from agentd.documents.prose import unfenced
-from agentd.documents.spec import Priority, Removed, Renamed, Requirement, Scenario, Spec
-from agentd.documents.text import BadDocument
+from agentd.documents.prose import unfence_code
+from agentd.documents.spec import Priority, RemovedItem, RenamedRequirement, Requirement, Scenario, Spec
+from agentd.documents.text import InvalidDocument
 from agentd.domain.terms import Severity
 from agentd.tools.binding import Binding
 from agentd.tools.documents import check, current_text, main_specs, once, readable, store
@@ -19,10 +19,10 @@ def create_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     name, main = _spec_target(binding, change, arguments["spec_id"])
     new = _spec(arguments, main)
     if main:
-        new = spec_writing.with_titles(new, main)
+        new = spec_text.fill_removed_titles(new, main)
     with binding.writing(change):
         old = current_text(binding, change, name)
-        text = spec_writing.render(new) if old is None else readable(lambda: spec_writing.revise(old, new, name))
+        text = spec_text.render_spec(new) if old is None else readable(lambda: spec_text.revise_spec(old, new, name))
         return store(binding, change, name, text, old is not None)
 
 
@@ -44,25 +44,25 @@ def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Sp
     """The text with frontmatter: its own, else that of the document before, else a new one."""
     content = content if content.endswith("\n") else content + "\n"
     try:
-        document = base.parse(content, name)
-        if frontmatter.read(document).values:
+        document = base.parse_document(content, name)
+        if frontmatter.read_frontmatter(document).values:
             return content
         if old is not None:
-            before = base.parse(old, name)
+            before = base.parse_document(old, name)
             if before.frontmatter:
                 return before.cut(before.frontmatter) + before.newline + content
-    except BadDocument as error:
+    except InvalidDocument as error:
         raise Refused("invalid-document", error.message, "repair it and send the whole text again") from None
     version = {"base_version": main.version or 1} if main else {"version": 1}
-    return frontmatter.set_keys(content, {"id": spec_id, "type": "spec", **version}, name)
+    return frontmatter.set_frontmatter_keys(content, {"id": spec_id, "type": "spec", **version}, name)
 
 
 def _spec_target(binding: Binding, change: Change, spec_id: str) -> tuple[str, Spec | None]:
     """The file of a spec that the proposal names, and the project's own spec of that id."""
-    text = current_text(binding, change, blocks.NAME)
+    text = current_text(binding, change, review_blocks.PROPOSAL_FILE)
     if text is None:
         raise Refused("spec-unnamed", "there is no proposal yet", "call create_proposal first")
-    named = [one.id for one in readable(lambda: proposal.parse(text)).impact.affected_specs]
+    named = [one.id for one in readable(lambda: proposal.parse_proposal(text)).impact.affected_specs]
     if spec_id not in named:
         near = nearest(spec_id, named) or named[:5]
         instead = (
@@ -94,7 +94,7 @@ def _spec(data: dict[str, Any], main: Spec | None) -> Spec:
         scenarios=tuple(_scenario(one, known) for one in data["scenarios"]),
         removed=removed,
         renamed=renamed,
-        flow=unfenced(data.get("flow_diagram") or ""),
+        flow=unfence_code(data.get("flow_diagram") or ""),
         version=None if main else 1,
         base_version=(main.version or 1) if main else None,
     )
@@ -113,7 +113,7 @@ def _scenario(data: dict[str, Any], known: set[str]) -> Scenario:
     )
 
 
-def _removed(data: dict[str, Any], main: Spec | None) -> tuple[Removed, ...]:
+def _removed(data: dict[str, Any], main: Spec | None) -> tuple[RemovedItem, ...]:
     found = []
     for one in data.get("removed", ()):
         if bool(one.get("id")) == bool(one.get("scenario")):
@@ -124,20 +124,20 @@ def _removed(data: dict[str, Any], main: Spec | None) -> tuple[Removed, ...]:
         titles = {each.name for each in there.scenarios}
         if one.get("scenario") and one["scenario"] not in titles:
             raise _unknown(f"removed names the scenario '{one['scenario']}', which", titles)
-        found.append(Removed(one.get("id", ""), one.get("scenario", ""), one["reason"].strip()))
+        found.append(RemovedItem(one.get("id", ""), one.get("scenario", ""), one["reason"].strip()))
     return tuple(found)
 
 
-def _renamed(data: dict[str, Any], main: Spec | None) -> tuple[Renamed, ...]:
+def _renamed(data: dict[str, Any], main: Spec | None) -> tuple[RenamedRequirement, ...]:
     found = []
     for one in data.get("renamed", ()):
         there = _needs_main(main)
-        old, new = spec.named(one["from"]), spec.named(one["to"])
+        old, new = spec.named_requirement(one["from"]), spec.named_requirement(one["to"])
         if old is None or new is None or not new.title:
             raise Refused("bad-argument", "renamed has no id and title", "send both as `R4: Title`")
         if there.requirement(old.id) is None:
             raise _unknown(f"renamed names {old.id}, which", {each.id for each in there.requirements})
-        found.append(Renamed(old, new))
+        found.append(RenamedRequirement(old, new))
     return tuple(found)
 
 

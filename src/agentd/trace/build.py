@@ -11,9 +11,9 @@ from pathlib import Path
 from agentd import files
 from agentd.change.folder import Change, plan_files
 from agentd.documents import spec, tasks
-from agentd.documents.spec import REQUIREMENT, Spec
+from agentd.documents.spec import REQUIREMENT_PATTERN, Spec
 from agentd.documents.task import Task
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.terms import TaskAction, TaskStatus
 from agentd.trace import coverage, looks, marks, reading
 from agentd.trace.marks import Known
@@ -39,7 +39,7 @@ class _Plan:
         return frozenset(f"{name}:{one.id}" for name, some in self.specs.items() for one in some.removed if one.id)
 
 
-def build(change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT) -> Matrix:
+def build(change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Matrix:
     """`base` and `tree` are git trees; without them nothing is implemented yet, and there are no files and no tests."""
     plan = _read_plan(change, pattern)
     if base is None or tree is None:
@@ -53,7 +53,7 @@ def build(change: Change, base: str | None, tree: str | None, pattern: re.Patter
 
 
 def weakenings(
-    change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT
+    change: Change, base: str | None, tree: str | None, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Weakening, ...]:
     """Tests that prove less than before; one that a task deletes, or whose requirement this change removes, may go."""
     if base is None or tree is None:
@@ -63,7 +63,7 @@ def weakenings(
     return tuple(weakened_all(one for one in pairs if not _is_deleted_by_task(one, plan)))
 
 
-def has_fewer_tests(change: Change, base: str, tree: str, pattern: re.Pattern[str] = REQUIREMENT) -> bool:
+def has_fewer_tests(change: Change, base: str, tree: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> bool:
     """The files themselves hold fewer tests than before, so that fewer run."""
     before, after = count_cases(_pairs(change, base, tree, _read_plan(change, pattern)))
     return after < before
@@ -105,9 +105,9 @@ def _read_plan(change: Change, pattern: re.Pattern[str]) -> _Plan:
     specs: dict[str, Spec] = {}
     listed: tuple[Task, ...] = ()
     for path in plan_files(change.folder):
-        if path.name == tasks.NAME:
+        if path.name == tasks.TASKS_FILE:
             text = _text(path)
-            listed = tasks.parse(text).tasks if text is not None else ()
+            listed = tasks.parse_tasks(text).tasks if text is not None else ()
         elif path.parent.name == "specs" and (one := _spec(path, pattern)):
             specs[path.stem] = one
     own = [path for path in change.project.specs_in(change.tree).glob("*.md") if path.name != "CHANGELOG.md"]
@@ -118,15 +118,15 @@ def _read_plan(change: Change, pattern: re.Pattern[str]) -> _Plan:
 def _spec(path: Path, pattern: re.Pattern[str]) -> Spec | None:
     text = _text(path)
     try:
-        return spec.parse(text, path.name, pattern) if text is not None else None
-    except BadDocument:
+        return spec.parse_spec(text, path.name, pattern) if text is not None else None
+    except InvalidDocument:
         return None
 
 
 def _text(path: Path) -> str | None:
     try:
-        text = decode(files.read(path), path.name)
-    except (OSError, BadDocument, files.CannotRead):
+        text = decode_text(files.read(path), path.name)
+    except (OSError, InvalidDocument, files.CannotRead):
         return None
     return None if "\0" in text else text
 

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from agentd.change import comments
 from agentd.change.comments import EditedMeanwhile
 from agentd.change.folder import Change
-from agentd.documents.comments import Comment, Weight
+from agentd.documents.comments import Comment, CommentSeverity
 from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
 from agentd.viewer import deciding, moved
 from agentd.viewer.deciding import Told
@@ -128,7 +128,7 @@ def _resume(posted: Posted) -> Response:
 
 
 def _comment(posted: Posted) -> Comment:
-    weight = posted.value("weight", Weight)
+    weight = posted.value("weight", CommentSeverity)
     change, line = posted.change, posted.value("line", int) if posted.text("line") else 1
     anchor = comments.anchored(
         change, posted.value("document", str), posted.text("quote"), posted.text("before"), posted.text("after"), line
@@ -154,7 +154,7 @@ def _reopen(posted: Posted) -> Comment:
 
 
 def _weigh(posted: Posted) -> Comment:
-    return comments.weigh(posted.change, posted.comment, posted.value("weight", Weight), posted.site.by)
+    return comments.weigh(posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by)
 
 
 def _remove(posted: Posted) -> None:

@@ -165,7 +165,7 @@ def _at_line(one: Finding, evidence: Evidence | None, found: recorded.Records, t
     line, quote = (evidence.line or 0, evidence.quote) if evidence else (0, None)
     if text is None:
         return margin.placed(one, found, path, 0, is_orphaned=True)
-    place = anchors.select(path, text, quote, line=line or 1) if quote else None
+    place = anchors.anchor_selection(path, text, quote, line=line or 1) if quote else None
     if quote and place is None:
         return margin.placed(one, found, path, min(line, text.count("\n") + 1), is_orphaned=True)
     return margin.placed(one, found, path, place.line if place else min(line, text.count("\n") + 1))

@@ -9,15 +9,20 @@ from markupsafe import Markup
 
 from agentd.change.folder import Change
 from agentd.documents import spec as specs
-from agentd.documents.delta import REQUIREMENT
-from agentd.documents.text import BadDocument
-from agentd.merge import How, Kind
+from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.text import InvalidDocument
+from agentd.merge import TouchKind, UnitKind
 from agentd.rendering import eliding, words
 from agentd.viewer import margin, rounds
 from agentd.viewer.outlooks import Spec
 from agentd.viewer.rounds import Brief, Round
 
-_HOW = {How.ADDED: "new", How.MODIFIED: "changed", How.REMOVED: "removed", How.RENAMED: "renamed"}
+_HOW = {
+    TouchKind.ADDED: "new",
+    TouchKind.MODIFIED: "changed",
+    TouchKind.REMOVED: "removed",
+    TouchKind.RENAMED: "renamed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def _between(change: Change, name: str, old: str | None, new: str | None) -> Mar
     return None if pieces is None else Markup(eliding.html(pieces))  # noqa: S704  made safe there
 
 
-def spec(one: Spec, pattern: re.Pattern[str] = REQUIREMENT) -> Becoming:
+def spec(one: Spec, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Becoming:
     html = None
     if one.after is not None:
         pieces = words.diff(one.before, one.after)
@@ -87,7 +92,7 @@ def _touched(one: Spec, pattern: re.Pattern[str]) -> Iterator[Touched]:
     for touch in one.touches:
         id_, _, scenario = touch.name.partition(":")[2].partition("/")
         hows, scenarios = found.setdefault(id_, ({}, set()))
-        if touch.kind is Kind.SCENARIO:
+        if touch.kind is UnitKind.SCENARIO:
             scenarios.add(scenario)
         else:
             hows[_HOW[touch.how]] = None
@@ -99,6 +104,6 @@ def _titles(one: Spec, pattern: re.Pattern[str]) -> dict[str, str]:
     """Those that will be, and of what goes those that were."""
     found = {}
     for text in (one.before, one.after or ""):
-        with suppress(BadDocument):
-            found.update({known.id: known.title for known in specs.parse(text, one.id, pattern).requirements})
+        with suppress(InvalidDocument):
+            found.update({known.id: known.title for known in specs.parse_spec(text, one.id, pattern).requirements})
     return found

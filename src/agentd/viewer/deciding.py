@@ -13,7 +13,7 @@ from agentd.change import comments, stopping, texts
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision
 from agentd.change.state import State
-from agentd.documents.comments import Weight
+from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import AgentdError, Refusal, UsageError
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
 from agentd.domain.terms import Phase, Severity, Workflow
@@ -128,7 +128,7 @@ def _open(change: Change) -> tuple[bool, bool]:
     known = {one.id for one in found}
     said = [one for one in comments.seen(change) if one.is_open and one.words and one.finding not in known]
     notes = [one.by.startswith("person:") and one.severity is Severity.LOW for one in found]
-    notes += [one.severity is Weight.NOTE for one in said]
+    notes += [one.severity is CommentSeverity.NOTE for one in said]
     return any(notes), not all(notes)
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from agentd import files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.rendering import chart, graph, links, markdown
@@ -81,7 +81,7 @@ def _graph(change: Change) -> Markup | str:
     if "tasks.md" not in documents(change.folder):
         return ""
     try:
-        tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+        tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, OSError):
         return ""
     return Markup(graph.svg(graph.layers(tasks))) if tasks else ""  # noqa: S704  made safe there

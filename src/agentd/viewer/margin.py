@@ -8,12 +8,12 @@ from functools import partial
 from agentd.change import comments, texts
 from agentd.change.folder import Change, documents
 from agentd.documents import anchors, spec
-from agentd.documents.anchors import Anchor, Sure
-from agentd.documents.comments import NAME, Comment, as_they_stand, strays
-from agentd.documents.delta import REQUIREMENT
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import ADDED, findings
-from agentd.documents.text import BadDocument
+from agentd.documents.anchors import Anchor, MatchKind
+from agentd.documents.comments import COMMENTS_FILE, Comment, misattributed_comments, resolve_comments
+from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.finding_status import ADDED, round_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import AgentdError
 from agentd.viewer import recorded
 from agentd.viewer.recorded import Records
@@ -70,7 +70,7 @@ class _Spot:
     is_orphaned: bool = False
 
 
-def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT) -> tuple[Note, ...]:
+def notes(change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> tuple[Note, ...]:
     """In the order of the text; a finding that a comment became is told by the comment."""
     found = recorded.read(change)
     said = _comments(change, found)
@@ -136,17 +136,17 @@ def problems(change: Change) -> tuple[str, ...]:
     """What of the records and the comments cannot be read, or says what it may not."""
     found = recorded.read(change)
     try:
-        foreign = strays(comments.read(change), found.findings)
+        foreign = misattributed_comments(comments.read(change), found.findings)
     except (AgentdError, OSError) as error:
         return (*found.problems, str(error))
     words = "{}: {} says that it is the finding {:.20}, which was not made of it; that counts for nothing"
-    return (*found.problems, *(words.format(NAME, one.id, one.finding) for one in foreign))
+    return (*found.problems, *(words.format(COMMENTS_FILE, one.id, one.finding) for one in foreign))
 
 
 def _comments(change: Change, found: Records) -> tuple[Comment, ...]:
     """How they stand, as far as the records can say."""
     try:
-        return as_they_stand(comments.read(change), found.findings)
+        return resolve_comments(comments.read(change), found.findings)
     except (AgentdError, OSError):
         return ()  # `problems` tells
 
@@ -180,18 +180,20 @@ def _spot(change: Change, found: Records, one: Finding, document: str, text: str
 
 def _quoted(anchor: Anchor, text: str, judged: str | None) -> _Spot | None:
     """By what stood around it when it was judged, where that is kept; else by the quote alone."""
-    whole = anchors.select(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
-    place = anchors.find(whole, text) if whole else None
+    whole = anchors.anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
+    place = anchors.find_anchor(whole, text) if whole else None
     if place:
         return _Spot(anchor.document, place.line, place.last_line, str(place.sure))
-    alone = anchors.select(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
+    alone = anchors.anchor_selection(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
     if alone:
-        return _Spot(anchor.document, alone.line, alone.line + alone.quote.rstrip("\n").count("\n"), str(Sure.EXACT))
+        return _Spot(
+            anchor.document, alone.line, alone.line + alone.quote.rstrip("\n").count("\n"), str(MatchKind.EXACT)
+        )
     return None
 
 
 def _as_judged(change: Change, found: Records, id_: str, document: str) -> str | None:
-    record = next((one for one in found.records if any(own.id == id_ for own in findings(one))), None)
+    record = next((one for one in found.records if any(own.id == id_ for own in round_findings(one))), None)
     return texts.text(change, record.judged.get(document, "")) if record else None
 
 
@@ -200,8 +202,8 @@ def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -
     if document != f"specs/{name}.md":
         return _Spot(document)
     try:
-        requirement = spec.parse(text, document, pattern).requirement(id_)
-    except BadDocument:
+        requirement = spec.parse_spec(text, document, pattern).requirement(id_)
+    except InvalidDocument:
         requirement = None
     return _Spot(document, requirement.line, requirement.line, "heading") if requirement else _Spot(document)
 
@@ -249,7 +251,7 @@ def placed(one: Finding, found: Records, document: str, line: int, is_orphaned: 
 
 
 def _comment(one: Comment, found: Records, text: str) -> Note:
-    place = anchors.find(one.anchor, text)
+    place = anchors.find_anchor(one.anchor, text)
     said = tuple(_history(one.finding or "", found))
     thread = tuple(Said(entry.by, entry.at, "said", entry.text) for entry in one.thread)
     return Note(
@@ -285,7 +287,7 @@ def _history(id_: str, found: Records) -> Iterator[Said]:
         yield from _in_record(id_, record)
 
 
-def _in_record(id_: str, record: Record) -> Iterator[Said]:
+def _in_record(id_: str, record: ReviewRecord) -> Iterator[Said]:
     def word(by: str, at: str, what: str, text: str) -> Said:
         return Said(by, at, what, text, record.round, record.kind)
 

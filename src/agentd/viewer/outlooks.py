@@ -13,10 +13,10 @@ from agentd.calls.run import there
 from agentd.change import report
 from agentd.change.folder import Change
 from agentd.change.places import Places
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
-from agentd.merge import Conflict, Touch
+from agentd.merge import SpecConflict, SpecTouch
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Spec:
     version: int
     before: str
     after: str | None
-    touches: tuple[Touch, ...]
-    conflicts: tuple[Conflict, ...]
+    touches: tuple[SpecTouch, ...]
+    conflicts: tuple[SpecConflict, ...]
     problem: str
 
 
@@ -80,7 +80,7 @@ def whole(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Spec | 
     if found is not None or path.is_symlink() or not path.is_file():
         return found
     try:
-        text = decode(files.read(path), path.name)
+        text = decode_text(files.read(path), path.name)
     except AgentdError as error:
         return _broken(change, path, error.message)
     return Spec(spec_id, False, 0, text, text, (), (), "")

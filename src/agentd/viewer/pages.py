@@ -14,7 +14,7 @@ from agentd import files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
-from agentd.documents.text import decode
+from agentd.documents.text import decode_text
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import TaskStatus
 from agentd.rendering import chart, drawing, graph, markdown
@@ -147,7 +147,7 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
     problem = ""
     try:
         if "tasks.md" in documents(change.folder):
-            tasks = task_lists.parse(decode(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+            tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, FileNotFoundError) as error:
         problem = str(error)
     done = sum(task.status is not TaskStatus.PENDING for task in tasks)

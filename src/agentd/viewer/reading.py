@@ -10,7 +10,7 @@ from agentd import config, files
 from agentd.calls.run import there
 from agentd.change import texts
 from agentd.change.folder import Change, document_hash, documents, judged_part, linked_documents, plan_files
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
 from agentd.rendering import markdown, shown
 from agentd.rendering.markdown import Page
@@ -80,7 +80,7 @@ def pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[st
     try:
         return config.load(there(change).config_file, flags=settings).validation.requirement_pattern, ""
     except AgentdError as error:
-        return REQUIREMENT, f"{short(change, error.message)}; requirements are found by their usual form"
+        return REQUIREMENT_PATTERN, f"{short(change, error.message)}; requirements are found by their usual form"
 
 
 def _cut(whole: str) -> str:

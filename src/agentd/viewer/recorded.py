@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from agentd.change.folder import Change, in_order, read_record, record_files
 from agentd.change.state import State
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.errors import AgentdError
 
 
@@ -14,15 +14,15 @@ class Records:
     """`state` None: it cannot be read. `problems` say what else cannot be, each with its file."""
 
     state: State | None
-    records: tuple[Record, ...]
+    records: tuple[ReviewRecord, ...]
     problems: tuple[str, ...]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """As they stand by the last word on each; those that wait for a record last."""
-        return (*standing(self.records), *(self.state.findings if self.state else ()))
+        return (*current_findings(self.records), *(self.state.findings if self.state else ()))
 
-    def of(self, kind: str) -> tuple[Record, ...]:
+    def of(self, kind: str) -> tuple[ReviewRecord, ...]:
         return tuple(one for one in self.records if one.kind == kind)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from agentd import files
 from agentd.change import texts
 from agentd.change.folder import Change, document_bytes, documents
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import findings, standing
+from agentd.documents.finding_status import current_findings, round_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.rendering import words
 from agentd.rendering.words import Piece
 from agentd.steps.bench import BY_KIND
@@ -76,12 +76,12 @@ def rounds(change: Change) -> tuple[Round, ...]:
     return tuple(sorted(made, key=lambda one: (one.at, one.kind, one.number), reverse=True))
 
 
-def _round(so_far: tuple[Record, ...]) -> Round:
+def _round(so_far: tuple[ReviewRecord, ...]) -> Round:
     """The last of these, all of one kind."""
     *earlier, record = so_far
-    before = {one.id for one in standing(earlier) if one.state.is_open}
-    after = standing(so_far)
-    own = {one.id for one in findings(record)}
+    before = {one.id for one in current_findings(earlier) if one.state.is_open}
+    after = current_findings(so_far)
+    own = {one.id for one in round_findings(record)}
     judged = record.judged
     last = earlier[-1].judged if earlier else {}
     is_code = "tree" in judged

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from agentd.change.folder import Change
-from agentd.documents.delta import REQUIREMENT
+from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
 from agentd.trace import build
 from agentd.trace.matrix import Matrix
@@ -53,7 +53,7 @@ class Trace:
         return sum(len(row.gaps) for row in self.rows)
 
 
-def trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT) -> Trace:
+def trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Trace:
     """Where the code cannot be seen, the plan alone."""
     try:
         trees = coded.trees(change)

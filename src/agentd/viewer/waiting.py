@@ -17,7 +17,7 @@ from agentd.change.folder import STATE, Change
 from agentd.change.index import Summary
 from agentd.change.overlaps import NAMED, Meeting, Radar, some
 from agentd.change.places import Found, Places
-from agentd.documents.comments import NAME
+from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError, OverBudget
 from agentd.domain.terms import Phase
 from agentd.project import Project
@@ -176,7 +176,7 @@ def _change(found: Found, room: _Room) -> Change | None:
 
 def _said(change: Change, is_running: bool) -> int:
     """Counted again only where somebody wrote; during a run they do not all stand in the folder."""
-    stamp = _stamp(os.path.join(change.folder, NAME))
+    stamp = _stamp(os.path.join(change.folder, COMMENTS_FILE))
     is_settled = not is_running and time.time_ns() - stamp[0] > _TICK
     return (_open_comments if is_settled else _open_comments.__wrapped__)(change, stamp)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from agentd.change.state import State, Step
-from agentd.documents.task import Task, canonical, ordered, unknown
+from agentd.documents.task import Task, canonical_task_id, order_tasks, unknown_dependencies
 from agentd.domain.errors import FormatInvalid, Refusal, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase, StepStatus, TaskStatus
@@ -30,11 +30,11 @@ def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
     ids = [task.id for task in tasks]
     if twice := next((one for one in ids if ids.count(one) > 1), None):
         raise FormatInvalid(f"task {twice} stands twice", hint)
-    if missing := unknown(tasks):
+    if missing := unknown_dependencies(tasks):
         task, other = missing[0]
         raise FormatInvalid(f"task {task.id} depends on {other}, which is no task", hint)
     try:
-        return ordered(tasks)
+        return order_tasks(tasks)
     except FormatInvalid as error:
         raise FormatInvalid(error.message, hint) from None
 
@@ -68,7 +68,7 @@ def ahead(state: State, tasks: Sequence[Task], is_sequential: bool) -> list[Maki
 
 def chosen(tasks: Sequence[Task], wanted: Sequence[str], finished: Collection[str]) -> tuple[Task, ...]:
     """Those of `--tasks`; each stands on tasks that are done or chosen too."""
-    ids = [canonical(one.strip()) for one in wanted if one.strip()]
+    ids = [canonical_task_id(one.strip()) for one in wanted if one.strip()]
     known = {task.id: task for task in tasks}
     if strange := [one for one in ids if one not in known]:
         raise UsageError(f"there is no task {', '.join(strange)}", f"the tasks are {', '.join(known)}")

@@ -9,8 +9,8 @@ from agentd import files
 from agentd.change.state import State
 from agentd.config import Config
 from agentd.documents import clarifications
-from agentd.documents.clarifications import Question as Answered
-from agentd.documents.text import BadDocument, decode
+from agentd.documents.clarifications import Clarification as Answered
+from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.errors import AnswerRequired, UsageError
 from agentd.domain.events import NoticeIssued
 from agentd.domain.terms import Phase, StepStatus
@@ -44,20 +44,23 @@ def clarify_first(desk: Desk, wishes: Wishes) -> None:
 def is_clear(wishes: Wishes, config: Config, folder: Path) -> bool:
     """The planner need not be asked for questions."""
     is_skipped = wishes.skip_clarify or not config.workflow.human_in_loop
-    return is_skipped or bool(wishes.clarifications) or (folder / clarifications.NAME).is_file()
+    return is_skipped or bool(wishes.clarifications) or (folder / clarifications.CLARIFICATIONS_FILE).is_file()
 
 
 def refuse_twice(change_id: str, wishes: Wishes, folder: Path) -> None:
     """A person's words are not written over."""
-    path = folder / clarifications.NAME
+    path = folder / clarifications.CLARIFICATIONS_FILE
     if not wishes.clarifications or not path.is_file():
         return
     try:
-        is_same = clarifications.parse(decode(files.read(path), path.name)).questions == wishes.clarifications
-    except BadDocument:
+        is_same = (
+            clarifications.parse_clarifications(decode_text(files.read(path), path.name)).questions
+            == wishes.clarifications
+        )
+    except InvalidDocument:
         is_same = False
     if not is_same:  # else the same command was cut off
-        words = f"{change_id} has {clarifications.NAME} already"
+        words = f"{change_id} has {clarifications.CLARIFICATIONS_FILE} already"
         raise UsageError(words, "leave --clarifications out, or edit that file")
 
 
@@ -82,7 +85,7 @@ def is_only_asked(state: State) -> bool:
 def _answered_so_far(desk: Desk) -> tuple[Answered, ...]:
     """What a person has said counts, also when the rest is skipped; a file of theirs says it better."""
     asked = clarify.kept(desk.change)
-    is_there = (desk.change.folder / clarifications.NAME).is_file()
+    is_there = (desk.change.folder / clarifications.CLARIFICATIONS_FILE).is_file()
     return asked.answers if asked and not is_there else ()
 
 

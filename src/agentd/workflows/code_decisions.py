@@ -6,8 +6,8 @@ from functools import partial
 
 from agentd.change.state import State
 from agentd.checks.result import Result
-from agentd.documents.records import Edit
-from agentd.documents.standing import ADDED, told
+from agentd.documents.finding_status import ADDED, edit_content
+from agentd.documents.records import FindingEdit
 from agentd.domain import clock
 from agentd.domain.errors import Refusal, WrongPhase
 from agentd.domain.formatting import join_words
@@ -42,9 +42,9 @@ def accept(desk: Desk, reason: str, by: str, read: str) -> None:
     at, waiting = clock.now(), desk.change.read().findings
     record = last(desk.change, CODE)
     if record:
-        made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
+        made = [FindingEdit(one.id, ADDED, edit_content(one), one.by, at) for one in waiting]
         left = (*resolve.open_findings(desk), *waiting)
-        made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
+        made += [FindingEdit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in left]
         if made:
             edits.write(desk, record, made)
     ticking.tick(desk, base, proof.tree)

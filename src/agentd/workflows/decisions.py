@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 from agentd.change.state import State
-from agentd.documents.records import Edit, Finding, Record
-from agentd.documents.standing import ADDED, standing, told
+from agentd.documents.finding_status import ADDED, current_findings, edit_content
+from agentd.documents.records import Finding, FindingEdit, ReviewRecord
 from agentd.domain import clock
 from agentd.domain.errors import FormatInvalid, Refusal, WrongPhase
 from agentd.domain.state_machine import TransitionEvent
@@ -33,11 +33,11 @@ def accept(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None:
         )
     mended = desk.change.hashes()  # the form only
     at, waiting = clock.now(), desk.change.read().findings
-    left = [one for one in standing(desk.change.records(PLAN.kind)) if one.state.is_open]
+    left = [one for one in current_findings(desk.change.records(PLAN.kind)) if one.state.is_open]
     record = last(desk.change)
     if record:
-        made = [Edit(one.id, ADDED, told(one), one.by, at) for one in waiting]
-        made += [Edit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
+        made = [FindingEdit(one.id, ADDED, edit_content(one), one.by, at) for one in waiting]
+        made += [FindingEdit(one.id, "state", str(FindingState.ACCEPTED), by, at) for one in (*left, *waiting)]
         if made:
             edits.write(desk, record, made)
     kept = () if record else accepted(waiting)
@@ -61,13 +61,13 @@ def send_back(desk: Desk, reason: str, by: str, seen: Mapping[str, str]) -> None
     _move(desk, TransitionEvent.SENT_BACK, reason, by, seen)
 
 
-def added(desk: Desk, record: Record, reason: str, by: str) -> Edit | None:
+def added(desk: Desk, record: ReviewRecord, reason: str, by: str) -> FindingEdit | None:
     """The person's reason as a finding; None if it is one already: an earlier try was cut off."""
     title = " ".join(reason.split())[:_TITLE]
-    if any((one.title, one.by, one.state) == (title, by, FindingState.OPEN) for one in standing([record])):
+    if any((one.title, one.by, one.state) == (title, by, FindingState.OPEN) for one in current_findings([record])):
         return None
     what = {"severity": str(Severity.HIGH), "title": title, "what": reason, "suggestion": "", "requirement": None}
-    return Edit(f"P{edits.next_id(desk)}", ADDED, what, by, clock.now())
+    return FindingEdit(f"P{edits.next_id(desk)}", ADDED, what, by, clock.now())
 
 
 # Each is given the plan as whoever decides has read it, by hash: an edit in the same moment is not decided upon.

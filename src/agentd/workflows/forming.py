@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from agentd.domain.errors import FormatInvalid
-from agentd.rules import Finding
 from agentd.steps import form
 from agentd.steps.desk import Desk
+from agentd.validation import RuleFinding
 from agentd.workflows.asking import Option, Question, decide
 from agentd.workflows.wishes import Wishes
 
@@ -31,7 +31,7 @@ def settle_form(desk: Desk, wishes: Wishes) -> None:
             form.fix(desk, found)
 
 
-def _form_question(desk: Desk, found: Sequence[Finding]) -> Question:
+def _form_question(desk: Desk, found: Sequence[RuleFinding]) -> Question:
     options = (
         Option("planner", "The planner mends it"),
         Option("person", "I mend it"),
@@ -41,19 +41,19 @@ def _form_question(desk: Desk, found: Sequence[Finding]) -> Question:
     return Question(f"format-{number}", f"The plan has {_faults(found)} in its form. What next?", options, "planner")
 
 
-def _unformed(message: str, change_id: str, found: Sequence[Finding]) -> FormatInvalid:
+def _unformed(message: str, change_id: str, found: Sequence[RuleFinding]) -> FormatInvalid:
     hint = f"mend them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
     return FormatInvalid("\n".join([message, *_lines(found)]), hint)
 
 
-def _lines(found: Sequence[Finding]) -> list[str]:
+def _lines(found: Sequence[RuleFinding]) -> list[str]:
     lines = [f"  {one.file}:{one.line} {one.rule}: {one.message}" for one in found[:_NAMED]]
     return [*lines, f"  and {len(found) - _NAMED} more"] if len(found) > _NAMED else lines
 
 
-def _faults(found: Sequence[Finding]) -> str:
+def _faults(found: Sequence[RuleFinding]) -> str:
     return "1 fault" if len(found) == 1 else f"{len(found)} faults"
 
 
-def _files(found: Sequence[Finding]) -> str:
+def _files(found: Sequence[RuleFinding]) -> str:
     return ", ".join(dict.fromkeys(one.file for one in found))

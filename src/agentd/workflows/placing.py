@@ -175,11 +175,11 @@ def _is_half_made(tree: str) -> bool:
 def take_along(project: Project, change_id: str, place: Place) -> None:
     """A change being born has its clarifications in the tree where they were written."""
     old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
-    source = old / clarifications.NAME
+    source = old / clarifications.CLARIFICATIONS_FILE
     if old == new:
         return
     if source.is_file():
-        files.write(new / clarifications.NAME, files.read(source))
+        files.write(new / clarifications.CLARIFICATIONS_FILE, files.read(source))
         source.unlink()
     if old.is_dir() and not any(old.iterdir()):
         old.rmdir()

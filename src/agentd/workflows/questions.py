@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.documents.standing import open_counts
+from agentd.documents.finding_status import count_open
 from agentd.domain.formatting import join_words
 from agentd.domain.terms import CheckStatus
 from agentd.workflows.asking import Option, Question
@@ -59,5 +59,5 @@ def _failed_before(row: Mapping[str, Any]) -> bool:
 
 
 def _found(change: Change) -> str:
-    counts = [f"{count} {severity}" for severity, count in open_counts(left_open(change)).items() if count]
+    counts = [f"{count} {severity}" for severity, count in count_open(left_open(change)).items() if count]
     return join_words(counts) or "nothing"

@@ -7,8 +7,8 @@ from typing import Any
 
 from agentd.change.folder import Change, documents
 from agentd.change.state import Call, State
+from agentd.documents.finding_status import count_open
 from agentd.documents.records import Finding
-from agentd.documents.standing import open_counts
 from agentd.domain.errors import AgentdError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
@@ -90,7 +90,7 @@ def exit_code(command: str, state: State) -> int:
 def verdict_line(verdict: str | None, found: list[Finding]) -> str:
     if verdict in _LINES:
         return _LINES[verdict]
-    counts = open_counts(found)
+    counts = count_open(found)
     words = ", ".join(f"{count} {severity.upper()}" for severity, count in counts.items() if count)
     return f"{verdict} - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
 
@@ -114,7 +114,7 @@ def _message(change: Change, state: State, found: list[Finding]) -> str:
 
 def _findings(found: list[Finding]) -> dict[str, Any]:
     return {
-        "open": {str(severity): count for severity, count in open_counts(found).items()},
+        "open": {str(severity): count for severity, count in count_open(found).items()},
         "list": [{name: _plain(getattr(one, name)) for name in _FINDING} for one in found],
     }
 

@@ -10,7 +10,7 @@ from agentd.domain.errors import ChangeNotReady, Refusal
 from agentd.domain.events import WarningIssued
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import CheckStatus, Phase
-from agentd.merge import marks
+from agentd.merge import find_conflict_markers
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
 from agentd.trace.reading import check_there
@@ -119,7 +119,7 @@ def _older(change: Change, old: State) -> str:
 def refuse_marks(change: Change) -> None:
     """A spec with two texts in one says nothing that code could be judged by."""
     for path in sorted((change.folder / "specs").glob("*.md")):
-        if lines := marks(path.read_text("utf-8", "replace"), path.name):
+        if lines := find_conflict_markers(path.read_text("utf-8", "replace"), path.name):
             words = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
             raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
 

@@ -2,8 +2,8 @@
 
 from agentd.change.folder import Change
 from agentd.change.state import State, Step
-from agentd.documents.records import Finding, Record
-from agentd.documents.standing import standing
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.events import NoticeIssued
 from agentd.domain.terms import Phase, StepStatus
 from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
@@ -11,11 +11,11 @@ from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 JUDGED = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be
 
 
-def challenges(change: Change) -> list[Record]:
+def challenges(change: Change) -> list[ReviewRecord]:
     return list(change.records(PLAN.kind))
 
 
-def last(change: Change, bench: Bench = PLAN) -> Record | None:
+def last(change: Change, bench: Bench = PLAN) -> ReviewRecord | None:
     """The last verdict of that judge."""
     found = change.records(bench.kind)
     return found[-1] if found else None
@@ -78,7 +78,7 @@ def is_answering(change: Change) -> bool:
 def left_open(change: Change) -> list[Finding]:
     """Of the plan, or of the code once there is some; agentd's own, which no record has taken up yet, among them."""
     state = change.read()
-    known = (*standing(change.records(bench_of(state.phase).kind)), *state.findings)
+    known = (*current_findings(change.records(bench_of(state.phase).kind)), *state.findings)
     return [one for one in known if one.state.is_open]
 
 
@@ -93,8 +93,8 @@ def closed_nothing(change: Change, bench: Bench = PLAN) -> bool:
     is_ours = any((step.name, step.round) == (bench.kind, len(found)) for step in state.steps[since:])
     if len(found) < 2 or not is_ours or not is_answered(change, len(found), bench.answer):
         return False
-    before = {one.id for one in standing(found[:-1]) if one.state.is_open}
-    after = {one.id for one in standing(found) if one.state.is_open}
+    before = {one.id for one in current_findings(found[:-1]) if one.state.is_open}
+    after = {one.id for one in current_findings(found) if one.state.is_open}
     return before <= after
 
 

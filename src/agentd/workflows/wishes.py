@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentd.documents.clarifications import Question as Answered
+from agentd.documents.clarifications import Clarification as Answered
 from agentd.domain.terms import Lane
 from agentd.workflows.asking import Person
 

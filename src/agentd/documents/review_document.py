@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.documents import blocks
-from agentd.documents.prose import block, fenced, item, one_line
-from agentd.documents.records import Evidence, Finding, Previous, Record
-from agentd.documents.standing import findings, previous
+from agentd.documents import review_blocks
+from agentd.documents.finding_status import previous_findings, round_findings
+from agentd.documents.prose import embed_text, fence_code, one_line, render_item
+from agentd.documents.records import Evidence, Finding, PreviousFinding, ReviewRecord
 from agentd.domain.errors import StateError
 from agentd.domain.fields import FieldReader
 from agentd.domain.terms import CheckStatus, FindingState
@@ -25,7 +25,7 @@ _RETURN = re.compile(r"\r\n?")
 _TAG_MARK = "\0"  # cannot be in a cleaned text
 
 
-def render(record: Record, *, number: int | None = None, same_vendor: bool = False) -> str:
+def render_review(record: ReviewRecord, *, number: int | None = None, same_vendor: bool = False) -> str:
     """`number` is that of the record's file, when it differs from the round."""
     kind = record.kind
     head = [
@@ -42,28 +42,28 @@ def render(record: Record, *, number: int | None = None, same_vendor: bool = Fal
         f"**Verdict**: {record.verdict}",
         _round(record, same_vendor),
         "## Summary",
-        *(block(_untagged(text)) for text in _said_in_short(record)),
+        *(embed_text(_untagged(text)) for text in _said_in_short(record)),
         *(_evidence(record) if kind == "review" else ()),
         "## Issues",
-        *([_finding(finding) for finding in findings(record)] or ["None."]),
+        *([_finding(finding) for finding in round_findings(record)] or ["None."]),
         "## Earlier findings",
-        "\n".join(_previous(word, record) for word in previous(record)) or "None.",
+        "\n".join(_previous(word, record) for word in previous_findings(record)) or "None.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def block_of(record: Record, *, iteration: int | None = None) -> blocks.ReviewBlock:
+def review_block(record: ReviewRecord, *, iteration: int | None = None) -> review_blocks.ReviewBlock:
     """The block of a challenge: earlier findings as they stand, then the new ones."""
-    rows: list[Finding | Previous] = [*previous(record), *findings(record)]
+    rows: list[Finding | PreviousFinding] = [*previous_findings(record), *round_findings(record)]
     lines = "\n".join(f"- {row.id} ({row.severity}, {row.state}): {one_line(_clean(row.title))}" for row in rows)
     # The tags are left to the writer of blocks, which escapes what it reads back.
     summary = [_TAG_MARK.join(_TAG.split(text)) for text in _said_in_short(record)]
-    texts = [block(text).replace(_TAG_MARK, "<") for text in summary]
+    texts = [embed_text(text).replace(_TAG_MARK, "<") for text in summary]
     parts = [f"**Verdict**: {record.verdict}", *texts, lines]
-    return blocks.ReviewBlock(
+    return review_blocks.ReviewBlock(
         status=record.verdict.lower(),
         iteration=record.round if iteration is None else iteration,
-        reviewer=who(record.by),
+        reviewer=display_author(record.by),
         text="\n\n".join(part for part in parts if part),
     )
 
@@ -71,7 +71,7 @@ def block_of(record: Record, *, iteration: int | None = None) -> blocks.ReviewBl
 # ---- pieces
 
 
-def who(by: str) -> str:
+def display_author(by: str) -> str:
     """Who, for a reader: `agent:codex` is codex, `check:tests` is check tests."""
     kind, colon, name = by.partition(":")
     if not colon:
@@ -79,13 +79,13 @@ def who(by: str) -> str:
     return _line(f"{kind} {name}" if kind in ("check", "rule") else name)
 
 
-def _round(record: Record, same_vendor: bool) -> str:
+def _round(record: ReviewRecord, same_vendor: bool) -> str:
     model = f" ({_line(record.model)})" if record.model else ""
-    line = f"Round {record.round}, {record.at}. Judge: {who(record.by)}{model}. Maker: {who(record.made_by)}."
+    line = f"Round {record.round}, {record.at}. Judge: {display_author(record.by)}{model}. Maker: {display_author(record.made_by)}."
     return f"{line} {SAME_VENDOR}" if same_vendor else line
 
 
-def _said_in_short(record: Record) -> list[str]:
+def _said_in_short(record: ReviewRecord) -> list[str]:
     overruled = f"The judge reported {record.reported}. {record.overruled}" if record.overruled else ""
     return [_clean(record.summary), _clean(overruled)]
 
@@ -98,7 +98,7 @@ def _finding(finding: Finding) -> str:
         _bullet("Spec Reference", finding.requirement),
         _bullet("Evidence", f"{_place(finding)}, {_verified(finding)}"),
         *_quote(finding.evidence),
-        f"- **Found by**: {who(finding.by)}",
+        f"- **Found by**: {display_author(finding.by)}",
         f"- **State**: {finding.state}",
     ]
     # A number sign at the end would be read as the closing mark of the heading.
@@ -127,13 +127,13 @@ def _quote(evidence: Evidence | None) -> list[str]:
     return [f"  > {line}".rstrip() for line in _untagged(_clean(evidence.quote)).split("\n")]
 
 
-def _previous(word: Previous, record: Record) -> str:
+def _previous(word: PreviousFinding, record: ReviewRecord) -> str:
     lines = [f"- {word.id} ({word.severity}), {word.state}: {_line(word.title)}"]
     if word.answer:
-        by = who(word.answered_by) if word.answered_by else "maker"
+        by = display_author(word.answered_by) if word.answered_by else "maker"
         lines.append(_said(by, word.answer, word.answer_note or ""))
     before = next((one.state for one in record.previous if one.id == word.id), word.state)
-    lines.append(_said(who(record.by), before, word.note))
+    lines.append(_said(display_author(record.by), before, word.note))
     return "\n".join(lines)
 
 
@@ -144,7 +144,7 @@ def _said(by: str, state: FindingState, note: str) -> str:
 # ---- evidence of a review
 
 
-def _evidence(record: Record) -> list[str]:
+def _evidence(record: ReviewRecord) -> list[str]:
     tree, base = (str(record.judged.get(key) or "")[:12] for key in ("tree", "base"))
     compared = f", compared with {base}" if base else ""
     parts = ["## Evidence", f"Tree {tree}{compared}." if tree else ""]
@@ -178,7 +178,7 @@ def _check(check: Mapping[str, Any]) -> list[str]:
     if reason := row.text("known", ""):
         bullets.append(_bullet("Known failures", reason))
     tail = _clean(row.text("tail", "")).strip("\n")
-    return [f"### Check: {name}", "\n".join(bullets), fenced(tail, "text") if tail.strip() else ""]
+    return [f"### Check: {name}", "\n".join(bullets), fence_code(tail, "text") if tail.strip() else ""]
 
 
 def _before(before: FieldReader | None) -> str:
@@ -219,7 +219,7 @@ def _line(text: str) -> str:
 
 def _bullet(label: str, text: str | None) -> str:
     text = _untagged(_clean(text or "")).strip()
-    return item(text or "none", f"**{label}**")
+    return render_item(text or "none", f"**{label}**")
 
 
 def _code(text: str) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from agentd.documents.faults import Fault
-from agentd.documents.prose import fields
-from agentd.documents.task import ID, Task, TaskFile, canonical, layer_of
-from agentd.documents.task_values import ACTIONS, Reader
-from agentd.documents.text import Document, Fence, Section, Span, trim
+from agentd.documents.order import DocumentFault
+from agentd.documents.prose import read_fields
+from agentd.documents.task import TASK_ID, Task, TaskFile, canonical_task_id, task_layer
+from agentd.documents.task_values import ACTIONS, TaskValueReader
+from agentd.documents.text import Document, Fence, Section, Span, trim_lines
 from agentd.domain import yaml12
 from agentd.domain.terms import Layer
 
@@ -48,7 +48,7 @@ _LAYER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class TaskName:
     """What a heading or checkbox calls itself. `called` is true for `Task …`."""
 
     id: str
@@ -58,7 +58,7 @@ class Name:
 
 
 @dataclass(slots=True)
-class Raw:
+class RawTaskValues:
     """Values by what they mean, each with its line."""
 
     values: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
@@ -77,16 +77,16 @@ def _meaning(word: str) -> str | None:
     return _WORDS.get(word.strip().lower().replace("_", " ").replace("-", " "))
 
 
-def name(text: str) -> Name:
+def parse_task_name(text: str) -> TaskName:
     """`Task 1.1: Title`, `1.1 Title`, `**data.1** Title`."""
     start = _TASK.match(text)
     rest = text[start.end() :] if start else text
     called = bool(start and start[1])
-    match = ID.match(rest) or (_NUMBER.match(rest) if called else None)
+    match = TASK_ID.match(rest) or (_NUMBER.match(rest) if called else None)
     if match is None:
-        return Name("", _plain(rest if called else text), called, bool(start and start[2]))
+        return TaskName("", _plain(rest if called else text), called, bool(start and start[2]))
     after = _AFTER_ID.match(rest, match.end())
-    return Name(canonical(match[0]), _plain(rest[after.end() if after else match.end() :]), called)
+    return TaskName(canonical_task_id(match[0]), _plain(rest[after.end() if after else match.end() :]), called)
 
 
 def _plain(title: str) -> str:
@@ -97,7 +97,7 @@ def _plain(title: str) -> str:
     return title
 
 
-def layer_in(title: str) -> Layer | None:
+def layer_in_title(title: str) -> Layer | None:
     """The layer that a heading such as `1. Data Layer` names."""
     match = _LAYER.fullmatch(title) if len(title) < 60 else None
     return Layer({"test": "testing"}.get(match[1], match[1])) if match else None
@@ -106,13 +106,13 @@ def layer_in(title: str) -> Layer | None:
 # ---- a heading with a YAML block
 
 
-def own_block(document: Document, starts: list[int], section: Section, named: Name) -> Fence | None:
+def find_task_block(document: Document, starts: list[int], section: Section, named: TaskName) -> Fence | None:
     """The first YAML block that is the task's: it has a key of a task, or nothing stands before it.
 
     Under the heading of a task a fence that names no language will do, if it reads like such a block.
     """
     bare: Fence | None = None
-    first = next((n for n in numbers(section.own) if document.content(n).strip()), 0)
+    first = next((n for n in line_numbers(section.own) if document.content(n).strip()), 0)
     for number in range(bisect_left(starts, section.own.start), len(starts)):
         fence = document.fences[number]
         if fence.span.start > section.own.end:
@@ -126,32 +126,32 @@ def own_block(document: Document, starts: list[int], section: Section, named: Na
 
 
 def _reads_like_a_block(document: Document, fence: Fence) -> bool:
-    first = next((document.content(n) for n in numbers(fence.inner) if document.content(n).strip()), "")
+    first = next((document.content(n) for n in line_numbers(fence.inner) if document.content(n).strip()), "")
     key = _KEY.match(first)
     meanings = {_meaning(word) for word, _ in _key_lines(document, fence.inner)}
     return bool(key and _meaning(key[2]) and meanings & {"id", "file"})
 
 
-def from_heading(
-    document: Document, named: Name, span: Span, fence: Fence | None, layer: Layer | None
-) -> tuple[Task | None, list[Fault]]:
+def parse_heading_task(
+    document: Document, named: TaskName, span: Span, fence: Fence | None, layer: Layer | None
+) -> tuple[Task | None, list[DocumentFault]]:
     """The task under a heading; without a block its bullets are read."""
     line = span.start
-    reader = Reader(named.id)
+    reader = TaskValueReader(named.id)
     if fence is None:
-        raw, rest = bullets(document, Span(line + 1, span.end))
+        raw, rest = read_bullets(document, Span(line + 1, span.end))
         if not raw.values:
             reader.fault(line, "task-yaml", "there is no YAML block below the heading")
-        return build(reader, named, raw, span, layer, description=rest, literal=False)
+        return build_task(reader, named, raw, span, layer, description=rest, literal=False)
     raw = _block(document, fence, reader)
     around = (Span(line + 1, fence.span.start - 1), Span(fence.span.end + 1, span.end))
     rest = "\n\n".join(text for text in map(document.words, around) if text)
-    return build(reader, named, raw, span, layer, description=rest, literal=True, block=fence.inner)
+    return build_task(reader, named, raw, span, layer, description=rest, literal=True, block=fence.inner)
 
 
-def _block(document: Document, fence: Fence, reader: Reader) -> Raw:
+def _block(document: Document, fence: Fence, reader: TaskValueReader) -> RawTaskValues:
     start = fence.span.start
-    raw = Raw()
+    raw = RawTaskValues()
     if not fence.closed:
         reader.fault(start, "task-yaml", "the YAML block is not closed, so nothing below it is read")
         return raw
@@ -173,7 +173,7 @@ def _block(document: Document, fence: Fence, reader: Reader) -> Raw:
 def _with_quoted_ids(document: Document, span: Span) -> Iterator[str]:
     """Ids are no numbers: a bare 1.10 would be read as 1.1."""
     meaning: str | None = None
-    for line in numbers(span):
+    for line in line_numbers(span):
         content = document.content(line)
         key = _KEY.match(content)
         meaning = _meaning(key[2]) if key else meaning
@@ -187,7 +187,7 @@ def _quoted(match: re.Match[str]) -> str:
 def _key_lines(document: Document, span: Span) -> Iterator[tuple[str, int]]:
     """The keys of a task at the margin of a block, with their lines."""
     margin: str | None = None
-    for line in numbers(span):
+    for line in line_numbers(span):
         key = _KEY.match(document.content(line))
         if key and (margin is None or key[1] == margin):
             margin = key[1]
@@ -195,7 +195,7 @@ def _key_lines(document: Document, span: Span) -> Iterator[tuple[str, int]]:
                 yield key[2].strip(), line
 
 
-def has_id(document: Document, fence: Fence) -> bool:
+def block_has_id(document: Document, fence: Fence) -> bool:
     return any(_meaning(word) == "id" for word, _ in _key_lines(document, fence.inner))
 
 
@@ -204,15 +204,15 @@ def has_id(document: Document, fence: Fence) -> bool:
 
 def has_bullets(document: Document, span: Span, *, nested: bool) -> bool:
     """Whether lines describe a task; below a heading those further to the right belong to a list item."""
-    found = fields(document, span, _TELLING)
+    found = read_fields(document, span, _TELLING)
     return bool(found) and (nested or not document.content(found[0].span.start)[:2].isspace())
 
 
-def bullets(document: Document, span: Span) -> tuple[Raw, str]:
+def read_bullets(document: Document, span: Span) -> tuple[RawTaskValues, str]:
     """Labelled lines, and the text of the others."""
-    raw = Raw()
+    raw = RawTaskValues()
     taken: set[int] = set()
-    for found in fields(document, span, _WORDS):
+    for found in read_fields(document, span, _WORDS):
         whole = not found.value or found.value.endswith((",", ";")) or found.label == "description"
         text = found.full if whole else found.value
         if found.label in ("file", "files") and not found.value:
@@ -220,26 +220,26 @@ def bullets(document: Document, span: Span) -> tuple[Raw, str]:
         elif found.label in ("depends", "depends on", "dependencies", "spec", "specs"):
             text = text.replace("\n", " ").replace("- ", " ")
         raw.add(found.label, found.span.start, text)
-        taken.update(numbers(found.span) if whole else (found.span.start,))
-    rest = [document.content(line) for line in numbers(span) if line not in taken]
+        taken.update(line_numbers(found.span) if whole else (found.span.start,))
+    rest = [document.content(line) for line in line_numbers(span) if line not in taken]
     margin = min((len(one) - len(one.lstrip()) for one in rest if one.strip()), default=0)
-    return raw, trim([one[margin:] for one in rest])
+    return raw, trim_lines([one[margin:] for one in rest])
 
 
 # ---- both
 
 
-def build(
-    reader: Reader,
-    named: Name,
-    raw: Raw,
+def build_task(
+    reader: TaskValueReader,
+    named: TaskName,
+    raw: RawTaskValues,
     span: Span,
     layer: Layer | None,
     *,
     description: str,
     literal: bool,
     block: Span | None = None,
-) -> tuple[Task | None, list[Fault]]:
+) -> tuple[Task | None, list[DocumentFault]]:
     id_ = _id(reader, named, raw, span.start)
     if not id_:
         return None, reader.faults
@@ -248,7 +248,7 @@ def build(
     title = named.title or (str(written).strip() if isinstance(written, str | int | float) else "")
     if not title:
         reader.fault(span.start, "task-title", "there is no title after the id")
-    own = layer_of(id_)
+    own = task_layer(id_)
     if own and layer and own is not layer:
         reader.fault(span.start, "task-layer", f"it belongs to the {own} layer and stands under {layer}")
     return Task(
@@ -268,21 +268,21 @@ def build(
     ), reader.faults
 
 
-def _id(reader: Reader, named: Name, raw: Raw, line: int) -> str:
+def _id(reader: TaskValueReader, named: TaskName, raw: RawTaskValues, line: int) -> str:
     at, value = raw.last("id", line)
-    written = canonical(str(value).strip()) if isinstance(value, str | int | float) else ""
+    written = canonical_task_id(str(value).strip()) if isinstance(value, str | int | float) else ""
     if named.id and written and named.id != written:
         reader.fault(at, "task-id", f"the block says {written[:60]}; heading and block must name the same id")
     id_ = named.id or written
     if not id_:
         reader.fault(line, "task-id", "this task has no id; write one such as 1.1 before the title")
-    elif not ID.fullmatch(id_):
+    elif not TASK_ID.fullmatch(id_):
         reader.id = ""
         reader.fault(line, "task-id", f"'{id_[:60]}' is no task id; write <layer>.<number>, such as 1.1")
     return id_
 
 
-def _files(reader: Reader, raw: Raw, line: int, literal: bool) -> tuple[TaskFile, ...]:
+def _files(reader: TaskValueReader, raw: RawTaskValues, line: int, literal: bool) -> tuple[TaskFile, ...]:
     default = reader.action(*raw.last("action", line)[::-1])
     files: list[TaskFile] = []
     for at, value in raw.values.get("file", ()):
@@ -297,12 +297,12 @@ def _files(reader: Reader, raw: Raw, line: int, literal: bool) -> tuple[TaskFile
     return tuple(files)
 
 
-def _description(raw: Raw, rest: str) -> str:
+def _description(raw: RawTaskValues, rest: str) -> str:
     written = [str(value) for _, value in raw.values.get("description", ()) if value is not None]
     return "\n\n".join(text for text in (*map(str.strip, written), rest) if text)
 
 
-def _lines(raw: Raw) -> Mapping[str, int]:
+def _lines(raw: RawTaskValues) -> Mapping[str, int]:
     return {key: found[0][0] for key, found in raw.values.items()}
 
 
@@ -310,5 +310,5 @@ def _once(words: Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def numbers(span: Span) -> range:
+def line_numbers(span: Span) -> range:
     return range(span.start, span.end + 1)

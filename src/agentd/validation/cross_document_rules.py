@@ -2,35 +2,35 @@
 
 from collections.abc import Mapping
 
-from agentd.documents.blocks import NAME
 from agentd.documents.proposal import Proposal, spec_order
+from agentd.documents.review_blocks import PROPOSAL_FILE
 from agentd.documents.spec import Spec
-from agentd.documents.tasks import NAME as TASKS
+from agentd.documents.tasks import TASKS_FILE as TASKS
 from agentd.documents.tasks import TaskList
-from agentd.rules.finding import Findings
-from agentd.rules.plan import Plan, spec_id
-from agentd.rules.specs import stray_ids
+from agentd.validation.plan_documents import PlanDocuments, spec_id
+from agentd.validation.rule_findings import FindingCollector
+from agentd.validation.spec_rules import stray_ids
 
 
-def check_missing(plan: Plan, findings: Findings) -> None:
+def check_missing(plan: PlanDocuments, findings: FindingCollector) -> None:
     if not plan.complete:
         return
-    for name in (NAME, TASKS):
+    for name in (PROPOSAL_FILE, TASKS):
         if name not in plan.texts:
             findings.add(name, 1, "document-missing", f"there is no {name}", "agentd plan writes it")
 
 
-def check_named_specs(proposal: Proposal, plan: Plan, findings: Findings) -> None:
+def check_named_specs(proposal: Proposal, plan: PlanDocuments, findings: FindingCollector) -> None:
     """Specs named and specs present are the same, and they can be written in some order."""
     named = {spec.id: spec for spec in proposal.impact.affected_specs}
     line = proposal.lines.get("affected_specs", 1)
     for word, where in proposal.unread:
         hint = "name specs like `auth-flow`: lower-case letters, digits and dashes"
-        findings.add(NAME, where, "spec-ref-unknown", f"'{word[:60]}' is no spec id", hint)
+        findings.add(PROPOSAL_FILE, where, "spec-ref-unknown", f"'{word[:60]}' is no spec id", hint)
     for one in named.values():
         if plan.complete and f"specs/{one.id}.md" not in plan.texts:
             message = f"the spec {one.id} is named, but specs/{one.id}.md is not there"
-            findings.add(NAME, one.line or line, "spec-missing", message, "write it, or take the name out")
+            findings.add(PROPOSAL_FILE, one.line or line, "spec-missing", message, "write it, or take the name out")
     for name in plan.texts:
         if name.startswith("specs/") and spec_id(name) not in named:
             hint = "add it to affected_specs in proposal.md, or delete the file"
@@ -39,15 +39,15 @@ def check_named_specs(proposal: Proposal, plan: Plan, findings: Findings) -> Non
     for one_id, other in order.unknown:
         message = f"{one_id} depends on {other}, which is neither affected nor in agentd/specs/"
         hint = f"name {other} among the affected specs, or drop the dependency"
-        findings.add(NAME, named[one_id].line or line, "dependency-unknown", message, hint)
+        findings.add(PROPOSAL_FILE, named[one_id].line or line, "dependency-unknown", message, hint)
     if order.cycle:
         message = f"Circular dependency detected: {' → '.join(order.cycle)}"
         where = named[order.cycle[0]].line or line
-        findings.add(NAME, where, "dependency-cycle", message, "drop one of these dependencies")
+        findings.add(PROPOSAL_FILE, where, "dependency-cycle", message, "drop one of these dependencies")
 
 
 def check_coverage(
-    tasks: TaskList, specs: Mapping[str, Spec], main: Mapping[str, Spec], unread: set[str], findings: Findings
+    tasks: TaskList, specs: Mapping[str, Spec], main: Mapping[str, Spec], unread: set[str], findings: FindingCollector
 ) -> None:
     """Every requirement has a task, every task a requirement. Of specs that could not be read nothing is said."""
     here = {f"{name}:{one.id}" for name, spec in specs.items() for one in spec.requirements}

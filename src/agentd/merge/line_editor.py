@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from agentd.documents.text import BOM, Span
-from agentd.merge.units import Sheet
+from agentd.merge.units import SpecUnits
 
 
-class Draft:
+class LineEditor:
     """Edits are noted first and written in one pass. Lines are given as they are read, without endings."""
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: SpecUnits) -> None:
         self._sheet = sheet
         self._newline = sheet.document.newline
         self._lines = list(sheet.document.lines)
@@ -43,7 +43,7 @@ class Draft:
         self._after.setdefault(line, []).append(lines)
 
     def text(self) -> str:
-        writer = _Writer(self._newline)
+        writer = _LineWriter(self._newline)
         writer.insert(self._after.get(0, ()))
         for number, line in enumerate(self._lines, 1):
             if number in self._cut:
@@ -59,7 +59,7 @@ class Draft:
         return BOM + written if before.startswith(BOM) else written
 
 
-class _Writer:
+class _LineWriter:
     def __init__(self, newline: str) -> None:
         self._newline = newline
         self._out: list[str] = []

@@ -9,18 +9,18 @@ in the main spec is marked under Requirements instead, whole, because only so it
 from dataclasses import replace
 
 from agentd.documents.text import Span
-from agentd.merge import fitting, telling
-from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take
-from agentd.merge.draft import Draft
-from agentd.merge.marking import marked, noted
-from agentd.merge.units import Key, Requirement, Scenario, Sheet
-from agentd.merge.writing import after_requirements
+from agentd.merge import spec_changes, unit_text
+from agentd.merge.conflict_markers import as_comment, with_markers
+from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision
+from agentd.merge.line_editor import LineEditor
+from agentd.merge.merged_text import requirements_end
+from agentd.merge.units import Key, RequirementUnit, ScenarioUnit, SpecUnits
 
 _Texts = tuple[list[str], list[str]]
 
 
-def write(plan: Plan) -> str:
-    draft = Draft(plan.intent.sheet)
+def write_rebased(plan: MergePlan) -> str:
+    draft = LineEditor(plan.intent.sheet)
     for fate in plan.requirements:
         if fate.is_removed:
             continue
@@ -40,27 +40,27 @@ def write(plan: Plan) -> str:
 # ---- requirements
 
 
-def _renew_requirement(plan: Plan, draft: Draft, entry: Requirement, fate: RequirementFate) -> None:
+def _renew_requirement(plan: MergePlan, draft: LineEditor, entry: RequirementUnit, fate: RequirementDecision) -> None:
     there = fate.theirs
-    if there is None and fate.text is Take.THEIRS:
+    if there is None and fate.text is MergeSide.THEIRS:
         for span in entry.own:
             draft.cut(span)
     if there is None:
         return
-    if fate.heading is Take.THEIRS and entry.name != there.name:
-        heading = fitting.at_level(plan.main.document.content(there.line), entry.level)
+    if fate.heading is MergeSide.THEIRS and entry.name != there.name:
+        heading = unit_text.heading_at_level(plan.main.document.content(there.line), entry.level)
         draft.replace(Span(entry.line, entry.line), [heading])
-    if fate.text is Take.THEIRS and entry.words not in ("", there.words):
-        draft.replace(Span(entry.line + 1, entry.own[0].end), fitting.body(plan.main, there, entry.level))
+    if fate.text is MergeSide.THEIRS and entry.words not in ("", there.words):
+        draft.replace(Span(entry.line + 1, entry.own[0].end), unit_text.requirement_body(plan.main, there, entry.level))
         for span in entry.own[1:]:
             draft.cut(span)
 
 
-def _mark_requirement(plan: Plan, draft: Draft, fate: RequirementFate) -> None:
+def _mark_requirement(plan: MergePlan, draft: LineEditor, fate: RequirementDecision) -> None:
     rename, entry = fate.rename, fate.entry
     if rename and fate.theirs is None:
         draft.cut(rename.span)
-    elif rename and fate.heading is Take.NEITHER:
+    elif rename and fate.heading is MergeSide.NEITHER:
         heads = (_head(plan.base, fate.base), _head(plan.main, fate.theirs))
         _mark_lines(draft, rename.span, _lines(plan.intent.sheet, rename.span), heads)
     if entry:
@@ -68,69 +68,73 @@ def _mark_requirement(plan: Plan, draft: Draft, fate: RequirementFate) -> None:
         for span in entry.own[1:]:
             draft.cut(span)
     elif rename and fate.theirs is None and fate.base:
-        draft.put(after_requirements(plan.intent.sheet, draft), _three(plan, fate, fate.base.level))
+        draft.put(requirements_end(plan.intent.sheet, draft), _three(plan, fate, fate.base.level))
 
 
-def _three(plan: Plan, fate: RequirementFate, level: int) -> list[str]:
+def _three(plan: MergePlan, fate: RequirementDecision, level: int) -> list[str]:
     """The requirement on three sides, under one heading where only its text is open."""
     name = None
-    if fate.base and fate.theirs and fate.heading is not Take.NEITHER:
-        name = (fate.id, fate.title) if fate.heading is Take.YOURS else fate.theirs.name
-    yours = telling.yours_lines(plan, fate if name is None else replace(fate, title=name[1]))
-    yours[0] = fitting.at_level(yours[0], level)
-    return marked(yours, *(_whole(sheet, one, level, name) for sheet, one in _others(plan, fate)))
+    if fate.base and fate.theirs and fate.heading is not MergeSide.NEITHER:
+        name = (fate.id, fate.title) if fate.heading is MergeSide.YOURS else fate.theirs.name
+    yours = spec_changes.wanted_lines(plan, fate if name is None else replace(fate, title=name[1]))
+    yours[0] = unit_text.heading_at_level(yours[0], level)
+    return with_markers(yours, *(_whole(sheet, one, level, name) for sheet, one in _others(plan, fate)))
 
 
-def _others(plan: Plan, fate: RequirementFate) -> tuple[tuple[Sheet, Requirement | None], ...]:
+def _others(plan: MergePlan, fate: RequirementDecision) -> tuple[tuple[SpecUnits, RequirementUnit | None], ...]:
     return (plan.base, fate.base), (plan.main, fate.theirs)
 
 
-def _whole(sheet: Sheet, one: Requirement | None, level: int, name: tuple[str, str] | None = None) -> list[str]:
+def _whole(sheet: SpecUnits, one: RequirementUnit | None, level: int, name: tuple[str, str] | None = None) -> list[str]:
     if one is None:
         return []
-    return fitting.requirement(sheet, one, fitting.heading(sheet, one, *(name or one.name)), level)
+    return unit_text.requirement_lines(
+        sheet, one, unit_text.requirement_heading(sheet, one, *(name or one.name)), level
+    )
 
 
-def _head(sheet: Sheet, one: Requirement | None) -> list[str]:
+def _head(sheet: SpecUnits, one: RequirementUnit | None) -> list[str]:
     return [sheet.document.content(one.line)] if one else []
 
 
 # ---- scenarios
 
 
-def _renew_scenario(plan: Plan, draft: Draft, entry: Scenario, fate: ScenarioFate, has_place: bool) -> None:
+def _renew_scenario(
+    plan: MergePlan, draft: LineEditor, entry: ScenarioUnit, fate: ScenarioDecision, has_place: bool
+) -> None:
     """`has_place` says whether the heading of its requirement stays above it, however marks are solved."""
     there, names = fate.theirs, plan.intent.names
-    if fate.take is Take.NEITHER:
+    if fate.take is MergeSide.NEITHER:
         draft.replace(entry.span, _three_scenarios(plan, entry, fate))
-    elif fate.take is Take.THEIRS and there is None:
+    elif fate.take is MergeSide.THEIRS and there is None:
         draft.cut(entry.span)
-    elif fate.take is Take.THEIRS and there and there.value != entry.value:
+    elif fate.take is MergeSide.THEIRS and there and there.value != entry.value:
         is_named_by_place = has_place and entry.field is None
-        draft.replace(entry.span, fitting.scenario(plan.main, there, entry.level, names, is_named_by_place))
+        draft.replace(entry.span, unit_text.scenario_lines(plan.main, there, entry.level, names, is_named_by_place))
     elif entry.field is None and not has_place:
         draft.replace(entry.span, _scenario(plan, plan.intent.sheet, entry, entry.level))
     elif entry.field is not None:
         left = tuple(ref for ref in entry.written if names.get(ref, ref) not in plan.gone_there)
         content = plan.intent.sheet.document.content(entry.field)
-        line = fitting.referring(content, replace(entry, refs=left or entry.written), {})
+        line = unit_text.reference_line(content, replace(entry, refs=left or entry.written), {})
         if line != content:
             draft.replace(Span(entry.field, entry.field), [line])
 
 
-def _three_scenarios(plan: Plan, entry: Scenario, fate: ScenarioFate) -> list[str]:
+def _three_scenarios(plan: MergePlan, entry: ScenarioUnit, fate: ScenarioDecision) -> list[str]:
     sides = ((plan.intent.sheet, entry), (plan.base, fate.base), (plan.main, fate.theirs))
-    return marked(*(_scenario(plan, sheet, one, entry.level) for sheet, one in sides))
+    return with_markers(*(_scenario(plan, sheet, one, entry.level) for sheet, one in sides))
 
 
-def _scenario(plan: Plan, sheet: Sheet, one: Scenario | None, level: int) -> list[str]:
-    return fitting.scenario(sheet, one, level, plan.intent.names, is_named_by_place=False) if one else []
+def _scenario(plan: MergePlan, sheet: SpecUnits, one: ScenarioUnit | None, level: int) -> list[str]:
+    return unit_text.scenario_lines(sheet, one, level, plan.intent.names, is_named_by_place=False) if one else []
 
 
 # ---- removals
 
 
-def _mark_removed(plan: Plan, draft: Draft) -> None:
+def _mark_removed(plan: MergePlan, draft: LineEditor) -> None:
     """A removed requirement that others changed, or that others changed or gave a scenario."""
     texts: dict[str, _Texts] = {}
     for fate in plan.requirements:
@@ -139,7 +143,7 @@ def _mark_removed(plan: Plan, draft: Draft) -> None:
                 lines += _whole(sheet, one, 3)
     dropped = {key for keys in plan.drops.values() for key in keys}
     for scenario in plan.scenarios:
-        if scenario.is_removed and scenario.take is Take.NEITHER and scenario.key not in dropped:
+        if scenario.is_removed and scenario.take is MergeSide.NEITHER and scenario.key not in dropped:
             found = texts.setdefault(scenario.key[0], ([], []))
             for lines, more in zip(found, _scenario_texts(plan, scenario), strict=True):
                 lines += more
@@ -148,7 +152,7 @@ def _mark_removed(plan: Plan, draft: Draft) -> None:
         _mark_lines(draft, span, _lines(plan.intent.sheet, span), found)
 
 
-def _renew_drops(plan: Plan, draft: Draft) -> None:
+def _renew_drops(plan: MergePlan, draft: LineEditor) -> None:
     fates = {fate.key: fate for fate in plan.scenarios}
     there: dict[str, list[Key]] = {}
     for fate in plan.scenarios:
@@ -164,7 +168,7 @@ def _renew_drops(plan: Plan, draft: Draft) -> None:
         elif there.get(drop.entry.title, []) not in ([], list(keys)):
             # Others have a scenario of this title too; where none is meant, the entry has nothing left to say.
             lines = [*lines, _pin(keys)] if keys else []
-        if any(fates[key].take is Take.NEITHER for key in keys):
+        if any(fates[key].take is MergeSide.NEITHER for key in keys):
             _mark_lines(draft, span, lines, _scenario_texts(plan, fates[keys[0]]))
         elif lines and lines != _lines(plan.intent.sheet, span):
             draft.replace(span, lines)
@@ -176,23 +180,23 @@ def _pin(keys: tuple[Key, ...]) -> str:
     return f"  - **Requirement**: {keys[0][0] or 'none'}"
 
 
-def _scenario_texts(plan: Plan, fate: ScenarioFate) -> _Texts:
+def _scenario_texts(plan: MergePlan, fate: ScenarioDecision) -> _Texts:
     return _scenario(plan, plan.base, fate.base, 3), _scenario(plan, plan.main, fate.theirs, 3)
 
 
-def _mark_lines(draft: Draft, span: Span, yours: list[str], texts: _Texts) -> None:
-    draft.replace(span, marked(yours, noted(texts[0]), noted(texts[1])))
+def _mark_lines(draft: LineEditor, span: Span, yours: list[str], texts: _Texts) -> None:
+    draft.replace(span, with_markers(yours, as_comment(texts[0]), as_comment(texts[1])))
 
 
-def _lines(sheet: Sheet, span: Span) -> list[str]:
+def _lines(sheet: SpecUnits, span: Span) -> list[str]:
     return list(sheet.document.contents[span.start - 1 : span.end])
 
 
-def whole(yours: Sheet, base: Sheet) -> str:
+def mark_whole_spec(yours: SpecUnits, base: SpecUnits) -> str:
     """The change's spec with marks around all of it, for a main spec that is gone."""
     start = yours.document.frontmatter.end + 1 if yours.document.frontmatter else 1
     span = Span(start, len(yours.document.lines))
     body = Span(base.document.frontmatter.end + 1 if base.document.frontmatter else 1, len(base.document.lines))
-    draft = Draft(yours)
-    draft.replace(span, marked(_lines(yours, span), _lines(base, body), []))
+    draft = LineEditor(yours)
+    draft.replace(span, with_markers(_lines(yours, span), _lines(base, body), []))
     return draft.text()

@@ -12,64 +12,64 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from agentd.documents.delta import Renamed
-from agentd.documents.text import BadDocument
+from agentd.documents.delta import RenamedRequirement
+from agentd.documents.text import InvalidDocument
 from agentd.domain.formatting import join_words
-from agentd.merge.intent import Intent
-from agentd.merge.units import Key, Requirement, Scenario, Sheet
+from agentd.merge.intent import MergeIntent
+from agentd.merge.units import Key, RequirementUnit, ScenarioUnit, SpecUnits
 
 _T = TypeVar("_T")
 
 
-class Take(StrEnum):
+class MergeSide(StrEnum):
     THEIRS = "theirs"
     YOURS = "yours"
     NEITHER = "neither"
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementFate:
+class RequirementDecision:
     """One requirement on three sides, by its id afterwards. `title` is the one that the change wants for it."""
 
     id: str
-    base: Requirement | None
-    theirs: Requirement | None
-    entry: Requirement | None
-    rename: Renamed | None
+    base: RequirementUnit | None
+    theirs: RequirementUnit | None
+    entry: RequirementUnit | None
+    rename: RenamedRequirement | None
     title: str
     is_removed: bool
-    heading: Take
-    text: Take
+    heading: MergeSide
+    text: MergeSide
 
     @property
     def is_open(self) -> bool:
-        return Take.NEITHER in (self.heading, self.text)
+        return MergeSide.NEITHER in (self.heading, self.text)
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioFate:
+class ScenarioDecision:
     key: Key
-    base: Scenario | None
-    theirs: Scenario | None
-    entry: Scenario | None
+    base: ScenarioUnit | None
+    theirs: ScenarioUnit | None
+    entry: ScenarioUnit | None
     is_removed: bool
-    take: Take
+    take: MergeSide
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MergePlan:
     """What becomes of every unit. `drops` are the removed scenarios, by the line of their entry."""
 
-    main: Sheet
-    base: Sheet
-    intent: Intent
-    requirements: tuple[RequirementFate, ...]
-    scenarios: tuple[ScenarioFate, ...]
+    main: SpecUnits
+    base: SpecUnits
+    intent: MergeIntent
+    requirements: tuple[RequirementDecision, ...]
+    scenarios: tuple[ScenarioDecision, ...]
     drops: Mapping[int, tuple[Key, ...]]
     gone_there: frozenset[str]
 
 
-def decide(main: Sheet, intent: Intent, base: Sheet) -> Plan:
+def plan_merge(main: SpecUnits, intent: MergeIntent, base: SpecUnits) -> MergePlan:
     _refuse_taken(intent, base)
     names = intent.names
     # With both ids in main, the new one is a requirement of the other side; nothing is renamed then.
@@ -82,113 +82,119 @@ def decide(main: Sheet, intent: Intent, base: Sheet) -> Plan:
     sides = (_aligned(base, names, gone), _aligned(main, names_there, gone), _aligned(intent.sheet, names, gone))
     drops = _drops(intent, sides, frozenset(before), gone_there)
     scenarios = tuple(_scenarios(intent, sides, drops, gone_there))
-    return Plan(main, base, intent, requirements, scenarios, drops, gone_there)
+    return MergePlan(main, base, intent, requirements, scenarios, drops, gone_there)
 
 
-def three_way(base: _T, theirs: _T, yours: _T) -> Take:
+def choose_three_way(base: _T, theirs: _T, yours: _T) -> MergeSide:
     if yours in (base, theirs):
-        return Take.THEIRS
-    return Take.YOURS if theirs == base else Take.NEITHER
+        return MergeSide.THEIRS
+    return MergeSide.YOURS if theirs == base else MergeSide.NEITHER
 
 
 # ---- requirements
 
 
-def _refuse_taken(intent: Intent, base: Sheet) -> None:
+def _refuse_taken(intent: MergeIntent, base: SpecUnits) -> None:
     for old, one in intent.renamed.items():
         if old != one.new.id and old in base.requirements and one.new.id in base.requirements:
             problem = f"{old} cannot become {one.new.id}: that id is taken; take a free one"
-            raise BadDocument(intent.sheet.document.name, one.span.start, problem)
+            raise InvalidDocument(intent.sheet.document.name, one.span.start, problem)
 
 
 def _requirements(
-    main: Sheet, intent: Intent, sides: tuple[Mapping[str, Requirement], ...]
-) -> Iterator[RequirementFate]:
+    main: SpecUnits, intent: MergeIntent, sides: tuple[Mapping[str, RequirementUnit], ...]
+) -> Iterator[RequirementDecision]:
     renames = {one.new.id: one for one in intent.renamed.values()}
     for id_ in dict.fromkeys(id_ for side in sides for id_ in side):
         base, theirs, entry = (side.get(id_) for side in sides)
         rename = renames.get(id_)
         if id_ in intent.removed:
             yield _removed(id_, base, theirs)
-        elif rename and is_taken(rename, main):
+        elif rename and is_id_taken(rename, main):
             title = _title(intent, base, entry, rename)
-            yield RequirementFate(id_, base, theirs, entry, rename, title, False, Take.NEITHER, Take.THEIRS)
-        elif (unknown := intent.renamed.get(id_)) and base is None and theirs and not is_taken(unknown, main):
+            yield RequirementDecision(
+                id_, base, theirs, entry, rename, title, False, MergeSide.NEITHER, MergeSide.THEIRS
+            )
+        elif (unknown := intent.renamed.get(id_)) and base is None and theirs and not is_id_taken(unknown, main):
             # The change renames what it cannot have known.
-            yield RequirementFate(id_, None, theirs, None, unknown, unknown.new.title, False, Take.NEITHER, Take.THEIRS)
+            yield RequirementDecision(
+                id_, None, theirs, None, unknown, unknown.new.title, False, MergeSide.NEITHER, MergeSide.THEIRS
+            )
         else:
             yield _written(id_, base, theirs, entry, rename, _title(intent, base, entry, rename))
 
 
-def is_taken(rename: Renamed, main: Sheet) -> bool:
+def is_id_taken(rename: RenamedRequirement, main: SpecUnits) -> bool:
     """Whether others have the new id for something else."""
     old, new = rename.old.id, rename.new.id
     return old != new and old in main.requirements and new in main.requirements
 
 
-def _removed(id_: str, base: Requirement | None, theirs: Requirement | None) -> RequirementFate:
-    take = Take.THEIRS
+def _removed(id_: str, base: RequirementUnit | None, theirs: RequirementUnit | None) -> RequirementDecision:
+    take = MergeSide.THEIRS
     if theirs:
         is_same = base is not None and (base.name, base.words) == (theirs.name, theirs.words)
-        take = Take.YOURS if is_same else Take.NEITHER
-    return RequirementFate(id_, base, theirs, None, None, "", True, take, take)
+        take = MergeSide.YOURS if is_same else MergeSide.NEITHER
+    return RequirementDecision(id_, base, theirs, None, None, "", True, take, take)
 
 
 def _written(
     id_: str,
-    base: Requirement | None,
-    theirs: Requirement | None,
-    entry: Requirement | None,
-    rename: Renamed | None,
+    base: RequirementUnit | None,
+    theirs: RequirementUnit | None,
+    entry: RequirementUnit | None,
+    rename: RenamedRequirement | None,
     title: str,
-) -> RequirementFate:
+) -> RequirementDecision:
     """An entry that says nothing below its heading leaves the text as it is."""
     words = entry.words if entry and (entry.words or base is None) else base.words if base else ""
     name = (id_, title)
     if base and theirs:
-        heading = three_way(base.name, theirs.name, name)
-        text = three_way(base.words, theirs.words, words)
+        heading = choose_three_way(base.name, theirs.name, name)
+        text = choose_three_way(base.words, theirs.words, words)
     else:
-        heading = text = three_way(
+        heading = text = choose_three_way(
             (base.name, base.words) if base else None,
             (theirs.name, theirs.words) if theirs else None,
             (name, words) if base or entry else None,
         )
-    return RequirementFate(id_, base, theirs, entry, rename, title, False, heading, text)
+    return RequirementDecision(id_, base, theirs, entry, rename, title, False, heading, text)
 
 
-def _title(intent: Intent, base: Requirement | None, entry: Requirement | None, rename: Renamed | None) -> str:
+def _title(
+    intent: MergeIntent, base: RequirementUnit | None, entry: RequirementUnit | None, rename: RenamedRequirement | None
+) -> str:
     """The title that the change wants; the old one repeated is no wish."""
     old = base.title if base else ""
     wished = {one for one in (rename.new.title if rename else "", entry.title if entry else "") if one and one != old}
     if len(wished) > 1 and rename and entry:
         problem = f"{entry.id} has one title under Renamed and another here"
-        raise BadDocument(intent.sheet.document.name, entry.line, problem)
+        raise InvalidDocument(intent.sheet.document.name, entry.line, problem)
     return wished.pop() if wished else old
 
 
 # ---- scenarios
 
 
-_Sides = tuple[Mapping[Key, Scenario], Mapping[Key, Scenario], Mapping[Key, Scenario]]
+_Sides = tuple[Mapping[Key, ScenarioUnit], Mapping[Key, ScenarioUnit], Mapping[Key, ScenarioUnit]]
 
 
-def _aligned(sheet: Sheet, names: Mapping[str, str], gone: Collection[str]) -> Mapping[Key, Scenario]:
+def _aligned(sheet: SpecUnits, names: Mapping[str, str], gone: Collection[str]) -> Mapping[Key, ScenarioUnit]:
     if not names and not gone:
         return sheet.scenarios
-    found: dict[Key, Scenario] = {}
+    found: dict[Key, ScenarioUnit] = {}
     for one in sheet.scenarios.values():
         refs = tuple(dict.fromkeys(names.get(ref, ref) for ref in one.refs))
         unit = replace(one, refs=tuple(ref for ref in refs if ref not in gone) or refs)
         if unit.key in found:
             problem = f"two scenarios '{one.title}' would be of {unit.requirement}; give one another title"
-            raise BadDocument(sheet.document.name, one.span.start, problem)
+            raise InvalidDocument(sheet.document.name, one.span.start, problem)
         found[unit.key] = unit
     return found
 
 
 def _drops(
-    intent: Intent, sides: _Sides, before: Collection[str], gone_there: frozenset[str]
+    intent: MergeIntent, sides: _Sides, before: Collection[str], gone_there: frozenset[str]
 ) -> dict[int, tuple[Key, ...]]:
     """Which scenario each entry under Removed means: in the base; only if it is not there, in the main spec.
 
@@ -210,16 +216,16 @@ def _drops(
             meant = [key for key in elsewhere if lost and key not in entries][:1] or meant
         unwritten = tuple(key for key in meant or there if key not in entries)
         if (meant and not unwritten) or (wanted is not None and (wanted, title) in entries):
-            raise BadDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
+            raise InvalidDocument(intent.sheet.document.name, line, f"'{title}' is removed and written as well")
         if len(unwritten) > 1:
             owners = join_words([key[0] or "the whole spec" for key in unwritten])
             problem = f"'{title}' is a scenario of {owners}; write `- **Requirement**: …` below it to say which"
-            raise BadDocument(intent.sheet.document.name, line, problem)
+            raise InvalidDocument(intent.sheet.document.name, line, problem)
         found[line] = unwritten
     return found
 
 
-def _elsewhere(one: Scenario, there: Iterable[Scenario], before: Collection[str]) -> list[Key]:
+def _elsewhere(one: ScenarioUnit, there: Iterable[ScenarioUnit], before: Collection[str]) -> list[Key]:
     """Scenarios of the main spec that say the same, for a requirement that the base does not know."""
     return [
         other.key
@@ -228,41 +234,41 @@ def _elsewhere(one: Scenario, there: Iterable[Scenario], before: Collection[str]
     ]
 
 
-def _owners(one: Scenario, names: Mapping[str, str]) -> tuple[str, ...]:
+def _owners(one: ScenarioUnit, names: Mapping[str, str]) -> tuple[str, ...]:
     """The requirement that it goes by: in its text, and in the merge."""
     written = one.written[0] if one.written else ""
     return names.get(written, written), one.requirement
 
 
-def _by_title(side: Mapping[Key, Scenario]) -> dict[str, list[Scenario]]:
-    found: dict[str, list[Scenario]] = {}
+def _by_title(side: Mapping[Key, ScenarioUnit]) -> dict[str, list[ScenarioUnit]]:
+    found: dict[str, list[ScenarioUnit]] = {}
     for one in side.values():
         found.setdefault(one.title, []).append(one)
     return found
 
 
 def _scenarios(
-    intent: Intent, sides: _Sides, drops: Mapping[int, tuple[Key, ...]], gone_there: Collection[str]
-) -> Iterator[ScenarioFate]:
+    intent: MergeIntent, sides: _Sides, drops: Mapping[int, tuple[Key, ...]], gone_there: Collection[str]
+) -> Iterator[ScenarioDecision]:
     dropped = {key for keys in drops.values() for key in keys}
     for key in dict.fromkeys(key for side in sides for key in side):
         base, theirs, entry = (side.get(key) for side in sides)
         if entry and _goes(entry, intent.removed):
             problem = f"the scenario '{key[1]}' is of {key[0]}, which is removed"
-            raise BadDocument(intent.sheet.document.name, entry.span.start, problem)
+            raise InvalidDocument(intent.sheet.document.name, entry.span.start, problem)
         is_removed = key in dropped or any(one and _goes(one, intent.removed) for one in (base, theirs))
         yours = None if is_removed else entry or base
-        take = three_way(*(one.value if one else None for one in (base, theirs, yours)))
+        take = choose_three_way(*(one.value if one else None for one in (base, theirs, yours)))
         is_unknown = is_removed and theirs and not base
         named = _named(entry, intent.names) - _named(base, intent.names) if entry else frozenset()
         if is_unknown or not named.isdisjoint(gone_there):
-            take = Take.NEITHER
-        yield ScenarioFate(key, base, theirs, entry, is_removed, take)
+            take = MergeSide.NEITHER
+        yield ScenarioDecision(key, base, theirs, entry, is_removed, take)
 
 
-def _named(one: Scenario | None, names: Mapping[str, str]) -> frozenset[str]:
+def _named(one: ScenarioUnit | None, names: Mapping[str, str]) -> frozenset[str]:
     return frozenset(names.get(ref, ref) for ref in one.written) if one else frozenset()
 
 
-def _goes(one: Scenario, removed: Collection[str]) -> bool:
+def _goes(one: ScenarioUnit, removed: Collection[str]) -> bool:
     return bool(one.refs) and all(ref in removed for ref in one.refs)

@@ -3,26 +3,28 @@
 import posixpath
 
 from agentd.documents import task
-from agentd.documents.tasks import NAME, TaskList
-from agentd.rules.finding import Findings
+from agentd.documents.tasks import TASKS_FILE, TaskList
+from agentd.validation.rule_findings import FindingCollector
 
 _RULES = {"frontmatter": "frontmatter-invalid", "task-duplicate": "task-duplicate"}
 _FORM = "write `### Task 1.1: Title` with a yaml block of id, file, action, spec_ref, depends_on and status"
 
 
-def check_tasks(tasks: TaskList, findings: Findings) -> None:
-    told = {one.line for one in findings.found if one.file == NAME and one.rule == "heading-missing"}
+def check_tasks(tasks: TaskList, findings: FindingCollector) -> None:
+    told = {one.line for one in findings.found if one.file == TASKS_FILE and one.rule == "heading-missing"}
     for fault in tasks.faults:
         if fault.rule == "task-yaml" and fault.line in told:
             continue  # a block left open
         what, _, instead = fault.message.partition("; ")
-        findings.add(NAME, fault.line, _RULES.get(fault.rule, "task-format"), what, instead or _FORM)
+        findings.add(TASKS_FILE, fault.line, _RULES.get(fault.rule, "task-format"), what, instead or _FORM)
     for one in tasks.tasks:
         for file in one.files:
             problem = path_problem(file.path)
             if problem:
                 hint = "write a path from the project's root, with `/`, such as src/notes/user.py"
-                findings.add(NAME, file.line or one.line, "task-path", f"task {one.id}: {file.path} {problem}", hint)
+                findings.add(
+                    TASKS_FILE, file.line or one.line, "task-path", f"task {one.id}: {file.path} {problem}", hint
+                )
     _dependencies(tasks, findings)
 
 
@@ -40,13 +42,13 @@ def path_problem(path: str) -> str | None:
     return "is no file" if inside == ["."] or not path.strip() else None
 
 
-def _dependencies(tasks: TaskList, findings: Findings) -> None:
+def _dependencies(tasks: TaskList, findings: FindingCollector) -> None:
     known = ", ".join(one.id for one in tasks.tasks[:20])
-    for one, other in task.unknown(tasks.tasks):
+    for one, other in task.unknown_dependencies(tasks.tasks):
         message = f"task {one.id} depends on {other}, which is no task"
-        findings.add(NAME, one.at("depends_on"), "dependency-unknown", message, f"the tasks are {known}")
-    circle = task.cycle(tasks.tasks)
+        findings.add(TASKS_FILE, one.at("depends_on"), "dependency-unknown", message, f"the tasks are {known}")
+    circle = task.dependency_cycle(tasks.tasks)
     if circle:
         first = tasks.get(circle[0])
         line = first.at("depends_on") if first else 1
-        findings.add(NAME, line, "dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")
+        findings.add(TASKS_FILE, line, "dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from agentd.documents import text as base
 from agentd.documents.prose import one_line
-from agentd.documents.text import Document, Mark, Scanner, Span, trim
+from agentd.documents.text import Document, LineKind, LineScanner, Span, trim_lines
 
-NAME = "proposal.md"
+PROPOSAL_FILE = "proposal.md"
 
 _OPEN = re.compile(r"""<review(?:\s++[\w-]++="[^"]*+"|\s++[\w-]++='[^']*+')++\s*+>""")
 _ATTRIBUTE = re.compile(r"""\s([\w-]++)=(?:"([^"]*+)"|'([^']*+)')""")
@@ -31,58 +31,58 @@ class ReviewBlock:
         return self.span.start
 
 
-def proposal_body(text: str, name: str = NAME) -> str:
+def proposal_body(text: str, name: str = PROPOSAL_FILE) -> str:
     """The text before the first block, with exactly one newline at its end: what a hash covers.
 
     A fence left open is closed here as `append` closes it, so that a new block does not change the hash. What somebody
     wrote behind a block counts as if it stood before.
     """
-    return split(gathered(text, name), name)[0]
+    return split_blocks(gather_blocks(text, name), name)[0]
 
 
-def own_part(text: str, name: str = NAME) -> str:
+def text_before_blocks(text: str, name: str = PROPOSAL_FILE) -> str:
     """The text before the first block, byte for byte."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     first = _first(document)
     return document.cut(Span(1, first - 1)) if first else text
 
 
-def find(text: str, name: str = NAME) -> tuple[ReviewBlock, ...]:
+def find_blocks(text: str, name: str = PROPOSAL_FILE) -> tuple[ReviewBlock, ...]:
     """All blocks, as they stand."""
-    return split(text, name)[1]
+    return split_blocks(text, name)[1]
 
 
-def split(text: str, name: str = NAME) -> tuple[str, tuple[ReviewBlock, ...]]:
+def split_blocks(text: str, name: str = PROPOSAL_FILE) -> tuple[str, tuple[ReviewBlock, ...]]:
     """Body and blocks."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     found, closing = _scan(document)
     body = document.cut(Span(1, found[0].line - 1)) if found else _completed(document, closing)
     return body.rstrip("\r\n") + document.newline, found
 
 
-def latest(blocks: Iterable[ReviewBlock]) -> ReviewBlock | None:
+def latest_block(blocks: Iterable[ReviewBlock]) -> ReviewBlock | None:
     """The block that counts: of the highest iteration, the last of equals."""
     return max(reversed(tuple(blocks)), key=lambda block: block.iteration, default=None)
 
 
-def append(text: str, block: ReviewBlock, name: str = NAME) -> str:
+def append_block(text: str, block: ReviewBlock, name: str = PROPOSAL_FILE) -> str:
     """The document with one more block at its end."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     before = _completed(document, _scan(document)[1])
     if before and not before.endswith(("\n\n", "\n\r\n")):
         before += document.newline
-    return before + document.native(render(block))
+    return before + document.native(render_block(block))
 
 
-def gathered(text: str, name: str = NAME) -> str:
+def gather_blocks(text: str, name: str = PROPOSAL_FILE) -> str:
     """What somebody wrote behind or between the blocks stands before them, where it is part of the document."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     found, _ = _scan(document)
     if not found:
         return text
     inside = {line for block in found for line in range(block.span.start, block.span.end + 1)}
     stray = [line for line in range(found[0].line, len(document.lines) + 1) if line not in inside]
-    strayed = trim([document.content(line) for line in stray])
+    strayed = trim_lines([document.content(line) for line in stray])
     if not strayed:
         return text
     body = document.cut(Span(1, found[0].line - 1)).rstrip("\r\n")
@@ -90,13 +90,13 @@ def gathered(text: str, name: str = NAME) -> str:
     return f"{document.newline}{document.newline}".join([body, document.native(strayed), *blocks]) + document.newline
 
 
-def render(block: ReviewBlock) -> str:
+def render_block(block: ReviewBlock) -> str:
     text = _ESCAPE.sub(lambda match: _escaped(match[1]), block.text)
     contents = text.replace("\r\n", "\n").split("\n")
-    scanner = Scanner()
+    scanner = LineScanner()
     for content in contents:
         scanner.feed(content)
-    text = trim([*contents, scanner.closing])
+    text = trim_lines([*contents, scanner.closing])
     status, reviewer = (one_line(word).replace('"', "&quot;") for word in (block.status, block.reviewer))
     opening = f'<review status="{status}" iteration="{block.iteration}" reviewer="{reviewer}">'
     return "\n".join([opening, "", *([text, ""] if text else []), _CLOSE, ""])
@@ -130,24 +130,24 @@ def _scan(document: Document) -> tuple[tuple[ReviewBlock, ...], str]:
     first = _first(document)
     if first is None:
         return (), document.closing
-    reader = _Reader()
+    reader = _BlockReader()
     for line in range(first, len(document.lines) + 1):
         reader.feed(line, document.content(line))
     return tuple(reader.finish(len(document.lines))), reader.outside.closing
 
 
-class _Reader:
+class _BlockReader:
     """Inside a block only its closing tag counts: a judge's text may leave a fence open."""
 
     def __init__(self) -> None:
-        self.outside = Scanner()
+        self.outside = LineScanner()
         self._blocks: list[ReviewBlock] = []
         self._start = 0
         self._attributes: dict[str, str] = {}
         self._text: list[str] = []
 
     def feed(self, line: int, content: str) -> None:
-        if not self._start and self.outside.feed(content) is not Mark.TEXT:
+        if not self._start and self.outside.feed(content) is not LineKind.TEXT:
             return
         opening = _OPEN.match(content)
         if opening:
@@ -178,7 +178,7 @@ class _Reader:
                 status=words.get("status", ""),
                 iteration=int(number) if re.fullmatch("[0-9]{1,9}", number) else 0,
                 reviewer=words.get("reviewer", ""),
-                text=_UNESCAPE.sub(_unescaped, trim(self._text)),
+                text=_UNESCAPE.sub(_unescaped, trim_lines(self._text)),
                 span=Span(self._start, end),
             )
         )

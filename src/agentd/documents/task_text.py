@@ -7,10 +7,10 @@ from typing import Any
 
 from agentd.documents import frontmatter
 from agentd.documents import text as base
-from agentd.documents.prose import block, one_line, title
-from agentd.documents.task import Task, TaskFile, canonical, layer_of, number_of
-from agentd.documents.task_values import Reader
-from agentd.documents.tasks import NAME, TaskList, parse
+from agentd.documents.prose import embed_text, heading_text, one_line
+from agentd.documents.task import Task, TaskFile, canonical_task_id, layer_number, task_layer
+from agentd.documents.task_values import TaskValueReader
+from agentd.documents.tasks import TASKS_FILE, TaskList, parse_tasks
 from agentd.documents.text import BOM
 from agentd.domain import yaml12
 from agentd.domain.terms import Layer, TaskAction
@@ -18,7 +18,7 @@ from agentd.domain.terms import Layer, TaskAction
 _NUMBER = re.compile(r"([0-9]+)|([a-z])")
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Task, ...]:
+def tasks_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Task, ...]:
     """The tasks of a `create_tasks` call whose fields have been checked."""
     return tuple(_from_row(row) for row in rows)
 
@@ -28,31 +28,31 @@ def _from_row(row: Mapping[str, Any]) -> Task:
     file = row["file"]
     depends = [*(row.get("depends") or ()), *(row.get("depends_on") or ())]
     return Task(
-        id=f"{number_of(layer)}.{row['number']}",
+        id=f"{layer_number(layer)}.{row['number']}",
         title=one_line(row["title"]),
         layer=layer,
         files=(TaskFile(file["path"], TaskAction(file["action"])),),
         spec_refs=(row["spec_ref"],) if row.get("spec_ref") else (),
-        depends_on=tuple(dict.fromkeys(canonical(one) for one in depends)),
+        depends_on=tuple(dict.fromkeys(canonical_task_id(one) for one in depends)),
         description=row["description"],
     )
 
 
-def render(tasks: TaskList) -> str:
-    return frontmatter.render(_front(tasks)) + "\n" + _body(tasks)
+def render_tasks(tasks: TaskList) -> str:
+    return frontmatter.render_frontmatter(_front(tasks)) + "\n" + _body(tasks)
 
 
-def revise(old_text: str, new: TaskList, name: str = NAME) -> str:
+def revise_tasks(old_text: str, new: TaskList, name: str = TASKS_FILE) -> str:
     """The new list in place of the old one; other frontmatter stays, and the status of tasks that stay."""
-    document = base.parse(old_text, name)
-    old = {(task.id, task.title): task.status for task in parse(old_text, name).tasks}
+    document = base.parse_document(old_text, name)
+    old = {(task.id, task.title): task.status for task in parse_tasks(old_text, name).tasks}
     tasks = tuple(replace(task, status=old.get((task.id, one_line(task.title)), task.status)) for task in new.tasks)
     try:
-        head = frontmatter.revised(document, _front(new), keep=("version",))
-    except frontmatter.BadFrontmatter:
+        head = frontmatter.revise_frontmatter(document, _front(new), keep=("version",))
+    except frontmatter.InvalidFrontmatter:
         # What cannot be read cannot be kept, and the new list must not fail for it.
         mark = BOM if old_text.startswith(BOM) else ""
-        head = mark + document.native(frontmatter.render(_front(new)))
+        head = mark + document.native(frontmatter.render_frontmatter(_front(new)))
     return head + document.native("\n" + _body(replace(new, tasks=tasks)))
 
 
@@ -77,7 +77,7 @@ def _place(id_: str) -> list[tuple[int, str]]:
 
 
 def _heading(task: Task) -> str:
-    layer = layer_of(task.id)
+    layer = task_layer(task.id)
     return f"## {task.id.partition('.')[0]}. {f'{layer.title()} Layer' if layer else 'Other'}"
 
 
@@ -90,7 +90,11 @@ def _task(task: Task) -> list[str]:
         f"status: {task.status}\n",
     ]
     # A heading in the description must not end the task, so only deeper ones stay.
-    return [f"### Task {task.id}: {title(task.title)}", f"```yaml\n{''.join(lines)}```", block(task.description, 6)]
+    return [
+        f"### Task {task.id}: {heading_text(task.title)}",
+        f"```yaml\n{''.join(lines)}```",
+        embed_text(task.description, 6),
+    ]
 
 
 def _files(task: Task) -> list[str]:
@@ -104,7 +108,7 @@ def _files(task: Task) -> list[str]:
 
 def _is_simple(file: TaskFile) -> bool:
     """Read back from one line, the path is the same."""
-    return Reader("").files(file.path, 0, literal=True) == [TaskFile(file.path, None)]
+    return TaskValueReader("").files(file.path, 0, literal=True) == [TaskFile(file.path, None)]
 
 
 def _spec_refs(task: Task) -> list[str]:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from agentd.documents import blocks, frontmatter, spec
+from agentd.documents import frontmatter, review_blocks, spec
 from agentd.documents import text as base
-from agentd.documents.text import BadDocument, Document, Heading, Span
-from agentd.rules.finding import Settings
-from agentd.rules.plan import KINDS, spec_id
+from agentd.documents.text import Document, Heading, InvalidDocument, Span
+from agentd.validation.plan_documents import DOCUMENT_KINDS, spec_id
+from agentd.validation.rule_findings import RuleSettings
 
 # After the id a mark that belongs to no number (`R1.1`), or a blank and the first word of a title.
 _LOOSE = re.compile(
@@ -18,39 +18,39 @@ _LOOSE = re.compile(
 )
 
 
-def mend(name: str, data: bytes, change_id: str, base_version: int | None, settings: Settings) -> bytes:
+def fix_document(name: str, data: bytes, change_id: str, base_version: int | None, settings: RuleSettings) -> bytes:
     """The document with its mechanical faults mended; the same bytes if there are none or it cannot be read.
 
     `base_version` is the version of the project's own spec of that name, if it has one.
     """
     try:
-        text = base.decode(data, name)
-        frontmatter.read(base.parse(text, name))
-        if name == blocks.NAME:
-            text = blocks.gathered(text)
+        text = base.decode_text(data, name)
+        frontmatter.read_frontmatter(base.parse_document(text, name))
+        if name == review_blocks.PROPOSAL_FILE:
+            text = review_blocks.gather_blocks(text)
         text = _headings(text, name, settings)
-        if KINDS.get(name, "spec") == "spec":
+        if DOCUMENT_KINDS.get(name, "spec") == "spec":
             text = _requirements(text, name, settings)
         return _frontmatter(text, name, change_id, base_version).encode()
-    except BadDocument:
+    except InvalidDocument:
         return data
 
 
-def _headings(text: str, name: str, settings: Settings) -> str:
+def _headings(text: str, name: str, settings: RuleSettings) -> str:
     """A required section that stands at another level: `# Summary` is `## Summary`."""
-    document = base.parse(text, name)
+    document = base.parse_document(text, name)
     edits = []
-    for title in settings.required_headings[KINDS.get(name, "spec")]:
+    for title in settings.required_headings[DOCUMENT_KINDS.get(name, "spec")]:
         alike = [one for one in document.headings if one.title.strip(" \t*_:").casefold() == title.casefold()]
         if len(alike) == 1 and alike[0].level != 2:
             edits.append(_retitled(document, alike[0], f"## {title}"))
     return document.replace_all(edits)
 
 
-def _requirements(text: str, name: str, settings: Settings) -> str:
+def _requirements(text: str, name: str, settings: RuleSettings) -> str:
     """A heading that clearly is one: `#### R1. Title` and `### Requirement 1: Title` are `### R1: Title`."""
-    document = base.parse(text, name)
-    found = spec.parse(text, name, settings.requirement_pattern)
+    document = base.parse_document(text, name)
+    found = spec.parse_spec(text, name, settings.requirement_pattern)
     taken = {one.id for one in found.requirements}
     edits = []
     for heading in _among_requirements(document, found.strays):
@@ -78,17 +78,17 @@ def _among_requirements(document: Document, strays: tuple[Heading, ...]) -> Iter
 
 
 def _frontmatter(text: str, name: str, change_id: str, base_version: int | None) -> str:
-    if frontmatter.read(base.parse(text, name)).values:
+    if frontmatter.read_frontmatter(base.parse_document(text, name)).values:
         return text
-    kind = KINDS.get(name, "spec")
+    kind = DOCUMENT_KINDS.get(name, "spec")
     if kind == "clarifications":
-        return frontmatter.set_keys(text, {"change": change_id}, name)
+        return frontmatter.set_frontmatter_keys(text, {"change": change_id}, name)
     values: dict[str, str | int] = {"id": spec_id(name) if kind == "spec" else change_id, "type": kind}
     if kind == "spec" and base_version is not None:
         values["base_version"] = base_version
     else:
         values["version"] = 1
-    return frontmatter.set_keys(text, values, name)
+    return frontmatter.set_frontmatter_keys(text, values, name)
 
 
 def _retitled(document: Document, heading: Heading, line: str) -> tuple[Span, str]:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from agentd.documents import blocks, frontmatter
+from agentd.documents import frontmatter, review_blocks
 from agentd.documents import text as base
-from agentd.documents.frontmatter import BadFrontmatter, Frontmatter
+from agentd.documents.frontmatter import Frontmatter, InvalidFrontmatter
 from agentd.documents.spec import Spec
-from agentd.documents.text import BadDocument, Document
-from agentd.rules.finding import Findings
+from agentd.documents.text import Document, InvalidDocument
+from agentd.validation.rule_findings import FindingCollector
 
-KINDS = {"proposal.md": "proposal", "tasks.md": "tasks", "clarifications.md": "clarifications"}
+DOCUMENT_KINDS = {"proposal.md": "proposal", "tasks.md": "tasks", "clarifications.md": "clarifications"}
 
 
 def _nothing(path: str) -> bool:
@@ -18,7 +18,7 @@ def _nothing(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanDocuments:
     """`texts` by short name; `main` are the project's own specs by id; `exists` knows paths from the project root.
 
     While a plan is being made, what is not there yet is not missing: `complete` says that it should be.
@@ -32,7 +32,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PlanDocument:
     """A document that could be read, and what kind it is; a proposal without its review blocks."""
 
     name: str
@@ -49,16 +49,16 @@ def spec_id(name: str) -> str:
     return name.removeprefix("specs/").removesuffix(".md")
 
 
-def open_page(name: str, data: bytes, findings: Findings) -> Page | None:
+def open_document(name: str, data: bytes, findings: FindingCollector) -> PlanDocument | None:
     """None, with a finding, for what cannot be read any further."""
     try:
-        text = base.decode(data, name)
+        text = base.decode_text(data, name)
         if name == "proposal.md" and "<review" in text:
-            text = blocks.own_part(text).rstrip("\r\n") + "\n"
-        document = base.parse(text, name)
-        return Page(name, KINDS.get(name, "spec"), document, frontmatter.read(document))
-    except BadFrontmatter as error:
+            text = review_blocks.text_before_blocks(text).rstrip("\r\n") + "\n"
+        document = base.parse_document(text, name)
+        return PlanDocument(name, DOCUMENT_KINDS.get(name, "spec"), document, frontmatter.read_frontmatter(document))
+    except InvalidFrontmatter as error:
         findings.bad_frontmatter(error)
-    except BadDocument as error:
+    except InvalidDocument as error:
         findings.add(name, error.line, "unreadable", error.problem, "save the file as UTF-8 text")
     return None

@@ -4,8 +4,8 @@ import re
 
 from agentd.documents.spec import Scenario, Spec
 from agentd.documents.text import Document, Span
-from agentd.rules.finding import Findings, Settings
-from agentd.rules.plan import Page
+from agentd.validation.plan_documents import PlanDocument
+from agentd.validation.rule_findings import FindingCollector, RuleSettings
 
 _UNTITLED = re.compile(r"(?:[A-Z]+-)?R\d+\s*[:.–—-]*$")
 _LIKE = re.compile(r"\brequirement\b|(?<![a-z0-9])(?:[a-z]++-)?(?:n?f?r|req)-?\d", re.IGNORECASE)
@@ -19,7 +19,9 @@ _DEFAULT_SCENARIO = r"(?s)\bWHEN\b.*?\bTHEN\b"
 _LONGEST = 65536  # a pattern of one's own is not let loose on more
 
 
-def check_spec(page: Page, spec: Spec, main: Spec | None, settings: Settings, findings: Findings) -> None:
+def check_spec(
+    page: PlanDocument, spec: Spec, main: Spec | None, settings: RuleSettings, findings: FindingCollector
+) -> None:
     name = page.name
     _requirements(name, spec, bool(page.document.closing), findings)
     _scenarios(name, spec, page.document, settings, findings)
@@ -29,7 +31,7 @@ def check_spec(page: Page, spec: Spec, main: Spec | None, settings: Settings, fi
         findings.add(name, line, "requirement-format", f"'{text[:60]}' names no requirement or scenario", hint)
 
 
-def only_takes_away(spec: Spec) -> bool:
+def only_removes(spec: Spec) -> bool:
     """A delta may do nothing but remove and rename; then it needs no requirement and no scenario."""
     return not spec.requirements and bool(spec.removed or spec.renamed)
 
@@ -40,7 +42,7 @@ def stray_ids(spec: Spec) -> set[str]:
     return words | {f"R{match[1]}" for heading in spec.strays for match in _NUMBERED.finditer(heading.title)}
 
 
-def _requirements(name: str, spec: Spec, is_cut: bool, findings: Findings) -> None:
+def _requirements(name: str, spec: Spec, is_cut: bool, findings: FindingCollector) -> None:
     for heading in spec.strays:
         if spec.requirements and not _LIKE.search(heading.title):
             continue  # notes, or a name for a group
@@ -64,13 +66,13 @@ def _requirements(name: str, spec: Spec, is_cut: bool, findings: Findings) -> No
         if requirement.id in gone:
             message = f"{requirement.id} is written here and removed as well"
             findings.add(name, requirement.line, "requirement-duplicate", message, "keep one of the two")
-    if not spec.requirements and not spec.strays and not only_takes_away(spec) and not is_cut:
+    if not spec.requirements and not spec.strays and not only_removes(spec) and not is_cut:
         line = spec.lines.get("requirements", 1)
         hint = "write `### R1: Title` and below it what must hold"
         findings.add(name, line, "requirement-format", "there is no requirement", hint)
 
 
-def _scenarios(name: str, spec: Spec, document: Document, settings: Settings, findings: Findings) -> None:
+def _scenarios(name: str, spec: Spec, document: Document, settings: RuleSettings, findings: FindingCollector) -> None:
     first: dict[tuple[str, str], int] = {}
     for scenario in spec.scenarios:
         line = first.setdefault((scenario.requirement, scenario.name), scenario.line)
@@ -82,7 +84,7 @@ def _scenarios(name: str, spec: Spec, document: Document, settings: Settings, fi
             hint = "write `- **WHEN** what happens` and `- **THEN** what must follow`"
             findings.add(name, scenario.line, "scenario-format", message, hint)
     missing = settings.scenario_min_count - len(spec.scenarios)
-    if missing > 0 and not only_takes_away(spec) and not document.closing:
+    if missing > 0 and not only_removes(spec) and not document.closing:
         line = spec.lines.get("acceptance_criteria", 1)
         message = f"{len(spec.scenarios)} scenarios; at least {settings.scenario_min_count} must be there"
         hint = "write `### Scenario: Name` with WHEN and THEN lines"
@@ -109,7 +111,7 @@ def _text(document: Document, span: Span) -> str:
     return "\n".join(content for _, content in document.plain(span))
 
 
-def _references(name: str, spec: Spec, main: Spec | None, findings: Findings) -> None:
+def _references(name: str, spec: Spec, main: Spec | None, findings: FindingCollector) -> None:
     """What a scenario, a removal or a rename points at is there, here or in the main spec."""
     there = {one.id for one in main.requirements} if main else set()
     either = there | {one.id for one in spec.requirements}
@@ -130,7 +132,7 @@ def _references(name: str, spec: Spec, main: Spec | None, findings: Findings) ->
         findings.add(name, line, "spec-ref-unknown", message, "leave `## Removed` and `## Renamed` out of a new spec")
 
 
-def _unknown(name: str, pointed: list[tuple[int, str]], known: set[str], findings: Findings) -> None:
+def _unknown(name: str, pointed: list[tuple[int, str]], known: set[str], findings: FindingCollector) -> None:
     missing = [(line, what) for line, what in pointed if what not in known]
     if missing:
         hint = f"these are there: {', '.join(sorted(known)[:20])}" if known else "there are none to refer to"

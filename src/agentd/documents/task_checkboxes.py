@@ -3,31 +3,31 @@
 import re
 from collections.abc import Iterator
 
-from agentd.documents import task_forms
-from agentd.documents.faults import Fault
+from agentd.documents import task_parser
+from agentd.documents.order import DocumentFault
 from agentd.documents.task import Task
-from agentd.documents.task_values import Reader
-from agentd.documents.text import Document, Mark, Span
+from agentd.documents.task_values import TaskValueReader
+from agentd.documents.text import Document, LineKind, Span
 from agentd.domain.terms import Layer, TaskStatus
 
-BOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
+CHECKBOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
 _ANY = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")
-BOXES = {TaskStatus.PENDING: " ", TaskStatus.DONE: "x", TaskStatus.WAIVED: "-"}
+CHECKBOX_STATUS = {TaskStatus.PENDING: " ", TaskStatus.DONE: "x", TaskStatus.WAIVED: "-"}
 
 
-def from_box(document: Document, span: Span, layer: Layer | None) -> tuple[Task | None, list[Fault]]:
-    match = BOX.match(document.content(span.start))
+def parse_checkbox_task(document: Document, span: Span, layer: Layer | None) -> tuple[Task | None, list[DocumentFault]]:
+    match = CHECKBOX.match(document.content(span.start))
     assert match is not None
-    named = task_forms.name(match[3] or "")
-    reader = Reader(named.id)
-    raw, rest = task_forms.bullets(document, Span(span.start + 1, span.end))
+    named = task_parser.parse_task_name(match[3] or "")
+    reader = TaskValueReader(named.id)
+    raw, rest = task_parser.read_bullets(document, Span(span.start + 1, span.end))
     mark = match[2].lower() or " "
     status = TaskStatus.DONE if mark == "x" else TaskStatus.PENDING if mark == " " else TaskStatus.WAIVED
     raw.values["status"] = [(span.start, str(status))]
-    return task_forms.build(reader, named, raw, span, layer, description=rest, literal=False)
+    return task_parser.build_task(reader, named, raw, span, layer, description=rest, literal=False)
 
 
-def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
+def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
     """Each checkbox that opens a task, with the lines below that belong to it; `taken` spans are left out."""
     if not _ANY.search(document.text):
         return
@@ -39,12 +39,14 @@ def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
         while line > skip.end:
             skip = next(hidden)
         content = document.content(line)
-        if document.mark(line) is not Mark.TEXT and line not in skip:
-            last = line if document.mark(line) is Mark.FENCE else last
+        if document.mark(line) is not LineKind.TEXT and line not in skip:
+            last = line if document.mark(line) is LineKind.FENCE else last
             continue
         margin = len(content) - len(content.lstrip())
-        box = None if line in skip else BOX.match(content)
-        opens = box is not None and (not open_line or margin <= indent or task_forms.name(box[3] or "").id != "")
+        box = None if line in skip else CHECKBOX.match(content)
+        opens = box is not None and (
+            not open_line or margin <= indent or task_parser.parse_task_name(box[3] or "").id != ""
+        )
         ended = line in skip or line in ends or (content.strip() and margin <= indent and (blank or _is_item(content)))
         if open_line and (opens or ended):
             yield Span(open_line, last)
@@ -59,10 +61,10 @@ def box_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
         yield Span(open_line, last)
 
 
-def has_task(document: Document, span: Span) -> bool:
+def has_checkbox_task(document: Document, span: Span) -> bool:
     """Whether a checkbox in these lines has the id of a task."""
-    boxes = (BOX.match(content) for _, content in document.plain(span))
-    return any(task_forms.name(box[3] or "").id for box in boxes if box)
+    boxes = (CHECKBOX.match(content) for _, content in document.plain(span))
+    return any(task_parser.parse_task_name(box[3] or "").id for box in boxes if box)
 
 
 def _is_item(content: str) -> bool:

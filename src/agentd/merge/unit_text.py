@@ -3,24 +3,24 @@
 from collections.abc import Mapping
 
 from agentd.documents.text import Span
-from agentd.merge.units import Requirement, Scenario, Sheet, renamed
+from agentd.merge.units import RequirementUnit, ScenarioUnit, SpecUnits, rename_heading
 
 
-def heading(sheet: Sheet, one: Requirement, id_: str, title: str) -> str:
+def requirement_heading(sheet: SpecUnits, one: RequirementUnit, id_: str, title: str) -> str:
     """The heading of a requirement with this id and title; as it stands where they are its own."""
     content = sheet.document.content(one.line)
     if (id_, title) == one.name:
         return content
     shown = content.strip().lstrip("#").strip()
-    return renamed(f"{'#' * one.level} {shown}", sheet.pattern, id_, title)
+    return rename_heading(f"{'#' * one.level} {shown}", sheet.pattern, id_, title)
 
 
-def at_level(content: str, level: int) -> str:
+def heading_at_level(content: str, level: int) -> str:
     """A heading as deep as it should be."""
     return "#" * min(level, 6) + content.lstrip(" ").lstrip("#")
 
 
-def body(sheet: Sheet, one: Requirement, level: int) -> list[str]:
+def requirement_body(sheet: SpecUnits, one: RequirementUnit, level: int) -> list[str]:
     """The lines below the heading of a requirement, without the scenarios among them."""
     first = Span(one.line + 1, one.own[0].end)
     lines: list[str] = []
@@ -30,16 +30,18 @@ def body(sheet: Sheet, one: Requirement, level: int) -> list[str]:
     return lines
 
 
-def requirement(sheet: Sheet, one: Requirement, head: str, level: int) -> list[str]:
-    return [at_level(head, level), *body(sheet, one, level)]
+def requirement_lines(sheet: SpecUnits, one: RequirementUnit, head: str, level: int) -> list[str]:
+    return [heading_at_level(head, level), *requirement_body(sheet, one, level)]
 
 
-def scenario(sheet: Sheet, one: Scenario, level: int, names: Mapping[str, str], is_named_by_place: bool) -> list[str]:
+def scenario_lines(
+    sheet: SpecUnits, one: ScenarioUnit, level: int, names: Mapping[str, str], is_named_by_place: bool
+) -> list[str]:
     """A scenario with its heading. One whose place does not name its requirement says it in a line."""
     lines = _lines(sheet, one.span, level - one.level)
     if one.field is not None:
         at = one.field - one.span.start
-        lines[at] = referring(lines[at], one, names)
+        lines[at] = reference_line(lines[at], one, names)
     elif one.refs and not is_named_by_place:
         first = next((at for at, line in enumerate(lines) if at and line.strip()), len(lines))
         field = [f"- **Requirement**: {', '.join(one.refs)}"]
@@ -49,7 +51,7 @@ def scenario(sheet: Sheet, one: Scenario, level: int, names: Mapping[str, str], 
     return lines[:-1] if not lines[-1] else lines
 
 
-def referring(content: str, one: Scenario, names: Mapping[str, str]) -> str:
+def reference_line(content: str, one: ScenarioUnit, names: Mapping[str, str]) -> str:
     """The line that names a scenario's requirements, with the new names and without those that are gone."""
     if one.refs == one.written:
         return content
@@ -80,11 +82,11 @@ def _without_gone(content: str, pieces: list[tuple[int, int, str | None]]) -> st
     return written + content[pieces[-1][1] :]
 
 
-def _lines(sheet: Sheet, span: Span, deeper: int) -> list[str]:
+def _lines(sheet: SpecUnits, span: Span, deeper: int) -> list[str]:
     """The lines of a span without the blank ones at its end."""
     span = Span(span.start, sheet.last_line(span))
     lines = list(sheet.document.contents[span.start - 1 : max(span.end, span.start - 1)])
     if deeper:
         for inner in sheet.headings_in(span):
-            lines[inner.line - span.start] = at_level(lines[inner.line - span.start], inner.level + deeper)
+            lines[inner.line - span.start] = heading_at_level(lines[inner.line - span.start], inner.level + deeper)
     return lines

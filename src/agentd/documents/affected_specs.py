@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.prose import Field, fields, is_none, is_nothing, items, one_line
+from agentd.documents.prose import LabelledField, is_empty_phrase, means_none, one_line, read_fields, read_items
 from agentd.documents.text import Document, Span
 from agentd.domain.terms import CHANGE_ID
 
@@ -29,7 +29,7 @@ class AffectedSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class AffectedSpecs:
     """The specs, where the list stands, and what stood in it that is no spec id, with its line."""
 
     specs: tuple[AffectedSpec, ...] = ()
@@ -37,20 +37,20 @@ class Affected:
     unread: tuple[tuple[str, int], ...] = ()
 
 
-def read(document: Document, front: Frontmatter) -> Affected:
+def read_affected_specs(document: Document, front: Frontmatter) -> AffectedSpecs:
     """Frontmatter wins when it has the key; then a section; then a labelled line."""
     if "affected_specs" in front:
         return _collect(_from_frontmatter(document, front), front.line("affected_specs"))
     section = document.find(lambda heading: heading.level > 1 and heading.key == LABEL)
     if section:
         return _collect(_from_lines(document, section.inner), section.heading.line)
-    found = fields(document, document.span, {LABEL, "affected spec"})
+    found = read_fields(document, document.span, {LABEL, "affected spec"})
     if found:
         return _collect(_from_field(document, found[0]), found[0].span.start)
-    return Affected()
+    return AffectedSpecs()
 
 
-def _collect(specs: Iterable[AffectedSpec], line: int) -> Affected:
+def _collect(specs: Iterable[AffectedSpec], line: int) -> AffectedSpecs:
     """Each once, the first mention counts; an id that cannot name a spec is kept apart."""
     good: dict[str, AffectedSpec] = {}
     bad: list[tuple[str, int]] = []
@@ -59,7 +59,7 @@ def _collect(specs: Iterable[AffectedSpec], line: int) -> Affected:
             good.setdefault(spec.id, spec)
         else:
             bad.append((spec.id[:60], spec.line))
-    return Affected(tuple(good.values()), line, tuple(bad))
+    return AffectedSpecs(tuple(good.values()), line, tuple(bad))
 
 
 def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSpec]:
@@ -105,7 +105,7 @@ def _entry(entry: Any, line: int, front: Frontmatter) -> list[AffectedSpec]:
     return [AffectedSpec(_id(str(entry["id"])), tuple(_id(str(one)) for one in depends), line)]
 
 
-def _from_field(document: Document, found: Field) -> list[AffectedSpec]:
+def _from_field(document: Document, found: LabelledField) -> list[AffectedSpec]:
     if not found.value:
         return _from_lines(document, found.below)
     # The list may be wrapped; a blank line or a bullet ends it.
@@ -120,7 +120,7 @@ def _from_field(document: Document, found: Field) -> list[AffectedSpec]:
 def _from_lines(document: Document, span: Span) -> list[AffectedSpec]:
     """List items name specs; a sentence beside the list only in code spans or as a bare list of names."""
     specs: list[AffectedSpec] = []
-    for item in items(document, span):
+    for item in read_items(document, span):
         line = item.span.start
         if item.bulleted:
             specs += _named_by_item(item.text, line)
@@ -139,7 +139,7 @@ def _in_code(text: str, line: int) -> list[AffectedSpec]:
 
 def _named_by_item(text: str, line: int) -> list[AffectedSpec]:
     """One item is one spec, described after it or not: `a`, **a**: why, specs/a.md (NEW), a - why."""
-    if is_none(text):
+    if means_none(text):
         return []
     plain = _ASIDE.sub("", _LINK.sub(r"\1", text))
     code = _CODE.search(plain)
@@ -152,7 +152,7 @@ def _named_by_item(text: str, line: int) -> list[AffectedSpec]:
 
 def _names(text: str, line: int) -> list[AffectedSpec]:
     """A list on one line: `a`, `b` or ["a", "b"] or a, b."""
-    if is_none(text):
+    if means_none(text):
         return []
     if len(text) > LONGEST:
         return [AffectedSpec(text, (), line)]
@@ -167,7 +167,7 @@ def _parts(text: str) -> list[str]:
         if not match[0].startswith("("):
             parts.append(text[start : match.start()])
             start = match.end()
-    return [part for part in (*parts, text[start:]) if not is_nothing(part.strip("[]"))]
+    return [part for part in (*parts, text[start:]) if not is_empty_phrase(part.strip("[]"))]
 
 
 def _depends(text: str) -> tuple[str, ...]:

@@ -7,22 +7,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentd.documents.records import Finding, Previous, Record, finding_data, read_evidence
+from agentd.documents.records import Finding, PreviousFinding, ReviewRecord, finding_data, parse_evidence
 from agentd.domain.fields import FieldReader
 from agentd.domain.terms import FindingState, Severity
 
-T = TypeVar("T", Finding, Previous)
+T = TypeVar("T", Finding, PreviousFinding)
 
 ADDED = "added"
 """The field of an edit by which a person made a finding; `to` holds what it says."""
 _NOT_TOLD = ("id", "by", "state")  # the edit itself says these
 
 
-def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
+def current_findings(records: Iterable[ReviewRecord]) -> tuple[Finding, ...]:
     """Every finding of a change after all its rounds. Records come in order."""
     found: dict[str, Finding] = {}
     for record in records:
-        found.update((one.id, one) for one in findings(record))
+        found.update((one.id, one) for one in round_findings(record))
         for word in record.previous:
             if word.id in found:
                 found[word.id] = replace(found[word.id], state=word.state)
@@ -32,7 +32,7 @@ def standing(records: Iterable[Record]) -> tuple[Finding, ...]:
     return tuple(found.values())
 
 
-def closed_by_people(records: Iterable[Record]) -> set[str]:
+def closed_by_people(records: Iterable[ReviewRecord]) -> set[str]:
     """Findings whose last word is a person's, and is no: a judge does not open them again."""
     closed: set[str] = set()
     for record in records:
@@ -45,30 +45,30 @@ def closed_by_people(records: Iterable[Record]) -> set[str]:
     return closed
 
 
-def open_counts(found: Iterable[Finding]) -> dict[Severity, int]:
+def count_open(found: Iterable[Finding]) -> dict[Severity, int]:
     counts = dict.fromkeys(Severity, 0)
     for finding in found:
         counts[finding.severity] += finding.state.is_open
     return counts
 
 
-def findings(record: Record) -> tuple[Finding, ...]:
+def round_findings(record: ReviewRecord) -> tuple[Finding, ...]:
     """The findings of one round and those a person added, with the person's edits."""
     added = [_added(edit.id, edit.to, edit.by) for edit in record.edits if edit.field == ADDED]
     return tuple(_edited(one, record) for one in (*record.findings, *added))
 
 
-def previous(record: Record) -> tuple[Previous, ...]:
+def previous_findings(record: ReviewRecord) -> tuple[PreviousFinding, ...]:
     """The judge's words on earlier findings, with the person's edits."""
     return tuple(_edited(one, record) for one in record.previous)
 
 
-def told(one: Finding) -> dict[str, Any]:
+def edit_content(one: Finding) -> dict[str, Any]:
     """What the edit holds by which it comes into a record."""
     return {name: value for name, value in finding_data(one).items() if name not in _NOT_TOLD}
 
 
-def _edited(one: T, record: Record) -> T:
+def _edited(one: T, record: ReviewRecord) -> T:
     for edit in record.edits:
         if edit.id == one.id and edit.field != ADDED:
             one = _with_edit(one, edit.field, edit.to)
@@ -93,7 +93,7 @@ def _added(id_: str, data: Any, by: str) -> Finding:
         suggestion=row.text("suggestion", ""),
         requirement=row.text_or_none("requirement"),
         where=row.text_or_none("where"),
-        evidence=read_evidence(row.inner("evidence")),
+        evidence=parse_evidence(row.inner("evidence")),
         verified=bool(row.take("verified")),
         by=by,
         state=FindingState.OPEN,

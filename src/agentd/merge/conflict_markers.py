@@ -10,15 +10,15 @@ YOURS, BASE, MIDDLE, THEIRS = "<<<<<<< yours", "||||||| base", "=======", ">>>>>
 _MARK = re.compile(r"(<{7}|\|{7}|>{7})(?: |$)")
 
 
-def marks(text: str, name: str) -> tuple[int, ...]:
+def find_conflict_markers(text: str, name: str) -> tuple[int, ...]:
     """The lines with marks, git's own too, outside code and comments.
 
     `=======` alone may underline a heading; it is a mark only where another mark stands open above it.
     """
-    return marks_in(base.parse(text, name))
+    return conflict_markers_in(base.parse_document(text, name))
 
 
-def marks_in(document: Document) -> tuple[int, ...]:
+def conflict_markers_in(document: Document) -> tuple[int, ...]:
     if not any(mark in document.text for mark in ("<<<<<<<", "|||||||", ">>>>>>>")):
         return ()
     found: list[int] = []
@@ -32,11 +32,11 @@ def marks_in(document: Document) -> tuple[int, ...]:
     return tuple(found)
 
 
-def marked(yours: Sequence[str], ancestor: Sequence[str], theirs: Sequence[str]) -> list[str]:
+def with_markers(yours: Sequence[str], ancestor: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """Three texts as lines between marks; an empty one says that the thing is not there."""
     return [YOURS, *yours, BASE, *ancestor, MIDDLE, *theirs, THEIRS]
 
 
-def noted(lines: Sequence[str]) -> list[str]:
+def as_comment(lines: Sequence[str]) -> list[str]:
     """Lines as a comment, for a place where they would be read as something else."""
     return ["<!--", *(line.replace("-->", "--&gt;") for line in lines), "-->"] if lines else []

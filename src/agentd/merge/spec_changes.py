@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentd.merge import fitting
-from agentd.merge.deciding import Plan, RequirementFate, ScenarioFate, Take, is_taken
-from agentd.merge.units import Requirement, Scenario, Sheet
+from agentd.merge import unit_text
+from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision, is_id_taken
+from agentd.merge.units import RequirementUnit, ScenarioUnit, SpecUnits
 
 
-class Kind(StrEnum):
+class UnitKind(StrEnum):
     SPEC = "spec"
     HEADING = "heading"
     """The id and title of a requirement; its text is another matter."""
@@ -21,7 +21,7 @@ class Kind(StrEnum):
     SCENARIO = "scenario"
 
 
-class How(StrEnum):
+class TouchKind(StrEnum):
     ADDED = "added"
     MODIFIED = "modified"
     REMOVED = "removed"
@@ -29,19 +29,19 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class SpecTouch:
     """One thing that a change does. A rename to another id touches both ids."""
 
-    kind: Kind
+    kind: UnitKind
     name: str
-    how: How
+    how: TouchKind
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class SpecConflict:
     """One unit that both sides changed, with its three texts; None where it is not there."""
 
-    kind: Kind
+    kind: UnitKind
     name: str
     base: str | None
     theirs: str | None
@@ -49,65 +49,71 @@ class Conflict:
     why: str
 
 
-def touches(plan: Plan, spec: str) -> tuple[Touch, ...]:
+def list_touches(plan: MergePlan, spec: str) -> tuple[SpecTouch, ...]:
     found = [touch for one in plan.requirements for touch in _of_requirement(one, spec)]
     old = _old_ids(plan)
     for fate in plan.scenarios:
-        if fate.take is Take.YOURS:
-            how = How.REMOVED if fate.is_removed else How.MODIFIED if fate.theirs else How.ADDED
-            found.append(Touch(Kind.SCENARIO, _scenario_name(spec, fate, old), how))
+        if fate.take is MergeSide.YOURS:
+            how = TouchKind.REMOVED if fate.is_removed else TouchKind.MODIFIED if fate.theirs else TouchKind.ADDED
+            found.append(SpecTouch(UnitKind.SCENARIO, _scenario_name(spec, fate, old), how))
     return tuple(found)
 
 
-def _of_requirement(fate: RequirementFate, spec: str) -> Iterator[Touch]:
+def _of_requirement(fate: RequirementDecision, spec: str) -> Iterator[SpecTouch]:
     name = f"{spec}:{fate.base.id if fate.base else fate.id}"
     if fate.theirs is None or fate.is_removed:
-        if fate.text is Take.YOURS:
-            yield Touch(Kind.REQUIREMENT, name, How.REMOVED if fate.is_removed else How.ADDED)
+        if fate.text is MergeSide.YOURS:
+            yield SpecTouch(UnitKind.REQUIREMENT, name, TouchKind.REMOVED if fate.is_removed else TouchKind.ADDED)
         return
-    if fate.heading is Take.YOURS:
+    if fate.heading is MergeSide.YOURS:
         for one in dict.fromkeys((name, f"{spec}:{fate.id}")):
-            yield Touch(Kind.REQUIREMENT, one, How.RENAMED)
-    if fate.text is Take.YOURS:
-        yield Touch(Kind.REQUIREMENT, name, How.MODIFIED)
+            yield SpecTouch(UnitKind.REQUIREMENT, one, TouchKind.RENAMED)
+    if fate.text is MergeSide.YOURS:
+        yield SpecTouch(UnitKind.REQUIREMENT, name, TouchKind.MODIFIED)
 
 
-def conflicts(plan: Plan, spec: str) -> tuple[Conflict, ...]:
+def list_conflicts(plan: MergePlan, spec: str) -> tuple[SpecConflict, ...]:
     found = [conflict for one in plan.requirements if one.is_open for conflict in _clashes(plan, one, spec)]
     old = _old_ids(plan)
     for fate in plan.scenarios:
-        if fate.take is Take.NEITHER:
+        if fate.take is MergeSide.NEITHER:
             base, theirs = _scenario_text(plan.base, fate.base), _scenario_text(plan.main, fate.theirs)
             yours = None if fate.is_removed else _scenario_text(plan.intent.sheet, fate.entry)
             name = _scenario_name(spec, fate, old)
-            found.append(Conflict(Kind.SCENARIO, name, base, theirs, yours, _why(base, theirs, yours)))
+            found.append(SpecConflict(UnitKind.SCENARIO, name, base, theirs, yours, _why(base, theirs, yours)))
     return tuple(found)
 
 
-def _clashes(plan: Plan, fate: RequirementFate, spec: str) -> Iterator[Conflict]:
+def _clashes(plan: MergePlan, fate: RequirementDecision, spec: str) -> Iterator[SpecConflict]:
     name = f"{spec}:{fate.base.id if fate.base else fate.id}"
     base, theirs = _text(plan.base, fate.base), _text(plan.main, fate.theirs)
-    yours = "\n".join(yours_lines(plan, fate)) or None
+    yours = "\n".join(wanted_lines(plan, fate)) or None
     if base and theirs and yours:
-        if fate.heading is Take.NEITHER:
+        if fate.heading is MergeSide.NEITHER:
             heads = [text.partition("\n")[0] for text in (base, theirs, yours)]
-            is_lost = fate.rename and is_taken(fate.rename, plan.main)
+            is_lost = fate.rename and is_id_taken(fate.rename, plan.main)
             why = f"renamed here to {fate.id}, which is taken in the main spec" if is_lost else "renamed on both sides"
-            yield Conflict(Kind.HEADING, name, heads[0], heads[1], heads[2], why)
-        if fate.text is Take.NEITHER:
-            yield Conflict(Kind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
+            yield SpecConflict(UnitKind.HEADING, name, heads[0], heads[1], heads[2], why)
+        if fate.text is MergeSide.NEITHER:
+            yield SpecConflict(UnitKind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
     else:
-        yield Conflict(Kind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
+        yield SpecConflict(UnitKind.REQUIREMENT, name, base, theirs, yours, _why(base, theirs, yours))
 
 
-def yours_lines(plan: Plan, fate: RequirementFate) -> list[str]:
+def wanted_lines(plan: MergePlan, fate: RequirementDecision) -> list[str]:
     """A requirement as the change wants it: its entry, or the base's text under the new heading."""
     if fate.is_removed:
         return []
     sheet, one = (plan.intent.sheet, fate.entry) if fate.entry and fate.entry.words else (plan.base, fate.base)
     if one is None:
         sheet, one = plan.intent.sheet, fate.entry
-    return fitting.requirement(sheet, one, fitting.heading(sheet, one, fate.id, fate.title), one.level) if one else []
+    return (
+        unit_text.requirement_lines(
+            sheet, one, unit_text.requirement_heading(sheet, one, fate.id, fate.title), one.level
+        )
+        if one
+        else []
+    )
 
 
 def _why(base: str | None, theirs: str | None, yours: str | None) -> str:
@@ -124,20 +130,20 @@ def _one_sided(theirs: str | None) -> str:
     return "added here, its requirement removed in the main spec"
 
 
-def _text(sheet: Sheet, one: Requirement | None) -> str | None:
+def _text(sheet: SpecUnits, one: RequirementUnit | None) -> str | None:
     if one is None:
         return None
-    return "\n".join(fitting.requirement(sheet, one, sheet.document.content(one.line), one.level))
+    return "\n".join(unit_text.requirement_lines(sheet, one, sheet.document.content(one.line), one.level))
 
 
-def _scenario_text(sheet: Sheet, one: Scenario | None) -> str | None:
+def _scenario_text(sheet: SpecUnits, one: ScenarioUnit | None) -> str | None:
     return sheet.document.words(one.span) if one else None
 
 
-def _old_ids(plan: Plan) -> dict[str, str]:
+def _old_ids(plan: MergePlan) -> dict[str, str]:
     return {new: old for old, new in plan.intent.names.items()}
 
 
-def _scenario_name(spec: str, fate: ScenarioFate, old: dict[str, str]) -> str:
+def _scenario_name(spec: str, fate: ScenarioDecision, old: dict[str, str]) -> str:
     requirement, title = fate.key
     return f"{spec}:{old.get(requirement, requirement)}/{title}"

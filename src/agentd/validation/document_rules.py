@@ -6,10 +6,10 @@ from collections.abc import Callable
 from urllib.parse import unquote
 
 from agentd.documents import text as base
-from agentd.documents.text import Document, Mark, Span
-from agentd.merge.marking import marks_in
-from agentd.rules.finding import Findings, Settings
-from agentd.rules.plan import Page, Plan
+from agentd.documents.text import Document, LineKind, Span
+from agentd.merge.conflict_markers import conflict_markers_in
+from agentd.validation.plan_documents import PlanDocument, PlanDocuments
+from agentd.validation.rule_findings import FindingCollector, RuleSettings
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")
@@ -19,8 +19,12 @@ _LINK = re.compile(r"!?\[[^\]\n]*+\]\(\s*+(?:<([^<>\n]++)>|(?!<)([^)\s>]++))")
 _ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+:|//|#")
 
 
-def check_page(
-    page: Page, plan: Plan, settings: Settings, findings: Findings, needless: frozenset[str] = frozenset()
+def check_document(
+    page: PlanDocument,
+    plan: PlanDocuments,
+    settings: RuleSettings,
+    findings: FindingCollector,
+    needless: frozenset[str] = frozenset(),
 ) -> None:
     """`needless` are headings that this document may do without."""
     if not page.front.values:
@@ -39,21 +43,21 @@ def check_page(
     _links(page, plan, findings)
 
 
-def _marks(page: Page, findings: Findings) -> None:
+def _marks(page: PlanDocument, findings: FindingCollector) -> None:
     """Of each conflict its first mark."""
-    found = marks_in(page.document)
+    found = conflict_markers_in(page.document)
     for line in [one for one in found if page.document.content(one).startswith("<")] or found[:1]:
         hint = "keep one of the texts between the marks, or write a new one, and take the marks out"
         findings.add(page.name, line, "conflict-mark", "a conflict is not solved here", hint)
 
 
-def _left_open(page: Page, findings: Findings) -> Document:
+def _left_open(page: PlanDocument, findings: FindingCollector) -> Document:
     """Tells of a fence or comment without an end, and gives what it hides."""
     document = page.document
     line = len(document.contents)
     if document.closing == "-->":
         what, end = "comment", "`-->`"
-        while line > 1 and document.marks[line - 2] == Mark.COMMENT and "-->" not in document.content(line - 1):
+        while line > 1 and document.marks[line - 2] == LineKind.COMMENT and "-->" not in document.content(line - 1):
             line -= 1
     else:
         what, end = "code fence", f"a line `{document.closing}`"
@@ -62,10 +66,10 @@ def _left_open(page: Page, findings: Findings) -> Document:
     if below.strip():
         message = f"the {what} opened in line {line} is never closed, so everything below is hidden"
         findings.add(page.name, line, "heading-missing", message, f"close it with {end}")
-    return base.parse(below, page.name)
+    return base.parse_document(below, page.name)
 
 
-def _heading(page: Page, title: str, findings: Findings) -> None:
+def _heading(page: PlanDocument, title: str, findings: FindingCollector) -> None:
     section = page.document.section(title)
     if section is None:
         hint = f"add a section `## {title}`"
@@ -78,12 +82,12 @@ def _heading(page: Page, title: str, findings: Findings) -> None:
 def _says_something(document: Document, span: Span) -> bool:
     """Text or code that a reader sees; a comment is not seen."""
     return any(
-        document.content(line).strip() and document.marks[line - 1] != Mark.COMMENT
+        document.content(line).strip() and document.marks[line - 1] != LineKind.COMMENT
         for line in range(span.start, span.end + 1)
     )
 
 
-def _placeholders(page: Page, findings: Findings) -> None:
+def _placeholders(page: PlanDocument, findings: FindingCollector) -> None:
     found = _matches(page.document, _PLACEHOLDER, lambda match: match[0])
     lower = page.document.text.lower()
     if "todo" in lower or "tbd" in lower:
@@ -93,7 +97,7 @@ def _placeholders(page: Page, findings: Findings) -> None:
         findings.add(page.name, line, "placeholder", f"{word} is left in the text", hint)
 
 
-def _links(page: Page, plan: Plan, findings: Findings) -> None:
+def _links(page: PlanDocument, plan: PlanDocuments, findings: FindingCollector) -> None:
     if "](" not in page.document.text:
         return
     for line, target in _matches(page.document, _LINK, lambda match: match[1] or match[2]):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentd.documents.frontmatter import BadFrontmatter
+from agentd.documents.frontmatter import InvalidFrontmatter
 from agentd.domain.terms import Severity
 
 # These cannot be turned off: without a document, or with two in one, there is nothing to go on.
@@ -13,7 +13,7 @@ ALWAYS_HIGH = frozenset({"unreadable", "document-missing", "conflict-mark"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class RuleFinding:
     """Where, what is wrong, and what would be right."""
 
     file: str
@@ -24,7 +24,7 @@ class Finding:
     hint: str
 
 
-class Settings(Protocol):
+class RuleSettings(Protocol):
     """The `[validation]` part of the configuration; a rule without a severity is off."""
 
     @property
@@ -41,30 +41,30 @@ class Settings(Protocol):
     def severity(self) -> Mapping[str, Severity | None]: ...
 
 
-class Findings:
+class FindingCollector:
     """Collects what rules find, graded by the settings."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: RuleSettings) -> None:
         self._severity = settings.severity
-        self.found: list[Finding] = []
+        self.found: list[RuleFinding] = []
 
     def add(self, file: str, line: int, rule: str, message: str, hint: str) -> None:
         severity = Severity.HIGH if rule in ALWAYS_HIGH else self._severity[rule]
         if severity is not None:
-            self.found.append(Finding(file, line, rule, severity, message, hint))
+            self.found.append(RuleFinding(file, line, rule, severity, message, hint))
 
-    def bad_frontmatter(self, error: BadFrontmatter) -> None:
+    def bad_frontmatter(self, error: InvalidFrontmatter) -> None:
         hint = "write the frontmatter as `key: value` lines between two lines `---`"
         self.add(error.file, error.line, "frontmatter-invalid", error.problem, hint)
 
 
-def counts(findings: Iterable[Finding]) -> dict[Severity, int]:
+def count_by_severity(findings: Iterable[RuleFinding]) -> dict[Severity, int]:
     found = dict.fromkeys(Severity, 0)
     for finding in findings:
         found[finding.severity] += 1
     return found
 
 
-def is_valid(findings: Iterable[Finding], strict: bool = False) -> bool:
+def is_valid(findings: Iterable[RuleFinding], strict: bool = False) -> bool:
     """High findings make a change invalid; strictly, any does."""
     return not any(strict or finding.severity is Severity.HIGH for finding in findings)

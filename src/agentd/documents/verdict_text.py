@@ -7,11 +7,37 @@ a review block's status. Prose never does. When forms disagree, or one cannot be
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
-from agentd.documents import blocks
+from agentd.documents import review_blocks
 from agentd.documents import text as base
-from agentd.documents.text import BadDocument, Document, Section, Span
+from agentd.documents.text import Document, InvalidDocument, LineKind, LineScanner, Section, Span
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict
+
+_MARKER = re.compile(r"(?<!`)<review>\s*+(pass|needs[ _-]?revision)\s*+</review>(?!`)", re.IGNORECASE)
+
+
+class SelfReviewResult(StrEnum):
+    PASS = "PASS"  # noqa: S105
+    NEEDS_REVISION = "NEEDS_REVISION"
+    MISSING = "missing"
+
+
+def read_self_review(text: str) -> SelfReviewResult:
+    """The last `<review>PASS</review>` in an assistant's own text; in a fence or in code it is a quotation."""
+    scanner = LineScanner()
+    lines = text.replace("\r\n", "\n").split("\n")
+    plain = (line for line in lines if scanner.feed(line) is LineKind.TEXT)
+    markers = _MARKER.findall("\n".join(_bare_marker(line) for line in plain))
+    if not markers:
+        return SelfReviewResult.MISSING
+    return SelfReviewResult.PASS if markers[-1].upper() == "PASS" else SelfReviewResult.NEEDS_REVISION
+
+
+def _bare_marker(line: str) -> str:
+    """A line that is nothing but a marker in code is meant."""
+    return line.strip("` \t*") if line.lstrip().startswith("`<") else line
+
 
 AnyVerdict = ChallengeVerdict | ReviewVerdict
 Verdicts = type[ChallengeVerdict] | type[ReviewVerdict]
@@ -41,7 +67,7 @@ _HEADINGS = frozenset({"verdict", "final verdict", "overall verdict"})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class VerdictReading:
     """What a text says. Without a verdict it is unfilled, or unknown with the reason."""
 
     verdict: AnyVerdict | None = None
@@ -55,44 +81,44 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class _VerdictBox:
     line: int
     ticked: bool
     text: str
     explained: bool
 
 
-def read(text: str, kind: str, name: str = "the answer") -> Reading:
+def read_verdict(text: str, kind: str, name: str = "the answer") -> VerdictReading:
     """`kind` is challenge or review, as in a record."""
     verdicts: Verdicts = ChallengeVerdict if kind == "challenge" else ReviewVerdict
     try:
-        document = base.parse(text, name)
-        reviews = blocks.find(text, name)
-        found = _in_block(blocks.latest(reviews), verdicts)
+        document = base.parse_document(text, name)
+        reviews = review_blocks.find_blocks(text, name)
+        found = _in_block(review_blocks.latest_block(reviews), verdicts)
         found += _forms(document, [review.span for review in reviews], verdicts)
-    except BadDocument as error:
-        return Reading(line=error.line, why=error.problem)
+    except InvalidDocument as error:
+        return VerdictReading(line=error.line, why=error.problem)
     return _agreed(found, kind)
 
 
-def _agreed(found: list[Reading], kind: str) -> Reading:
+def _agreed(found: list[VerdictReading], kind: str) -> VerdictReading:
     """One verdict when all filled forms say the same."""
     filled = [one for one in found if not one.unfilled]
     if not filled:
-        return found[0] if found else Reading(why=f"no verdict of a {kind} is in the text")
+        return found[0] if found else VerdictReading(why=f"no verdict of a {kind} is in the text")
     for one in filled:
         if one.verdict is None:
             return one
         if one.verdict is not filled[0].verdict:
             why = f"line {filled[0].line} says {filled[0].verdict}, line {one.line} says {one.verdict}"
-            return Reading(line=one.line, why=why)
+            return VerdictReading(line=one.line, why=why)
     return filled[0]
 
 
 # ---- one phrase
 
 
-def phrase(text: str, verdicts: Verdicts, *, template: bool = False) -> Reading:
+def parse_verdict_phrase(text: str, verdicts: Verdicts, *, template: bool = False) -> VerdictReading:
     """The verdict that the text is. APPROVED stands alone; another verdict may have a remark behind it.
 
     With `template` a remark is the wording of a form, so APPROVED may have one too.
@@ -100,22 +126,22 @@ def phrase(text: str, verdicts: Verdicts, *, template: bool = False) -> Reading:
     text = _COMMENT.sub("", text).strip()
     shown = f"'{text[:60]}'"
     if _is_placeholder(text):
-        return Reading(unfilled=True, why=f"{shown} is not filled in")
+        return VerdictReading(unfilled=True, why=f"{shown} is not filled in")
     match = _first_word(text)
     if match is None or len(text) > LONGEST:
-        return Reading(why=f"{shown} is no verdict; write one of {', '.join(verdicts)}")
+        return VerdictReading(why=f"{shown} is no verdict; write one of {', '.join(verdicts)}")
     word = re.sub(r"[\s_-]+", "", match[1]).upper()
     known = {str(one).replace("_", ""): one for one in verdicts}
     verdict = known.get("NEEDSCHANGES" if word == "NEEDSFIX" else word)
     if verdict is None:
-        return Reading(why=f"{shown} is no verdict here; write one of {', '.join(verdicts)}")
+        return VerdictReading(why=f"{shown} is no verdict here; write one of {', '.join(verdicts)}")
     passes = verdict in (ChallengeVerdict.APPROVED, ReviewVerdict.APPROVED)
     rest = text[match.end() :]
     remark = _LETTER.search(rest) is not None
     allowed = _REMARK.match(rest) is not None and _WORD.search(rest) is None and (template or not passes)
     if (remark and not allowed) or _IN_DOUBT & set(text) or (passes and _AGAINST & set(text)):
-        return Reading(why=f"{shown} is more than a verdict; write {verdict} alone")
-    return Reading(verdict)
+        return VerdictReading(why=f"{shown} is more than a verdict; write {verdict} alone")
+    return VerdictReading(verdict)
 
 
 def _first_word(text: str) -> re.Match[str] | None:
@@ -139,19 +165,19 @@ def _is_placeholder(text: str) -> bool:
 # ---- the forms
 
 
-def _in_block(block: blocks.ReviewBlock | None, verdicts: Verdicts) -> list[Reading]:
+def _in_block(block: review_blocks.ReviewBlock | None, verdicts: Verdicts) -> list[VerdictReading]:
     """The status of the block that counts, and what stands inside it."""
     if block is None:
         return []
-    inside = _forms(base.parse(block.text, "review"), [], verdicts)
-    return [_at(reading, block.line) for reading in (phrase(block.status, verdicts), *inside)]
+    inside = _forms(base.parse_document(block.text, "review"), [], verdicts)
+    return [_at(reading, block.line) for reading in (parse_verdict_phrase(block.status, verdicts), *inside)]
 
 
-def _forms(document: Document, hidden: list[Span], verdicts: Verdicts) -> list[Reading]:
+def _forms(document: Document, hidden: list[Span], verdicts: Verdicts) -> list[VerdictReading]:
     """Lines, sections and boxes, in this order; lines in hidden spans are stepped over."""
     plain = _visible(document, hidden)
-    lines: list[Reading] = []
-    boxes: list[_Box] = []
+    lines: list[VerdictReading] = []
+    boxes: list[_VerdictBox] = []
     for at, (line, content) in enumerate(plain):
         if match := _LINE.match(content):
             lines.append(_value(plain, at, len(plain), match[1], verdicts))
@@ -174,26 +200,26 @@ def _visible(document: Document, hidden: list[Span]) -> Lines:
     return found
 
 
-def _value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> Reading:
+def _value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> VerdictReading:
     """The value of a line; the next line may hold it, or go on with the sentence."""
     line = plain[at][0]
     if not value.strip(_BOLD):
         at = next((n for n in range(at + 1, min(at + 4, end)) if plain[n][1].strip(_BOLD)), end)
         if at == end or _BOX.match(plain[at][1]) or plain[at][1].startswith("#"):
-            return Reading(line=line, unfilled=True, why="the verdict is empty")
+            return VerdictReading(line=line, unfilled=True, why="the verdict is empty")
         line, value = plain[at]
     if plain[at][1].startswith(("    ", "\t")):
-        return Reading(line=line, why="a line this far indented is code")
-    reading = _at(phrase(value, verdicts), line)
+        return VerdictReading(line=line, why="a line this far indented is code")
+    reading = _at(parse_verdict_phrase(value, verdicts), line)
     number, following = plain[at + 1] if at + 1 < end else (0, "")
     if reading.verdict and number == line + 1 and following.lstrip()[:1].islower():
-        return Reading(line=line, why=f"the sentence goes on after {reading.verdict}; write the verdict alone")
+        return VerdictReading(line=line, why=f"the sentence goes on after {reading.verdict}; write the verdict alone")
     return reading
 
 
 def _sections(
     plain: Lines, sections: Iterable[Section], said: set[int | None], verdicts: Verdicts
-) -> Iterator[Reading]:
+) -> Iterator[VerdictReading]:
     """The first line of each section, unless a line or a box in it speaks for it."""
     at = 0
     for section in sections:
@@ -206,37 +232,39 @@ def _sections(
             continue
         first = next((n for n in range(at, end) if plain[n][1].strip()), None)
         if first is None:
-            yield Reading(line=section.heading.line, unfilled=True, why="the section Verdict is empty")
+            yield VerdictReading(line=section.heading.line, unfilled=True, why="the section Verdict is empty")
         else:
             yield _value(plain, first, end, plain[first][1], verdicts)
 
 
-def _boxes(boxes: list[_Box], verdicts: Verdicts) -> list[Reading]:
+def _boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictReading]:
     """Exactly one ticked among several; a form may explain its boxes, if it explains all of them."""
     if not boxes:
         return []
     ticked = [box for box in boxes if box.ticked]
     if not ticked:
-        return [Reading(line=boxes[0].line, unfilled=True, why="no box is ticked")]
+        return [VerdictReading(line=boxes[0].line, unfilled=True, why="no box is ticked")]
     if len(ticked) > 1 or len(boxes) < 2:
         why = f"{len(ticked)} of {len(boxes)} boxes are ticked; tick exactly one of several"
-        return [Reading(line=ticked[0].line, why=why)]
+        return [VerdictReading(line=ticked[0].line, why=why)]
     explained = all(box.explained for box in boxes)
-    return [_at(phrase(ticked[0].text, verdicts, template=explained), ticked[0].line)]
+    return [_at(parse_verdict_phrase(ticked[0].text, verdicts, template=explained), ticked[0].line)]
 
 
-def _box(line: int, content: str) -> _Box | None:
+def _box(line: int, content: str) -> _VerdictBox | None:
     """A box for a verdict; `- [x] Approved by the team` is none, `- [x] APPROVED with care` is one to doubt."""
     match = _BOX.match(content)
     word = _first_word(match[2][:LONGEST]) if match else None
     if match is None or word is None:
         return None
-    readable = any(phrase(match[2], kind, template=True).verdict for kind in (ChallengeVerdict, ReviewVerdict))
+    readable = any(
+        parse_verdict_phrase(match[2], kind, template=True).verdict for kind in (ChallengeVerdict, ReviewVerdict)
+    )
     if not readable and not word[1].isupper():
         return None
     explained = _LETTER.search(match[2], word.end()) is not None
-    return _Box(line, match[1] in ("x", "X"), match[2], explained)
+    return _VerdictBox(line, match[1] in ("x", "X"), match[2], explained)
 
 
-def _at(reading: Reading, line: int) -> Reading:
-    return Reading(reading.verdict, line, reading.why, reading.unfilled)
+def _at(reading: VerdictReading, line: int) -> VerdictReading:
+    return VerdictReading(reading.verdict, line, reading.why, reading.unfilled)
