@@ -11,7 +11,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.domain.terms import Role
 from agentd.guard import plan_rule
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.table import Stage
 from playbooks import Action
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, open_run

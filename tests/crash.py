@@ -19,10 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from agentd import files
-from agentd.change import locks
 from agentd.change.folder import STATE, document_hash, read_state
 from agentd.domain.terms import StepStatus
+from agentd.storage import files, locks
 from plans import GREETING_ID, SIGN_IN, SIGN_IN_ID
 from playbooks import FOLDER, HANG, PASS, Steps, edit_spec_by_tool, finding, report, say, small_plan_steps, usage
 from processes import wait_until
@@ -195,7 +194,7 @@ def plan_result(scenario: Scenario) -> list[str]:
     folder = scenario.folder
     texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
     state = read_state(folder)
-    hashes = {files.digest(text.encode()): name for name, text in texts.items()}
+    hashes = {files.hash_bytes(text.encode()): name for name, text in texts.items()}
     hashes[document_hash(folder / "proposal.md")] = "proposal.md"
     hashes[state.base.commit or ""] = "the base"
     lines = [f"{state.phase} {state.verdict} {state.round} {state.lane} {state.run} {state.git} {state.base}"]

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.config import Check
 from agentd.guard import Guard, Trespass, Watched, nothing
-from agentd.project import find_project
+from agentd.project.config import CheckSettings
+from agentd.project.layout import find_project
 from scenario import Scenario
 
 AWKWARD = b"first\r\nsecond\x00\xff\xfe no newline at the end"
 OWN = "agentd/changes/add-oauth"
 
 
-def check(command: str) -> Check:
-    return Check("tests", command, True, 60)
+def check(command: str) -> CheckSettings:
+    return CheckSettings("tests", command, True, 60)
 
 
 class GuardProject:

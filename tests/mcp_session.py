@@ -13,12 +13,12 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.documents import records
 from agentd.mcp.server import build
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from agentd.tools.binding import Binding, bind, run_folder
 from agentd.tools.table import Stage
 from plans import EXAMPLE

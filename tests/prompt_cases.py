@@ -3,14 +3,14 @@
 import os
 from typing import Any
 
-from agentd import trust
 from agentd.agents.adapters import adapter_of
-from agentd.config.model import Kind
-from agentd.project import find_project
+from agentd.project import trust
+from agentd.project.config.settings import AgentKind
+from agentd.project.layout import find_project
 from agentd.prompts import Prompts
 from agentd.tools.table import Stage, tools_of
 
-CLIS: tuple[Kind, ...] = ("gemini", "codex", "claude")
+CLIS: tuple[AgentKind, ...] = ("gemini", "codex", "claude")
 FOLDER = "agentd/changes/add-oauth"
 SPECS = [f"{FOLDER}/specs/{name}.md" for name in ("user-model", "auth-flow", "api-endpoints")]
 PLAN = [f"{FOLDER}/proposal.md", *SPECS, f"{FOLDER}/tasks.md"]
@@ -193,11 +193,11 @@ def stage_of(prompt: str) -> Stage:
     return stages.get(prompt, Stage.PLAN)
 
 
-def tool_names(prompt: str, cli: Kind) -> dict[str, str]:
+def tool_names(prompt: str, cli: AgentKind) -> dict[str, str]:
     return {tool.name: adapter_of(cli).tool_name(tool.name) for tool in tools_of(stage_of(prompt))}
 
 
-def render_prompt(prompt: str, cli: Kind = "gemini", **values: Any) -> str:
+def render_prompt(prompt: str, cli: AgentKind = "gemini", **values: Any) -> str:
     """The prompt as the project that this process stands in has it."""
     context = f"{FOLDER}/{'AGENTS' if prompt in ('challenge', 'review') else 'GEMINI'}.md"
     tools = tool_names(prompt, cli)
@@ -207,12 +207,12 @@ def render_prompt(prompt: str, cli: Kind = "gemini", **values: Any) -> str:
     return Prompts(find_project(), os.environ).render(prompt, **{**common, **values})
 
 
-def render_case(case: str, cli: Kind = "gemini") -> str:
+def render_case(case: str, cli: AgentKind = "gemini") -> str:
     prompt, values = CASES[case]
     return render_prompt(prompt, cli, **values)
 
 
 def trust_prompts() -> None:
     project = find_project()
-    items = [trust.prompt_item(name, data) for name, data in trust.overrides(project).items()]
-    trust.give(project, items, os.environ)
+    items = [trust.prompt_item(name, data) for name, data in trust.prompt_overrides(project).items()]
+    trust.grant_trust(project, items, os.environ)

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd.agents import process, reaper
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from processes import ROOMY, write_patient_reaper
 
 

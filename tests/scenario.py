@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 
-from agentd import config, files, git, trust
 from agentd.change import entry
 from agentd.change.folder import Change, read_state
 from agentd.change.state import Place, State
@@ -29,7 +28,9 @@ from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain import clock, events, yaml12
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, GitSetup, Severity
-from agentd.project import find_project
+from agentd.project import config, git, trust
+from agentd.project.layout import find_project
+from agentd.storage import files
 from plans import (
     BAD_CODE,
     EXAMPLE,
@@ -277,7 +278,7 @@ class Scenario:
         self.write("agentd/config.toml", text)
         self.commit("settings")
         project = find_project()
-        trust.give(project, trust.wanted(project, config.load(project.config_file)), os.environ)
+        trust.grant_trust(project, trust.trust_items(project, config.load_config(project.config_file)), os.environ)
         return self
 
     @property
@@ -405,7 +406,7 @@ class Scenario:
         for name, text in specs.items():
             _write(change.folder / "specs" / f"{name}.md", text)
             main = project.specs_in(change.tree) / f"{name}.md"
-            known[name] = files.digest(main.read_bytes()) if main.is_file() else None
+            known[name] = files.hash_bytes(main.read_bytes()) if main.is_file() else None
             if main.is_file():
                 files.write(change.folder / "base" / f"{name}.md", main.read_bytes())
         change.update(lambda old: replace(old, base=replace(old.base, specs=known)))
@@ -569,7 +570,9 @@ def open_run(change: Change, watch: Callable[[events.JournalEntry], None] = lamb
     from agentd.domain.terms import Workflow
 
     command = f"agentd plan {change.id}"
-    with runs.begin(change, lambda: config.load(change.project.config_file), Workflow.PLAN, command, watch) as run:
+    with runs.begin(
+        change, lambda: config.load_config(change.project.config_file), Workflow.PLAN, command, watch
+    ) as run:
         yield run
 
 

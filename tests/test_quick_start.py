@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from scenario import Scenario
 
 HEAVY = {"dbos", "mcp", "starlette", "genai_prices", "questionary", "pydantic", "rich", "jinja2", "asyncio"}

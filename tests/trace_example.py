@@ -3,10 +3,10 @@
 import shutil
 from dataclasses import replace
 
-from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 
 from agentd.agents.protocol import Usage
-from agentd.config import Price
+from agentd.project.config import PriceSettings
 
 _MOST_TOKENS = 10**12
 _MOST_USD = 10**9
@@ -30,7 +30,7 @@ def sane(usage: Usage) -> Usage:
     )
 
 
-def cost_of(usage: Usage, model: str | None, prices: Mapping[str, Price]) -> float | None:
+def cost_of(usage: Usage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
     """In USD, to six digits. `model` is the one asked for; the one that the usage names goes before it.
 
     A price without `cached` says that input from the cache costs as much as any other.
@@ -42,18 +42,18 @@ def cost_of(usage: Usage, model: str | None, prices: Mapping[str, Price]) -> flo
     return None if price is None else _times(usage, price)
 
 
-def is_known(model: str | None, prices: Mapping[str, Price]) -> bool:
+def is_known(model: str | None, prices: Mapping[str, PriceSettings]) -> bool:
     """For the question before a call: will tokens alone tell what it cost?"""
     return _price(None, model, prices) is not None
 
 
-def _price(used: str | None, asked: str | None, prices: Mapping[str, Price]) -> Price | None:
+def _price(used: str | None, asked: str | None, prices: Mapping[str, PriceSettings]) -> PriceSettings | None:
     names = [name for name in (used, asked) if name]
     own = next((prices[name] for name in names if name in prices), None)
     return own or next((price for name in names if (price := _from_table(name))), None)
 
 
-def _times(usage: Usage, price: Price) -> float:
+def _times(usage: Usage, price: PriceSettings) -> float:
     cached = price.input if price.cached is None else price.cached
     per_million = (
         (usage.tokens_in - usage.tokens_cached) * _exact(price.input)
@@ -64,7 +64,7 @@ def _times(usage: Usage, price: Price) -> float:
 
 
 @cache
-def _from_table(model: str) -> Price | None:
+def _from_table(model: str) -> PriceSettings | None:
     """A call is many requests, so the tiers for one long request must not see their sum: the basic price is taken.
 
     What is free by the table is priced by something else than tokens, or by nobody: unknown.
@@ -76,7 +76,7 @@ def _from_table(model: str) -> Price | None:
         return float(calc_price(Tokens(**tokens), model).total_price * (1_000_000 // _SAMPLE))
 
     try:
-        price = Price(
+        price = PriceSettings(
             input=per_million(input_tokens=_SAMPLE),
             output=per_million(output_tokens=_SAMPLE),
             cached=per_million(input_tokens=_SAMPLE, cache_read_tokens=_SAMPLE),

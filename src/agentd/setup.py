@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import files, git, skills
-from agentd.config import Check, render_template, seated
+from agentd import skills
 from agentd.domain import clock
 from agentd.domain.terms import Role
+from agentd.project import git
+from agentd.project.config import CheckSettings, assign_template_roles, render_template
+from agentd.storage import files
 
 GITIGNORE = """\
 # written for each run, for the agents alone
@@ -49,7 +51,7 @@ class Outcome:
 
 
 def lay_down(
-    repo: git.Repo, root: Path, roles: Mapping[Role, str], checks: Sequence[Check], replace_config: bool
+    repo: git.Repository, root: Path, roles: Mapping[Role, str], checks: Sequence[CheckSettings], replace_config: bool
 ) -> Outcome:
     home = root / "agentd"
     name = root.name.encode(errors="surrogateescape").decode(errors="replace")  # a folder's name need not be UTF-8
@@ -76,20 +78,20 @@ def lay_down(
     return Outcome(outcome, copy)
 
 
-def uncommitted(repo: git.Repo, outcome: Outcome) -> list[str]:
+def uncommitted(repo: git.Repository, outcome: Outcome) -> list[str]:
     """Of these files, what git does not have yet; a change somebody is working on is none of our business."""
     rows = git.run(repo.top, "status", "--porcelain", "--untracked-files=all", "-z", "--", *outcome.to_keep).split("\0")
     return [row[3:] for row in rows if row]
 
 
-def ignored(repo: git.Repo, outcome: Outcome) -> list[str]:
+def ignored(repo: git.Repository, outcome: Outcome) -> list[str]:
     """What git will not keep of it, because a .gitignore says so."""
     only = ("--others", "--ignored", "--exclude-standard")
     names = git.run(repo.top, "ls-files", "-z", *only, "--", *outcome.to_keep)
     return [name for name in names.split("\0") if name]
 
 
-def commit(repo: git.Repo, names: Sequence[str]) -> None:
+def commit(repo: git.Repository, names: Sequence[str]) -> None:
     """Commit these and nothing else; what is staged besides stays staged."""
     git.run(repo.top, "add", "--", *names)
     git.run(repo.top, "commit", "--quiet", "--message", "Set up agentd", "--only", "--", *names)
@@ -100,7 +102,7 @@ def _with_roles(path: Path, roles: Mapping[Role, str]) -> str:
     if not roles or not path.is_file():
         return ""
     text = files.read(path).decode(errors="surrogateescape")
-    filled = seated(text, roles)
+    filled = assign_template_roles(text, roles)
     return filled if filled != text else ""
 
 

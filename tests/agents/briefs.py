@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from agentd.agents.protocol import Brief
-from agentd.config import Agent
 from agentd.domain.terms import Role
+from agentd.project.config import AgentSettings
 
 
-def agent(**parts: Any) -> Agent:
+def agent(**parts: Any) -> AgentSettings:
     usual: dict[str, Any] = {
         "name": "mine",
         "kind": "command",
@@ -20,7 +20,7 @@ def agent(**parts: Any) -> Agent:
         "resume": None,
         "models": (),
     }
-    return Agent(**{**usual, **parts})
+    return AgentSettings(**{**usual, **parts})
 
 
 def brief(tree: Path, **parts: Any) -> Brief:

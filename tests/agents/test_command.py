@@ -13,8 +13,8 @@ from agentd.agents.adapters import adapter_of
 from agentd.agents.causes import Cause
 from agentd.agents.command import AnyProgram
 from agentd.agents.protocol import Ended, Said
-from agentd.config.model import Kind
 from agentd.domain.errors import InvalidConfig
+from agentd.project.config.settings import AgentKind
 from program import PATIENCE
 
 ADAPTER = AnyProgram()
@@ -110,4 +110,4 @@ def test_command_agent_has_no_sessions_final_event_or_cost() -> None:
 
 def test_every_agent_kind_has_an_adapter() -> None:
     assert isinstance(adapter_of("command"), AnyProgram)
-    assert {adapter_of(kind).sessions for kind in get_args(Kind)} == {"none", "preset", "captured"}
+    assert {adapter_of(kind).sessions for kind in get_args(AgentKind)} == {"none", "preset", "captured"}

@@ -11,7 +11,7 @@ from agentd.agents import reaper
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.domain.errors import Busy
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from exhaustive import Exhaustive
 from processes import DAEMON, IGNORE_TERM, STUBBORN, Stage, python, wait_until
 from program import PATIENCE

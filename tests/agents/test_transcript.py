@@ -13,7 +13,7 @@ from briefs import brief
 
 from agentd.agents.redact import Redactor
 from agentd.agents.transcript import LINE, Kept, Transcript, transcript_path, transcripts_of
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from program import PATIENCE
 from scenario import Scenario
 

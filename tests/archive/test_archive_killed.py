@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 
 from agentd.archive import ending
-from agentd.change import entry, locks
+from agentd.change import entry
 from agentd.change.folder import read_state
 from agentd.cli import app
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage import locks
 from assertions import Contents, folder_contents
 from crash import OPERATIONS, Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive

@@ -5,7 +5,7 @@ from dataclasses import replace
 from agentd.change.entry import open_change
 from agentd.change.folder import read_state
 from agentd.domain import events
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from git_setups import prepare_project
 from plans import NOTES, delta_text, scenario_text
 from scenario import Scenario, journal_of

@@ -21,10 +21,10 @@ from agentd.calls import attempts
 from agentd.calls.run import Run
 from agentd.calls.work import Work
 from agentd.change import entry
-from agentd.config.model import Kind
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project.config.settings import AgentKind
+from agentd.project.layout import find_project
 from agentd.tools.table import Stage
 from loopback import clis
 from loopback.claude_api import ClaudeApi
@@ -69,7 +69,7 @@ complexity = ["low", "medium", "high", "critical"]
 class Cli:
     """`lay_out` makes the home; `default` is the argument list of a person's own headless run in the project."""
 
-    name: Kind
+    name: AgentKind
     model: str
     api: Api
     lay_out: Callable[[Path, Conversation], object]

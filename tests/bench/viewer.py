@@ -19,7 +19,7 @@ from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.state_machine import TransitionEvent
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.rendering import markdown
 from plans import notes_tasks, proposal_text, requirement_text, scenario_text, spec_text
 from program import AGENTD

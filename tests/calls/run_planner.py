@@ -7,7 +7,7 @@ from agentd.calls import attempts
 from agentd.change import entry
 from agentd.cli import app, output
 from agentd.domain.errors import AgentdError
-from agentd.project import find_project
+from agentd.project.layout import find_project
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from agent_calls import planner_request

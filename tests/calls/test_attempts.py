@@ -26,7 +26,7 @@ from agentd.domain.errors import (
     StateError,
 )
 from agentd.domain.terms import StepStatus
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from playbooks import Action, propose, say, usage, write_document
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, journal_of, open_run
 

@@ -5,26 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_calls import planner_request, play
-from agentd import config
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, spend
 from agentd.calls import run as runs
 from agentd.calls.budget import Over, check, check_price, over
 from agentd.calls.spend import OpenCall, Spent
 from agentd.change.folder import Change
-from agentd.config import Budget, Config
 from agentd.domain import events
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import Workflow
+from agentd.project import config
+from agentd.project.config import BudgetSettings, Config
 from playbooks import usage, write_document
 from scenario import Scenario, journal_of
 
 
-def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -> Budget:
-    return Budget(per_change, per_day, "stop" if stop else "allow")
+def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -> BudgetSettings:
+    return BudgetSettings(per_change, per_day, "stop" if stop else "allow")
 
 
-def refused(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> OverBudget:
+def refused(budget: BudgetSettings, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> OverBudget:
     with pytest.raises(OverBudget) as caught:
         check(budget, "add-oauth", spent, in_flight, max_cost)
     assert caught.value.exit_code == 7
@@ -141,7 +141,7 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
     """So many calls in a run that may cost that much."""
 
     def load() -> Config:
-        return config.load(change.project.config_file)
+        return config.load_config(change.project.config_file)
 
     with runs.begin(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
         first = len(change.read().steps) + 1

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from agentd.agents.protocol import Usage
 from agentd.change import state
-from agentd.config import Price
 from agentd.prices import cost_of, is_known, sane
+from agentd.project.config import PriceSettings
 from plans import EXAMPLE
 from scenario import Scenario
 
-OWN = {"gemini-3-flash-preview": Price(input=0.10, output=0.40, cached=0.025)}
+OWN = {"gemini-3-flash-preview": PriceSettings(input=0.10, output=0.40, cached=0.025)}
 
 
 def test_example_costs_match_its_prices() -> None:
@@ -35,7 +35,7 @@ def test_cost_stated_by_the_agent_takes_precedence() -> None:
 def test_configured_price_takes_precedence_over_the_table() -> None:
     usage = Usage(tokens_in=1_000_000)
     assert cost_of(usage, "gpt-5.2-codex", {}) == 1.75
-    assert cost_of(usage, "gpt-5.2-codex", {"gpt-5.2-codex": Price(input=9, output=9)}) == 9.0
+    assert cost_of(usage, "gpt-5.2-codex", {"gpt-5.2-codex": PriceSettings(input=9, output=9)}) == 9.0
 
 
 def test_price_table_treats_cached_input_as_we_do() -> None:
@@ -55,7 +55,7 @@ def test_many_small_requests_are_not_priced_as_one_long_request() -> None:
 
 
 def test_price_of_the_used_model_takes_precedence_over_the_requested_one() -> None:
-    prices = {"asked": Price(input=1, output=1), "used": Price(input=2, output=2)}
+    prices = {"asked": PriceSettings(input=1, output=1), "used": PriceSettings(input=2, output=2)}
     assert cost_of(Usage(tokens_in=1_000_000, model="used"), "asked", prices) == 2.0
     assert cost_of(Usage(tokens_in=1_000_000, model="used-0613"), "asked", prices) == 1.0
     assert cost_of(Usage(tokens_in=1_000_000, model="used"), None, prices) == 2.0
@@ -63,8 +63,8 @@ def test_price_of_the_used_model_takes_precedence_over_the_requested_one() -> No
 
 def test_cached_input_costs_the_full_price_without_a_cached_price() -> None:
     usage = Usage(tokens_in=1_000_000, tokens_cached=600_000)
-    assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0)}) == 1.0
-    assert cost_of(usage, "m", {"m": Price(input=1.0, output=1.0, cached=0.0)}) == 0.4
+    assert cost_of(usage, "m", {"m": PriceSettings(input=1.0, output=1.0)}) == 1.0
+    assert cost_of(usage, "m", {"m": PriceSettings(input=1.0, output=1.0, cached=0.0)}) == 0.4
 
 
 @pytest.mark.parametrize("model", [None, "", "nobody-knows-1", "gpt-99", "sonnet", "whisper-1", "gemma-3"])
@@ -77,19 +77,19 @@ def test_unknown_model_has_unknown_cost(model: str | None) -> None:
 def test_no_usage_of_a_known_model_costs_zero() -> None:
     assert cost_of(Usage(), "gpt-5.2-codex", {}) == 0.0
     assert is_known("gpt-5.2-codex", {})
-    assert is_known("mine", {"mine": Price(input=0, output=0)})
-    assert cost_of(Usage(tokens_in=7), "mine", {"mine": Price(input=0, output=0)}) == 0.0
+    assert is_known("mine", {"mine": PriceSettings(input=0, output=0)})
+    assert cost_of(Usage(tokens_in=7), "mine", {"mine": PriceSettings(input=0, output=0)}) == 0.0
 
 
 def test_cost_is_computed_without_binary_rounding_errors() -> None:
-    prices = {"m": Price(input=0.1, output=0.3)}
+    prices = {"m": PriceSettings(input=0.1, output=0.3)}
     assert cost_of(Usage(tokens_in=3_000_000, tokens_out=1_000_000), "m", prices) == 0.6
-    assert cost_of(Usage(tokens_in=15, tokens_out=0), "m", {"m": Price(input=0.1, output=1)}) == 0.000002
+    assert cost_of(Usage(tokens_in=15, tokens_out=0), "m", {"m": PriceSettings(input=0.1, output=1)}) == 0.000002
 
 
 @pytest.mark.parametrize("cost", [-0.01, math.nan, math.inf, -math.inf, 1e300])
 def test_impossible_stated_cost_is_ignored(cost: float) -> None:
-    assert cost_of(Usage(tokens_in=1_000_000, cost=cost), "m", {"m": Price(input=1, output=1)}) == 1.0
+    assert cost_of(Usage(tokens_in=1_000_000, cost=cost), "m", {"m": PriceSettings(input=1, output=1)}) == 1.0
     assert cost_of(Usage(cost=cost), "nobody-knows-1", {}) is None
 
 
@@ -101,7 +101,11 @@ def test_cost_is_never_negative_or_infinite(
     tokens_in: int, tokens_out: int, cached: int, cost: float | None, price: float
 ) -> None:
     usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, cost=cost)
-    for prices in ({}, {"m": Price(input=price, output=price)}, {"m": Price(input=price, output=0, cached=price)}):
+    for prices in (
+        {},
+        {"m": PriceSettings(input=price, output=price)},
+        {"m": PriceSettings(input=price, output=0, cached=price)},
+    ):
         found = cost_of(usage, "m", prices)
         assert found is None if not prices and cost_of(usage, None, {}) is None else found is not None
         assert found is None or 0 <= found <= 1e9

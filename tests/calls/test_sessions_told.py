@@ -12,7 +12,7 @@ from agentd.calls.work import Done
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.domain.errors import AgentFailed, SessionLost
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from scenario import ROLES, Scenario, open_run
 
 SESSION = "01a1e211-d2e4-76e1-8c64-955c84bcee39"

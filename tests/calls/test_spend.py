@@ -20,11 +20,11 @@ from agentd.calls.spend import OpenCall, Spent, settle, spent, spent_on
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Call, State, Step
-from agentd.config import Budget
 from agentd.domain import clock
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import StepStatus
-from agentd.project import find_project
+from agentd.project.config import BudgetSettings
+from agentd.project.layout import find_project
 from crash import Tell, run_in_fork
 from exhaustive import Exhaustive
 from program import PATIENCE
@@ -262,7 +262,7 @@ def test_hostile_model_name_does_not_corrupt_the_ledger(change: Change, name: st
 
 def test_unwritable_ledger_is_reported_and_nothing_is_lost(change: Change) -> None:
     Path(change.project.in_room("spend")).write_text("in the way")
-    from agentd.files import CannotWrite
+    from agentd.storage.files import CannotWrite
 
     with pytest.raises(CannotWrite, match="spend"):
         call_once(change, 0.5)
@@ -360,7 +360,7 @@ RUN = st.fixed_dictionaries(
 )
 
 
-def a_run(change: Change, limits: Budget, run: dict[str, Any], mark: str) -> Callable[[Tell], None]:
+def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str) -> Callable[[Tell], None]:
     """What a workflow does with money, told as it happens."""
 
     def calls(token: str, tell: Tell) -> None:
@@ -417,7 +417,7 @@ def test_crashes_never_corrupt_the_budget(
     project: Scenario, pair: tuple[Change, Change], per_change: int, per_day: int, runs: list[dict[str, Any]]
 ) -> None:
     changes = with_fresh_books(pair)
-    limits = Budget(per_change / 100, per_day / 100, "allow")
+    limits = BudgetSettings(per_change / 100, per_day / 100, "allow")
     told = []
     for order, run in enumerate(runs):
         number, word, dies_at = run["dies"] or (0, None, None)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agentd import files
 from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.domain import events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
 from agentd.guard import Guard, Watched, plan_rule
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage import files
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agentd import files
 from agentd.change import entry, state
 from agentd.change.folder import Change, document_hash
 from agentd.change.places import Places
 from agentd.domain.errors import Busy, StateError, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage import files
 from exhaustive import Exhaustive
 from plans import EXAMPLE
 from scenario import Scenario

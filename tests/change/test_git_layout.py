@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agentd import git
 from agentd.domain.errors import NotARepository
+from agentd.project import git
 from scenario import Scenario
 
 
 def test_missing_git_repository_suggests_git_init(tmp_path: Path) -> None:
     with pytest.raises(NotARepository) as caught:
-        git.find_repo(str(tmp_path))
+        git.find_repository(str(tmp_path))
     assert (caught.value.exit_code, caught.value.hint) == (3, "git init")
 
 
@@ -23,13 +23,13 @@ def test_layout_matches_what_git_reports(box: Scenario, tmp_path: Path) -> None:
     box.git("worktree", "add", "-q", "--detach", "../loose")
     for place in (box.root, tmp_path / "side", tmp_path / "loose"):
         (place / "deep").mkdir()
-        repo = git.find_repo(str(place / "deep"))
+        repo = git.find_repository(str(place / "deep"))
         top, common = box.git("rev-parse", "--show-toplevel", "--git-common-dir", cwd=place).split("\n")
-        assert repo == git.Repo(top, os.path.realpath(place / common), str(box.root))
-        assert git.trees(repo) == [
-            git.Tree(str(box.root), "main"),
-            git.Tree(str(tmp_path / "loose"), None),
-            git.Tree(str(tmp_path / "side"), "side"),
+        assert repo == git.Repository(top, os.path.realpath(place / common), str(box.root))
+        assert git.worktrees(repo) == [
+            git.Worktree(str(box.root), "main"),
+            git.Worktree(str(tmp_path / "loose"), None),
+            git.Worktree(str(tmp_path / "side"), "side"),
         ]
 
 
@@ -42,9 +42,9 @@ def test_bare_repository_has_no_main_tree(box: Scenario, tmp_path: Path, name: s
     box.git("clone", "-q", "--bare", str(box.root), str(bare / name))
     (bare / ".git").write_text(f"gitdir: ./{name}\n")
     box.git("worktree", "add", "-q", str(bare / "main"), "main", cwd=bare / name)
-    repo = git.find_repo(str(bare / "main"))
-    assert repo == git.Repo(str(bare / "main"), str(bare / name), str(bare))
-    assert git.trees(repo) == [git.Tree(str(bare / "main"), "main")]
+    repo = git.find_repository(str(bare / "main"))
+    assert repo == git.Repository(str(bare / "main"), str(bare / name), str(bare))
+    assert git.worktrees(repo) == [git.Worktree(str(bare / "main"), "main")]
 
 
 def test_submodule_is_a_separate_repository(box: Scenario, tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_submodule_is_a_separate_repository(box: Scenario, tmp_path: Path) -> No
     inner.write("a")
     inner.commit()
     box.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.root), "vendor")
-    repo = git.find_repo(str(box.root / "vendor"))
+    repo = git.find_repository(str(box.root / "vendor"))
     assert repo.top == repo.main == str(box.root / "vendor")
-    assert git.trees(repo) == [git.Tree(str(box.root / "vendor"), "main")]
+    assert git.worktrees(repo) == [git.Worktree(str(box.root / "vendor"), "main")]
 
 
 def test_worktree_of_a_moved_repository_suggests_git_worktree_repair(box: Scenario, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_worktree_of_a_moved_repository_suggests_git_worktree_repair(box: Scenar
     box.git("worktree", "add", "-q", "../side")
     box.root.rename(tmp_path / "moved")
     with pytest.raises(NotARepository) as caught:
-        git.find_repo(str(tmp_path / "side"))
+        git.find_repository(str(tmp_path / "side"))
     assert "git worktree repair" in (caught.value.hint or "")
 
 
@@ -77,7 +77,7 @@ def test_branch_is_asked_of_git_when_head_is_a_placeholder(
     program.write_text('#!/bin/sh\n[ "$3 $4" = "branch --show-current" ] && echo trunk\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    assert git.trees(git.find_repo(str(box.root))) == [git.Tree(str(box.root), "trunk")]
+    assert git.worktrees(git.find_repository(str(box.root))) == [git.Worktree(str(box.root), "trunk")]
 
 
 def test_git_failure_message_quotes_git(project: Scenario) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agentd.change import entry
 from agentd.change.inbox import Decision, Inbox
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows.asking import Option, Question, refused
 from scenario import Scenario, names_in
 

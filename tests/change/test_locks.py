@@ -11,7 +11,7 @@ import pytest
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.domain.errors import Busy, StateError
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from scenario import Scenario
 
 GOOD = {"pid": 4711, "command": "agentd plan add-oauth", "since": "2026-01-19T10:30:00Z", "token": "abc"}

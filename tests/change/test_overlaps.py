@@ -18,7 +18,7 @@ from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools import overview
 from agentd.tools.binding import Binding
 from assertions import TIMES, assert_linear

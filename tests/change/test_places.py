@@ -13,7 +13,7 @@ from agentd.change.state import Place
 from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, NotCheckedOut
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario
 

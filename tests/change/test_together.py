@@ -26,9 +26,9 @@ from transaction_project import (
     laid_out,
 )
 
-from agentd import files, together
 from agentd.domain.errors import InternalError, Refusal, StateError
-from agentd.together import Move, Operation, Remove, Write
+from agentd.storage import files, transaction
+from agentd.storage.transaction import MovePath, Operation, RemoveFile, WriteFile
 from assertions import folder_contents
 from crash import Tell, kill, run_in_fork
 
@@ -57,7 +57,7 @@ def meanwhile(ground: Ground, at: PurePath, happens: Callable[[], object]) -> bo
 
 def cut_off(ground: Ground, at: PurePath) -> None:
     assert not meanwhile(ground, at, kill)
-    assert [record.title for record in together.pending(ground.records)] == [TITLE]
+    assert [record.title for record in transaction.pending_transactions(ground.records)] == [TITLE]
 
 
 # ---- there and back
@@ -86,8 +86,8 @@ def test_record_keeps_its_metadata_and_only_what_undo_needs(ground: Ground) -> N
     assert (record.title, record.facts, record.root) == (TITLE, {"change": "add-oauth"}, ground.root)
     assert sorted(os.listdir(record.folder)) == ["done", "old-0", "old-2", "old-3", "plan.json"]
     assert stat.S_IMODE((record.folder / "old-3").stat().st_mode) == 0o600, "no more people may read it than before"
-    assert together.pending(ground.records) == []
-    assert together.read(ground.records / "other") is None
+    assert transaction.pending_transactions(ground.records) == []
+    assert transaction.read_transaction(ground.records / "other") is None
 
 
 def test_recovery_ignores_the_umask_of_the_recovering_process(ground: Ground) -> None:
@@ -111,7 +111,7 @@ def test_undo_keeps_created_folders_that_hold_other_files(ground: Ground) -> Non
 
 def test_single_file_can_be_written_and_moved(ground: Ground) -> None:
     before = folder_contents(ground.root)
-    ground.carry_out(Write(SPEC, b"x"), Move(SPEC, P("agentd/old specs/auth.md")))
+    ground.carry_out(WriteFile(SPEC, b"x"), MovePath(SPEC, P("agentd/old specs/auth.md")))
     assert (ground.root / "agentd/old specs/auth.md").read_bytes() == b"x"
     assert not (ground.root / SPEC).exists()
     ground.undo()
@@ -119,15 +119,15 @@ def test_single_file_can_be_written_and_moved(ground: Ground) -> None:
 
 
 def test_undo_reverts_the_last_transaction_of_the_same_name(ground: Ground) -> None:
-    ground.carry_out(Write(SPEC, b"one"))
-    ground.carry_out(Write(SPEC, b"two"))
+    ground.carry_out(WriteFile(SPEC, b"one"))
+    ground.carry_out(WriteFile(SPEC, b"two"))
     ground.undo()
     assert (ground.root / SPEC).read_bytes() == b"one"
-    assert together.read(ground.record) is None
+    assert transaction.read_transaction(ground.record) is None
 
 
 def test_interrupted_transaction_replaces_a_finished_one_of_the_same_name(ground: Ground) -> None:
-    ground.carry_out(Write(CHANGE / "proposal.md", b"one"))
+    ground.carry_out(WriteFile(CHANGE / "proposal.md", b"one"))
     cut_off(ground, SPEC)
     ground.recover()
     assert (ground.root / ARCHIVED / "STATE.yaml").read_bytes() == b"phase: archived\n"
@@ -173,28 +173,28 @@ ELSEWHERE = P("agentd/elsewhere")
 @pytest.mark.parametrize(
     ("prepare", "operation", "words"),
     [
-        (lambda root: (root / ARCHIVED).mkdir(parents=True), Move(CHANGE, ARCHIVED), "is there already"),
-        (lambda root: (root / "x").write_text(""), Move(CHANGE, P("x")), "x is there already"),
-        (link(P("x"), "nowhere"), Move(CHANGE, P("x")), "symbolic link"),
-        (nothing, Move(P("agentd/changes/other"), ARCHIVED), "agentd/changes/other is not there"),
-        (link(P("x"), "agentd"), Move(P("x"), ARCHIVED), "symbolic link"),
-        (nothing, Remove(CHANGE / "AGENTS.md"), "AGENTS.md is not there"),
-        (nothing, Remove(CHANGE), "is not a file"),
-        (nothing, Write(CHANGE, b""), "is not a file"),
-        (nothing, Write(SPEC / "x.md", b""), "auth-flow.md is not a folder"),
-        (nothing, Move(CHANGE, SPEC / "x"), "auth-flow.md is not a folder"),
-        (nothing, Write(P("../x"), b""), "does not lie within"),
-        (nothing, Write(P("agentd/../../x"), b""), "does not lie within"),
-        (nothing, Write(P("/tmp/x"), b""), "does not lie within"),
-        (nothing, Move(CHANGE, P("../x")), "does not lie within"),
-        (nothing, Move(P("../room"), ARCHIVED), "does not lie within"),
-        (link(SPEC, "proposal.md"), Write(SPEC, b"x"), "symbolic link"),
-        (link(SPEC.parent, "/tmp"), Write(SPEC, b"x"), "specs is a symbolic link"),
-        (link(SPEC.parent, "aside"), Write(NEW_SPEC, b"x"), "specs is a symbolic link"),
-        (link(P("agentd/archive"), "/tmp"), Move(CHANGE, ARCHIVED), "archive is a symbolic link"),
-        (link(CHANGE.parent, "../aside"), Move(CHANGE, ARCHIVED), "changes is a symbolic link"),
-        (lambda root: os.mkfifo(root / "x"), Write(P("x"), b""), "x is not a file"),
-        (nothing, Write(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' does not lie within"),
+        (lambda root: (root / ARCHIVED).mkdir(parents=True), MovePath(CHANGE, ARCHIVED), "is there already"),
+        (lambda root: (root / "x").write_text(""), MovePath(CHANGE, P("x")), "x is there already"),
+        (link(P("x"), "nowhere"), MovePath(CHANGE, P("x")), "symbolic link"),
+        (nothing, MovePath(P("agentd/changes/other"), ARCHIVED), "agentd/changes/other is not there"),
+        (link(P("x"), "agentd"), MovePath(P("x"), ARCHIVED), "symbolic link"),
+        (nothing, RemoveFile(CHANGE / "AGENTS.md"), "AGENTS.md is not there"),
+        (nothing, RemoveFile(CHANGE), "is not a file"),
+        (nothing, WriteFile(CHANGE, b""), "is not a file"),
+        (nothing, WriteFile(SPEC / "x.md", b""), "auth-flow.md is not a folder"),
+        (nothing, MovePath(CHANGE, SPEC / "x"), "auth-flow.md is not a folder"),
+        (nothing, WriteFile(P("../x"), b""), "does not lie within"),
+        (nothing, WriteFile(P("agentd/../../x"), b""), "does not lie within"),
+        (nothing, WriteFile(P("/tmp/x"), b""), "does not lie within"),
+        (nothing, MovePath(CHANGE, P("../x")), "does not lie within"),
+        (nothing, MovePath(P("../room"), ARCHIVED), "does not lie within"),
+        (link(SPEC, "proposal.md"), WriteFile(SPEC, b"x"), "symbolic link"),
+        (link(SPEC.parent, "/tmp"), WriteFile(SPEC, b"x"), "specs is a symbolic link"),
+        (link(SPEC.parent, "aside"), WriteFile(NEW_SPEC, b"x"), "specs is a symbolic link"),
+        (link(P("agentd/archive"), "/tmp"), MovePath(CHANGE, ARCHIVED), "archive is a symbolic link"),
+        (link(CHANGE.parent, "../aside"), MovePath(CHANGE, ARCHIVED), "changes is a symbolic link"),
+        (lambda root: os.mkfifo(root / "x"), WriteFile(P("x"), b""), "x is not a file"),
+        (nothing, WriteFile(P("line\nbreak/../../x"), b""), r"'line\\nbreak/../../x' does not lie within"),
     ],
 )
 def test_invalid_operation_is_refused_without_any_write(
@@ -204,13 +204,13 @@ def test_invalid_operation_is_refused_without_any_write(
     first = P("agentd/specs/first.md") if "specs" not in words else P("first.md")
     before = set(map(str, ground.top.rglob("*")))
     with pytest.raises(Refusal, match=words) as caught:
-        ground.carry_out(Write(first, b"fine by itself"), operation)
+        ground.carry_out(WriteFile(first, b"fine by itself"), operation)
     assert caught.value.hint
     assert set(map(str, ground.top.rglob("*"))) == before, "neither the tree nor a record"
 
 
 def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
-    for operation in (Remove(P("")), Move(P("."), P("x"))):
+    for operation in (RemoveFile(P("")), MovePath(P("."), P("x"))):
         with pytest.raises((Refusal, InternalError)):
             ground.carry_out(operation)
     assert not ground.records.exists()
@@ -219,23 +219,23 @@ def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
 def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
     source = P(*(ground.root / CHANGE).parts[1:])
     with pytest.raises(Refusal, match="two file systems"):
-        together.carry_out(ground.record, Path("/"), TITLE, [Move(source, P("proc/moved"))])
+        transaction.run_transaction(ground.record, Path("/"), TITLE, [MovePath(source, P("proc/moved"))])
     assert not ground.records.exists()
 
 
 @pytest.mark.parametrize(
     "operations",
     [
-        (Write(SPEC, b"1"), Write(SPEC, b"2")),
-        (Write(SPEC, b"1"), Remove(SPEC)),
-        (Write(P("a"), b"1"), Write(P("a/b"), b"2")),
-        (Move(CHANGE, ARCHIVED), Write(ARCHIVED / "x", b"")),
-        (Move(CHANGE, ARCHIVED), Write(ARCHIVED.parent, b"")),
-        (Write(CHANGE.parent, b""), Move(CHANGE, ARCHIVED)),
-        (Move(CHANGE, CHANGE / "x"),),
-        (Move(CHANGE, ARCHIVED), Move(SPEC, ARCHIVED / "x")),
-        (Move(CHANGE, ARCHIVED), Move(CHANGE / "specs", P("x"))),
-        (Move(CHANGE, P("x")), Move(P("agentd/specs"), P("x"))),
+        (WriteFile(SPEC, b"1"), WriteFile(SPEC, b"2")),
+        (WriteFile(SPEC, b"1"), RemoveFile(SPEC)),
+        (WriteFile(P("a"), b"1"), WriteFile(P("a/b"), b"2")),
+        (MovePath(CHANGE, ARCHIVED), WriteFile(ARCHIVED / "x", b"")),
+        (MovePath(CHANGE, ARCHIVED), WriteFile(ARCHIVED.parent, b"")),
+        (WriteFile(CHANGE.parent, b""), MovePath(CHANGE, ARCHIVED)),
+        (MovePath(CHANGE, CHANGE / "x"),),
+        (MovePath(CHANGE, ARCHIVED), MovePath(SPEC, ARCHIVED / "x")),
+        (MovePath(CHANGE, ARCHIVED), MovePath(CHANGE / "specs", P("x"))),
+        (MovePath(CHANGE, P("x")), MovePath(P("agentd/specs"), P("x"))),
     ],
 )
 def test_operations_that_depend_on_order_are_refused(ground: Ground, operations: tuple[Operation, ...]) -> None:
@@ -249,10 +249,10 @@ def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     cut_off(ground, SPEC)
     before = folder_contents(ground.top)
     with pytest.raises(InternalError, match="has to be finished"):
-        ground.carry_out(Write(SPEC, b"x"))
-    [record] = together.pending(ground.records)
+        ground.carry_out(WriteFile(SPEC, b"x"))
+    [record] = transaction.pending_transactions(ground.records)
     with pytest.raises(InternalError, match="has to be finished"):
-        together.undo(record, BACK)
+        transaction.undo_transaction(record, BACK)
     assert folder_contents(ground.top) == before
 
 
@@ -436,7 +436,7 @@ def test_undo_names_all_later_changes_and_works_once_they_are_reverted(ground: G
 
 
 def test_undo_does_not_overwrite_a_recreated_file(ground: Ground) -> None:
-    ground.carry_out(Remove(SPEC))
+    ground.carry_out(RemoveFile(SPEC))
     (ground.root / SPEC).write_text("another")
     with pytest.raises(Refusal, match=f"{SPEC} was added"):
         ground.undo()
@@ -468,7 +468,7 @@ def with_little_room(work: Callable[[], None], bytes_: int) -> Callable[[Tell], 
 
 def test_full_disk_while_staging_leaves_everything_unchanged(ground: Ground) -> None:
     before = folder_contents(ground.root)
-    short = functools.partial(ground.carry_out, Write(SPEC, b"short"))
+    short = functools.partial(ground.carry_out, WriteFile(SPEC, b"short"))
     for work, bytes_, lacking in (
         (ground.carry_out, 10, "old-0"),
         (ground.carry_out, 5000, "new-1"),
@@ -515,7 +515,7 @@ def test_missing_permission_is_reported_and_recovery_continues_later(
     _, told = run_in_fork(work, ground.top, None)
     closed.chmod(mode)
     assert told == ["check the free space and the rights of that folder, then run the command again"]
-    assert [record.title for record in together.pending(ground.records)] == [BACK if is_undo else TITLE]
+    assert [record.title for record in transaction.pending_transactions(ground.records)] == [BACK if is_undo else TITLE]
     ground.recover()
     assert folder_contents(ground.root) == (before if is_undo else after)
 
@@ -524,15 +524,19 @@ def test_missing_permission_is_reported_and_recovery_continues_later(
 
 
 def test_write_is_refused_when_the_file_changed_since_it_was_read(ground: Ground) -> None:
-    was = files.digest((ground.root / SPEC).read_bytes())
+    was = files.hash_bytes((ground.root / SPEC).read_bytes())
     before = folder_contents(ground.root)
     (ground.root / SPEC).write_text("somebody else's\n")
-    for operation in (Write(P(SPEC), b"mine\n", seen=was), Write(P(SPEC), b"mine\n", seen="")):
+    for operation in (WriteFile(P(SPEC), b"mine\n", seen=was), WriteFile(P(SPEC), b"mine\n", seen="")):
         with pytest.raises(Refusal, match="was changed just now by somebody else"):
-            together.carry_out(ground.records / "one", ground.root, TITLE, [operation])
-    assert (ground.root / SPEC).read_text() == "somebody else's\n" and not together.pending(ground.records)
+            transaction.run_transaction(ground.records / "one", ground.root, TITLE, [operation])
+    assert (ground.root / SPEC).read_text() == "somebody else's\n" and not transaction.pending_transactions(
+        ground.records
+    )
     (ground.root / SPEC).unlink()
     with pytest.raises(Refusal, match="was changed just now"):
-        together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen=was)])
-    together.carry_out(ground.records / "one", ground.root, TITLE, [Write(P(SPEC), b"mine\n", seen="")])
+        transaction.run_transaction(
+            ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen=was)]
+        )
+    transaction.run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen="")])
     assert (ground.root / SPEC).read_text() == "mine\n" and set(folder_contents(ground.root)) == set(before)

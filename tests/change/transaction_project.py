@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from agentd import together
-from agentd.together import Move, Operation, Record, Remove, Write
+from agentd.storage import transaction
+from agentd.storage.transaction import MovePath, Operation, RemoveFile, TransactionRecord, WriteFile
 
 TITLE = "agentd archive add-oauth"
 BACK = "agentd archive add-oauth --undo"
@@ -17,11 +17,11 @@ SPEC, NEW_SPEC = PurePath("agentd/specs/auth-flow.md"), PurePath("agentd/specs/u
 STATE, CONTEXT = CHANGE / "STATE.yaml", CHANGE / "GEMINI.md"
 
 OPERATIONS: tuple[Operation, ...] = (
-    Write(SPEC, b"# Auth flow\n\nmerged\n"),
-    Write(NEW_SPEC, b"# User model\n" + b"a long text\n" * 1000),
-    Write(STATE, b"phase: archived\n"),
-    Remove(CONTEXT),
-    Move(CHANGE, ARCHIVED),
+    WriteFile(SPEC, b"# Auth flow\n\nmerged\n"),
+    WriteFile(NEW_SPEC, b"# User model\n" + b"a long text\n" * 1000),
+    WriteFile(STATE, b"phase: archived\n"),
+    RemoveFile(CONTEXT),
+    MovePath(CHANGE, ARCHIVED),
 )
 _ODD = (b"with space.md", b"line\nbreak.md", b"latin-\xe9.md", b"[x]*?.md")
 
@@ -43,21 +43,21 @@ class Ground:
         return self.records / "20260119-add-oauth"
 
     def carry_out(self, *operations: Operation) -> None:
-        together.carry_out(self.record, self.root, TITLE, operations or OPERATIONS, {"change": "add-oauth"})
+        transaction.run_transaction(self.record, self.root, TITLE, operations or OPERATIONS, {"change": "add-oauth"})
 
-    def done(self) -> Record:
-        record = together.read(self.record)
+    def done(self) -> TransactionRecord:
+        record = transaction.read_transaction(self.record)
         assert record and record.is_done
         return record
 
     def undo(self) -> None:
-        together.undo(self.done(), BACK)
+        transaction.undo_transaction(self.done(), BACK)
 
     def recover(self) -> None:
         """What the next command does first."""
-        together.sweep(self.records)
-        for record in together.pending(self.records):
-            together.finish(record)
+        transaction.sweep_transactions(self.records)
+        for record in transaction.pending_transactions(self.records):
+            transaction.finish_transaction(record)
 
 
 def laid_out(top: Path) -> Ground:

@@ -13,8 +13,8 @@ import pytest
 
 from agentd.checks import output, running
 from agentd.checks.result import Counts, Result
-from agentd.config import Check
 from agentd.domain.terms import CheckStatus
+from agentd.project.config import CheckSettings
 from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
 from program import PATIENCE
 
@@ -33,7 +33,7 @@ def command(code: str) -> str:
 
 def run(stage: Stage, words: str, timeout: float = PATIENCE, variables: dict[str, str] | None = None) -> Result:
     try:
-        return running.run(Check("tests", words, True, timeout), stage.folder, stage.env | (variables or {}))
+        return running.run(CheckSettings("tests", words, True, timeout), stage.folder, stage.env | (variables or {}))
     finally:
         assert stage.left() == {}, "the check is over, but not all are gone"
 

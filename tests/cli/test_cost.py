@@ -17,7 +17,7 @@ from agentd.change.folder import Change
 from agentd.change.state import Call
 from agentd.cli.table import columns
 from agentd.domain import clock
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario
 from terminal import run_on_terminal

@@ -36,7 +36,7 @@ from agentd.domain.errors import (
 )
 from agentd.domain.terms import GitSetup
 from agentd.domain.yaml12 import InvalidYaml
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import SHORT_TITLES, delta_text, greeting_plan, requirement_text
 from scenario import Scenario
 

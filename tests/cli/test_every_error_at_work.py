@@ -25,7 +25,7 @@ from agentd.domain.errors import (
     SessionLost,
     UnknownVerdict,
 )
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer.actions import BadForm
 from plans import SIGN_IN
 from playbooks import plan_steps, say, write_document

@@ -19,12 +19,12 @@ from agentd.domain.errors import (
     SetupError,
     StateError,
 )
-from agentd.files import CannotRead, CannotWrite
-from agentd.git import GitFailed, NestedRepository
-from agentd.project import find_project
+from agentd.project.git import GitFailed, NestedRepository
+from agentd.project.layout import find_project
+from agentd.project.trust.items import UnreadablePrompt
+from agentd.project.trust.store import InvalidTrustFile, NoHomeFolder
 from agentd.prompts import BrokenPrompt
-from agentd.trust.items import BadPrompt
-from agentd.trust.store import BrokenTrust, NoHome
+from agentd.storage.files import CannotRead, CannotWrite
 from git_setups import BEGIN, prepare_project
 from playbooks import implement
 from program import AGENTD
@@ -125,7 +125,7 @@ def test_untrusted_commands_suggest_trust(checked: Scenario) -> None:
 
 def test_trust_without_a_home_folder_is_refused(checked: Scenario) -> None:
     del checked.env["HOME"]
-    hint = refused(NoHome, checked, "trust", "--yes", names="no home folder")
+    hint = refused(NoHomeFolder, checked, "trust", "--yes", names="no home folder")
     assert hint.startswith("set HOME ")
     checked.env["HOME"] = str(checked.home)
     assert leads_on(checked, "agentd trust --yes").code == 0
@@ -134,7 +134,7 @@ def test_trust_without_a_home_folder_is_refused(checked: Scenario) -> None:
 def test_invalid_trust_file_is_named(checked: Scenario) -> None:
     file = trust_file(checked)
     file.write_text("yes to all\n")
-    hint = refused(BrokenTrust, checked, "trust", "--yes", names=str(file))
+    hint = refused(InvalidTrustFile, checked, "trust", "--yes", names=str(file))
     assert hint == "mend that file, or remove it to begin anew with agentd trust"
     file.unlink()
     assert leads_on(checked, "agentd trust --yes").code == 0
@@ -151,7 +151,7 @@ def test_prompt_that_is_a_dangling_symlink_is_refused(project: Scenario) -> None
     (project.root / "agentd/prompts").mkdir()
     link = project.root / "agentd/prompts/challenge.md"
     link.symlink_to("nowhere.md")
-    hint = refused(BadPrompt, project, "trust", names="agentd/prompts/challenge.md")
+    hint = refused(UnreadablePrompt, project, "trust", names="agentd/prompts/challenge.md")
     assert hint == "put the text itself into a file there, or remove it"
     link.unlink()
     assert project.agentd("trust").code == 0

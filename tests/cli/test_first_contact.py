@@ -7,7 +7,7 @@ import pytest
 from error_messages import ARROW, leads_on
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from scenario import Result, Scenario
 from terminal import run_on_terminal
 

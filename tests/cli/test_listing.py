@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from program import AGENTD
 from scenario import Scenario

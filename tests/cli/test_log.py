@@ -16,7 +16,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from playbooks import propose, say, usage
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario, open_run

@@ -8,7 +8,7 @@ import pytest
 from agentd.change import entry, outcome
 from agentd.cli.table import columns, wrapped
 from agentd.domain.events import NoticeIssued
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import RETRY_AT_ONCE, Scenario
 from terminal import run_on_terminal

@@ -11,7 +11,7 @@ from agentd.change import entry, state
 from agentd.change.state import Place
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from processes import wait_until
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from scenario import Scenario
 from terminal import run_on_terminal
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.config import Config, load
 from agentd.domain.errors import InvalidConfig
+from agentd.project.config import Config, load_config
 
 EXAMPLE = Path(__file__).with_name("notes-service.toml")
 
@@ -29,7 +29,7 @@ class Room:
     ) -> Config:
         self.project_file.write_bytes(project.encode() if isinstance(project, str) else project)
         self.user_file.write_text(user)
-        return load(self.project_file, flags=flags, environ={"HOME": str(self.home), **(environ or {})})
+        return load_config(self.project_file, flags=flags, environ={"HOME": str(self.home), **(environ or {})})
 
     def problems(
         self,

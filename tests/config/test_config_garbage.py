@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.config import load
-from agentd.config.schema import SCHEMA
 from agentd.domain.errors import InvalidConfig
+from agentd.project.config import load_config
+from agentd.project.config.schema import SCHEMA
 
 KEYS = [
     *SCHEMA.keys,
@@ -69,7 +69,7 @@ def outcome(
         other.write_bytes(user)
         message = ""
         try:
-            config = load(file, flags=flags, environ=environ or {}, user_file=other)
+            config = load_config(file, flags=flags, environ=environ or {}, user_file=other)
             assert all(value.key and value.source for value in config.values())
         except InvalidConfig as error:
             message = error.message

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from config_room import EXAMPLE, Room, room
 
-from agentd.config import Agent, Check, Model, Price, load
 from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.project.config import AgentSettings, CheckSettings, ModelSettings, PriceSettings, load_config
 
 __all__ = ["room"]
 
@@ -15,7 +15,7 @@ ROUNDS = "[workflow]\nplanning_iterations = "
 
 
 def test_example_is_parsed_into_types() -> None:
-    config = load(EXAMPLE, environ={})
+    config = load_config(EXAMPLE, environ={})
     assert config.project_name == "notes-service"
     assert config.workflow.human_in_loop is True
     assert config.workflow.retry_delay_secs == 5
@@ -25,15 +25,15 @@ def test_example_is_parsed_into_types() -> None:
     assert config.limits.wall_secs[Role.IMPLEMENTER] == 3600
     assert config.budget.per_change == 10.0
     assert config.prices == {}
-    assert config.checks[2] == Check("audit", "pip-audit", required=False, timeout=300)
+    assert config.checks[2] == CheckSettings("audit", "pip-audit", required=False, timeout=300)
     assert config.validation.requirement_pattern.match("### R1: Sign in")
     assert config.validation.required_headings["spec"] == ("Overview", "Requirements", "Acceptance Criteria")
     assert config.validation.severity["too-long"] is Severity.LOW
 
 
 def test_example_equals_the_defaults_except_name_and_checks() -> None:
-    example = {value.key: value.value for value in load(EXAMPLE, environ={}).values()}
-    default = {value.key: value.value for value in load(None, environ={}).values()}
+    example = {value.key: value.value for value in load_config(EXAMPLE, environ={}).values()}
+    default = {value.key: value.value for value in load_config(None, environ={}).values()}
     assert {key for key in example if example[key] != default[key]} == {"project_name", "checks"}
     assert example.keys() == default.keys()
 
@@ -71,13 +71,13 @@ def test_lists_are_replaced_not_merged(room: Room) -> None:
 
 def test_check_defaults_to_required_with_ten_minutes(room: Room) -> None:
     config = room.load('[[checks]]\nname = "tests"\ncommand = "make test"\n')
-    assert config.checks == (Check("tests", "make test", required=True, timeout=600),)
+    assert config.checks == (CheckSettings("tests", "make test", required=True, timeout=600),)
 
 
 def test_missing_files_are_empty_layers(tmp_path: Path) -> None:
     tmp_path.joinpath("file").touch()
-    config = load(tmp_path / "none" / "none.toml", environ={}, user_file=tmp_path / "file" / "none.toml")
-    assert config == load(None, environ={})
+    config = load_config(tmp_path / "none" / "none.toml", environ={}, user_file=tmp_path / "file" / "none.toml")
+    assert config == load_config(None, environ={})
 
 
 def test_user_file_is_found_in_xdg_config_home_or_home(room: Room, tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_environment_defaults_to_the_process_environment(monkeypatch: pytest.Mon
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nowhere")
     monkeypatch.setenv("AGENTD_PROJECT_NAME", "from the shell")
-    assert load(None).project_name == "from the shell"
-    assert load(None, environ={}).project_name == ""
+    assert load_config(None).project_name == "from the shell"
+    assert load_config(None, environ={}).project_name == ""
 
 
 def test_variables_map_to_keys_with_double_underscores(room: Room) -> None:
@@ -128,7 +128,7 @@ def test_variables_match_custom_names_of_other_layers(room: Room) -> None:
         user='[agents.My-Agent]\nkind = "command"\ncommand = "one"\n',
         environ={"AGENTD_PRICES__GPT_5_2__OUTPUT": "3", "AGENTD_AGENTS__MY_AGENT__COMMAND": "two"},
     )
-    assert config.prices == {"gpt-5.2": Price(1, 3)}
+    assert config.prices == {"gpt-5.2": PriceSettings(1, 3)}
     assert config.agents["My-Agent"].command == "two"
 
 
@@ -147,7 +147,7 @@ def test_flags_accept_toml_values_and_plain_words(room: Room) -> None:
     assert config.agents["codex"].command == "my codex"
     assert config.agents["claude"].command == " other=claude"
     assert config.agents["claude"].shell == ("alembic",)
-    assert config.prices == {"a.b=c": Price(1, 2)}
+    assert config.prices == {"a.b=c": PriceSettings(1, 2)}
     assert config.project_name == ""
     assert config.workflow.human_in_loop is False
     assert config.workflow.script_retries == 0
@@ -167,18 +167,18 @@ def test_custom_agent_inherits_the_defaults_of_its_kind(room: Room) -> None:
 
 def test_command_agent_has_no_defaults(room: Room) -> None:
     agent = room.load('[agents.mine]\nkind = "command"\ncommand = "my-agent"\n').agents["mine"]
-    assert agent == Agent("mine", "command", "my-agent", "", (), (), (), None, ())
+    assert agent == AgentSettings("mine", "command", "my-agent", "", (), (), (), None, ())
     assert agent.model_for(Complexity.HIGH) is None
 
 
 def test_changing_an_agents_kind_resets_its_settings(room: Room) -> None:
     flags = ["agents.gemini.playbook=demo.yaml", "agents.gemini.kind=scripted"]
     agent = room.load(EXAMPLE.read_bytes(), flags=flags).agents["gemini"]
-    assert agent == Agent("gemini", "scripted", "", "demo.yaml", (), (), (), None, ())
+    assert agent == AgentSettings("gemini", "scripted", "", "demo.yaml", (), (), (), None, ())
 
 
 def test_each_complexity_has_its_model() -> None:
-    codex = load(None, environ={}).agents["codex"]
+    codex = load_config(None, environ={}).agents["codex"]
     found = [codex.model_for(complexity) for complexity in Complexity]
     assert [model.id for model in found if model] == ["fast", "balanced", "deep", "deepest"]
-    assert found[3] == Model("deepest", "gpt-5.2-codex", (Complexity.CRITICAL,), "xhigh")
+    assert found[3] == ModelSettings("deepest", "gpt-5.2-codex", (Complexity.CRITICAL,), "xhigh")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from config_room import EXAMPLE, Room, room
 
-from agentd.config import load
 from agentd.domain.errors import InvalidConfig
+from agentd.project.config import load_config
 
 __all__ = ["room"]
 
@@ -234,9 +234,9 @@ def test_unreadable_file_is_a_bad_config(tmp_path: Path) -> None:
     folder.mkdir()
     loop.symlink_to(loop)
     with pytest.raises(InvalidConfig, match=r"^agentd/config\.toml: cannot be read: .*; mend that or remove the file$"):
-        load(loop, environ={})
+        load_config(loop, environ={})
     with pytest.raises(InvalidConfig, match=r"/agentd: this is a folder; a TOML file belongs here$"):
-        load(folder, environ={})
+        load_config(folder, environ={})
 
 
 def test_control_characters_in_a_bad_file_are_escaped_in_errors(room: Room) -> None:
@@ -247,5 +247,5 @@ def test_control_characters_in_a_bad_file_are_escaped_in_errors(room: Room) -> N
 
 def test_crlf_and_byte_order_mark_are_accepted(room: Room) -> None:
     text = EXAMPLE.read_bytes().replace(b"\n", b"\r\n")
-    assert room.load(b"\xef\xbb\xbf" + text) == load(EXAMPLE, environ={})
+    assert room.load(b"\xef\xbb\xbf" + text) == load_config(EXAMPLE, environ={})
     assert room.problems(b"\xef\xbb\xbf\r\n\r\nx.y = 1")[0].startswith("agentd/config.toml:3: unknown key x;")

@@ -8,11 +8,11 @@ from config_room import EXAMPLE, Room, room
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.config import Check, load, render_template
-from agentd.config.schema import AGENT, CHECK, KINDS, PRICE, SCHEMA
-from agentd.config.shapes import MapOf, Shape, Table
-from agentd.config.template import default_tree, template
 from agentd.domain.terms import Role
+from agentd.project.config import CheckSettings, load_config, render_template
+from agentd.project.config.schema import AGENT, CHECK, KINDS, PRICE, SCHEMA
+from agentd.project.config.shapes import ConfigShape, MapShape, TableShape
+from agentd.project.config.template import default_tree, template
 
 __all__ = ["room"]
 
@@ -23,9 +23,9 @@ ROLES = {
     Role.REVIEWER: "codex",
 }
 CHECKS = (
-    Check("tests", "python -m pytest -q", True, 600),
-    Check("lint", "ruff check .", True, 120),
-    Check("audit", "pip-audit", False, 300),
+    CheckSettings("tests", "python -m pytest -q", True, 600),
+    CheckSettings("lint", "ruff check .", True, 120),
+    CheckSettings("audit", "pip-audit", False, 300),
 )
 LINE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")))
 NAME = LINE.filter(str.strip)
@@ -65,14 +65,14 @@ def test_long_name_moves_its_comment() -> None:
     name=LINE, checks=st.lists(st.tuples(NAME, NAME, st.booleans(), st.integers(1, 10**6)), unique_by=lambda c: c[0])
 )
 def test_rendered_config_is_read_back(name: str, checks: list[tuple[str, str, bool, int]]) -> None:
-    wanted = tuple(Check(*check) for check in checks)
+    wanted = tuple(CheckSettings(*check) for check in checks)
     tree = tomllib.loads(render_template(name, ROLES, wanted))
     assert tree["project_name"] == name
-    assert tuple(Check(**check) for check in tree.get("checks", [])) == wanted
+    assert tuple(CheckSettings(**check) for check in tree.get("checks", [])) == wanted
 
 
 def test_defaults_have_no_project_name_and_no_checks() -> None:
-    config = load(None, environ={})
+    config = load_config(None, environ={})
     assert (config.project_name, config.checks) == ("", ())
     assert {value.source for value in config.values()} == {"default"}
 
@@ -88,16 +88,16 @@ def test_every_schema_key_has_a_default_in_the_template() -> None:
     assert found - optional == set(), "in the schema, not in the template"
 
 
-def _keys(shape: Shape, tree: object, path: str = "") -> Iterator[str]:
+def _keys(shape: ConfigShape, tree: object, path: str = "") -> Iterator[str]:
     """The keys of the schema that the tree does not have."""
-    if isinstance(shape, MapOf) and isinstance(tree, dict):
+    if isinstance(shape, MapShape) and isinstance(tree, dict):
         for name, item in tree.items():
             yield from _keys(shape.item, item, f"{path}{name}.")
-    elif isinstance(shape, Table):
+    elif isinstance(shape, TableShape):
         for key, inner in shape.keys.items():
             if isinstance(tree, dict) and key in tree:
                 yield from _keys(inner, tree[key], f"{path}{key}.")
-            elif not isinstance(inner, MapOf):
+            elif not isinstance(inner, MapShape):
                 yield f"{path}{key}"
 
 

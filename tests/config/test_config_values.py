@@ -6,8 +6,8 @@ from config_room import EXAMPLE, Room, room
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.config import load
-from agentd.config.lines import key_lines
+from agentd.project.config import load_config
+from agentd.project.config.toml_lines import key_lines
 
 __all__ = ["room"]
 
@@ -61,7 +61,7 @@ def test_every_value_has_its_source(room: Room) -> None:
 
 def test_every_value_of_the_example_has_the_line_of_its_key() -> None:
     text = EXAMPLE.read_text().split("\n")
-    for value in load(EXAMPLE, environ={}).values():
+    for value in load_config(EXAMPLE, environ={}).values():
         file, _, line = value.source.partition(":")
         last = value.key.rpartition(".")[2]
         if file == "default":

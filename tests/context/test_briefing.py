@@ -11,7 +11,7 @@ from agentd.change.folder import Change
 from agentd.context import brief
 from agentd.context.briefing import CLARIFICATIONS, DESCRIPTION, REQUIREMENTS, TASKS
 from agentd.domain.errors import FormatInvalid
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from assertions import assert_recorded
 from mcp_session import lay_out
 from prompt_cases import FOLDER, PLAN, render_prompt

@@ -15,7 +15,7 @@ from agentd.change.folder import Change
 from agentd.context import judge_context, planner_context
 from agentd.documents import records
 from agentd.documents.text import LineKind, LineScanner
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.call import call
 from agentd.tools.table import Stage, tools_of
 from assertions import assert_recorded

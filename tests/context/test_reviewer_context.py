@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from agentd import context, git
+from agentd import context
 from agentd.change.folder import Change
 from agentd.context import diff_fits, judge_context, reviewer_context
 from agentd.context.work import CHANGED, DIFF
 from agentd.documents.text import LineKind, LineScanner
+from agentd.project import git
 from assertions import assert_recorded
 from mcp_session import lay_out
 from plans import EXAMPLE

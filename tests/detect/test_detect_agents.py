@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.config import load
-from agentd.detect import KNOWN, FoundAgent, Login, find_agents, login_of, map_roles, notes
 from agentd.domain.terms import Role
+from agentd.project.config import load_config
+from agentd.project.detection import KNOWN, FoundAgent, Login, find_agents, login_of, map_roles, notes
 
 VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
 
@@ -188,7 +188,7 @@ def test_author_and_judge_are_from_different_vendors_when_possible() -> None:
 
 
 def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> None:
-    defaults = load(None, environ={}, user_file=tmp_path / "missing.toml")
+    defaults = load_config(None, environ={}, user_file=tmp_path / "missing.toml")
     assert dict(map_roles(())) == dict(defaults.roles)
 
 

@@ -10,9 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from agentd.config import Check
-from agentd.detect import propose_checks
-from agentd.detect.scan import BYTES
+from agentd.project.config import CheckSettings
+from agentd.project.detection import propose_checks
+from agentd.project.detection.project_scan import BYTES
 
 UNITTEST = "import unittest\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        assert True\n"
 NODE_TEST = 'import test from "node:test";\ntest("adds", () => {});\n'
@@ -56,9 +56,9 @@ def test_python_service_gets_tests_lint_and_audit(tmp_path: Path) -> None:
         },
     )
     assert propose_checks(tmp_path, having("python", "pip-audit")) == (
-        Check("tests", "python -m pytest -q", required=True, timeout=600),
-        Check("lint", "ruff check .", required=True, timeout=120),
-        Check("audit", "pip-audit", required=False, timeout=300),
+        CheckSettings("tests", "python -m pytest -q", required=True, timeout=600),
+        CheckSettings("lint", "ruff check .", required=True, timeout=120),
+        CheckSettings("audit", "pip-audit", required=False, timeout=300),
     )
 
 

@@ -14,11 +14,11 @@ import pytest
 import reference
 from agentd.agents import playbook
 from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
-from agentd.config.schema import SCHEMA
 from agentd.demo import ACTS
 from agentd.demo import typed as played
 from agentd.domain import yaml12
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
+from agentd.project.config.schema import SCHEMA
 from reference import commands, endings, layout, machine, settings
 from reference.types_in_words import rows_of
 

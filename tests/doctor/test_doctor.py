@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from agentd import config
 from agentd.change import entry
 from agentd.cli.table import columns
-from agentd.detect import KNOWN
 from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project import config
+from agentd.project.detection import KNOWN
+from agentd.project.layout import find_project
 from processes import Clock
 from program import PATIENCE
 from scenario import Result, Scenario
@@ -73,7 +73,7 @@ def seated(box: Scenario, agent: str, **env: str) -> dict[str, Row]:
     found, scratch = find_project(), box.home.parent / "scratch"
     scratch.mkdir(exist_ok=True)
     environ = {**box.env, **env}
-    settings = replace(config.load(found.config_file, environ=environ), roles=dict.fromkeys(Role, agent))
+    settings = replace(config.load_config(found.config_file, environ=environ), roles=dict.fromkeys(Role, agent))
     around = seats.Surroundings(found, settings, environ, box.home, scratch)
     return {one.name: one for one in seats.rows(around)}
 
@@ -436,7 +436,7 @@ def test_invalid_playbook_is_a_problem(here: Scenario, make: Callable[[Path], No
 def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
-    settings = config.load(project.config_file, environ=here.env)
+    settings = config.load_config(project.config_file, environ=here.env)
     (note,) = [one for one in place.settings(project, settings, here.env) if one.name == "judges"]
     assert note.state == "note" and "reviewer and implementer are both of Anthropic" in note.words
 

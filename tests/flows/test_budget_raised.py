@@ -6,8 +6,8 @@ from agentd.calls.budget import in_force
 from agentd.change import state
 from agentd.change.folder import Change
 from agentd.change.state import Raised
-from agentd.config import Budget
 from agentd.domain import events
+from agentd.project.config import BudgetSettings
 from plans import EXAMPLE
 from playbooks import NEEDS_CHANGES, Action, implement, report_in_text, say, usage
 from processes import wait_until
@@ -48,8 +48,8 @@ def test_raised_budget_and_unknown_keys_round_trip() -> None:
 @pytest.mark.parametrize(("configured", "raised", "limit"), [(10.0, 20.0, 20.0), (30.0, 20.0, 30.0), (0.0, 20.0, 0.0)])
 def test_raised_budget_never_lowers_the_configured_one(configured: float, raised: float, limit: float) -> None:
     known = state.parse(TEXT + RAISED.replace("20.0", str(raised)))
-    assert in_force(Budget(configured, 5.0, "stop"), known) == Budget(limit, 5.0, "stop")
-    assert in_force(Budget(configured, 5.0, "stop"), state.parse(TEXT)).per_change == configured
+    assert in_force(BudgetSettings(configured, 5.0, "stop"), known) == BudgetSettings(limit, 5.0, "stop")
+    assert in_force(BudgetSettings(configured, 5.0, "stop"), state.parse(TEXT)).per_change == configured
 
 
 # ---- at work

@@ -12,7 +12,7 @@ from agentd.agents.player import Server
 from agentd.change.places import Places
 from agentd.documents import clarifications
 from agentd.domain import events
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import EXAMPLE, SIGN_IN
 from program import AGENTD, PATIENCE
 from questions import (

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from agentd import config, trust
-from agentd.project import find_project
+from agentd.project import config, trust
+from agentd.project.layout import find_project
 from plans import TASKS_TEXT
 from playbooks import plan_steps, say, write_document
 from scenario import NO_REVIEWS, Result, Scenario
@@ -31,7 +31,9 @@ def test_unavailable_mcp_tools_are_reported_and_the_plan_can_continue(project: S
     project.with_agents(plan_steps(), f'[agents.claude]\ncommand = "{program}"\n', NO_REVIEWS)
     text = (project.root / "agentd/config.toml").read_text().replace('planner = "play"', 'planner = "claude"')
     project.write("agentd/config.toml", text)
-    trust.give(find_project(), trust.wanted(find_project(), config.load(find_project().config_file)), project.env)
+    trust.grant_trust(
+        find_project(), trust.trust_items(find_project(), config.load_config(find_project().config_file)), project.env
+    )
     failed = error(project.run("plan", "--json"))
     assert failed["code"] == "tools-missing" and "agentd is failed" in failed["message"]
     assert failed["hint"] == "agentd doctor says why; then run the command again"

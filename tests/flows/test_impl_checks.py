@@ -7,7 +7,7 @@ import pytest
 from agentd.change.entry import open_change
 from agentd.domain import events
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import BAD_CODE, GREETING_TEST
 from playbooks import APPROVED, NEEDS_CHANGES, edit, implement, say, usage
 from scenario import CHECK, Scenario, journal_of

@@ -10,7 +10,7 @@ import pytest
 from agentd.change.entry import open_change
 from agentd.change.folder import document_hash
 from agentd.domain import events, yaml12
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import BAD_CODE, EXAMPLE, GREETING_TASKS
 from playbooks import APPROVED, NEEDS_CHANGES, Action, answer, edit, finding, implement, report, say, usage
 from scenario import CHECK, Result, Scenario, journal_of

@@ -7,7 +7,7 @@ import pytest
 from agentd.change import entry
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from plans import BAD_CODE, GREETING_DOCUMENTS, GREETING_ID, greeting_plan, greeting_tasks, task
 from playbooks import APPROVED, edit, implement, say, usage, write
 from scenario import Scenario, move, project_files

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentd import files
 from agentd.change.folder import document_hash
 from agentd.domain import yaml12
+from agentd.storage import files
 from plans import EXAMPLE, EXAMPLE_SPECS, SIGN_IN
 from playbooks import example_plan_steps
 from scenario import Result, Scenario
@@ -70,7 +70,7 @@ def _steps_calls_and_sums(state: dict[str, Any]) -> None:
 def _bases_are_kept(box: Scenario, state: dict[str, Any]) -> None:
     main = (EXAMPLE / "base" / "api-endpoints.md").read_bytes()
     assert state["base"]["commit"] == box.git("rev-parse", "HEAD") and state["base"]["tree"] is None
-    kept = {"user-model": None, "auth-flow": None, "api-endpoints": files.digest(main)}
+    kept = {"user-model": None, "auth-flow": None, "api-endpoints": files.hash_bytes(main)}
     assert state["base"]["specs"] == kept and list(state["base"]["specs"]) == list(kept)
     assert {path.name: path.read_bytes() for path in (box.folder / "base").iterdir()} == {"api-endpoints.md": main}
 

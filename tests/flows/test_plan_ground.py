@@ -9,7 +9,7 @@ import pytest
 
 from agentd.change import entry
 from agentd.change.folder import read_state
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from git_setups import BRANCH, begin, is_untouched, place, prepare_project
 from playbooks import FOLDER
 from scenario import Result, Scenario

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox, Reply
@@ -10,7 +9,9 @@ from agentd.context import brief
 from agentd.documents.comments import CommentSeverity
 from agentd.documents.finding_status import current_findings
 from agentd.domain.terms import Phase
+from agentd.project import git
 from agentd.steps.code import now
+from agentd.storage import files
 from agentd.workflows import seen
 from crash import restorable
 from plans import BAD_CODE
@@ -50,7 +51,7 @@ def error_of(ended: Result) -> tuple[int, str]:
 
 def test_read_digest_covers_documents_verdicts_and_open_findings(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.digest(TOLD.encode())}
+    assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.hash_bytes(TOLD.encode())}
     assert seen.documents(seen.seen(change)) == change.hashes()
 
 

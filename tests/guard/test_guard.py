@@ -16,11 +16,11 @@ from agentd.change.folder import Change
 from agentd.change.state import Call
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState, Severity
-from agentd.files import CannotWrite
 from agentd.guard import Guard, Trespass, Watched, finding_of, plan_rule
 from agentd.guard.looking import Area
 from agentd.guard.mirror import Mirror
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage.files import CannotWrite
 from guard_project import OWN, GuardProject, let_files_age, looks, make_guard_project
 from scenario import Scenario
 

@@ -9,8 +9,8 @@ import pytest
 
 from agentd.change import entry
 from agentd.change.folder import Change
-from agentd.git import GitFailed
 from agentd.guard import Guard, Watched
+from agentd.project.git import GitFailed
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario
 

@@ -19,7 +19,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 
 from agentd.documents import clarifications, proposal, review_blocks, spec, tasks
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.binding import WRITTEN, run_folder
 from agentd.tools.table import Stage
 from mcp_session import Staged, connected, staged, text_of

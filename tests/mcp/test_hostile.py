@@ -16,10 +16,10 @@ from hostile_session import NEW, SECRET, Answer, HostileSession, check_answer, s
 from hostile_texts import spoilt
 from mcp import Client
 
-from agentd import git
 from agentd.change import entry
 from agentd.documents import tasks
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from agentd.tools.table import TOOLS, Stage, Tool, tools_of
 from mcp_session import connected, staged, text_of
 from plans import example_calls

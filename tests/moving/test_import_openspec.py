@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from agentd import together
 from agentd.change.folder import read_state
 from agentd.documents import spec, tasks
 from agentd.domain import clock
@@ -13,7 +12,8 @@ from agentd.domain.errors import Refusal
 from agentd.domain.terms import Phase
 from agentd.moving import landing, looking, openspec
 from agentd.moving.looking import LARGEST
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage import transaction
 from scenario import Result, Scenario, tree_files
 
 PURPOSE = "## Purpose\nWho may come in, and how the system knows who they are.\n\n"
@@ -313,7 +313,7 @@ def test_target_created_meanwhile_is_not_overwritten(auth: Scenario, tmp_path: P
     auth.write(there, "Somebody's.\n")
     before = tree_files(auth.root)
     with pytest.raises(Refusal, match=f"{there} was changed just now by somebody else"):
-        together.carry_out(tmp_path / "record", project.root, "the import", wanted)
+        transaction.run_transaction(tmp_path / "record", project.root, "the import", wanted)
     assert tree_files(auth.root) == before
 
 

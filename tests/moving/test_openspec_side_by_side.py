@@ -7,7 +7,6 @@ from pathlib import Path
 
 from openspec_project import Block, Change, Made, make, read, read_all, words
 
-from agentd import git
 from agentd.archive import ending
 from agentd.archive.outlook import MergeConflict
 from agentd.change import entry
@@ -16,7 +15,8 @@ from agentd.documents import spec as specs
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
 from agentd.merge import SpecConflict
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from exhaustive import Exhaustive
 from loopback import clis
 from scenario import Result, Scenario, approve_code, move, tree_files

@@ -8,7 +8,7 @@ import pytest
 
 from agentd.domain.errors import InternalError, NotTrusted, SetupError
 from agentd.domain.terms import Severity
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.prompts import BrokenPrompt, Prompts
 from prompt_cases import render_case, render_prompt, trust_prompts
 from scenario import Scenario

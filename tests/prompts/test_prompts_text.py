@@ -6,9 +6,9 @@ from importlib import resources
 import pytest
 
 from agentd.agents.adapters import adapter_of
-from agentd.config.model import Kind
 from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
+from agentd.project.config.settings import AgentKind
 from agentd.tools.table import TOOLS, tools_of
 from assertions import DATA, assert_recorded
 from prompt_cases import CASES, CLIS, render_case, render_prompt, stage_of
@@ -37,7 +37,7 @@ REVIEWS = [case for case in CASES if "-review" in case]
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_prompt_matches_the_snapshot(project: Scenario, case: str, cli: Kind) -> None:
+def test_prompt_matches_the_snapshot(project: Scenario, case: str, cli: AgentKind) -> None:
     assert_recorded(f"prompts/{cli}/{case}.md", render_case(case, cli))
 
 
@@ -69,7 +69,7 @@ def test_prompt_files_are_ascii_without_at_signs(file: str) -> None:
 
 @pytest.mark.parametrize("cli", CLIS)
 @pytest.mark.parametrize("case", CASES)
-def test_prompt_names_only_the_stage_tools_as_the_cli_calls_them(project: Scenario, case: str, cli: Kind) -> None:
+def test_prompt_names_only_the_stage_tools_as_the_cli_calls_them(project: Scenario, case: str, cli: AgentKind) -> None:
     prompt, _ = CASES[case]
     text = render_case(case, cli)
     name_of = adapter_of(cli).tool_name

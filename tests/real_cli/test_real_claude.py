@@ -17,7 +17,7 @@ from agentd.change import entry
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.table import Stage, tools_of
 from loopback import clis, recording
 from loopback.claude_api import ClaudeApi

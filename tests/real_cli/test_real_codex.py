@@ -16,7 +16,7 @@ from agentd.change.state import Call as Counted
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.table import Stage
 from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere

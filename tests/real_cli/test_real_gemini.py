@@ -14,7 +14,7 @@ from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.table import Stage
 from loopback.clis import need
 from loopback.gemini_api import GeminiApi, Own, heard, offered

@@ -17,7 +17,7 @@ from agentd.change import entry
 from agentd.change.folder import Change, document_hash
 from agentd.domain import events
 from agentd.domain.terms import StepStatus
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.table import tools_of
 from loopback import plans
 from loopback.model import Call, Model, Request, Turn

@@ -13,7 +13,7 @@ from agentd.change.folder import Change, document_hash
 from agentd.documents import review_blocks
 from agentd.documents.finding_status import current_findings
 from agentd.domain import events
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from loopback import plans
 from loopback.model import Call, Model, Request
 from loopback.plans import CONTEXT, JUDGES, PROPOSAL, TASKS, Step, begins, heard, turns_of

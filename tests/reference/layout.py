@@ -9,11 +9,11 @@ from typing import Any
 import agentd
 from agentd.change import state
 from agentd.change.state import State
-from agentd.config.template import default_tree
 from agentd.documents import comments, records
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import Comment, CommentEntry, CommentSeverity, CommentState
 from agentd.domain import yaml12
+from agentd.project.config.template import default_tree
 from reference.markdown import code, paragraphs, plain, table
 from reference.types_in_words import rows_of
 

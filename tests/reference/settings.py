@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd.config import shapes
-from agentd.config.schema import SCHEMA
-from agentd.config.template import check_defaults, default_tree, template
-from agentd.config.writing import quote
+from agentd.project.config import shapes
+from agentd.project.config.display import quote_toml
+from agentd.project.config.schema import SCHEMA
+from agentd.project.config.template import check_defaults, default_tree, template
 from reference.markdown import code, plain, sentence, table
 
 _HEAD = """# Configuration
@@ -51,7 +51,7 @@ class Words:
 class Section:
     name: str
     is_list: bool
-    keys: Mapping[str, shapes.Shape]
+    keys: Mapping[str, shapes.ConfigShape]
     needs: tuple[str, ...]
 
 
@@ -88,24 +88,24 @@ def told() -> Words:
     return words
 
 
-def _below(shape: shapes.Table, name: str, is_list: bool) -> Iterator[Section]:
+def _below(shape: shapes.TableShape, name: str, is_list: bool) -> Iterator[Section]:
     inner = {key: one for key, one in shape.keys.items() if _is_section(one)}
     own = {key: one for key, one in shape.keys.items() if key not in inner}
     if own:
         yield Section(name, is_list, own, shape.needs)
     for key, one in inner.items():
         path = _join(name, key)
-        if isinstance(one, shapes.Table):
+        if isinstance(one, shapes.TableShape):
             yield from _below(one, path, False)
-        elif isinstance(one, shapes.MapOf):
+        elif isinstance(one, shapes.MapShape):
             yield from _below(one.item, _join(path, "<model>" if key == "prices" else "<name>"), False)
-        elif isinstance(one, shapes.ListOf) and isinstance(one.item, shapes.Table):
+        elif isinstance(one, shapes.ListShape) and isinstance(one.item, shapes.TableShape):
             yield from _below(one.item, path, True)
 
 
-def _is_section(shape: shapes.Shape) -> bool:
-    is_rows = isinstance(shape, shapes.ListOf) and isinstance(shape.item, shapes.Table)
-    return is_rows or isinstance(shape, shapes.Table | shapes.MapOf)
+def _is_section(shape: shapes.ConfigShape) -> bool:
+    is_rows = isinstance(shape, shapes.ListShape) and isinstance(shape.item, shapes.TableShape)
+    return is_rows or isinstance(shape, shapes.TableShape | shapes.MapShape)
 
 
 def _section(one: Section, words: Words) -> str:
@@ -133,16 +133,16 @@ def _defaults(one: Section) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def _type(shape: shapes.Shape) -> str:
-    if isinstance(shape, shapes.ListOf):
+def _type(shape: shapes.ConfigShape) -> str:
+    if isinstance(shape, shapes.ListShape):
         return f"a list, each {_type(shape.item)}"
-    if isinstance(shape, shapes.Regex):
+    if isinstance(shape, shapes.RegexShape):
         return f"a regular expression{f' with {shape.count} groups, {shape.groups}' if shape.groups else ''}"
-    if isinstance(shape, shapes.Name):
+    if isinstance(shape, shapes.NameShape):
         return shape.form
-    if isinstance(shape, shapes.Choice):
-        return ", ".join(code(quote(word)) for word in shape.words)
-    assert isinstance(shape, shapes.Scalar), f"no words for a {type(shape).__name__}"
+    if isinstance(shape, shapes.ChoiceShape):
+        return ", ".join(code(quote_toml(word)) for word in shape.words)
+    assert isinstance(shape, shapes.ScalarShape), f"no words for a {type(shape).__name__}"
     return shape.expected
 
 
@@ -163,7 +163,7 @@ def _three() -> str:
 def _written(value: object) -> str:
     """As TOML has it."""
     if isinstance(value, str):
-        return f"'{value}'" if "\\" in value else quote(value)
+        return f"'{value}'" if "\\" in value else quote_toml(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_written, value))}]"
     text = str(value).lower() if isinstance(value, bool) else str(value)

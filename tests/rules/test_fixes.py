@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd import config
 from agentd.documents import review_blocks
+from agentd.project import config
 from agentd.validation import PlanDocuments, is_valid, validate
 from agentd.validation.fixes import fix_document
 from plans import EXAMPLE
 
-SETTINGS = config.load(None, environ={}).validation
+SETTINGS = config.load_config(None, environ={}).validation
 AUTH = (EXAMPLE / "specs/auth-flow.md").read_text()
 PROPOSAL = (EXAMPLE / "proposal.md").read_text()
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agentd import config
-from agentd.config import Validation
 from agentd.documents import spec
 from agentd.domain.terms import Severity
+from agentd.project import config
+from agentd.project.config import ValidationSettings
 from agentd.validation import PlanDocuments, RuleFinding, count_by_severity, is_valid, validate
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
 SEEDS = Path(__file__).parent.parent / "data" / "seeds"
-SETTINGS: Validation = config.load(None, environ={}).validation
+SETTINGS: ValidationSettings = config.load_config(None, environ={}).validation
 NAMES = (
     "clarifications.md",
     "proposal.md",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentd import files
 from agentd.documents import records
 from agentd.documents.records import FindingEdit
+from agentd.storage import files
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage

@@ -12,7 +12,7 @@ from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import TaskStatus
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.binding import Binding, run_folder
 from agentd.tools.call import call
 from agentd.tools.refusal import Refused

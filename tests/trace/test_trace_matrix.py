@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from agentd import config
 from agentd.change.folder import Change
 from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
+from agentd.project import config
 from agentd.trace import reading
 from agentd.trace.build import build, weakenings
 from agentd.trace.findings import findings
@@ -28,7 +28,7 @@ def row(matrix: Matrix, requirement: str) -> Row:
 
 
 def found_in(change: Change, **severities: Severity | None) -> list[Finding]:
-    rules = dict(config.load(change.project.config_file).validation.severity)
+    rules = dict(config.load_config(change.project.config_file).validation.severity)
     rules |= {name.replace("_", "-"): severity for name, severity in severities.items()}
     base, tree = trees(change)
     ids = (f"T{number}" for number in count(1))
@@ -56,7 +56,7 @@ def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scen
 
 def implemented_again(box: Scenario) -> Change:
     from agentd.change import entry
-    from agentd.project import find_project
+    from agentd.project.layout import find_project
 
     return entry.open_change(find_project(), "add-oauth")
 

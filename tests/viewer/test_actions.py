@@ -14,7 +14,7 @@ from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.domain.terms import Phase
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import actions, deciding
 from agentd.viewer import site as sites
 from crash import restorable

@@ -11,7 +11,7 @@ from playwright.sync_api import Route, expect
 from agentd.change import entry
 from agentd.change.state import Call
 from agentd.domain import events
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from browser import visiting
 from plans import notes_tasks, proposal_text
 from playbooks import plan_steps, report_in_text, say, usage, write_document

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from agentd.change import entry
 from agentd.domain.state_machine import TransitionEvent
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from browser import MERMAID_STYLES, Tab, Watched, engine, visiting
 from plans import SHORT_TITLES, SHORT_TITLES_ID, SPEC_FILE, TAGS, delta_text, requirement_text
 from scenario import Scenario, move

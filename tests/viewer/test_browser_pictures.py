@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from agentd.change import comments, entry
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from browser import MERMAID_STYLES, PHONE, Tab, entered, is_as_wide_as_its_window, served
 from plans import BAD_CODE, NOTES, delta_text, requirement_text
 from playbooks import answer, edit_document, example_plan_steps, finding, implement, previous, report

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from agentd.change import texts
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import app, frame
 from agentd.viewer import site as sites
 from agentd.viewer.frame import Frame

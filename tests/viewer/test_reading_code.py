@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.domain.errors import Refusal
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from agentd.rendering.hunks import Kind
 from agentd.viewer import checked, coded, rounds, traced
 from agentd.viewer.coded import FileDiff

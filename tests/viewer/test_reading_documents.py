@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from agentd.change import texts
 from agentd.change.folder import Change, documents
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import app, reading
 from agentd.viewer import site as sites
 from plans import SHORT_TITLES, TAGS, delta_text, requirement_text, scenario_text

@@ -8,7 +8,7 @@ import pytest
 from agentd.change import comments, texts
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import margin, rounds
 from agentd.viewer.margin import Note
 from plans import EXAMPLE, PROPOSAL_TEXT

@@ -11,7 +11,7 @@ from agentd.change.folder import Change
 from agentd.change.state import Call, Raised, Run, Step
 from agentd.domain import clock
 from agentd.domain.terms import StepStatus
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.rendering import chart
 from agentd.viewer import outlooks, spent, waiting
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text

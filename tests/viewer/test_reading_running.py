@@ -13,7 +13,7 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.journal import Journal
 from agentd.domain import events
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import running
 from plans import SIGN_IN
 from playbooks import NEEDS_REVISION, plan_steps, say, usage, write_document

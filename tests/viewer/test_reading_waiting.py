@@ -14,7 +14,7 @@ from agentd.change.state import Run
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain import clock, events
 from agentd.domain.state_machine import TransitionEvent
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import waiting
 from agentd.viewer.waiting import Row
 from plans import SHORT_TITLES, delta_text, requirement_text

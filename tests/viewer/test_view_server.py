@@ -14,7 +14,7 @@ import pytest
 
 from agentd.change import entry
 from agentd.cli.view_command import why_not
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer.serving import Address
 from assertions import BROWSER, CLIS, missing
 from loopback import clis

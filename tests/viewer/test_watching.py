@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from agentd.change import entry
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer.live import Watch
 from program import PATIENCE
 from scenario import Scenario

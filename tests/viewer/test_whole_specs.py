@@ -5,7 +5,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from agentd.change.folder import Change
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.viewer import app
 from agentd.viewer import export as exports
 from agentd.viewer import site as sites

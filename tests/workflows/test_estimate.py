@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 
 from agent_calls import planner_request, play
-from agentd import config
 from agentd.agents.protocol import Usage
 from agentd.calls import attempts, ledger, spend
 from agentd.calls.ledger import Slip
 from agentd.calls.spend import OpenCall
 from agentd.change.state import Call
-from agentd.config import Agent, Config
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
-from agentd.project import Project, find_project
+from agentd.project import config
+from agentd.project.config import AgentSettings, Config
+from agentd.project.layout import Project, find_project
 from agentd.workflows.estimate import Estimate, expected
 from playbooks import propose, usage
 from scenario import Scenario, open_run
@@ -37,10 +37,10 @@ def here(project: Scenario) -> Project:
 
 
 def settings(here: Project, *flags: str) -> Config:
-    return config.load(here.config_file, flags=flags)
+    return config.load_config(here.config_file, flags=flags)
 
 
-def agent(here: Project, name: str = "codex") -> Agent:
+def agent(here: Project, name: str = "codex") -> AgentSettings:
     return settings(here).agents[name]
 
 

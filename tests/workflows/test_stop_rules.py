@@ -9,7 +9,7 @@ from agentd.change.folder import Change
 from agentd.change.state import Run, State, Step
 from agentd.documents import records
 from agentd.domain.terms import StepStatus, Workflow
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows.under_way import begun, one_round_less
 from agentd.workflows.verdict import closed_nothing
 from plans import EXAMPLE

@@ -6,9 +6,9 @@ from agentd.agents.command import AnyProgram
 from agentd.agents.gemini import Gemini
 from agentd.agents.protocol import Adapter
 from agentd.agents.scripted import Scripted
-from agentd.config.model import Kind
+from agentd.project.config.settings import AgentKind
 
-_ADAPTERS: dict[Kind, Adapter] = {
+_ADAPTERS: dict[AgentKind, Adapter] = {
     "claude": Claude(),
     "codex": Codex(),
     "command": AnyProgram(),
@@ -17,5 +17,5 @@ _ADAPTERS: dict[Kind, Adapter] = {
 }
 
 
-def adapter_of(kind: Kind) -> Adapter:
+def adapter_of(kind: AgentKind) -> Adapter:
     return _ADAPTERS[kind]

@@ -8,7 +8,7 @@ from typing import Any
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
-from agentd.config import Agent
+from agentd.project.config import AgentSettings
 
 SERVER = "agentd"
 MCP_CONFIG = "mcp.json"
@@ -44,7 +44,7 @@ class Claude:
     brings: tuple[str, ...] = ()
     cannot_write = True
 
-    def command(self, agent: Agent, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: Brief) -> Command:
         config = brief.folder / MCP_CONFIG
         tools = (*_READING, *(_WRITING if brief.access == "write" else ()))
         return Command(

@@ -9,8 +9,8 @@ from typing import Any
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, object_of
-from agentd.config import Agent
 from agentd.domain.errors import SessionLost
+from agentd.project.config import AgentSettings
 
 INSTRUCTIONS = "instructions.md"
 _SERVER = "agentd"
@@ -78,7 +78,7 @@ class Codex:
     brings: tuple[str, ...] = ()
     cannot_write = True
 
-    def command(self, agent: Agent, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: Brief) -> Command:
         # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
         # in the tree, all others run what only reads.
         sandbox = "workspace-write" if brief.access == "write" else "read-only"

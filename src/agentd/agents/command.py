@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from agentd.agents import causes
 from agentd.agents.protocol import Brief, Command, Ended, Heard, Said, Sessions
-from agentd.config import Agent
 from agentd.domain.errors import InvalidConfig
+from agentd.project.config import AgentSettings
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")
@@ -23,7 +23,7 @@ class AnyProgram:
     brings: tuple[str, ...] = ()
     cannot_write = False
 
-    def command(self, agent: Agent, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: Brief) -> Command:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
         if "model" in used and brief.model is None:
             raise InvalidConfig(

@@ -4,7 +4,7 @@ import os.path
 import re
 from collections.abc import Collection, Mapping
 
-from agentd.config import Agent
+from agentd.project.config import AgentSettings
 
 _BASICS = ("PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -20,7 +20,7 @@ _SESSION = re.compile(
 )
 
 
-def allowed(agent: Agent, environ: Mapping[str, str]) -> dict[str, str]:
+def allowed(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str, str]:
     return basics(environ, agent.env)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from agentd.agents import causes
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
-from agentd.config import Agent
+from agentd.project.config import AgentSettings
 
 _PREFIX = "mcp_agentd_"
 _SEARCHING = ("glob", "grep_search")  # agentd's server reads files and folders, and knows what is hidden
@@ -41,7 +41,7 @@ class Gemini:
     brings: tuple[str, ...] = ("GEMINI.md",)  # it has no setting against that
     cannot_write = True
 
-    def command(self, agent: Agent, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: Brief) -> Command:
         system = brief.folder / "system.md"
         argv = [agent.command, "--output-format", "stream-json", "--approval-mode", "default"]
         argv += ["--policy", "policy.toml"]  # seen from its working folder: a comma in a path would divide it
@@ -64,7 +64,7 @@ class Gemini:
             },
         )
 
-    def listing(self, agent: Agent, brief: Brief) -> Command:
+    def listing(self, agent: AgentSettings, brief: Brief) -> Command:
         """What prints its sessions; the server is not needed for that."""
         settings = brief.station / ".gemini" / "settings.json"
         return Command(

@@ -309,7 +309,9 @@ def _known(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> 
 
 
 def _like(word: Any, known: Iterable[str]) -> str:
-    from agentd.config.writing import nearest  # late: the player must start quickly, and only a mistake needs it
+    from agentd.project.config.display import (
+        nearest_word,  # late: the player must start quickly, and only a mistake needs it
+    )
 
-    found = nearest(str(word), known)
+    found = nearest_word(str(word), known)
     return f"; did you mean {found}?" if found else f"; there is {', '.join(known)}"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentd.agents.causes import Cause
-from agentd.config import Agent
 from agentd.domain.terms import Role
+from agentd.project.config import AgentSettings
 
 Sessions = Literal["none", "preset", "captured"]
 
@@ -123,7 +123,7 @@ class Adapter(Protocol):
     brings: tuple[str, ...]  # files in the project's root that it gives a reader by itself
     cannot_write: bool  # where it is to read only, its own sandbox or list of tools sees to that
 
-    def command(self, agent: Agent, brief: Brief) -> Command: ...
+    def command(self, agent: AgentSettings, brief: Brief) -> Command: ...
 
     def tool_name(self, name: str) -> str:
         """What a prompt calls a tool of agentd's server, so that this CLI's model finds it."""
@@ -140,7 +140,7 @@ class Adapter(Protocol):
 class ListsSessions(Protocol):
     """An adapter whose CLI may have to be told a session by its place in a list."""
 
-    def listing(self, agent: Agent, brief: Brief) -> Command: ...
+    def listing(self, agent: AgentSettings, brief: Brief) -> Command: ...
 
     def place_of(self, session: str, listed: str) -> int | None:
         """None: it is not there. ValueError: that is not a list of sessions."""

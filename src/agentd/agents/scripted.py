@@ -7,7 +7,7 @@ from typing import Any
 
 from agentd.agents.causes import Cause
 from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
-from agentd.config import Agent
+from agentd.project.config import AgentSettings
 
 _MOST = 1e15  # of anything: beyond it a figure means nothing
 
@@ -20,7 +20,7 @@ class Scripted:
     brings: tuple[str, ...] = ()
     cannot_write = False
 
-    def command(self, agent: Agent, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: Brief) -> Command:
         call = {
             "playbook": str(brief.tree / agent.playbook),
             "step": brief.step,

@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd import git, together
 from agentd.archive import changelog, standpoint
 from agentd.archive.outlook import MergeConflict, Outcome, gone_already, left_out, outcomes, read
 from agentd.change import ids, unfinished
@@ -17,10 +16,12 @@ from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotComplete, ChangeNotFound, Refusal
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
 from agentd.steps import code
 from agentd.steps.desk import JUDGE, PLANNER
-from agentd.together import Move, Operation, Remove, Write
+from agentd.storage import transaction
+from agentd.storage.transaction import MovePath, Operation, RemoveFile, WriteFile
 from agentd.workflows.dependence import standing, waits_for
 from agentd.workflows.starting import refuse_unmerged
 
@@ -96,7 +97,7 @@ def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
                 "branch": standpoint.branch_of(project, change.tree) or "",
             }
             root = Path(change.tree, project.prefix)
-            together.carry_out(record, root, ending.title, operations(ending), facts)
+            transaction.run_transaction(record, root, ending.title, operations(ending), facts)
     Places(project).forget(change.tree, change.id)
     moved = ending.state.moved(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}
@@ -110,14 +111,14 @@ def operations(ending: Ending) -> list[Operation]:
     change, folder = ending.change, PurePath("agentd", "changes", ending.change.id)
     seen = {f"agentd/specs/{one.id}.md": one.seen for one in ending.specs}
     found: list[Operation] = [
-        Write(PurePath(path), after.encode(), seen=seen.get(path)) for path, (_, after) in ending.texts().items()
+        WriteFile(PurePath(path), after.encode(), seen=seen.get(path)) for path, (_, after) in ending.texts().items()
     ]
     state = ending.state.moved(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes()
     )
-    found.append(Write(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
-    found += [Remove(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
-    return [*found, Move(folder, PurePath(ending.folder))]
+    found.append(WriteFile(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
+    found += [RemoveFile(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
+    return [*found, MovePath(folder, PurePath(ending.folder))]
 
 
 def undo(project: Project, change_id: str) -> Change:
@@ -138,7 +139,7 @@ def undo(project: Project, change_id: str) -> Change:
     return change
 
 
-def _refuse_undo(project: Project, change_id: str, record: together.Record) -> None:
+def _refuse_undo(project: Project, change_id: str, record: transaction.TransactionRecord) -> None:
     """Where there is a better word than which files differ."""
     moved = record.moves[0]
     if not (record.root / moved.target).exists() and (record.root / moved.source).exists():

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd import files
 from agentd.change.folder import Change, linked_documents, plan_files
 from agentd.change.state import State
 from agentd.documents import spec
 from agentd.documents.text import decode_text, parse_document
 from agentd.domain.errors import AgentdError, FormatInvalid, InternalError, Refusal, StateError
 from agentd.merge import SpecConflict, SpecTouch, merge_spec, stamp_version
+from agentd.storage import files
 
 _ASIDE = ("removed", "removed requirements", "renamed", "renamed requirements")
 _CARRIED = frozenset({"overview", "requirements", "acceptance criteria", *_ASIDE})
@@ -78,7 +78,7 @@ def read(path: Path) -> str | None:
 def hash_of(path: Path) -> str:
     """Empty: there is no such file."""
     try:
-        return files.digest(files.read(path))
+        return files.hash_bytes(files.read(path))
     except FileNotFoundError:
         return ""
 
@@ -88,7 +88,7 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
     path = change.folder / "base" / f"{id_}.md"
     kept, wanted = read(path), state.base.specs.get(id_)
     if kept is not None:
-        if wanted and files.digest(path.read_bytes()) != wanted:
+        if wanted and files.hash_bytes(path.read_bytes()) != wanted:
             name = f"agentd/changes/{change.id}/base/{id_}.md"
             raise StateError(f"{name} is not the text that the change began from", f"git log -p -- {name}")
         return kept

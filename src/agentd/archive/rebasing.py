@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd import files, together
 from agentd.archive import standpoint
 from agentd.archive.outlook import base_of, hash_of, main_spec, read, spec_files
 from agentd.change import unfinished
@@ -18,7 +17,8 @@ from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotReady, FormatInvalid, WrongPhase
 from agentd.domain.terms import Phase
 from agentd.merge import SpecConflict, find_conflict_markers, rebase_spec, touched_units
-from agentd.together import Operation, Remove, Write
+from agentd.storage import files, transaction
+from agentd.storage.transaction import Operation, RemoveFile, WriteFile
 from agentd.workflows.starting import refuse_unmerged
 
 
@@ -44,7 +44,7 @@ def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]
             with change.writing(held.token):
                 record = unfinished.place(change.project, f"rebase-{change.id}")
                 root = Path(change.tree, change.project.prefix)
-                together.carry_out(record, root, f"the rebase of {change.id}", _operations(change, moved))
+                transaction.run_transaction(record, root, f"the rebase of {change.id}", _operations(change, moved))
             names = ", ".join(one.id for one in moved)
             change.journal().append(
                 events.NoticeIssued(code="rebased", message=f"{names}: brought onto the specs of today")
@@ -95,17 +95,17 @@ def _operations(change: Change, moved: tuple[Moved, ...]) -> list[Operation]:
     state = change.read()
     bases, rebased, touched_ = dict(state.base.specs), dict(state.rebased), dict(state.touched)
     for one in moved:
-        found.append(Write(folder / "specs" / f"{one.id}.md", one.after.encode(), seen=one.seen))
+        found.append(WriteFile(folder / "specs" / f"{one.id}.md", one.after.encode(), seen=one.seen))
         kept = folder / "base" / f"{one.id}.md"
         if one.base is not None:
-            found.append(Write(kept, one.base.encode()))
+            found.append(WriteFile(kept, one.base.encode()))
         elif (change.folder / "base" / f"{one.id}.md").is_file():
-            found.append(Remove(kept))
-        bases[one.id] = files.digest(one.base.encode()) if one.base is not None else None
+            found.append(RemoveFile(kept))
+        bases[one.id] = files.hash_bytes(one.base.encode()) if one.base is not None else None
         if one.is_touched:
             touched_[f"specs/{one.id}.md"] = len(state.history)
         elif one.after != one.before:
-            rebased[files.digest(one.after.encode())] = files.digest(one.before.encode())
+            rebased[files.hash_bytes(one.after.encode())] = files.hash_bytes(one.before.encode())
     base = replace(state.base, specs=bases)
     new = replace(state, base=base, rebased=rebased, touched=touched_, updated_at=clock.now())
-    return [*found, Write(folder / STATE, as_bytes(new))]
+    return [*found, WriteFile(folder / STATE, as_bytes(new))]

@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import Place
 from agentd.domain.errors import BranchOutdated
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def commands(change: Change, place: Place, message: str) -> Commands:
     branch = place.branch if place.branch in git.branches(repo) else None
     if branch is None or not target:
         return Commands(commit)
-    quoted, trees = shlex.quote(branch), git.trees(repo)
+    quoted, trees = shlex.quote(branch), git.worktrees(repo)
     own = next((one.path for one in trees if one.branch == branch and one.path != repo.main), None)
     if _branch(change) != branch:  # it is merged already
         return Commands(commit, remove=_removal(repo, own, change.tree, quoted))
@@ -94,7 +94,7 @@ def commands(change: Change, place: Place, message: str) -> Commands:
     )
 
 
-def _removal(repo: git.Repo, own: str | None, tree: str, branch: str) -> tuple[str, ...]:
+def _removal(repo: git.Repository, own: str | None, tree: str, branch: str) -> tuple[str, ...]:
     """Its work tree is not removed by somebody who stands in it; its branch where git sees that it is merged."""
     if own == repo.top:
         away = f"cd {shlex.quote(repo.main)}", f"git worktree remove {shlex.quote(own)}"
@@ -113,7 +113,7 @@ def to(tree: str, standing: str, start: str = os.curdir) -> str:
 
 
 def branch_of(project: Project, tree: str) -> str | None:
-    return next((one.branch for one in git.trees(project.repo) if one.path == tree), None)
+    return next((one.branch for one in git.worktrees(project.repo) if one.path == tree), None)
 
 
 def _branch(change: Change) -> str | None:

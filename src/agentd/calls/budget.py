@@ -6,9 +6,9 @@ from typing import Literal
 
 from agentd.calls.spend import Spent
 from agentd.change.state import State
-from agentd.config import Budget
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import Role, Workflow
+from agentd.project.config import BudgetSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,14 @@ class Over:
     allowed: float
 
 
-def in_force(budget: Budget, state: State) -> Budget:
+def in_force(budget: BudgetSettings, state: State) -> BudgetSettings:
     """The configured limits, with what a person has raised for this change; a raise never lowers one."""
     if state.budget is None or not budget.per_change:
         return budget
     return replace(budget, per_change=max(budget.per_change, state.budget.per_change))
 
 
-def over(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> Over | None:
+def over(budget: BudgetSettings, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> Over | None:
     """Before a call (`in_flight` None) a limit that is reached stops; during one, only a limit that is passed.
 
     `spent` does not hold the call in flight. `max_cost` is the run's limit and comes last, as a new run counts anew.
@@ -43,7 +43,7 @@ def over(budget: Budget, spent: Spent, in_flight: float | None = None, max_cost:
 
 
 def check(
-    budget: Budget,
+    budget: BudgetSettings,
     change_id: str,
     spent: Spent,
     in_flight: float | None = None,
@@ -56,7 +56,9 @@ def check(
         raise _error(found, change_id, workflow)
 
 
-def check_price(budget: Budget, agent: str, model: str | None, known: bool, max_cost: float = 0.0) -> str | None:
+def check_price(
+    budget: BudgetSettings, agent: str, model: str | None, known: bool, max_cost: float = 0.0
+) -> str | None:
     """Before a call whose price may be unknown: a warning to give, None if all is well, or OverBudget."""
     if known or not (budget.per_change or budget.per_day or max_cost):
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import files, prices
+from agentd import prices
 from agentd.agents import process, transcript
 from agentd.agents.causes import Cause
 from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
@@ -26,6 +26,7 @@ from agentd.change.state import Call
 from agentd.domain import clock, events
 from agentd.domain.errors import OverBudget, StateError
 from agentd.guard import Guard, Trespass
+from agentd.storage import files
 from agentd.tools.binding import SERVED
 
 _ERRORS = 16 * 1024  # of stderr, the end tells why a program failed

@@ -2,11 +2,11 @@
 
 import os
 
-from agentd import git
 from agentd.calls.run import Run
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentdError
+from agentd.project import git
 
 
 def commit(run: Run, step: str) -> None:

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentd import files
 from agentd.calls.work import Work
 from agentd.change.folder import Change, plan_files
 from agentd.domain.terms import StepStatus
 from agentd.guard import plan_rule
+from agentd.storage import files
 from agentd.tools.binding import WRITTEN
 from agentd.tools.table import Stage
 
@@ -44,7 +44,7 @@ def put_back(change: Change, folder: Path, token: str) -> None:
             path = change.folder / name
             if not is_of_plan(f"agentd/changes/{change.id}/{name}") or not path.is_file():
                 continue
-            if files.digest(path.read_bytes()) != digest:
+            if files.hash_bytes(path.read_bytes()) != digest:
                 continue  # somebody wrote it anew
             if name in before:
                 files.write(path, before[name])
@@ -66,7 +66,7 @@ def written(folder: Path) -> list[tuple[str, str]]:
 def mine(folder: Path, name: str, data: bytes) -> None:
     """A text that agentd made of the agent's counts as the agent's."""
     with open(folder / WRITTEN, "a", encoding="utf-8") as file:
-        file.write(json.dumps([name, files.digest(data)]) + "\n")
+        file.write(json.dumps([name, files.hash_bytes(data)]) + "\n")
 
 
 def changed(change: Change, folder: Path, name: str) -> bool:

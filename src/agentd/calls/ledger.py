@@ -9,11 +9,11 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agentd import files
 from agentd.change.state import Call, read_call
 from agentd.domain.errors import StateError
 from agentd.domain.fields import FieldReader
-from agentd.project import Project
+from agentd.project.layout import Project
+from agentd.storage import files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

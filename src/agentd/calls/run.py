@@ -10,20 +10,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import files, trust
 from agentd.agents.causes import Cause
 from agentd.calls import budget, drafts, interrupts, spend
 from agentd.change.folder import Change
-from agentd.change.locks import Held
 from agentd.change.state import State, Step
-from agentd.config import Budget, Config
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError, InternalError, Interrupted
 from agentd.domain.terms import StepStatus, Workflow
 from agentd.guard import Guard, Trespass, finding_of
-from agentd.project import Project
+from agentd.project import trust
+from agentd.project.config import BudgetSettings, Config
+from agentd.project.layout import Project
+from agentd.storage import files
+from agentd.storage.locks import RunLock
 from agentd.tools.binding import run_folder
 
 _OWNER = "owner.json"
@@ -40,7 +41,7 @@ class Run:
 
     change: Change
     config: Config
-    held: Held
+    held: RunLock
     folder: Path  # in the local room: what this run's servers and calls write
     watch: Watcher
     max_cost: float = 0.0  # USD that this run may spend; 0: no limit
@@ -69,7 +70,7 @@ class Run:
         files.write(self.folder / _OWNER, json.dumps({"change_id": self.change.id, "run": self.change.run}).encode())
 
     @property
-    def limits(self) -> Budget:
+    def limits(self) -> BudgetSettings:
         return budget.in_force(self.config.budget, self.change.read())
 
     def spent(self) -> spend.Spent:
@@ -106,7 +107,7 @@ def begin(
         try:
             cut = _put_right(change, held.token)
             config = load()
-            trust.ensure(there(change), config, os.environ)
+            trust.ensure_trusted(there(change), config, os.environ)
             run = Run(change, config, held, folder, watch, max_cost, change.read().total_cost)
             run.sign()
             for old, found in cut.items():

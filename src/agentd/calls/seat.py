@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import detect, files, prices, trust
+from agentd import prices
 from agentd.agents import environment, process
 from agentd.agents.adapters import adapter_of
 from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
@@ -15,10 +15,12 @@ from agentd.calls import budget, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.change.folder import Change
-from agentd.config import Agent, Config
 from agentd.domain import events
 from agentd.domain.errors import AgentMissing
 from agentd.domain.terms import Role
+from agentd.project import detection, trust
+from agentd.project.config import AgentSettings, Config
+from agentd.storage import files
 from agentd.tools.table import tools_of
 
 
@@ -26,7 +28,7 @@ from agentd.tools.table import tools_of
 class Ready:
     """Everything known before the first process starts."""
 
-    agent: Agent
+    agent: AgentSettings
     adapter: Adapter
     brief: Brief
     command: Command
@@ -36,7 +38,7 @@ class Ready:
 
 def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
-    trust.ensure(there(run.change), run.config, os.environ)  # again: files that commands name may have changed
+    trust.ensure_trusted(there(run.change), run.config, os.environ)  # again: files that commands name may have changed
     agent = run.config.agent_for(work.role)
     adapter = adapter_of(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)
@@ -61,14 +63,16 @@ def ensure_installed(config: Config, role: Role, environ: Mapping[str, str]) -> 
         raise _missing(agent, role, path)
 
 
-def _missing(agent: Agent, role: Role, path: str) -> AgentMissing:
+def _missing(agent: AgentSettings, role: Role, path: str) -> AgentMissing:
     what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
     other = f"name its program under [agents.{agent.name}] command"
     install = adapter_of(agent.kind).install_hint or other
-    return AgentMissing(what, install + detect.instead(agent.kind, lambda name: bool(process.find_program(name, path))))
+    return AgentMissing(
+        what, install + detection.instead(agent.kind, lambda name: bool(process.find_program(name, path)))
+    )
 
 
-def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: Brief) -> None:
+def _ask_for_money(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, brief: Brief) -> None:
     limits = run.limits
     budget.check(limits, run.change.id, run.spent(), max_cost=run.max_cost, role=work.role)
     is_known = adapter.states_cost or prices.is_known(brief.model, run.config.prices)
@@ -78,7 +82,7 @@ def _ask_for_money(run: Run, work: Work, agent: Agent, adapter: Adapter, brief: 
         run.emit(events.WarningIssued(**work.names(brief.attempt), code="price-unknown", message=warning))
 
 
-def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, prompt: str) -> Brief:
+def _brief(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, attempt: int, prompt: str) -> Brief:
     change = run.change
     model = agent.model_for(work.complexity)
     preset = adapter.sessions == "preset" and agent.resume != "index" and not work.resume
@@ -104,7 +108,7 @@ def _brief(run: Run, work: Work, agent: Agent, adapter: Adapter, attempt: int, p
     )
 
 
-def _station(change: Change, agent: Agent) -> Path:
+def _station(change: Change, agent: AgentSettings) -> Path:
     """In the user's cache: a CLI also looks above its working folder, where a repository could have left settings."""
     room = change.project.in_room("stations")
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -113,7 +117,7 @@ def _station(change: Change, agent: Agent) -> Path:
         if not home:
             return Path(room, change.id, agent.name)
         base = os.path.join(home, ".cache")
-    repository = files.digest(os.fsencode(room)).removeprefix("sha256:")[:16]
+    repository = files.hash_bytes(os.fsencode(room)).removeprefix("sha256:")[:16]
     return Path(base, "agentd", "stations", repository, change.id, agent.name)
 
 

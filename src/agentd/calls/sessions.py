@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentd import files
 from agentd.agents import process
 from agentd.agents.process import Bounds, Ending
 from agentd.agents.protocol import Brief, ListsSessions
@@ -11,8 +10,9 @@ from agentd.agents.redact import Redactor
 from agentd.agents.streams import Stream
 from agentd.calls.run import Run
 from agentd.change.folder import Change
-from agentd.config import Agent
 from agentd.domain.errors import SessionLost
+from agentd.project.config import AgentSettings
+from agentd.storage import files
 
 NOT_FOUND = "Session not found, please re-run proposal"
 NOT_CAPTURED = "Failed to capture session ID"
@@ -45,7 +45,7 @@ def lost(message: str, change_id: str) -> SessionLost:
 
 
 def place(
-    run: Run, agent: Agent, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
+    run: Run, agent: AgentSettings, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
 ) -> int:
     """SessionLost, with what the CLI said, if it cannot be found there."""
     assert brief.resume
@@ -64,7 +64,7 @@ def place(
 
 
 def _listed(
-    run: Run, agent: Agent, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
+    run: Run, agent: AgentSettings, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
 ) -> tuple[int, str, str]:
     """Its exit code and what it printed; a clock that ran out counts as a failure and says so."""
     command = adapter.listing(agent, brief)

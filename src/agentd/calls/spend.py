@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import files, prices
+from agentd import prices
 from agentd.agents.protocol import Usage
 from agentd.calls import ledger
 from agentd.calls.ledger import Slip
 from agentd.change.folder import STATE, Change
 from agentd.change.state import Call, State
 from agentd.domain import clock
-from agentd.project import Project
+from agentd.project.layout import Project
+from agentd.storage import files
 
 _ROOM = "calls"
 _LONGEST = 200  # of a name that an agent gave

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd import files
-from agentd.change import locks
 from agentd.change.folder import STATE, Change, document_hash, documents, is_plain
 from agentd.documents import anchors, comments
 from agentd.documents.anchors import Anchor
@@ -21,6 +19,7 @@ from agentd.documents.records import Finding
 from agentd.documents.text import decode_text
 from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
+from agentd.storage import files, locks
 
 LENGTH = 20_000  # characters of one entry
 
@@ -205,7 +204,7 @@ def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment
     with held(change):
         if not (change.folder / STATE).is_file():
             raise ChangeNotFound(f"{change.id} is no longer in {change.folder}")
-        files.sweep(change.folder / COMMENTS_FILE)
+        files.remove_leftovers(change.folder / COMMENTS_FILE)
         base = _base(change)
         old = _parsed(change, base)
         new = step(old)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from agentd import files, git
 from agentd.change import ids
 from agentd.change.folder import STATE, Change, as_bytes
 from agentd.change.places import Found, Places
@@ -15,7 +14,9 @@ from agentd.domain import clock
 from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, Refusal
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
+from agentd.storage import files
 
 _EXAMPLE = "what should change"
 _FIRST = 4  # words of a sentence that make an id
@@ -96,7 +97,7 @@ def _not_open(places: Places, wanted: str, description: str | None, taken: set[s
 
 def birthplace(project: Project, change_id: str) -> Path | None:
     """The folder of a change being born: here, or in the work tree that a set-up made before it was cut off."""
-    trees = dict.fromkeys((project.tree, *(tree.path for tree in git.trees(project.repo))))
+    trees = dict.fromkeys((project.tree, *(tree.path for tree in git.worktrees(project.repo))))
     folders = [folder for tree in trees if (folder := project.changes_in(tree) / change_id).exists()]
     if not folders or not is_being_born(folders[0]):
         return None
@@ -137,7 +138,7 @@ def create(
 def here(project: Project) -> Place:
     """In place: the tree we stand in, and the branch that is current there."""
     top = project.repo.top
-    branch = next((tree.branch for tree in git.trees(project.repo) if tree.path == top), None)
+    branch = next((tree.branch for tree in git.worktrees(project.repo) if tree.path == top), None)
     return Place(tree=project.tree_name(top), target=branch)
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentd import files
-from agentd.change import locks, state
+from agentd.change import state
 from agentd.change.state import State
 from agentd.documents import proposal, records
 from agentd.documents.review_blocks import proposal_body
 from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError
-from agentd.project import Project
+from agentd.project.layout import Project
+from agentd.storage import files, locks
 
 if TYPE_CHECKING:
     from agentd.change.journal import Journal
@@ -60,7 +60,7 @@ class Change:
     def writing(self, token: str | None = None) -> Iterator[None]:
         """The write lock. Every write to the folder happens in one."""
         with locks.write_lock(self._lock("write")):
-            if token and locks.is_taken_away(self._lock("run"), token):
+            if token and locks.is_lock_lost(self._lock("run"), token):
                 hint = f"agentd stop {self.id} ends whoever else has begun; then run the command again"
                 raise StateError(f"the lock of this run was taken away ({self._lock('run')})", hint)
             holder = self.active_run()
@@ -69,21 +69,21 @@ class Change:
                 raise Busy(f"{self.id} is being worked on by {holder}", hint)
             if token and not holder:
                 raise Busy(f"the run that may write to {self.id} is over")
-            files.sweep(self.folder / STATE)
+            files.remove_leftovers(self.folder / STATE)
             yield
 
     @contextlib.contextmanager
-    def running(self, command: str) -> Iterator[locks.Held]:
+    def running(self, command: str) -> Iterator[locks.RunLock]:
         """The run lock: one workflow per change."""
         with locks.run_lock(self._lock("run"), command) as held:
             yield held
 
-    def active_run(self) -> locks.Holder | None:
+    def active_run(self) -> locks.LockHolder | None:
         return locks.active_run(self._lock("run"))
 
-    def cut_off(self) -> locks.Holder | None:
+    def cut_off(self) -> locks.LockHolder | None:
         """Whose run was killed, if the last one was."""
-        return locks.cut_off(self._lock("run"))
+        return locks.interrupted_run(self._lock("run"))
 
     @property
     def questions_file(self) -> Path:
@@ -219,7 +219,7 @@ def _named_specs(path: Path) -> dict[str, int]:
 
 
 def document_hash(path: Path) -> str:
-    return files.digest(document_bytes(path))
+    return files.hash_bytes(document_bytes(path))
 
 
 def document_bytes(path: Path) -> bytes:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd import files
 from agentd.change.folder import Change
+from agentd.storage import files
 
 _ASKED = "asked.json"
 _REPLY = ".reply"

@@ -118,8 +118,7 @@ class Index:
     def _merge(self) -> None:
         from pathlib import Path  # late: see above
 
-        from agentd import files
-        from agentd.change import locks
+        from agentd.storage import files, locks
 
         with locks.write_lock(Path(self._path + ".lock")):
             complete, rows = _load(self._path)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd import files
 from agentd.change.folder import Change
+from agentd.storage import files
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,11 +149,11 @@ def _pattern_near(folder: str) -> re.Pattern[str]:
 def _pattern(file: str, stamp: int) -> re.Pattern[str]:
     from pathlib import Path  # late: see above
 
-    from agentd import config
     from agentd.documents.delta import REQUIREMENT_PATTERN
     from agentd.domain.errors import AgentdError
+    from agentd.project import config
 
     try:
-        return config.load(Path(file)).validation.requirement_pattern
+        return config.load_config(Path(file)).validation.requirement_pattern
     except AgentdError:
         return REQUIREMENT_PATTERN  # whoever works by the configuration is told what is wrong with it

@@ -9,12 +9,12 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
-from agentd import git
 from agentd.change import ids
 from agentd.change.index import Index, Summary
 from agentd.domain.errors import ChangeNotFound, NotCheckedOut
 from agentd.domain.terms import GitSetup
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
 
 
 class Found(NamedTuple):
@@ -38,7 +38,7 @@ class Places:
 
             unfinished.finish(project)
         self.index = Index(project.in_room("index.json"))
-        self._trees = {tree.path: tree for tree in git.trees(project.repo)}
+        self._trees = {tree.path: tree for tree in git.worktrees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}
         self._bases: dict[tuple[str, str], tuple[str, str]] = {}
         self._merged: dict[str, dict[str, str]] = {}

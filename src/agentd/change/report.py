@@ -7,7 +7,7 @@ from agentd.change import overlaps
 from agentd.change.overlaps import Radar, Rival
 from agentd.change.places import Found
 from agentd.domain.terms import Phase
-from agentd.project import Project
+from agentd.project.layout import Project
 
 _NEXT = {
     Phase.DRAFTING: "agentd plan %s",
@@ -37,7 +37,7 @@ def is_running(project: Project, found: Found) -> bool:
         return False
     from pathlib import Path  # late: hardly any change is running
 
-    from agentd.change import locks
+    from agentd.storage import locks
 
     return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 

@@ -5,14 +5,14 @@ import signal
 import time
 
 from agentd.change.folder import Change
-from agentd.change.locks import Holder
 from agentd.domain.errors import Busy, SetupError
+from agentd.storage.locks import LockHolder
 
 _PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themselves
 _MOMENT = 1.0  # seconds; a run that begins or ends has no name in its lock for an instant
 
 
-def stop(change: Change) -> Holder | None:
+def stop(change: Change) -> LockHolder | None:
     """Whose run it was that has ended now; None: nothing was running."""
     holder = _holder(change)
     if holder:
@@ -20,7 +20,7 @@ def stop(change: Change) -> Holder | None:
     return holder
 
 
-def _holder(change: Change) -> Holder | None:
+def _holder(change: Change) -> LockHolder | None:
     end = time.monotonic() + _MOMENT
     while (holder := change.active_run()) and not holder.is_known:
         if time.monotonic() > end:
@@ -30,7 +30,7 @@ def _holder(change: Change) -> Holder | None:
     return holder
 
 
-def _end(change: Change, holder: Holder) -> None:
+def _end(change: Change, holder: LockHolder) -> None:
     """Ask the run to end and wait until its lock is free, which is when its agent's processes are gone too."""
     hint = f"kill -9 {holder.pid} ends it at once; nothing is lost by that"
     try:

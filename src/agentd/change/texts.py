@@ -7,15 +7,15 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from agentd import files
 from agentd.change.folder import Change, document_bytes, plan_files
+from agentd.storage import files
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 def keep(change: Change, data: bytes) -> str:
     """Its hash, under which it lies; one that is there is not written again."""
-    digest = files.digest(data)
+    digest = files.hash_bytes(data)
     path = _file(change, digest.removeprefix("sha256:"))
     with suppress(OSError, files.CannotWrite):
         if not path.is_file():
@@ -39,7 +39,7 @@ def text(change: Change, digest: str) -> str | None:
         data = _file(change, name[1]).read_bytes()
     except OSError:
         return None
-    return data.decode("utf-8", "replace") if files.digest(data) == digest else None
+    return data.decode("utf-8", "replace") if files.hash_bytes(data) == digest else None
 
 
 def _file(change: Change, name: str) -> Path:

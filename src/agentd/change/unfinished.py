@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd import files, git, together
-from agentd.change import locks
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
+from agentd.storage import files, locks, transaction
 
 UNDER_WAY, DONE = "archiving", "archived"
 CHANGE = "change"  # the fact by which a record is known to be an archive, which can be undone
@@ -36,48 +36,48 @@ def place(project: Project, name: str) -> Path:
     return Path(project.in_room(UNDER_WAY, name))
 
 
-def done(project: Project) -> list[together.Record]:
+def done(project: Project) -> list[transaction.TransactionRecord]:
     """Those that can be undone, in the order of their names."""
     folder = Path(project.in_room(DONE))
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    return [record for name in names if (record := together.read(folder / name))]
+    return [record for name in names if (record := transaction.read_transaction(folder / name))]
 
 
-def undo(project: Project, record: together.Record, title: str) -> None:
+def undo(project: Project, record: transaction.TransactionRecord, title: str) -> None:
     """Within `alone`."""
     back = place(project, record.folder.name)
     files.move(record.folder, back)
-    again = together.read(back)
+    again = transaction.read_transaction(back)
     assert again
-    together.undo(again, title)
+    transaction.undo_transaction(again, title)
 
 
 def _finish(project: Project) -> None:
     folder = Path(project.in_room(UNDER_WAY))
-    for record in together.pending(folder):
+    for record in transaction.pending_transactions(folder):
         if _is_lost(project, record):
-            together.drop(record.folder)
+            transaction.drop_transaction(record.folder)
         else:
-            together.finish(record)
+            transaction.finish_transaction(record)
     _tidy(project)
 
 
-def _is_lost(project: Project, record: together.Record) -> bool:
+def _is_lost(project: Project, record: transaction.TransactionRecord) -> bool:
     """Its work tree was removed, and with it all that was half done."""
-    return not any(record.root.is_relative_to(tree.path) for tree in git.trees(project.repo))
+    return not any(record.root.is_relative_to(tree.path) for tree in git.worktrees(project.repo))
 
 
 def _tidy(project: Project) -> None:
     folder = Path(project.in_room(UNDER_WAY))
-    together.sweep(folder)
+    transaction.sweep_transactions(folder)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        record = together.read(path)
+        record = transaction.read_transaction(path)
         if record and record.is_done and CHANGE in record.facts:
             files.move(path, _free(Path(project.in_room(DONE, path.name))))
         elif record and record.is_done:
-            together.drop(path)
+            transaction.drop_transaction(path)
 
 
 def _free(path: Path) -> Path:

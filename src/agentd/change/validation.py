@@ -6,15 +6,15 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agentd import files
 from agentd.change.folder import Change
 from agentd.change.places import Found
-from agentd.config import Validation
 from agentd.documents import spec
 from agentd.documents.spec import Spec
 from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.terms import Phase, Severity
-from agentd.project import Project
+from agentd.project.config import ValidationSettings
+from agentd.project.layout import Project
+from agentd.storage import files
 from agentd.validation import PlanDocuments, RuleFinding, validate
 from agentd.validation.fixes import fix_document
 
@@ -24,7 +24,7 @@ _WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than
 class MainSpecs(Mapping[str, Spec]):
     """The project's own specs in a tree, each read when it is first asked for."""
 
-    def __init__(self, folder: Path, settings: Validation) -> None:
+    def __init__(self, folder: Path, settings: ValidationSettings) -> None:
         self._folder = folder
         self._pattern = settings.requirement_pattern
         self._read: dict[str, Spec | None] = {}
@@ -52,11 +52,13 @@ class MainSpecs(Mapping[str, Spec]):
         return len(self._ids)
 
 
-def validate_change(project: Project, found: Found, settings: Validation) -> tuple[RuleFinding, ...]:
+def validate_change(project: Project, found: Found, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
     return _Validator(project, settings).validate(found)
 
 
-def validate_all(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[RuleFinding, ...]]:
+def validate_all(
+    project: Project, changes: Sequence[Found], settings: ValidationSettings
+) -> list[tuple[RuleFinding, ...]]:
     """Each change's findings, in the order of the changes; many are shared out among the processors."""
     if len(changes) < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
         return _chunk(project, changes, settings)
@@ -70,7 +72,7 @@ def validate_all(project: Project, changes: Sequence[Found], settings: Validatio
         return [findings for part in parts for findings in part]
 
 
-def _chunk(project: Project, changes: Sequence[Found], settings: Validation) -> list[tuple[RuleFinding, ...]]:
+def _chunk(project: Project, changes: Sequence[Found], settings: ValidationSettings) -> list[tuple[RuleFinding, ...]]:
     validator = _Validator(project, settings)
     return [validator.validate(found) for found in changes]
 
@@ -78,7 +80,7 @@ def _chunk(project: Project, changes: Sequence[Found], settings: Validation) -> 
 class _Validator:
     """Reads each tree's own specs once."""
 
-    def __init__(self, project: Project, settings: Validation) -> None:
+    def __init__(self, project: Project, settings: ValidationSettings) -> None:
         self._project = project
         self._settings = settings
         self._main: dict[str, MainSpecs] = {}
@@ -104,7 +106,7 @@ class _Validator:
 
 
 def check(
-    change: Change, settings: Validation, texts: Mapping[str, bytes] | None = None, complete: bool = False
+    change: Change, settings: ValidationSettings, texts: Mapping[str, bytes] | None = None, complete: bool = False
 ) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made, as it lies in the change's folder or as `texts` have it."""
     root = change.project.changes_in(change.tree).parent.parent
@@ -118,7 +120,7 @@ def check(
     return validate(plan, settings)
 
 
-def faults_left(change: Change, settings: Validation) -> tuple[RuleFinding, ...]:
+def faults_left(change: Change, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
     """In a whole plan, what only its planner can put right: findings of high severity."""
     texts = read_texts(str(change.folder)) | {name: new for name, (_, new) in mended(change, settings).items()}
     found = check(change, settings, texts, complete=True)
@@ -152,7 +154,7 @@ def _read(path: str) -> bytes | None:
 _NOT_TEXT = b"\0"
 
 
-def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes]]:
+def mended(change: Change, settings: ValidationSettings) -> dict[str, tuple[bytes, bytes]]:
     """The documents whose mechanical faults can be mended: before and after."""
     main = MainSpecs(change.project.changes_in(change.tree).parent / "specs", settings)
     texts = read_texts(str(change.folder))
@@ -166,7 +168,9 @@ def mended(change: Change, settings: Validation) -> dict[str, tuple[bytes, bytes
     return after
 
 
-def write_mended(change: Change, settings: Validation, token: str | None = None) -> dict[str, tuple[bytes, bytes]]:
+def write_mended(
+    change: Change, settings: ValidationSettings, token: str | None = None
+) -> dict[str, tuple[bytes, bytes]]:
     """Mend them on disk, unless somebody else is at work on the change."""
     with change.writing(token):
         done = mended(change, settings)

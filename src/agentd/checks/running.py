@@ -16,7 +16,6 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentd import git
 from agentd.agents import process
 from agentd.agents.environment import is_session_mark
 from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
@@ -24,8 +23,9 @@ from agentd.agents.redact import Redactor
 from agentd.checks import audits, output, summaries
 from agentd.checks.found import NOTHING, Summary
 from agentd.checks.result import Problem, Result
-from agentd.config import Check
 from agentd.domain.terms import CheckStatus, Severity
+from agentd.project import git
+from agentd.project.config import CheckSettings
 
 _SHELL = "/bin/sh"
 _BOTH_STREAMS = f'exec {_SHELL} -c "$1" 2>&1'  # in the order in which they were written
@@ -36,7 +36,7 @@ _OWN = {"CI": "true", "NO_COLOR": "1", "TERM": "dumb"}
 _NOT_PASSED_ON = frozenset((*git.LOCATIONS, "FORCE_COLOR", "CLICOLOR_FORCE", "NODE_TEST_CONTEXT"))
 
 
-def run(check: Check, folder: Path, environ: Mapping[str, str], *, lock: int | None = None) -> Result:
+def run(check: CheckSettings, folder: Path, environ: Mapping[str, str], *, lock: int | None = None) -> Result:
     """`folder` is the project's in the change's tree. The processes that watch over it hold `lock` until all is over.
 
     Ctrl-C ends everything, and goes on as a KeyboardInterrupt.
@@ -72,7 +72,7 @@ def _bare(text: str, folder: Path, env: Mapping[str, str]) -> str:
     return Redactor(env).clean(text)
 
 
-def _told(check: Check, outcome: Outcome, text: str, is_all: bool) -> Result:
+def _told(check: CheckSettings, outcome: Outcome, text: str, is_all: bool) -> Result:
     status, code, notes = _ended(check, outcome, text)
     summary = summaries.read(text, code)
     problems = (*_problems(check, status, summary), *audits.read(text))
@@ -81,7 +81,7 @@ def _told(check: Check, outcome: Outcome, text: str, is_all: bool) -> Result:
     return _result(check, status, code, outcome.duration_ms, summary, problems, tail, is_whole)
 
 
-def _ended(check: Check, outcome: Outcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
+def _ended(check: CheckSettings, outcome: Outcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
     """Status, exit code, and what agentd says about its end."""
     notes = [] if outcome.is_gone else ["[something that it started could not be ended]"]
     code = outcome.exit_code
@@ -110,7 +110,7 @@ def _has_no_module(command: str, text: str) -> bool:
     return module is not None and "\n" not in said and said.endswith(f": No module named {module[1]}")
 
 
-def _problems(check: Check, status: CheckStatus, summary: Summary) -> list[Problem]:
+def _problems(check: CheckSettings, status: CheckStatus, summary: Summary) -> list[Problem]:
     counts = summary.counts
     if counts and not counts.ran:
         what = f"`{check.command}` ran no test ({counts.skipped} skipped)."
@@ -122,7 +122,7 @@ def _problems(check: Check, status: CheckStatus, summary: Summary) -> list[Probl
 
 
 def _result(
-    check: Check,
+    check: CheckSettings,
     status: CheckStatus,
     exit_code: int | None,
     duration_ms: int,

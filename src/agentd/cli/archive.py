@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.archive import changelog, ending
 from agentd.archive.ending import Ending
 from agentd.archive.outlook import MergeConflict
@@ -19,7 +18,8 @@ from agentd.change.folder import Change
 from agentd.cli import conflicts, output, table
 from agentd.cli.common import change_argument
 from agentd.domain.errors import UsageError
-from agentd.project import find_project
+from agentd.project import config
+from agentd.project.layout import find_project
 
 
 @click.command("archive")
@@ -39,7 +39,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
         return _undo(change_id, as_json)
     change = entry.open_change(find_project(), change_id)
     pattern = re.compile(
-        config.load(there(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+        config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     )
     try:
         done = (ending.prepare if dry else ending.archive)(change, pattern)

@@ -3,7 +3,7 @@
 from agentd.change import entry
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows import plan
 
 

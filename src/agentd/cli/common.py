@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from agentd.change.places import Places
-    from agentd.project import find_project
+    from agentd.project.layout import find_project
 
     try:
         found = Places(find_project()).open()

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.calls import spend
 from agentd.calls.budget import in_force
 from agentd.calls.sums import Sum, grouped
@@ -23,7 +22,8 @@ from agentd.cli.listing import phase_words
 from agentd.domain import clock, formatting
 from agentd.domain.errors import AgentdError
 from agentd.domain.formatting import pluralize
-from agentd.project import Project, find_project
+from agentd.project import config
+from agentd.project.layout import Project, find_project
 
 _NOT_HERE = "not checked out"
 _BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
@@ -68,7 +68,7 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
     spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
-    limits = config.load(project.config_file, flags=ctx.find_root().obj or ()).budget
+    limits = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
     bill = Bill(found, state.llm_calls)
     budget = _budget(in_force(limits, state), spent)
     data = {
@@ -152,7 +152,7 @@ def _by_all(bills: list[Bill]) -> dict[str, Any]:
     }
 
 
-def _budget(limits: config.Budget, spent: spend.Spent) -> dict[str, Any]:
+def _budget(limits: config.BudgetSettings, spent: spend.Spent) -> dict[str, Any]:
     """A limit of 0 is none."""
     return {
         "spent": spent.change,

@@ -2,14 +2,14 @@
 
 import click
 
-from agentd import git
 from agentd.change import entry
 from agentd.change.inbox import Decision
 from agentd.cli import running
 from agentd.cli.options import Options
 from agentd.domain.errors import UsageError
 from agentd.domain.terms import Workflow
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 from agentd.workflows import handing, impl, plan, seen
 
 seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")

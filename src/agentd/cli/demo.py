@@ -18,7 +18,7 @@ from agentd.demo import Made, Place, children
 from agentd.documents.records import Finding
 from agentd.domain import formatting
 from agentd.domain.errors import Interrupted, SetupError, UsageError
-from agentd.git import GitFailed
+from agentd.project.git import GitFailed
 from agentd.workflows.asking import Question
 from agentd.workflows.course import Ahead
 

@@ -5,7 +5,6 @@ import shlex
 
 import click
 
-from agentd import git
 from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.change.state import Place
@@ -13,7 +12,8 @@ from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.domain.errors import AnswerRequired
 from agentd.domain.terms import GitSetup
-from agentd.project import find_project
+from agentd.project import git
+from agentd.project.layout import find_project
 
 
 @click.command("drop")
@@ -57,7 +57,7 @@ def _to_remove(change: Change, place: Place) -> list[str]:
     if not place.branch or place.branch not in git.branches(repo):
         return []
     delete = f"git branch -D {shlex.quote(place.branch)}"
-    trees = {tree.path: tree.branch for tree in git.trees(repo)}
+    trees = {tree.path: tree.branch for tree in git.worktrees(repo)}
     holder = next((path for path, branch in trees.items() if branch == place.branch), None)
     if holder is None:
         return [delete]

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from agentd import config
 from agentd.calls import run as runs
 from agentd.change import validation
 from agentd.change.state import State, Step
 from agentd.cli import output, table
 from agentd.cli.options import Options
-from agentd.config import Config
 from agentd.domain import clock, formatting
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Lane, Phase, StepStatus
-from agentd.project import Project
+from agentd.project import config
+from agentd.project.config import Config
+from agentd.project.layout import Project
 from agentd.steps import facts
 from agentd.workflows import opening
 from agentd.workflows.clarifying import is_clear, is_due
@@ -25,7 +25,7 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     opened = opening.open_plan(project, wanted, description)
     change = opened.change
     there = runs.there(change) if change else project
-    in_force = config.load(there.config_file, flags=options.settings)
+    in_force = config.load_config(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
     if is_due(state):  # as while it asks, or after it need not
         folder = change.folder if change else project.changes_in(project.tree) / opened.id

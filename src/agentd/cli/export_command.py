@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.archive.changelog import NAME as CHANGELOG
 from agentd.archive.outlook import read
 from agentd.cli import output
@@ -13,7 +12,8 @@ from agentd.cli.import_command import notes_on
 from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
 from agentd.moving import giving, laying
-from agentd.project import find_project
+from agentd.project import config
+from agentd.project.layout import find_project
 
 
 @click.command("export")
@@ -27,7 +27,7 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     All of it or nothing; where DIR has openspec/specs already, nothing is written.
     """
     project = find_project()
-    pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     folder = project.specs_in(project.tree)
     paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
     if not paths:

@@ -6,11 +6,11 @@ from agentd.change import entry
 from agentd.change.folder import Change
 from agentd.cli import code_dry_run, deciding, detaching, running
 from agentd.cli.options import Options, detach_option, run_options
-from agentd.config import WorkflowSettings
 from agentd.domain.errors import AgentdError, UsageError
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Workflow
-from agentd.project import find_project
+from agentd.project.config import WorkflowSettings
+from agentd.project.layout import find_project
 from agentd.steps import code
 from agentd.workflows import building, code_course, impl, starting
 from agentd.workflows.course import Ahead

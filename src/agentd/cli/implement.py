@@ -7,7 +7,7 @@ from agentd.cli import impl as whole
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run, settled
 from agentd.domain.terms import Workflow
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows import impl, starting
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.change.overlaps import some
 from agentd.cli import output, table
 from agentd.documents.delta import REQUIREMENT_PATTERN
@@ -16,7 +15,8 @@ from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
 from agentd.moving import landing, looking, openspec, speckit
 from agentd.moving.found import ChangeFound, Moving, Note
-from agentd.project import Project, find_project
+from agentd.project import config
+from agentd.project.layout import Project, find_project
 
 _FEW = 3  # notes of one kind that are told one by one
 _CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
@@ -34,7 +34,7 @@ def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
     told at the end, with file and line.
     """
     project = find_project()
-    pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     if pattern.pattern != REQUIREMENT_PATTERN.pattern:
         hint = "take requirement_pattern out of agentd/config.toml for the import"
         raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
-from agentd import config, detect, git, register, setup, skills, trust
+from agentd import register, setup, skills
 from agentd.calls import seat
 from agentd.cli import output, table
 from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
-from agentd.project import current_folder, find_project
+from agentd.project import config, detection, git, trust
+from agentd.project.layout import current_directory, find_project
 
 _Answers = dict[str, register.Answer]
 _COMMANDS = "the commands for your own sessions"
@@ -40,7 +41,7 @@ def command(
     those commands up to date, seats agents where none was found before, and changes nothing else; what you
     have edited stays as it is.
     """
-    repo = git.find_repo(current_folder())
+    repo = git.find_repository(current_directory())
     root = _root(repo, here)
     if take_back:
         if add or force or commit:
@@ -48,12 +49,12 @@ def command(
         return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
     overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
-    agents = detect.find_agents(os.environ, Path(os.path.expanduser("~")))
-    roles = detect.map_roles(agents) if any(agent.installed for agent in agents) else {}
-    checks = detect.propose_checks(root)
+    agents = detection.find_agents(os.environ, Path(os.path.expanduser("~")))
+    roles = detection.map_roles(agents) if any(agent.installed for agent in agents) else {}
+    checks = detection.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
-    in_force = config.load(root / "agentd" / "config.toml")
+    in_force = config.load_config(root / "agentd" / "config.toml")
     absent = _absent(in_force)
     answers = register.add(repo, root) if add else {}
     outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
@@ -74,9 +75,9 @@ def command(
     return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
 
 
-def _root(repo: git.Repo, here: bool) -> Path:
+def _root(repo: git.Repository, here: bool) -> Path:
     """This folder if asked for, else the project we stand in, else the top of the repository."""
-    folder = Path(current_folder()).resolve()
+    folder = Path(current_directory()).resolve()
     if here and (folder == Path(repo.common) or Path(repo.common) in folder.parents):
         raise UsageError(f"{folder} is git's own folder", "cd to a folder of the project")
     if here:
@@ -87,12 +88,12 @@ def _root(repo: git.Repo, here: bool) -> Path:
         return Path(repo.top)
 
 
-def _offer(repo: git.Repo, root: Path, agents: Sequence[detect.FoundAgent]) -> dict[str, str]:
+def _offer(repo: git.Repository, root: Path, agents: Sequence[detection.FoundAgent]) -> dict[str, str]:
     """After registering: that may have made the folder by which we know that a CLI is used here."""
     return skills.lay_down(repo, root, skills.wanted(root, [agent.name for agent in agents if agent.installed]))
 
 
-def _unregister(repo: git.Repo, root: Path, as_json: bool) -> int:
+def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
     answers = register.take_back(repo, root)
     data = {"project": str(root), **_report(answers)}
     return output.show("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
@@ -115,7 +116,7 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 
-def _commit(repo: git.Repo, outcome: setup.Outcome, commit: bool | None, asked: bool, yes: bool) -> bool:
+def _commit(repo: git.Repository, outcome: setup.Outcome, commit: bool | None, asked: bool, yes: bool) -> bool:
     names = [] if commit is False else setup.uncommitted(repo, outcome)
     if not names:
         return False
@@ -127,10 +128,10 @@ def _commit(repo: git.Repo, outcome: setup.Outcome, commit: bool | None, asked: 
     return False
 
 
-def _trust(root: Path, checks: Sequence[config.Check]) -> list[str]:
+def _trust(root: Path, checks: Sequence[config.CheckSettings]) -> list[str]:
     """What we just wrote needs no second look. Where that cannot be kept, set-up is done all the same."""
     try:
-        trust.give(find_project(str(root)), map(trust.check_item, checks), os.environ)
+        trust.grant_trust(find_project(str(root)), map(trust.check_item, checks), os.environ)
         return []
     except (AgentdError, OSError) as error:
         return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
@@ -148,17 +149,17 @@ def _absent(in_force: config.Config) -> list[AgentMissing]:
 
 
 def _about_seats(
-    in_force: config.Config, agents: Sequence[detect.FoundAgent], absent: Sequence[AgentMissing]
+    in_force: config.Config, agents: Sequence[detection.FoundAgent], absent: Sequence[AgentMissing]
 ) -> list[str]:
     """A seat whose agent is not here stays as it is: somebody chose it, or others who work here have that agent."""
     if not any(agent.installed for agent in agents):
-        return list(detect.notes(agents)) if absent else []
+        return list(detection.notes(agents)) if absent else []
     ways = "install it, name another one under [roles] in agentd/config.toml"
     force = "or have the whole file written anew for what is here: agentd init --force (a copy is kept)"
-    return [*(f"{error}: {ways}, {force}." for error in absent), *detect.notes(agents, in_force.roles)]
+    return [*(f"{error}: {ways}, {force}." for error in absent), *detection.notes(agents, in_force.roles)]
 
 
-def _ignored(repo: git.Repo, outcome: setup.Outcome) -> list[str]:
+def _ignored(repo: git.Repository, outcome: setup.Outcome) -> list[str]:
     names = setup.ignored(repo, outcome)
     notes = []
     if any(name.endswith("agentd/config.toml") for name in names):
@@ -175,7 +176,7 @@ def _what(names: Sequence[str], outcome: setup.Outcome) -> str:
     return " and ".join(sorted(parts))
 
 
-def _git_commands(repo: git.Repo, root: Path, outcome: setup.Outcome) -> str | None:
+def _git_commands(repo: git.Repository, root: Path, outcome: setup.Outcome) -> str | None:
     names = setup.uncommitted(repo, outcome)
     homes = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
     own = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []

@@ -6,7 +6,7 @@ from agentd.change import report
 from agentd.change.overlaps import Radar, some
 from agentd.change.places import Found, Places
 from agentd.cli import output, table
-from agentd.project import Project, find_project
+from agentd.project.layout import Project, find_project
 
 _COLOURS = {
     "proposed": "yellow",

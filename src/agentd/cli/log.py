@@ -17,7 +17,7 @@ from agentd.cli import happenings, output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain import events
 from agentd.domain.errors import NotCheckedOut, UsageError
-from agentd.project import Project, find_project
+from agentd.project.layout import Project, find_project
 
 _PAUSE = 0.2  # seconds between two looks while following
 

@@ -6,7 +6,7 @@ import click
 
 from agentd.cli import output
 from agentd.domain.errors import UsageError
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.tools.binding import Binding, bind
 from agentd.tools.table import Stage
 

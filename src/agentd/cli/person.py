@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd import git
 from agentd.cli import closing, output, pager, questions, table
 from agentd.cli.view import View
+from agentd.project import git
 from agentd.workflows.asking import Answer, Question
 
 _NOTHING_HAPPENS = ("view", "stop")

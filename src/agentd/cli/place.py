@@ -6,14 +6,14 @@ import tempfile
 from collections.abc import Callable
 from typing import IO
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.cli import output, questions
 from agentd.cli.questions import Option
-from agentd.config import Config
 from agentd.domain.errors import SetupError
 from agentd.domain.terms import GitSetup
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.config import Config
+from agentd.project.layout import Project
 from agentd.workflows import placing
 
 _WAYS = (

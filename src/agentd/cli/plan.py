@@ -5,7 +5,7 @@ import click
 from agentd.cli import deciding, dry_run, planning
 from agentd.cli.options import Options, detach_option, new_options, run_options
 from agentd.domain.errors import UsageError
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows import plan
 
 

@@ -9,9 +9,9 @@ from agentd.change.folder import Change
 from agentd.cli import detaching, output, place, running
 from agentd.cli.options import Options
 from agentd.cli.running import Course, Work, run, trust
-from agentd.config import Config
 from agentd.domain.terms import GitSetup, Role
-from agentd.project import Project, find_project
+from agentd.project.config import Config
+from agentd.project.layout import Project, find_project
 from agentd.workflows import course, dependence, opening
 from agentd.workflows.clarifying import is_clear, nobody_to_ask, refuse_twice
 from agentd.workflows.opening import Opened

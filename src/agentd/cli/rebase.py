@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.archive import rebasing
 from agentd.archive.rebasing import Moved
 from agentd.calls.run import there
@@ -16,7 +15,8 @@ from agentd.change.folder import Change
 from agentd.cli import conflicts, output
 from agentd.cli.common import change_argument
 from agentd.domain.terms import Phase, Severity
-from agentd.project import find_project
+from agentd.project import config
+from agentd.project.layout import find_project
 from agentd.workflows.verdict import is_edited
 
 
@@ -32,7 +32,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int
     Exit code 0 when nothing is left to solve.
     """
     change = entry.open_change(find_project(), change_id)
-    settings = config.load(there(change).config_file, flags=ctx.find_root().obj or ()).validation
+    settings = config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation
     moved = (rebasing.look if dry else rebasing.rebase_change)(change, re.compile(settings.requirement_pattern))
     found = () if dry else validation.check(change, settings)
     data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])

@@ -4,7 +4,7 @@ from agentd.change import entry
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
 from agentd.domain.terms import Workflow
-from agentd.project import find_project
+from agentd.project.layout import find_project
 from agentd.workflows import impl
 
 

@@ -5,8 +5,8 @@ import click
 from agentd.change.folder import Change
 from agentd.cli import planning
 from agentd.cli.options import Options, detach_option, new_options, run_options
-from agentd.config import WorkflowSettings
 from agentd.domain.terms import Phase
+from agentd.project.config import WorkflowSettings
 from agentd.steps.desk import Desk
 from agentd.workflows import code_course, course, impl, opening, plan, starting
 from agentd.workflows.course import Ahead

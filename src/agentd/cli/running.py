@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentd import config, git
 from agentd.calls import run as runs
 from agentd.change import outcome
 from agentd.change.folder import Change
@@ -19,10 +18,11 @@ from agentd.cli.live import watching
 from agentd.cli.options import Options
 from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
-from agentd.config import Config, WorkflowSettings
 from agentd.domain.errors import AgentdError, Busy, Interrupted
 from agentd.domain.terms import Workflow
-from agentd.project import Project
+from agentd.project import config, git
+from agentd.project.config import Config, WorkflowSettings
+from agentd.project.layout import Project
 from agentd.steps.desk import Desk
 from agentd.workflows import code_course, course, raising, result
 from agentd.workflows.course import Ahead
@@ -34,7 +34,7 @@ Course = Callable[[Change, WorkflowSettings], list[Ahead]]
 
 def trust(project: Project, options: Options) -> Config:
     """What the repository wants run is trusted, or nothing goes on."""
-    in_force = config.load(project.config_file, flags=options.settings)
+    in_force = config.load_config(project.config_file, flags=options.settings)
     ensure_trust(project, in_force, options.trusting, options.can_ask)
     return in_force
 
@@ -63,7 +63,7 @@ def run(
             wishes = replace(options.wishes, person=person)
             begun = runs.begin(
                 change,
-                lambda: config.load(there.config_file, flags=options.settings),
+                lambda: config.load_config(there.config_file, flags=options.settings),
                 workflow,
                 f"agentd {shlex.join(sys.argv[1:])}",
                 view,

@@ -15,7 +15,7 @@ from agentd.cli.listing import nothing, phase_words
 from agentd.domain import formatting
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Phase, StepStatus
-from agentd.project import Project, find_project
+from agentd.project.layout import Project, find_project
 
 if TYPE_CHECKING:
     from agentd.change.state import State, Step
@@ -197,12 +197,12 @@ def _edited(project: Project, found: Found) -> list[str]:
 
 def _budget(project: Project, state: "State") -> float | None:
     """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
-    from agentd import config  # late: see above
     from agentd.calls.budget import in_force
     from agentd.domain.errors import AgentdError
+    from agentd.project import config  # late: see above
 
     try:
-        limits = config.load(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
+        limits = config.load_config(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
     except AgentdError:
         return None  # `agentd config` says why
     return in_force(limits, state).per_change or None

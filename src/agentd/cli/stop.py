@@ -5,7 +5,7 @@ import click
 from agentd.change import entry, stopping
 from agentd.cli import output
 from agentd.cli.common import change_argument
-from agentd.project import find_project
+from agentd.project.layout import find_project
 
 
 @click.command("stop")

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from agentd import config, git
 from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.cli import output, trace_table
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain.errors import Refusal, UsageError
-from agentd.project import find_project
+from agentd.project import config, git
+from agentd.project.layout import find_project
 from agentd.trace import build
 from agentd.trace.matrix import Matrix
 from agentd.trace.weakened import Weakening
@@ -37,7 +37,7 @@ def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -
     project = find_project()
     found = anywhere(Places(project), ids.check(change_id))
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
-    pattern = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     base, now = _trees(change, found.archived)
     matrix = build.build(change, base, now, pattern)
     weaker = build.weakenings(change, base, now, pattern)

@@ -8,18 +8,18 @@ from typing import Any
 
 import click
 
-from agentd import config, trust
 from agentd.cli import output, table
-from agentd.config.writing import printable
 from agentd.domain.errors import NotTrusted, Refusal
-from agentd.project import Project, find_project
-from agentd.trust import Kind, Standing, Status
+from agentd.project import config, trust
+from agentd.project.config.display import printable
+from agentd.project.layout import Project, find_project
+from agentd.project.trust import TrustKind, TrustState, TrustStatus
 
 trust_option = click.option(
     "--trust", "trusting", is_flag=True, help="Trust the commands of this repository and go on."
 )
 
-_COLOURS = {Status.TRUSTED: "green", Status.NEW: "yellow", Status.CHANGED: "red"}
+_COLOURS = {TrustStatus.TRUSTED: "green", TrustStatus.NEW: "yellow", TrustStatus.CHANGED: "red"}
 _PROMPT_LINES = 40  # a prompt is a page to read in an editor; a command is always shown whole
 _HIDDEN_SPACES = 16
 _HIDDEN_LINES = 4
@@ -43,8 +43,8 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     project = find_project()
     if revoke:
         return _revoke(project, as_json)
-    settings = config.load(project.config_file, flags=ctx.find_root().obj or ())
-    found = trust.standings(project, settings, os.environ)
+    settings = config.load_config(project.config_file, flags=ctx.find_root().obj or ())
+    found = trust.trust_states(project, settings, os.environ)
     left = _untrusted(found)
     asking = bool(left) and not yes
     if asking and not output.interactive(as_json, yes):
@@ -61,13 +61,13 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
 
 def ensure_trust(project: Project, settings: config.Config, trusting: bool, interactive: bool) -> None:
     """Before a workflow: what it may run is trusted, by asking on a terminal or by `--trust`; else NotTrusted."""
-    left = trust.untrusted(project, settings, os.environ)
+    left = trust.untrusted_items(project, settings, os.environ)
     if not left:
         return
     if trusting:
         output.tell("Trusted by --trust: " + ", ".join(_visible(one.item.key) for one in left))
     elif not interactive:
-        raise trust.refusal(project, left, os.environ)
+        raise trust.trust_refusal(project, left, os.environ)
     else:
         output.tell(_listing(left))
         if not _asked(left):
@@ -75,7 +75,7 @@ def ensure_trust(project: Project, settings: config.Config, trusting: bool, inte
     _give(project, left)
 
 
-def _refuse(project: Project, found: Sequence[Standing], left: Sequence[Standing], as_json: bool) -> int:
+def _refuse(project: Project, found: Sequence[TrustState], left: Sequence[TrustState], as_json: bool) -> int:
     are = "is" if len(left) == 1 else "are"
     error = NotTrusted(f"{len(left)} of {len(found)} {are} not trusted", "read what is shown, then agentd trust --yes")
     output.show("trust", as_json, _data(project, found, ()), lambda: _listing(found), error.exit_code, error)
@@ -85,26 +85,26 @@ def _refuse(project: Project, found: Sequence[Standing], left: Sequence[Standing
 
 
 def _revoke(project: Project, as_json: bool) -> int:
-    count = trust.withdraw(project, os.environ)
+    count = trust.revoke_trust(project, os.environ)
     data = {"project": str(project.root), "revoked": count}
     words = f"Taken back: {count}. Nothing of this repository is trusted now." if count else "Nothing was trusted here."
     return output.show("trust", as_json, data, lambda: words)
 
 
-def _give(project: Project, left: Sequence[Standing]) -> None:
+def _give(project: Project, left: Sequence[TrustState]) -> None:
     if left:
-        trust.give(project, [one.item for one in left], os.environ)
+        trust.grant_trust(project, [one.item for one in left], os.environ)
 
 
-def _asked(left: Sequence[Standing]) -> bool:
+def _asked(left: Sequence[TrustState]) -> bool:
     return click.confirm(f"Trust {'this one' if len(left) == 1 else f'these {len(left)}'}?", default=False, err=True)
 
 
-def _untrusted(found: Sequence[Standing]) -> list[Standing]:
-    return [one for one in found if one.status is not Status.TRUSTED]
+def _untrusted(found: Sequence[TrustState]) -> list[TrustState]:
+    return [one for one in found if one.status is not TrustStatus.TRUSTED]
 
 
-def _data(project: Project, found: Sequence[Standing], given: Sequence[Standing]) -> dict[str, Any]:
+def _data(project: Project, found: Sequence[TrustState], given: Sequence[TrustState]) -> dict[str, Any]:
     """How it stood when it was looked at, and what is trusted since."""
     return {
         "project": str(project.root),
@@ -127,7 +127,7 @@ def _data(project: Project, found: Sequence[Standing], given: Sequence[Standing]
 # ---- what a person sees ---------------------------------------------------------------------------
 
 
-def _closing(found: Sequence[Standing], given: Sequence[Standing]) -> str:
+def _closing(found: Sequence[TrustState], given: Sequence[TrustState]) -> str:
     if not found:
         return "This repository wants nothing run that would need your trust."
     if not given:
@@ -135,15 +135,15 @@ def _closing(found: Sequence[Standing], given: Sequence[Standing]) -> str:
     return "Trusted. What changes will be asked about again; agentd trust --revoke takes it back."
 
 
-def _listing(found: Sequence[Standing]) -> str:
+def _listing(found: Sequence[TrustState]) -> str:
     return "\n".join(line for one in found for line in (*_lines(one), ""))
 
 
-def _lines(one: Standing) -> Iterator[str]:
+def _lines(one: TrustState) -> Iterator[str]:
     status = output.paint(str(one.status), fg=_COLOURS[one.status], bold=True)
     yield f"{output.paint(_visible(one.item.key), bold=True)}  {status}"
     shown = list(_marked(one))
-    if one.item.kind is Kind.PROMPT and len(shown) > _PROMPT_LINES:
+    if one.item.kind is TrustKind.PROMPT and len(shown) > _PROMPT_LINES:
         left = len(shown) - _PROMPT_LINES
         shown = [*shown[:_PROMPT_LINES], ("…", f"{left} more lines: read agentd/prompts/{one.item.name}")]
     for mark, text in _dense(shown):
@@ -151,7 +151,7 @@ def _lines(one: Standing) -> Iterator[str]:
             yield f"  {mark.ljust(3)} | {part}"
 
 
-def _marked(one: Standing) -> Iterator[tuple[str, str]]:
+def _marked(one: TrustState) -> Iterator[tuple[str, str]]:
     """Lines, each with what it is: nothing, `was` and `now`, or the marks of a difference."""
     new = one.item.text.removesuffix("\n").split("\n")
     if not one.was:

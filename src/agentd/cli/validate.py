@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from agentd import config
 from agentd.change import ids, validation
 from agentd.change.folder import Change
 from agentd.change.places import Found, Places
@@ -15,7 +14,8 @@ from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.domain.errors import Busy, UsageError
 from agentd.domain.formatting import pluralize
-from agentd.project import Project, find_project
+from agentd.project import config
+from agentd.project.layout import Project, find_project
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
 _NAMED = 20  # of those that are not valid
@@ -37,7 +37,7 @@ def command(
     if (change_id is None) != everything:
         raise UsageError("name one change, or all of them", "agentd validate <id>, or agentd validate --all")
     project = find_project()
-    settings = config.load(project.config_file, flags=ctx.find_root().obj or ()).validation
+    settings = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation
     places = Places(project)
     changes = [places.find(ids.check(change_id))] if change_id else [one for one in places.open() if one.folder]
     if change_id and changes[0].summary.problem:
@@ -53,7 +53,9 @@ def command(
     return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
 
 
-def _mend(work: Any, change: Change, settings: config.Validation, everything: bool) -> dict[str, tuple[bytes, bytes]]:
+def _mend(
+    work: Any, change: Change, settings: config.ValidationSettings, everything: bool
+) -> dict[str, tuple[bytes, bytes]]:
     try:
         found: dict[str, tuple[bytes, bytes]] = work(change, settings)
         return found

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentd import files
 from agentd.change import ids
 from agentd.change.folder import documents
 from agentd.change.places import Found, Places
 from agentd.cli import output, pager
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain.errors import Refusal, UsageError
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage import files
 
 if TYPE_CHECKING:
     from agentd.viewer.serving import Address

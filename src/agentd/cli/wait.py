@@ -9,11 +9,11 @@ import click
 from agentd.change import entry, outcome
 from agentd.change.folder import Change
 from agentd.change.inbox import Inbox
-from agentd.change.locks import Holder
 from agentd.cli import closing, output, table
 from agentd.cli.common import change_argument
 from agentd.domain.errors import Interrupted
-from agentd.project import find_project
+from agentd.project.layout import find_project
+from agentd.storage.locks import LockHolder
 from agentd.workflows import result
 
 _PAUSE = 0.2  # seconds between two looks
@@ -42,7 +42,7 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
 
 def _waited(change: Change, timeout: float | None, as_json: bool) -> int:
     end = None if timeout is None else time.monotonic() + timeout
-    last: Holder | None = None
+    last: LockHolder | None = None
     while holder := change.active_run():
         last = holder if holder.is_known else last
         if asked := _asked(change, holder):
@@ -55,7 +55,7 @@ def _waited(change: Change, timeout: float | None, as_json: bool) -> int:
     return _show(change, as_json, "decision" if decision else "ended", None, decision, came)
 
 
-def _asked(change: Change, holder: Holder) -> dict[str, Any] | None:
+def _asked(change: Change, holder: LockHolder) -> dict[str, Any] | None:
     """One that a killed run has left is not open."""
     asked = Inbox(change).asked()
     return asked if asked and str(asked.get("at", "")) >= holder.since else None
@@ -65,7 +65,7 @@ def _open_question(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: asked.get(name) for name in ("id", "question", "options")}
 
 
-def _result(change: Change, last: Holder | None) -> dict[str, Any]:
+def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
     """What the run has told; where it could not, or nothing ran lately, how the change stands."""
     end = time.monotonic() + _PATIENCE
     while not (cut := change.cut_off()):
@@ -85,7 +85,7 @@ def _show(
     change: Change,
     as_json: bool,
     state: str,
-    holder: Holder | None,
+    holder: LockHolder | None,
     decision: dict[str, Any] | None,
     came: dict[str, Any] | None,
 ) -> int:

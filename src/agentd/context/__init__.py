@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentd.change.folder import Change, linked_documents, plan_files
-from agentd.config.writing import printable
 from agentd.context.briefing import CLARIFICATIONS, DESCRIPTION, brief
 from agentd.context.earlier import earlier
 from agentd.context.ground import Reader
@@ -19,6 +18,7 @@ from agentd.context.structure import layout
 from agentd.context.work import diff_fits, work_parts
 from agentd.documents.review_blocks import PROPOSAL_FILE, text_before_blocks
 from agentd.documents.text import InvalidDocument
+from agentd.project.config.display import printable
 from agentd.tools.table import TOOLS, Stage, tools_of
 
 __all__ = ["brief", "diff_fits", "judge_context", "planner_context", "reviewer_context"]

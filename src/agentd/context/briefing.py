@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd import config
 from agentd.change.folder import Change, plan_files
 from agentd.change.state import Moved
 from agentd.context.ground import Reader
@@ -20,6 +19,7 @@ from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import FormatInvalid
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, Phase
+from agentd.project import config
 
 DESCRIPTION = 6_000  # characters
 CLARIFICATIONS = 8_000
@@ -111,7 +111,7 @@ def _main(reader: Reader, refs: Sequence[str], pattern: re.Pattern[str]) -> dict
 
 def _pattern(change: Change) -> re.Pattern[str]:
     there = change.project._replace(tree=change.tree)
-    return config.load(there.config_file).validation.requirement_pattern
+    return config.load_config(there.config_file).validation.requirement_pattern
 
 
 # ---- as plain values

@@ -2,12 +2,12 @@
 
 import os
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.documents import spec
 from agentd.documents.prose import one_line
 from agentd.documents.text import InvalidDocument
 from agentd.domain.terms import CHANGE_ID
+from agentd.project import git
 from agentd.tools.paths import File, Ground
 from agentd.tools.refusal import Refused
 

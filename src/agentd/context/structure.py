@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from agentd.config.writing import printable
 from agentd.context.quoting import fenced
+from agentd.project.config.display import printable
 
 DEPTH = 3
 TOP_FILES = 40

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.config.writing import printable
 from agentd.context.quoting import fenced
 from agentd.documents.prose import one_line
 from agentd.domain.terms import CheckStatus
+from agentd.project.config.display import printable
 from agentd.tools.diff import changed_files, diff
 
 DIFF = 40_000  # characters

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd import config, git
 from agentd.calls import run as runs
 from agentd.change import report
 from agentd.change.places import Places
@@ -17,7 +16,8 @@ from agentd.demo.place import Place, inside
 from agentd.domain.errors import Interrupted, Refusal
 from agentd.domain.events import JournalEntry
 from agentd.domain.terms import GitSetup, Workflow
-from agentd.project import find_project
+from agentd.project import config, git
+from agentd.project.layout import find_project
 from agentd.steps.desk import Desk
 from agentd.workflows import opening
 from agentd.workflows.asking import Answer, Question
@@ -60,7 +60,9 @@ def clarify(person: AsPerson, watch: Watcher = lambda entry: None) -> None:
     """The change is begun on a branch of its own, and the planner's questions are answered."""
     change = opening.begin(find_project(), ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
     there = runs.there(change)
-    with runs.begin(change, lambda: config.load(there.config_file), Workflow.PLAN, f"agentd plan {ID}", watch) as run:
+    with runs.begin(
+        change, lambda: config.load_config(there.config_file), Workflow.PLAN, f"agentd plan {ID}", watch
+    ) as run:
         clarify_first(Desk(run, os.environ), Wishes(person=person))
 
 

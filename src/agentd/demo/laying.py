@@ -7,13 +7,13 @@ import shutil
 from importlib.resources import as_file, files
 from typing import Any
 
-from agentd import config, git, trust
 from agentd.demo import children
 from agentd.demo.acts import ID
 from agentd.demo.place import Place
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Role
-from agentd.project import find_project
+from agentd.project import config, git, trust
+from agentd.project.layout import find_project
 
 PLAYBOOK = "agentd/playbook.yaml"
 _GIT_CONFIG = "[user]\n\tname = Demo\n\temail = demo@example.invalid\n[init]\n\tdefaultBranch = main\n"
@@ -51,7 +51,7 @@ def lay_down(place: Place) -> str:
     _seat_agents(place)
     commit(place, "Set up agentd, with agents that play a script")
     project = find_project()
-    trust.give(project, trust.wanted(project, config.load(project.config_file)), os.environ)
+    trust.grant_trust(project, trust.trust_items(project, config.load_config(project.config_file)), os.environ)
     return str(done["checks"][0]["command"])
 
 

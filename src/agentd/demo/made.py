@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentd import git
 from agentd.change.folder import read_state
 from agentd.demo.acts import ACTS
 from agentd.demo.place import Place
 from agentd.demo.proof import failed_tests, folder_of, found_by_judge
 from agentd.documents.records import Finding
+from agentd.project import git
 
 _WORDS = {"A": "new", "M": "changed", "D": "gone"}
 

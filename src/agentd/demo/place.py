@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.project import current_folder
+from agentd.project.layout import current_directory
 
 # What would lead git or agentd to something of the user's.
 _LEADING = ("GIT_", "XDG_", "AGENTD_")
@@ -41,7 +41,7 @@ def environment(place: Place, environ: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def inside(place: Place) -> Iterator[None]:
     """This process stands in the sample project, at home in the demo's own home."""
-    before, stood = dict(os.environ), current_folder()
+    before, stood = dict(os.environ), current_directory()
     for folder in (place.project, place.home):
         folder.mkdir(parents=True, exist_ok=True)
     _become(environment(place, before))

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from agentd.detect.scan import Scan, is_installed
 from agentd.domain.terms import Role
+from agentd.project.detection.project_scan import ProjectScan, is_installed
 
 
 class Login(StrEnum):
@@ -151,7 +151,7 @@ def login_of(
         return SeenLogin(Login.YES, str(folder / known.file))
     if hint := next((hint for hint in known.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
         return SeenLogin(Login.UNKNOWN, f"{hint} may be one")
-    look = Scan(folder, ())
+    look = ProjectScan(folder, ())
     paths = [os.path.normpath(folder / name) for name in known.settings]
     texts = {"its args": " ".join(args)} | {path: look.text(path) for path in paths}
     for place, text in texts.items():

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd import config, detect, git
-from agentd.config import Config
 from agentd.doctor import ground, place, seats, server
 from agentd.doctor.rows import PROJECT, Report, Row, State, problem
 from agentd.domain.errors import AgentdError
-from agentd.project import CONFIG, Project, current_folder, find_project
+from agentd.project import config, detection, git
+from agentd.project.config import Config
+from agentd.project.layout import CONFIG_PATH, Project, current_directory, find_project
 
 
 def examine(environ: Mapping[str, str], home: Path, flags: Sequence[str] = ()) -> Report:
@@ -33,7 +33,7 @@ def examine(environ: Mapping[str, str], home: Path, flags: Sequence[str] = ()) -
 
 def _find(rows: list[Row], environ: Mapping[str, str]) -> Project | None:
     try:
-        repo = git.find_repo(current_folder())
+        repo = git.find_repository(current_directory())
     except AgentdError as error:
         rows.append(problem(PROJECT, "repository", error))
         return None
@@ -50,11 +50,11 @@ def _settings(
 ) -> Config | None:
     """Without a project, the roles are those that `init` would give."""
     try:
-        settings = config.load(project.config_file if project else None, flags=flags, environ=environ)
+        settings = config.load_config(project.config_file if project else None, flags=flags, environ=environ)
     except AgentdError as error:
         rows.append(problem(PROJECT, "config", error))
         return None
     if project:
-        rows.append(Row(PROJECT, "config", State.OK, f"{CONFIG} is valid"))
+        rows.append(Row(PROJECT, "config", State.OK, f"{CONFIG_PATH} is valid"))
         return settings
-    return replace(settings, roles=detect.map_roles(detect.find_agents(environ, home)))
+    return replace(settings, roles=detection.map_roles(detection.find_agents(environ, home)))

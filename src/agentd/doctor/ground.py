@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentd import __version__, git
+from agentd import __version__
 from agentd.agents.process import find_program
-from agentd.config.layers import user_file
 from agentd.doctor import probe
 from agentd.doctor.rows import MACHINE, Row, State
+from agentd.project import git
+from agentd.project.config.layers import user_config_file
 
 _OLDEST_GIT = (2, 30)
 
@@ -38,7 +39,7 @@ def _git(environ: Mapping[str, str]) -> Row:
 
 
 def _home(environ: Mapping[str, str]) -> Row:
-    file = user_file(environ)
+    file = user_config_file(environ)
     if file is None:
         return Row(MACHINE, "home", State.PROBLEM, "this process has no home folder", "set HOME (or XDG_CONFIG_HOME)")
     return writable(MACHINE, "home", file.parent)

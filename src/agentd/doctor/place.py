@@ -5,23 +5,23 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentd import git, trust
 from agentd.agents.process import find_program
-from agentd.change import locks
-from agentd.config import Config
-from agentd.detect import KNOWN, MAKER_OF
 from agentd.doctor import ground, probe
 from agentd.doctor.rows import PROJECT, Row, State, problem
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Role
-from agentd.project import Project
+from agentd.project import git, trust
+from agentd.project.config import Config
+from agentd.project.detection import KNOWN, MAKER_OF
+from agentd.project.layout import Project
+from agentd.storage import locks
 
 _NAMED = 5
 _OF_SHELLS = "|&;<>()$`*?[#~{!\n"
 _BUILT_IN = ("cd", "test", "[", "export", "exec", "set", "true", "false", ".", "eval", "if", "for", "while")
 
 
-def repository(repo: git.Repo, environ: Mapping[str, str]) -> Row:
+def repository(repo: git.Repository, environ: Mapping[str, str]) -> Row:
     """As git itself sees it: it refuses what belongs to another user."""
     program = find_program("git", environ.get("PATH", ""))
     if program is None:
@@ -52,10 +52,10 @@ def settings(project: Project, config: Config, environ: Mapping[str, str]) -> It
 
 def _trust(project: Project, config: Config, environ: Mapping[str, str]) -> Row:
     try:
-        found = trust.standings(project, config, environ)
+        found = trust.trust_states(project, config, environ)
     except AgentdError as error:
         return problem(PROJECT, "trust", error)
-    left = [one.item.key for one in found if one.status is not trust.Status.TRUSTED]
+    left = [one.item.key for one in found if one.status is not trust.TrustStatus.TRUSTED]
     if left:
         return Row(PROJECT, "trust", State.PROBLEM, f"you have not trusted {_some(left)}", "agentd trust")
     return Row(PROJECT, "trust", State.OK, "all of it is trusted" if found else "nothing here needs it")
@@ -120,7 +120,7 @@ def _run(path: Path) -> Row | None:
         if holder := locks.active_run(path):
             words = f"{change} is being worked on by {holder}"
             return Row(PROJECT, "runs", State.NOTE, words, f"wait for it, or agentd stop {change}")
-        if dead := locks.cut_off(path):
+        if dead := locks.interrupted_run(path):
             return Row(
                 PROJECT, "runs", State.NOTE, f"the last run of {change} was cut off", f"to go on: {dead.command}"
             )

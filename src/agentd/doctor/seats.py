@@ -5,16 +5,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd import files, trust
 from agentd.agents import environment, playbook
 from agentd.agents.adapters import adapter_of
 from agentd.agents.process import find_program
-from agentd.config import Agent, Config
-from agentd.detect import KNOWN, Known, Login, instead, login_of
 from agentd.doctor import probe
 from agentd.doctor.rows import Row, State, agent_of, problem
 from agentd.domain.errors import AgentdError
-from agentd.project import Project
+from agentd.project import trust
+from agentd.project.config import AgentSettings, Config
+from agentd.project.detection import KNOWN, Known, Login, instead, login_of
+from agentd.project.layout import Project
+from agentd.storage import files
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
 
@@ -40,7 +41,7 @@ def rows(here: Surroundings) -> Iterator[Row]:
         yield from (_playbook(here, agent),) if agent.kind == "scripted" else _program(here, agent)
 
 
-def _playbook(here: Surroundings, agent: Agent) -> Row:
+def _playbook(here: Surroundings, agent: AgentSettings) -> Row:
     about, path = agent_of(agent.name), here.root / agent.playbook
     other = f"name another one under [agents.{agent.name}] playbook"
     if not path.is_file():  # a named pipe would keep us waiting
@@ -54,7 +55,7 @@ def _playbook(here: Surroundings, agent: Agent) -> Row:
     return Row(about, "playbook", State.OK, agent.playbook)
 
 
-def _program(here: Surroundings, agent: Agent) -> Iterator[Row]:
+def _program(here: Surroundings, agent: AgentSettings) -> Iterator[Row]:
     about, known = agent_of(agent.name), KNOWN.get(agent.kind)
     env = environment.allowed(agent, here.environ)
     program = find_program(agent.command, env.get("PATH", ""), here.root)
@@ -72,7 +73,7 @@ def _program(here: Surroundings, agent: Agent) -> Iterator[Row]:
     yield from _models(agent)
 
 
-def _version(here: Surroundings, agent: Agent, known: Known, program: str, env: Mapping[str, str]) -> Row:
+def _version(here: Surroundings, agent: AgentSettings, known: Known, program: str, env: Mapping[str, str]) -> Row:
     """Asked with its own folder elsewhere: even a question for its version may leave files there."""
     about = agent_of(agent.name)
     if not _is_trusted(here, agent):
@@ -87,7 +88,7 @@ def _version(here: Surroundings, agent: Agent, known: Known, program: str, env: 
     return Row(about, "version", State.NOTE, words, f"if it fails: {known.to_install}@{known.tested}")
 
 
-def _is_trusted(here: Surroundings, agent: Agent) -> bool:
+def _is_trusted(here: Surroundings, agent: AgentSettings) -> bool:
     if here.project is None:
         return True
     try:
@@ -97,7 +98,7 @@ def _is_trusted(here: Surroundings, agent: Agent) -> bool:
         return False  # why is said in the row about trust
 
 
-def _login(here: Surroundings, agent: Agent, known: Known, env: Mapping[str, str]) -> Row:
+def _login(here: Surroundings, agent: AgentSettings, known: Known, env: Mapping[str, str]) -> Row:
     """By what the agent will get to see of our environment."""
     about, seen = agent_of(agent.name), login_of(known, env, here.home, agent.args)
     match seen.login:
@@ -114,7 +115,7 @@ def _login(here: Surroundings, agent: Agent, known: Known, env: Mapping[str, str
     return Row(about, "login", State.PROBLEM, words, f"log in with {known.to_log_in}, or set {known.keys[0]}")
 
 
-def _models(agent: Agent) -> Iterator[Row]:
+def _models(agent: AgentSettings) -> Iterator[Row]:
     about = agent_of(agent.name)
     if agent.models:
         levels: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from agentd.agents import environment
 from agentd.doctor import probe
 from agentd.doctor.rows import PROJECT, Row, State
-from agentd.project import Project
+from agentd.project.layout import Project
 from agentd.tools.table import Stage, tools_of
 
 # -P: a folder named agentd in the working folder is not our package.

@@ -5,7 +5,6 @@ import os
 import stat
 from collections.abc import Iterator
 
-from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
@@ -13,6 +12,7 @@ from agentd.domain.errors import AgentdError
 from agentd.guard.looking import Seen, look_at
 from agentd.guard.mirror import Mirror
 from agentd.guard.protected import TREE, inside
+from agentd.storage import files
 
 _RIGHTS = stat.S_IFREG | 0o644  # where there was no file whose rights would count
 

@@ -12,11 +12,11 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from agentd import git
 from agentd.guard import looking
 from agentd.guard.definitions import section
 from agentd.guard.mirror import Difference, Mirror
 from agentd.guard.protected import GIT, TREE, USER, Protected
+from agentd.project import git
 
 TRUST = "trust.json"
 

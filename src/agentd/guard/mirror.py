@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentd import files
 from agentd.guard.looking import Area, Seen, folder, look, opened, scan, seen_of
 from agentd.guard.store import Fill, Store, hash_of
+from agentd.storage import files
 
 _RACY = 50_000_000  # ns: a write this soon after another may leave the same stat behind
 

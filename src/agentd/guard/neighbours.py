@@ -9,9 +9,10 @@ from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
-from agentd.change import ids, locks
+from agentd.change import ids
 from agentd.documents.comments import COMMENTS_FILE
-from agentd.project import Project
+from agentd.project.layout import Project
+from agentd.storage import locks
 
 _COMMENTS = re.compile(rf"{re.escape(COMMENTS_FILE)}|\.{re.escape(COMMENTS_FILE)}\..+\.tmp")
 
@@ -78,11 +79,11 @@ def runs(project: Project) -> list[Path]:
     return found
 
 
-def _holders(project: Project, own: str) -> dict[str, locks.Holder]:
+def _holders(project: Project, own: str) -> dict[str, locks.LockHolder]:
     return {name: holder for name, holder in _held(project.in_room("locks")).items() if name != own}
 
 
-def _held(folder: str) -> dict[str, locks.Holder]:
+def _held(folder: str) -> dict[str, locks.LockHolder]:
     try:
         with os.scandir(folder) as entries:
             # an empty one was let go of; only the others need a look

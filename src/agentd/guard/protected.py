@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import git
 from agentd.change.folder import Change
-from agentd.config import Check
-from agentd.config.layers import user_file, user_label
 from agentd.guard.definitions import defined_by
 from agentd.guard.looking import Area
+from agentd.project import git
+from agentd.project.config import CheckSettings
+from agentd.project.config.layers import user_config_file, user_config_label
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
 PROJECT = "project"  # the work tree whose configuration is in force, where the change lives in another one
@@ -30,7 +30,7 @@ class Protected:
     sections: Mapping[str, str] = field(default_factory=dict)
 
 
-def protected(change: Change, checks: Sequence[Check]) -> Protected:
+def protected(change: Change, checks: Sequence[CheckSettings]) -> Protected:
     top = os.path.realpath(change.tree)
     defined = [one for check in checks for one in defined_by(check.command, top, change.project.prefix)]
     whole = [one.path for one in defined if not one.section]
@@ -44,7 +44,7 @@ def protected(change: Change, checks: Sequence[Check]) -> Protected:
         areas[POINTER] = Area(top, (".git",))
     if (other := os.path.realpath(change.project.tree)) != top:
         areas[PROJECT] = Area(other, (inside(change, "agentd"),))
-    if user := user_file(os.environ):
+    if user := user_config_file(os.environ):
         areas[USER] = Area("/", outermost([*_real(user), *_real(user.with_name("trust.json"))]))
     return Protected(areas, partly)
 
@@ -52,7 +52,7 @@ def protected(change: Change, checks: Sequence[Check]) -> Protected:
 def shown(change: Change, area: str, root: str, path: str) -> str:
     """A path as a person reads it: from the project's root, the repository's git folder by its name, home as ~."""
     if area == USER:
-        return user_label(Path(root, path), os.environ)
+        return user_config_label(Path(root, path), os.environ)
     if area == PROJECT:
         return os.path.relpath(
             os.path.join(root, path), os.path.join(os.path.realpath(change.tree), change.project.prefix)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentd.config.writing import printable
 from agentd.documents.records import Finding
 from agentd.domain.terms import FindingState, Severity
 from agentd.guard.looking import Area
 from agentd.guard.mirror import Row
 from agentd.guard.protected import Protected
+from agentd.project.config.display import printable
 
 What = Literal["changed", "deleted", "created"]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.guard.harmless import trust_mended
 from agentd.guard.looking import Area
@@ -16,6 +15,7 @@ from agentd.guard.protected import PROJECT, TREE, shown
 from agentd.guard.putback import HALF, put_back
 from agentd.guard.record import Trespass, What, told
 from agentd.guard.store import Tampered
+from agentd.project import git
 
 _MANY = 100  # files; more are brought to disk at once
 _COMMITTED = "Its copy was tampered with, so the committed version was put there."

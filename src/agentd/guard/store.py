@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentd import files
 from agentd.guard.looking import Seen, seen_of
+from agentd.storage import files
 
 _CHUNK = 1 << 20
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC

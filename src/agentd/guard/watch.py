@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
-from agentd.config import Check
 from agentd.domain import clock
 from agentd.domain.errors import StateError
 from agentd.guard import commented, neighbours, overlap, record, restoring, room
@@ -26,6 +24,9 @@ from agentd.guard.looking import Area, Seen, above, look_at, seen_of
 from agentd.guard.mirror import Difference, Mirror
 from agentd.guard.protected import GIT, POINTER, PROJECT, TREE, USER, Protected, inside, protected, shown
 from agentd.guard.record import CALL, Begun, Head, Trespass, Watched, told
+from agentd.project import git
+from agentd.project.config import CheckSettings
+from agentd.storage import files
 
 _WRITING = "writing"  # the file that agentd itself is writing
 _PLAN = ("proposal.md", "tasks.md", "clarifications.md", "specs")
@@ -58,7 +59,7 @@ class Guard:
         self,
         change: Change,
         folder: Path,
-        checks: Sequence[Check] = (),
+        checks: Sequence[CheckSettings] = (),
         judge: bool = False,
         may_edit: Callable[[str], bool] = nothing,
     ) -> None:

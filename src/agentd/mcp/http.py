@@ -13,8 +13,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentd import files
 from agentd.mcp.server import build
+from agentd.storage import files
 from agentd.tools.binding import Binding
 
 HOST = "127.0.0.1"

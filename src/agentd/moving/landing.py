@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import PurePath
 
-from agentd import files, git, together
 from agentd.change import entry, unfinished
 from agentd.change.folder import STATE, as_bytes
 from agentd.change.overlaps import some
@@ -14,8 +13,10 @@ from agentd.domain.errors import Refusal
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
 from agentd.moving.found import ChangeFound, Moving
-from agentd.project import Project
-from agentd.together import Operation, Write
+from agentd.project import git
+from agentd.project.layout import Project
+from agentd.storage import files, transaction
+from agentd.storage.transaction import Operation, WriteFile
 
 
 def refuse(project: Project, moving: Moving) -> None:
@@ -35,7 +36,7 @@ def land(project: Project, moving: Moving) -> None:
         refuse(project, moving)
         title = f"the import from {moving.tool}"
         record = unfinished.place(project, f"import-{moving.tool.lower().replace(' ', '-')}")
-        together.carry_out(record, project.root, title, operations(project, moving))
+        transaction.run_transaction(record, project.root, title, operations(project, moving))
     places = Places(project)
     for one in moving.changes:
         places.remember(project.tree, one.id)
@@ -54,12 +55,12 @@ def operations(project: Project, moving: Moving) -> list[Operation]:
         folder = home / "archive" / name
         found += [(folder / path, data) for path, data in one.files.items()]
         found.append((folder / STATE, as_bytes(_ended(moving.tool, one))))
-    return [Write(path, data, seen="") for path, data in found]
+    return [WriteFile(path, data, seen="") for path, data in found]
 
 
 def _state(project: Project, tool: str, one: ChangeFound) -> State:
     """A plan that is whole enough to be judged is proposed; `agentd plan` validates and challenges it."""
-    specs = {id_: files.digest(text.encode()) if text is not None else None for id_, text in one.bases.items()}
+    specs = {id_: files.hash_bytes(text.encode()) if text is not None else None for id_, text in one.bases.items()}
     base = Base(git.head_commit(project.tree), specs=specs)
     state = State(
         one.id, one.description, one.created, clock.now(), git=entry.here(project), base=base, extra=_origin(tool, one)
@@ -68,7 +69,7 @@ def _state(project: Project, tool: str, one: ChangeFound) -> State:
         return state
     plan = {path: data for path, data in one.files.items() if path in ("proposal.md", "tasks.md")}
     plan |= {path: data for path, data in one.files.items() if path.startswith("specs/")}
-    hashes = {path: files.digest(data) for path, data in plan.items()}
+    hashes = {path: files.hash_bytes(data) for path, data in plan.items()}
     return state.moved(
         TransitionEvent.PLAN_GENERATED, by="agentd", why=f"imported from {tool}", at=clock.now(), hashes=hashes
     )

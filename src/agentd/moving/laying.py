@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentd import files
 from agentd.domain.errors import Refusal
+from agentd.storage import files
 
 GIVEN = "openspec/specs"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agentd import trust
-from agentd.config.writing import nearest, printable
 from agentd.domain.errors import AgentdError, InternalError, NotTrusted, SetupError
-from agentd.project import Project
+from agentd.project import trust
+from agentd.project.config.display import nearest_word, printable
+from agentd.project.layout import Project
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -48,11 +48,11 @@ class Prompts:
 
     def _own(self) -> Mapping[str, bytes]:
         """The project's own files, each of a name that agentd knows."""
-        own = trust.overrides(self._project)
+        own = trust.prompt_overrides(self._project)
         known = _shipped()
         for name in own:
             if name not in known:
-                near = nearest(name, known)
+                near = nearest_word(name, known)
                 hint = f"call it {near}, or remove it" if near else f"remove it; there are {', '.join(known)}"
                 raise BrokenPrompt(f"{_OWN}/{printable(name)} is no prompt that agentd knows", hint)
         return own

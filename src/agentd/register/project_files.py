@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from agentd import files, git
 from agentd.domain.errors import Refusal, SetupError
+from agentd.project import git
 from agentd.register import json_text, toml_text
 from agentd.register.entry import ENTRY, NAME, cut, insertion
+from agentd.storage import files
 
 
 class Kind(NamedTuple):
@@ -56,19 +57,19 @@ class Record(NamedTuple):
     after: str  # digest of the file as we left it
 
 
-def add(repo: git.Repo, root: Path) -> dict[str, Answer]:
+def add(repo: git.Repository, root: Path) -> dict[str, Answer]:
     """Put our entry into each file; a file that cannot take it is refused and the others are done."""
     answers = _each(repo, root, _add)
     samples = {kind.name: kind.with_entry("") for kind in KINDS}
     return {name: one._replace(entry=samples[name] if one.why else "") for name, one in answers.items()}
 
 
-def take_back(repo: git.Repo, root: Path) -> dict[str, Answer]:
+def take_back(repo: git.Repository, root: Path) -> dict[str, Answer]:
     """Take our entry out again. Untouched since, a file gets its former bytes and what we made is gone."""
     return _each(repo, root, _take_back)
 
 
-def _each(repo: git.Repo, root: Path, act: Callable[[Kind, Path, Path], str]) -> dict[str, Answer]:
+def _each(repo: git.Repository, root: Path, act: Callable[[Kind, Path, Path], str]) -> dict[str, Answer]:
     answers = {}
     for kind in KINDS:
         try:
@@ -90,7 +91,7 @@ def _add(kind: Kind, root: Path, record_file: Path) -> str:
         return "kept"
     put = insertion(old, new)
     assert put, "with_entry changes one place"
-    record = Record(data is None, not path.parent.exists(), *put, files.digest(new.encode()))
+    record = Record(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
     # first the record: without the entry it does no harm, while an entry without it is hard to take out exactly
     files.write(record_file, json.dumps({"file": kind.name, **record._asdict()}, indent=2).encode())
     files.write(path, new.encode())
@@ -116,7 +117,7 @@ def _take_back(kind: Kind, root: Path, record_file: Path) -> str:
 
 
 def _former(kind: Kind, text: str, record: Record | None, data: bytes) -> str:
-    if record and record.after == files.digest(data):
+    if record and record.after == files.hash_bytes(data):
         return cut(text, record.at, record.piece)
     if not record and text == kind.with_entry(""):
         return ""
@@ -167,9 +168,9 @@ def _remove_if_empty(folder: Path) -> None:
 # the records, in the local room that all work trees share
 
 
-def _record_file(repo: git.Repo, root: Path, kind: Kind) -> Path:
+def _record_file(repo: git.Repository, root: Path, kind: Kind) -> Path:
     place = os.path.relpath(root, repo.main)
-    key = files.digest(os.fsencode(place)).removeprefix("sha256:")[:16]
+    key = files.hash_bytes(os.fsencode(place)).removeprefix("sha256:")[:16]
     return Path(repo.common, "agentd", "registered", key, quote(kind.name, safe="") + ".json")
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from agentd import files, git
 from agentd.domain.errors import Refusal, SetupError
+from agentd.project import git
 from agentd.skills import seal
 from agentd.skills.clis import CLIS, WORKFLOWS, Cli
 from agentd.skills.rendering import render
+from agentd.storage import files
 
 WRITTEN, REFRESHED, KEPT = "written", "refreshed", "kept"
 OURS = (WRITTEN, REFRESHED, KEPT)  # as agentd has it
@@ -23,7 +24,7 @@ def wanted(root: Path, installed: Collection[str]) -> tuple[Cli, ...]:
     )
 
 
-def lay_down(repo: git.Repo, root: Path, clis: Collection[Cli]) -> dict[str, str]:
+def lay_down(repo: git.Repository, root: Path, clis: Collection[Cli]) -> dict[str, str]:
     """What became of each file, by its path from the repository's top."""
     texts = {root / cli.path(workflow): render(cli, workflow) for cli in clis for workflow in WORKFLOWS}
     return {path.relative_to(repo.top).as_posix(): _lay(root, path, text) for path, text in texts.items()}

@@ -2,7 +2,7 @@
 
 import re
 
-from agentd import files
+from agentd.storage import files
 
 _WORDS = "written by agentd, which leaves it alone once you edit it"
 _MARK = re.compile(r"^# ([0-9a-f]{16}) " + re.escape(_WORDS) + r"\n", re.MULTILINE)
@@ -23,4 +23,4 @@ def is_edited(text: str) -> bool:
 
 
 def _hash(text: str) -> str:
-    return files.digest(text.encode()).removeprefix("sha256:")[:16]
+    return files.hash_bytes(text.encode()).removeprefix("sha256:")[:16]

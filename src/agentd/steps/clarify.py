@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentd import files
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.folder import Change
@@ -15,6 +14,7 @@ from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
 from agentd.domain.terms import Role, StepStatus
 from agentd.steps.desk import Desk
+from agentd.storage import files
 from agentd.tools.asking import QUESTIONS
 from agentd.tools.table import Stage
 

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentd import files, git
 from agentd.change.folder import Change
 from agentd.documents import tasks
 from agentd.documents.task import Task, TaskFile
 from agentd.documents.text import decode_text
 from agentd.domain.terms import TaskAction
+from agentd.project import git
+from agentd.storage import files
 
 
 def now(change: Change) -> str:

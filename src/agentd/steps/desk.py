@@ -6,20 +6,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentd import files
 from agentd.agents.adapters import adapter_of
 from agentd.calls import drafts, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
 from agentd.change import validation
 from agentd.change.folder import Change, document_hash
-from agentd.config import Config
 from agentd.context import judge_context, planner_context
 from agentd.domain.events import NoticeIssued
 from agentd.domain.terms import Role
 from agentd.guard import plan_rule
+from agentd.project.config import Config
 from agentd.prompts import Prompts
 from agentd.steps import facts
+from agentd.storage import files
 from agentd.tools.table import Stage, tools_of
 
 PLANNER, JUDGE = "GEMINI.md", "AGENTS.md"

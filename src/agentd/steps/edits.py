@@ -6,16 +6,17 @@ It moves no phase, and the verdict is the judge's: accepting is a decision of it
 import re
 from dataclasses import replace
 
-from agentd import files, git
 from agentd.change import comments
 from agentd.documents import review_edits
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import FindingEdit, ReviewRecord
 from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain import clock, events
+from agentd.project import git
 from agentd.steps import recording
 from agentd.steps.bench import BY_KIND, Bench
 from agentd.steps.desk import Desk
+from agentd.storage import files
 
 
 def take_up(desk: Desk, record: ReviewRecord) -> ReviewRecord:

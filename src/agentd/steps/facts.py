@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from agentd import files
 from agentd.change.folder import Change
 from agentd.documents import proposal, review_blocks, tasks
 from agentd.documents.proposal import Scope, spec_order
 from agentd.documents.text import decode_text
 from agentd.domain.errors import FormatInvalid
 from agentd.domain.terms import Complexity
+from agentd.storage import files
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agentd import files
 from agentd.calls import attempts, drafts
 from agentd.calls.work import Work
 from agentd.change.state import State
 from agentd.domain.terms import Role
 from agentd.steps import facts
 from agentd.steps.desk import Desk
+from agentd.storage import files
 from agentd.tools.table import Stage
 
 PROPOSAL, TASKS = "proposal.md", "tasks.md"
@@ -83,7 +83,7 @@ def keep_bases(desk: Desk) -> None:
         data = files.read(desk.project_file(main))
         with desk.change.writing(desk.run.token):
             files.write(desk.change.folder / "base" / f"{spec_id}.md", data)
-        found[spec_id] = files.digest(data)
+        found[spec_id] = files.hash_bytes(data)
     if found:
         desk.run.update(partial(_with_bases, found))
 

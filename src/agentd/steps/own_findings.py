@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from agentd import git
 from agentd.checks.findings import findings_of
 from agentd.documents.finding_status import closed_by_people, current_findings
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.task import Task, TaskFile
 from agentd.domain.terms import FindingState, Severity, TaskAction, TaskStatus
+from agentd.project import git
 from agentd.steps import code
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk

@@ -11,9 +11,9 @@ from agentd.change.state import State, Step
 from agentd.checks.comparing import Comparison, compare
 from agentd.checks.result import Result, from_row
 from agentd.checks.running import run
-from agentd.config import Check
 from agentd.domain import clock, events
 from agentd.domain.terms import CheckStatus, StepStatus
+from agentd.project.config import CheckSettings
 from agentd.steps import code
 from agentd.steps.desk import Desk
 
@@ -82,13 +82,13 @@ def _once(desk: Desk, round_: int, names: Mapping[str, Any]) -> Proof:
     return Proof(tree, tuple(rows), tuple(results))
 
 
-def before_of(state: State, check: Check) -> Result | None:
+def before_of(state: State, check: CheckSettings) -> Result | None:
     """How it was before the first edit; None for one that is new, or another one by now."""
     row = _baseline(state, check)
     return from_row(row) if row else None
 
 
-def known_because(state: State, check: Check) -> str:
+def known_because(state: State, check: CheckSettings) -> str:
     """Why a person says that its failures were there before."""
     return str(_baseline(state, check).get("known") or "")
 
@@ -104,7 +104,7 @@ def baseline(state: State) -> list[dict[str, Any]]:
     return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list | tuple) else []
 
 
-def _baseline(state: State, check: Check) -> dict[str, Any]:
+def _baseline(state: State, check: CheckSettings) -> dict[str, Any]:
     wanted = (check.name, check.command)
     return next((row for row in baseline(state) if (row.get("name"), row.get("command")) == wanted), {})
 

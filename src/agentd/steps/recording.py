@@ -7,7 +7,6 @@ is finished by the next one.
 from dataclasses import replace
 from functools import partial
 
-from agentd import files
 from agentd.calls import committing
 from agentd.change.state import State, Step
 from agentd.documents import records, review_blocks, review_document
@@ -19,6 +18,7 @@ from agentd.domain.terms import ReviewVerdict, StepStatus
 from agentd.steps import proving, ticking
 from agentd.steps.bench import BY_KIND, CODE, PLAN, Bench
 from agentd.steps.desk import Desk
+from agentd.storage import files
 
 
 def keep(desk: Desk, record: ReviewRecord) -> str:
@@ -47,7 +47,7 @@ def finish(desk: Desk, record: ReviewRecord, attempt: int, duration_ms: int = 0)
         ticking.tick(desk, record.judged["base"], record.judged["tree"])
     for finding in record.findings:
         desk.run.emit(_made(finding, record, attempt))
-    outputs = {one: files.digest(files.read(desk.change.folder / one)) for one in (name, BY_KIND[step].page)}
+    outputs = {one: files.hash_bytes(files.read(desk.change.folder / one)) for one in (name, BY_KIND[step].page)}
     row = Step(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
     desk.run.update(partial(_moved, record, row, why(desk, record)))
     desk.run.emit(

@@ -6,7 +6,6 @@ The comment is told its finding's id before the finding is made: cut off in betw
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentd import files
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents import anchors
@@ -20,6 +19,7 @@ from agentd.domain.terms import FindingState
 from agentd.steps import edits
 from agentd.steps.bench import Bench
 from agentd.steps.desk import Desk
+from agentd.storage import files
 
 _TITLE = 120  # characters
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from agentd import files
 from agentd.calls import attempts
 from agentd.change.state import State
 from agentd.documents.finding_status import current_findings
@@ -13,6 +12,7 @@ from agentd.domain.terms import Role
 from agentd.steps import answers, recording
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
+from agentd.storage import files
 from agentd.tools.answering import ANSWERS
 from agentd.tools.table import Stage
 
@@ -49,5 +49,5 @@ def repropose(desk: Desk, record: ReviewRecord, also: Callable[[State], State] =
     name = recording.keep(desk, replace(record, answers=answers.given(desk, PLAN, told)))
     after = desk.change.hashes()
     outputs = {one: digest for one, digest in after.items() if before.get(one) != digest}
-    outputs[name] = files.digest(files.read(desk.change.folder / name))
+    outputs[name] = files.hash_bytes(files.read(desk.change.folder / name))
     attempts.finish(desk.run, work, done, outputs, answers.said(told), also)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agentd import files
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.state import State
@@ -16,6 +15,7 @@ from agentd.steps import answers, code, facts, recording
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.implement import checks, commands, named_by
+from agentd.storage import files
 from agentd.tools.answering import ANSWERS
 from agentd.tools.table import Stage
 
@@ -57,7 +57,7 @@ def resolve(desk: Desk, record: ReviewRecord, also: Callable[[State], State] = l
     told = json.loads(given.read_bytes()) if given.is_file() else {}
     answers.warn_of_silence(desk, work, done.attempt, left, told)
     name = recording.keep(desk, replace(record, answers=answers.given(desk, CODE, told)))
-    outputs = {"tree": code.now(desk.change), name: files.digest(files.read(desk.change.folder / name))}
+    outputs = {"tree": code.now(desk.change), name: files.hash_bytes(files.read(desk.change.folder / name))}
     attempts.finish(desk.run, work, done, outputs, answers.said(told), also)
 
 

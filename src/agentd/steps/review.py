@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd import files
 from agentd.agents.adapters import adapter_of
 from agentd.calls.work import Done
 from agentd.context import diff_fits, reviewer_context
@@ -15,6 +14,7 @@ from agentd.steps import code, judging, own_findings, recording
 from agentd.steps.bench import CODE
 from agentd.steps.desk import JUDGE, Desk
 from agentd.steps.proving import Proof
+from agentd.storage import files
 from agentd.tools.judging import RUN, overruled_by
 
 STEP = CODE.kind

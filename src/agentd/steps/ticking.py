@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
-from agentd import files
 from agentd.documents import tasks
 from agentd.documents.text import decode_text
 from agentd.domain.terms import TaskStatus
 from agentd.steps import code
 from agentd.steps.desk import Desk
+from agentd.storage import files
 
 
 def untick(desk: Desk) -> None:

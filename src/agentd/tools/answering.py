@@ -4,11 +4,12 @@ import json
 import os
 from typing import Any
 
-from agentd import files, git
 from agentd.change.folder import Change
 from agentd.documents.finding_status import current_findings, round_findings
 from agentd.documents.records import ReviewRecord
 from agentd.domain import clock
+from agentd.project import git
+from agentd.storage import files
 from agentd.tools.binding import Binding
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd import files
 from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
@@ -15,6 +14,7 @@ from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
 from agentd.domain.errors import ChangeNotFound, NotCheckedOut
 from agentd.domain.terms import Phase
+from agentd.storage import files
 from agentd.tools.binding import Binding
 from agentd.tools.documents import current_text, store
 from agentd.tools.refusal import Refused

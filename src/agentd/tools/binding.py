@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
-from agentd.project import Project
+from agentd.project.layout import Project
 from agentd.tools.paths import Ground
 from agentd.tools.refusal import Refused
 from agentd.tools.table import Stage
 
 if TYPE_CHECKING:
-    from agentd.config import Validation
+    from agentd.project.config import ValidationSettings
 
 SERVED = "served"  # in a run's folder: the server of its call came up
 WRITTEN = "written.jsonl"  # in a run's folder: the documents that its agent wrote, each text by its hash
@@ -69,11 +69,11 @@ class Binding:
         except Busy as error:
             raise Refused("busy", error.message, "try again later") from None
 
-    def settings(self) -> "Validation":
-        from agentd import config  # late: most calls read a file and are done
+    def settings(self) -> "ValidationSettings":
+        from agentd.project import config  # late: most calls read a file and are done
 
         try:
-            return config.load(self.project.config_file).validation
+            return config.load_config(self.project.config_file).validation
         except AgentdError as error:
             raise Refused("failed", f"agentd/config.toml cannot be read: {error.message}", "tell the person") from None
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.domain.terms import TaskAction
+from agentd.project import git
 
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
 _NOT_OURS = (".", ":(exclude)agentd", ":(exclude,glob,icase)**/.env*", ":(exclude,glob,icase)**/.env*/**")
@@ -97,7 +97,7 @@ class _Part(NamedTuple):
     def printed(self, base: str, tree: str, but: Collection[str]) -> list[bytes]:
         """The same in bytes, without some files."""
         calls = self._calls(base, tree, self.wanted, but)
-        return [git.printed(self.folder, *self._diff, *call) for call in calls]
+        return [git.run_bytes(self.folder, *self._diff, *call) for call in calls]
 
     def _calls(self, base: str, tree: str, wanted: Sequence[str], but: Collection[str]) -> Iterator[tuple[str, ...]]:
         """Text that .gitattributes calls binary is shown all the same: whoever is judged may write that file."""

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from agentd import files
 from agentd.change import validation
 from agentd.change.folder import Change
 from agentd.change.places import Found
 from agentd.documents.review_blocks import PROPOSAL_FILE, proposal_body
 from agentd.documents.text import InvalidDocument, decode_text
+from agentd.storage import files
 from agentd.tools.binding import Binding
 from agentd.tools.paths import SIZE
 from agentd.tools.refusal import Refused
@@ -41,13 +41,13 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
     if len(data) > SIZE:
         raise Refused("too-large", f"{name} would have more than {SIZE // 1_000_000} MB", "split the document")
     binding.settings()  # whatever cannot be read is told before the write
-    binding.will_write(name, files.digest(data))
+    binding.will_write(name, files.hash_bytes(data))
     ground.write(name, data)
-    binding.seen[change.id, name] = files.digest(data)
+    binding.seen[change.id, name] = files.hash_bytes(data)
     found = [one for one in check(binding, change) if one.file == name]
     return {
         "file": f"agentd/changes/{change.id}/{name}",
-        "sha256": files.digest((proposal_body(text) if name == PROPOSAL_FILE else text).encode()),
+        "sha256": files.hash_bytes((proposal_body(text) if name == PROPOSAL_FILE else text).encode()),
         "revised": revised,
         "validation": summary(found),
     }

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from agentd import git
 from agentd.documents.records import Evidence
 from agentd.documents.text import InvalidDocument, decode_text
+from agentd.project import git
 from agentd.tools.binding import Binding
 from agentd.tools.reading import short_name
 from agentd.tools.refusal import Refused

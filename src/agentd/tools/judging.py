@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agentd import files
 from agentd.documents.finding_status import closed_by_people, count_open, current_findings
 from agentd.documents.records import Finding
 from agentd.domain import clock
 from agentd.domain.formatting import join_words
 from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.storage import files
 from agentd.tools.binding import Binding
 from agentd.tools.evidence import reader, verify
 from agentd.tools.refusal import Refused

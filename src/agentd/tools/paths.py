@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from agentd import files
+from agentd.storage import files
 from agentd.tools.refusal import Refused, nearest
 from agentd.tools.walk import Stopped, Walk, Why
 
@@ -125,7 +125,7 @@ class Ground:
                 if stop.why is Why.ABSENT:
                     return None
                 raise _refusal(stop.why, name) from None
-            return files.digest(_data(walk, name))
+            return files.hash_bytes(_data(walk, name))
 
     def check(self, path: str) -> None:
         """Refuse what may not be named; the disk is not looked at."""

@@ -4,10 +4,10 @@ import os
 import re
 from typing import Any
 
-from agentd import files
 from agentd.change.folder import Change
 from agentd.documents import review_blocks
 from agentd.documents.text import InvalidDocument, decode_text
+from agentd.storage import files
 from agentd.tools.binding import Binding
 from agentd.tools.diff import changed_files, diff
 from agentd.tools.paths import File
@@ -20,7 +20,7 @@ _DOCUMENT = re.compile(r"agentd/changes/([^/]+)/((?:proposal|tasks|clarification
 def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
     file = binding.ground(_maybe_change(binding, arguments)).read(arguments["path"])
     if document := _DOCUMENT.fullmatch(file.place):
-        binding.seen[document[1], document[2]] = files.digest(file.data)
+        binding.seen[document[1], document[2]] = files.hash_bytes(file.data)
     return piece(_text(file), arguments.get("offset", 1), arguments.get("limit", LINES))
 
 

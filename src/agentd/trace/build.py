@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import files
 from agentd.change.folder import Change, plan_files
 from agentd.documents import spec, tasks
 from agentd.documents.spec import REQUIREMENT_PATTERN, Spec
 from agentd.documents.task import Task
 from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.terms import TaskAction, TaskStatus
+from agentd.storage import files
 from agentd.trace import coverage, looks, marks, reading
 from agentd.trace.marks import Known
 from agentd.trace.matrix import Matrix, Note, Row, Test

@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from agentd import git
 from agentd.domain.errors import Refusal
+from agentd.project import git
 
 LARGEST = 1_000_000  # bytes of a file that is looked into
 MOST_FILES = 20_000

@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.documents import anchors
 from agentd.documents.records import Evidence, Finding
 from agentd.domain.errors import AgentdError, Refusal
+from agentd.project import git
 from agentd.rendering import hunks, shown
 from agentd.rendering.hunks import Hunk
 from agentd.tools import diff

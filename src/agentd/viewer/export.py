@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd import files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.rendering import chart, graph, links, markdown
+from agentd.storage import files
 from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, spent, traced
 from agentd.viewer.margin import Note
 from agentd.viewer.site import STATIC, environment

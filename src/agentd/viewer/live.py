@@ -13,8 +13,8 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from watchfiles import awatch
 
-from agentd import git
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
 
 _PULSE = 15  # seconds between two signs of life of a stream on which nothing happens
 _SOONEST, _LATEST = 0.1, 30.0  # seconds until the files are looked at again where that failed; longer each time
@@ -113,7 +113,7 @@ class Watch:
             self._put(Hearing(is_deaf))
 
     def _trees(self) -> list[str]:
-        return [tree.path for tree in git.trees(self._project.repo)]
+        return [tree.path for tree in git.worktrees(self._project.repo)]
 
     def _paths(self, trees: Iterable[str]) -> list[Path]:
         rooms = [Path(self._project.in_room(name)) for name in _ROOM]

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from re import Pattern
 
-from agentd import config, files
 from agentd.archive import ending
 from agentd.archive import outlook as merged
 from agentd.archive.outlook import Outcome
@@ -17,6 +16,8 @@ from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.merge import SpecConflict, SpecTouch
+from agentd.project import config
+from agentd.storage import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Outlook:
 def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
     """`settings` are those of the command line."""
     try:
-        pattern = config.load(there(change).config_file, flags=settings).validation.requirement_pattern
+        pattern = config.load_config(there(change).config_file, flags=settings).validation.requirement_pattern
         if not change.read().phase.is_open:
             return Outlook((), (), "", "", (), problem="")
         met = _rivals(change)

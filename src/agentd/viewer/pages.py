@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from agentd import files
 from agentd.change.folder import Change, documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
@@ -18,6 +17,7 @@ from agentd.documents.text import decode_text
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import TaskStatus
 from agentd.rendering import chart, drawing, graph, markdown
+from agentd.storage import files
 from agentd.viewer import checked, coded, comparing, margin, outlooks, reading, rounds, running, spent, traced, waiting
 from agentd.viewer.coded import FileDiff
 from agentd.viewer.frame import as_read, frame

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd import config, files
 from agentd.calls.run import there
 from agentd.change import texts
 from agentd.change.folder import Change, document_hash, documents, judged_part, linked_documents, plan_files
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
+from agentd.project import config
 from agentd.rendering import markdown, shown
 from agentd.rendering.markdown import Page
+from agentd.storage import files
 from agentd.viewer import margin
 from agentd.viewer.margin import Note
 
@@ -78,7 +79,7 @@ def short(change: Change, words: str) -> str:
 def pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
     """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
     try:
-        return config.load(there(change).config_file, flags=settings).validation.requirement_pattern, ""
+        return config.load_config(there(change).config_file, flags=settings).validation.requirement_pattern, ""
     except AgentdError as error:
         return REQUIREMENT_PATTERN, f"{short(change, error.message)}; requirements are found by their usual form"
 

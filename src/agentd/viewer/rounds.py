@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentd import files
 from agentd.change import texts
 from agentd.change.folder import Change, document_bytes, documents
 from agentd.documents.finding_status import current_findings, round_findings
@@ -11,6 +10,7 @@ from agentd.documents.records import Finding, ReviewRecord
 from agentd.rendering import words
 from agentd.rendering.words import Piece
 from agentd.steps.bench import BY_KIND
+from agentd.storage import files
 from agentd.viewer import coded, recorded
 from agentd.viewer.coded import FileDiff
 from agentd.viewer.margin import Said
@@ -132,7 +132,7 @@ def _text(change: Change, name: str, digest: str | None) -> str | None:
     if kept is not None or name not in documents(change.folder):
         return kept
     data = document_bytes(change.folder / name)
-    return data.decode("utf-8", "replace") if files.digest(data) == digest else None
+    return data.decode("utf-8", "replace") if files.hash_bytes(data) == digest else None
 
 
 def code_difference(change: Change, older_tree: str, newer_tree: str) -> tuple[FileDiff, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentd import config
 from agentd.agents.transcript import transcript_path
 from agentd.calls import spend
 from agentd.calls.run import there
@@ -15,10 +14,11 @@ from agentd.change import outcome
 from agentd.change.folder import Change
 from agentd.change.happenings import words_of
 from agentd.change.inbox import Inbox
-from agentd.change.locks import Holder
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Workflow
+from agentd.project import config
+from agentd.storage.locks import LockHolder
 from agentd.workflows import code_course, course
 from agentd.workflows.board import Board, Row, Stand
 from agentd.workflows.course import Ahead
@@ -135,7 +135,7 @@ def now(change: Change, settings: Sequence[str] = ()) -> Running | None:
 
 def _running(
     change: Change,
-    holder: Holder,
+    holder: LockHolder,
     began: events.RunStarted | None,
     entries: Sequence[events.JournalEntry],
     ahead: Sequence[Ahead],
@@ -190,7 +190,7 @@ def _ahead(change: Change, began: events.RunStarted | None, settings: Sequence[s
     if began is None:
         return (), ""
     try:
-        wanted = config.load(there(change).config_file, flags=settings).workflow
+        wanted = config.load_config(there(change).config_file, flags=settings).workflow
         is_plan = began.workflow == Workflow.PLAN
         return (course.of_plan if is_plan else code_course.of_code)(change, wanted), ""
     except AgentdError as error:

@@ -9,12 +9,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from agentd import git
 from agentd.change import ids
 from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.domain.errors import ChangeNotFound
-from agentd.project import Project
+from agentd.project import git
+from agentd.project.layout import Project
 from agentd.viewer import telling
 
 STATIC = Path(__file__).parent / "static"

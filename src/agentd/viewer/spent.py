@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentd import config
 from agentd.calls import spend
 from agentd.calls.budget import in_force
 from agentd.calls.run import there
@@ -12,6 +11,7 @@ from agentd.change.folder import Change
 from agentd.change.state import Call, Step
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
+from agentd.project import config
 from agentd.rendering import chart
 from agentd.steps.bench import CODE
 from agentd.steps.proving import STEP as CHECKS
@@ -51,7 +51,7 @@ def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
     except AgentdError as error:
         return replace(_NOTHING, problem=error.message)
     try:
-        limits = in_force(config.load(there(change).config_file, flags=settings).budget, state)
+        limits = in_force(config.load_config(there(change).config_file, flags=settings).budget, state)
     except AgentdError as error:
         problem = error.message
     calls, whole = state.llm_calls, Sum.of(state.llm_calls)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from agentd import config
 from agentd.change import comments, outcome, report
 from agentd.change.folder import STATE, Change
 from agentd.change.index import Summary
@@ -20,7 +19,8 @@ from agentd.change.places import Found, Places
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError, OverBudget
 from agentd.domain.terms import Phase
-from agentd.project import Project
+from agentd.project import config
+from agentd.project.layout import Project
 from agentd.steps import clarify
 from agentd.viewer import running
 from agentd.workflows import verdict
@@ -116,7 +116,7 @@ def _place(row: Row) -> tuple[int, str]:
 def _budget(project: Project, settings: Sequence[str]) -> float | None:
     """A configuration that cannot be read sets none; whoever works by it is told."""
     try:
-        return config.load(project.config_file, flags=settings).budget.per_change or None
+        return config.load_config(project.config_file, flags=settings).budget.per_change or None
     except AgentdError:
         return None
 

@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentd import files
 from agentd.change.state import State
-from agentd.config import Config
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarification as Answered
 from agentd.documents.text import InvalidDocument, decode_text
 from agentd.domain.errors import AnswerRequired, UsageError
 from agentd.domain.events import NoticeIssued
 from agentd.domain.terms import Phase, StepStatus
+from agentd.project.config import Config
 from agentd.steps import clarify
 from agentd.steps.desk import Desk
+from agentd.storage import files
 from agentd.workflows.asking import Option, Question, decide
 from agentd.workflows.wishes import Wishes
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from agentd.change.folder import Change
 from agentd.change.state import State
-from agentd.config import WorkflowSettings
 from agentd.documents.task import Task
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Phase, StepStatus
+from agentd.project.config import WorkflowSettings
 from agentd.steps import code, proving
 from agentd.steps.bench import CODE
 from agentd.workflows import building

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from agentd.change.folder import Change
 from agentd.change.state import State, Step
-from agentd.config import WorkflowSettings
 from agentd.domain.terms import Lane, Phase, StepStatus
+from agentd.project.config import WorkflowSettings
 from agentd.steps import facts as facts_of
 from agentd.steps.facts import Facts
 from agentd.workflows.verdict import challenges, is_answering

@@ -10,7 +10,7 @@ from agentd.change.places import Found, Places
 from agentd.domain.errors import ChangeNotFound, UsageError
 from agentd.domain.events import WarningIssued
 from agentd.domain.terms import Phase
-from agentd.project import Project
+from agentd.project.layout import Project
 from agentd.steps.desk import Desk
 
 

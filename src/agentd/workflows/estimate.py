@@ -10,10 +10,10 @@ from agentd import prices
 from agentd.agents.protocol import Usage
 from agentd.calls import ledger
 from agentd.change.state import Call
-from agentd.config import Agent, Config, Price
 from agentd.domain import clock
 from agentd.domain.terms import SPEC_STEPS
-from agentd.project import Project
+from agentd.project.config import AgentSettings, Config, PriceSettings
+from agentd.project.layout import Project
 
 _DAYS = 30
 _ENOUGH = 3  # calls; fewer say more about themselves than about the next one
@@ -45,7 +45,7 @@ class Estimate:
     measured: int
 
 
-def expected(project: Project, config: Config, step: str, agent: Agent, model: str | None) -> Estimate:
+def expected(project: Project, config: Config, step: str, agent: AgentSettings, model: str | None) -> Estimate:
     """`model` None: the CLI's own default. A step of which nothing is known gets no tokens and no cost."""
     calls = [call for call in _recent(project) if call.agent == agent.name and _kind(call.step) == _kind(step)]
     if len(calls) >= _ENOUGH:
@@ -53,7 +53,7 @@ def expected(project: Project, config: Config, step: str, agent: Agent, model: s
     return _typical(step, model, config.prices)
 
 
-def _measured(calls: list[Call], model: str | None, known: Mapping[str, Price]) -> Estimate:
+def _measured(calls: list[Call], model: str | None, known: Mapping[str, PriceSettings]) -> Estimate:
     costs = [cost for call in calls if (cost := _cost(call, model, known)) is not None]
     return Estimate(
         tokens_in=round(median(call.tokens_in or 0 for call in calls)),
@@ -63,7 +63,7 @@ def _measured(calls: list[Call], model: str | None, known: Mapping[str, Price]) 
     )
 
 
-def _typical(step: str, model: str | None, known: Mapping[str, Price]) -> Estimate:
+def _typical(step: str, model: str | None, known: Mapping[str, PriceSettings]) -> Estimate:
     if _kind(step) not in _TYPICAL:
         return Estimate(0, 0, None, 0)
     tokens_in, tokens_out = _TYPICAL[_kind(step)]
@@ -71,7 +71,7 @@ def _typical(step: str, model: str | None, known: Mapping[str, Price]) -> Estima
     return Estimate(tokens_in, tokens_out, prices.cost_of(usage, model, known), 0)
 
 
-def _cost(call: Call, model: str | None, known: Mapping[str, Price]) -> float | None:
+def _cost(call: Call, model: str | None, known: Mapping[str, PriceSettings]) -> float | None:
     """What it did cost, or would have cost with another model.
 
     A CLI may be asked for an alias ("sonnet") and tell a full name: an alias has no price, but the call has a cost.

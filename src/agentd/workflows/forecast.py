@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentd.change.state import State
-from agentd.config import Config
 from agentd.domain.terms import Complexity, Phase, Role, StepStatus
-from agentd.project import Project
+from agentd.project.config import Config
+from agentd.project.layout import Project
 from agentd.steps import form
 from agentd.steps.facts import Facts
 from agentd.workflows import course, estimate

@@ -3,8 +3,8 @@
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from agentd import git
 from agentd.domain.terms import Phase, Workflow
+from agentd.project import git
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.workflows import code_decisions, dependence, reviewing, seen, starting

@@ -11,7 +11,7 @@ from agentd.change.folder import Change
 from agentd.change.places import Places
 from agentd.domain.errors import WrongPhase
 from agentd.domain.terms import GitSetup, Phase, Workflow
-from agentd.project import Project
+from agentd.project.layout import Project
 from agentd.workflows import placing
 from agentd.workflows.verdict import JUDGED, is_edited
 

@@ -5,7 +5,6 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd import files, git
 from agentd.change.entry import here
 from agentd.change.folder import Change
 from agentd.change.places import Places
@@ -13,8 +12,10 @@ from agentd.change.state import Place
 from agentd.documents import clarifications
 from agentd.domain.errors import Busy, SetupError
 from agentd.domain.terms import GitSetup
-from agentd.project import CONFIG, Project
+from agentd.project import git
+from agentd.project.layout import CONFIG_PATH, Project
 from agentd.skills import CLIS, WORKFLOWS
+from agentd.storage import files
 
 _BLOCK = "agentd"
 _NAMED = 5  # files named in an error
@@ -200,22 +201,22 @@ def _target(project: Project, branch: str) -> str | None:
 def _tree(project: Project, change_id: str) -> str:
     """Beside the main work tree; beside the repository where that is bare and called `notes.git`."""
     main, common = Path(project.repo.main), Path(project.repo.common)
-    is_bare = all(one.path != project.repo.main for one in git.trees(project.repo))
+    is_bare = all(one.path != project.repo.main for one in git.worktrees(project.repo))
     beside = common.with_suffix("") if is_bare and common.suffix == ".git" else main
     return os.path.realpath(beside.parent / f"{beside.name}-agentd" / change_id)
 
 
 def _current(project: Project) -> str | None:
-    return next((one.branch for one in git.trees(project.repo) if one.path == project.tree), None)
+    return next((one.branch for one in git.worktrees(project.repo) if one.path == project.tree), None)
 
 
 def _held_by(project: Project, branch: str) -> str | None:
     """The work tree that has it checked out."""
-    return next((one.path for one in git.trees(project.repo) if one.branch == branch), None)
+    return next((one.path for one in git.worktrees(project.repo) if one.branch == branch), None)
 
 
 def _is_committed(project: Project) -> bool:
-    name = os.path.join(project.prefix, CONFIG)
+    name = os.path.join(project.prefix, CONFIG_PATH)
     return bool(git.run(project.tree, "ls-tree", "--name-only", "HEAD", "--", name, failing=""))
 
 

@@ -4,8 +4,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from agentd.change.state import State
-from agentd.config import WorkflowSettings
 from agentd.domain.terms import Lane, Phase, Workflow
+from agentd.project.config import WorkflowSettings
 from agentd.steps.bench import PLAN
 from agentd.steps.desk import Desk
 from agentd.workflows import decisions, dependence, rounds, seen

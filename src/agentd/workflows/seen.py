@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterable, Mapping
 from textwrap import indent
 
-from agentd import files, git
 from agentd.change import comments
 from agentd.change.folder import Change
 from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
+from agentd.project import git
 from agentd.steps.bench import BY_KIND, CODE
+from agentd.storage import files
 from agentd.workflows.verdict import bench_of, left_open
 
 CODE_TREE = "the code"
@@ -22,12 +23,12 @@ def seen(change: Change) -> dict[str, str]:
     """Documents by hash, how many verdicts there are, what is open, and the code once it is what is judged."""
     bench = bench_of(change.read().phase)
     found = {**change.hashes(), f"{bench.kind}s": str(len(change.records(bench.kind)))}
-    found[FINDINGS] = files.digest(findings(change).encode())
+    found[FINDINGS] = files.hash_bytes(findings(change).encode())
     return {**found, CODE_TREE: code(change, git.snapshot(change.tree))} if bench is CODE else found
 
 
 def digest(shown: Mapping[str, str]) -> str:
-    return files.digest(json.dumps(dict(shown), sort_keys=True).encode()).removeprefix("sha256:")
+    return files.hash_bytes(json.dumps(dict(shown), sort_keys=True).encode()).removeprefix("sha256:")
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from agentd import git
 from agentd.change.folder import Change
 from agentd.change.state import State
 from agentd.domain import clock
@@ -11,6 +10,7 @@ from agentd.domain.events import WarningIssued
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import CheckStatus, Phase
 from agentd.merge import find_conflict_markers
+from agentd.project import git
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
 from agentd.trace.reading import check_there

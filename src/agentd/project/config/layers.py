@@ -1,0 +1,212 @@
+"""Where values come from: files, the environment and `--set`. Each is read into a layer, or into a fault."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentd.project.config.display import KeyPath, nearest_word, printable, show_value
+from agentd.project.config.schema import SCHEMA, shape_at
+from agentd.project.config.shapes import ConfigShape, MapShape, TableShape, TextShape
+from agentd.project.config.toml_lines import key_lines
+
+PREFIX = "AGENTD_"
+# Without a double underscore a variable is only ours if it is this one.
+PROJECT_NAME = "AGENTD_PROJECT_NAME"
+
+_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+_FLAG = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=(.*)", re.DOTALL)
+_AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)")
+
+
+class LayerRank(IntEnum):
+    """A higher layer wins."""
+
+    DEFAULT = 0
+    PROJECT = 1
+    USER = 2
+    ENVIRONMENT = 3
+    FLAG = 4
+
+
+class ConfigLayer:
+    """Values from one place. Every variable and every `--set` is a layer of its own."""
+
+    def __init__(self, rank: LayerRank, label: str, tree: Mapping[str, Any], text: str = "") -> None:
+        self.rank = rank
+        self.label = label
+        self.tree = tree
+        self.text = text
+
+    @cached_property
+    def _lines(self) -> Mapping[KeyPath, int]:
+        return key_lines(self.text)
+
+    def line(self, path: KeyPath) -> int:
+        """The line of the key or table; 0 if the layer is no file."""
+        return self._lines.get(path, 0)
+
+    def where(self, path: KeyPath) -> str:
+        line = self.line(path)
+        return f"{self.label}:{line}" if line else self.label
+
+
+class ConfigFault(NamedTuple):
+    """One line of the error that a person gets to see."""
+
+    rank: LayerRank
+    label: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.label}:{self.line}" if self.line else self.label
+        return printable(f"{place}: {self.message}")
+
+
+def file_layer(rank: LayerRank, label: str, file: Path) -> ConfigLayer | ConfigFault:
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return ConfigLayer(rank, label, {})
+    except IsADirectoryError:
+        return ConfigFault(rank, label, 0, "this is a folder; a TOML file belongs here")
+    except OSError as error:
+        return ConfigFault(rank, label, 0, f"cannot be read: {error.strerror}; mend that or remove the file")
+    try:
+        # Some editors put a mark of three bytes in front; it means nothing.
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return ConfigFault(rank, label, line, "not UTF-8 text; save the file as UTF-8")
+    try:
+        return ConfigLayer(rank, label, tomllib.loads(text), text)
+    except (ValueError, RecursionError) as error:
+        return _not_toml(rank, label, text, error)
+
+
+def _not_toml(rank: LayerRank, label: str, text: str, error: Exception) -> ConfigFault:
+    reason = str(error)
+    place = _AT.search(reason)
+    if not place:
+        return ConfigFault(rank, label, 0, "not TOML that can be read: nested too deep, or a number without end")
+    reason = reason[:1].lower() + reason[1 : place.start()]
+    if not place["line"]:
+        return ConfigFault(rank, label, text.rstrip().count("\n") + 1, f"not TOML: {reason}, the file ends")
+    advice = "; a text needs quotes" if reason == "invalid value" else ""
+    return ConfigFault(rank, label, int(place["line"]), f"not TOML: {reason} in column {place['column']}{advice}")
+
+
+def flag_layers(flags: Sequence[str]) -> Iterator[ConfigLayer | ConfigFault]:
+    for flag in flags:
+        path, text = _split(flag)
+        if path:
+            yield _single(LayerRank.FLAG, "--set", path, text)
+        else:
+            wish = "KEY=VALUE, such as workflow.planning_iterations=3"
+            yield ConfigFault(LayerRank.FLAG, "--set", 0, f"{show_value(flag)} must be {wish}")
+
+
+def _split(flag: str) -> tuple[KeyPath, str]:
+    """`a."b.c"=x` -> (a, b.c), x; no path if it is not of that form."""
+    match = _FLAG.fullmatch(flag)
+    if not match:
+        return (), ""
+    try:
+        tree: Any = tomllib.loads(f"{match[1]} = 0")
+    except ValueError:
+        return (), ""
+    path: list[str | int] = []
+    while isinstance(tree, dict):
+        [(key, tree)] = tree.items()
+        path.append(key)
+    return tuple(path), match[2]
+
+
+def environment_layers(
+    environ: Mapping[str, str], trees: Iterable[Mapping[str, Any]]
+) -> Iterator[ConfigLayer | ConfigFault]:
+    """One layer per variable; names of agents and models are those that the other layers know."""
+    ours = sorted(name for name in environ if name.startswith(PREFIX) and ("__" in name or name == PROJECT_NAME))
+    if not ours:
+        return
+    known: dict[str, list[KeyPath]] = {}
+    for path in _keys(SCHEMA, (), list(trees)):
+        known.setdefault(_variable(path), []).append(path)
+    for name in ours:
+        paths = known.get(name, [])
+        if len(paths) == 1:
+            yield _single(LayerRank.ENVIRONMENT, name, paths[0], environ[name])
+        else:
+            yield ConfigFault(LayerRank.ENVIRONMENT, name, 0, _no_variable(name, paths, known))
+
+
+def _no_variable(name: str, paths: Sequence[KeyPath], known: Iterable[str]) -> str:
+    if paths:
+        return "fits more than one key; set it in a file or with --set"
+    # Without the prefix, which makes all of them look alike.
+    likely = nearest_word(name.removeprefix(PREFIX), (other.removeprefix(PREFIX) for other in known))
+    return (
+        f"unknown key; did you mean {PREFIX}{likely}?"
+        if likely
+        else "unknown key; `agentd config` shows the known ones"
+    )
+
+
+def _keys(shape: ConfigShape, path: KeyPath, trees: Sequence[Mapping[str, Any]]) -> Iterator[KeyPath]:
+    """Every key that can be set, with the free names found in the trees."""
+    if isinstance(shape, TableShape):
+        for key, inner in shape.keys.items():
+            yield from _keys(inner, (*path, key), trees)
+    elif isinstance(shape, MapShape):
+        maps = [tree.get(str(path[0])) for tree in trees]
+        for name in dict.fromkeys(name for names in maps if isinstance(names, dict) for name in names):
+            yield from _keys(shape.item, (*path, name), trees)
+    else:
+        yield path
+
+
+def _variable(path: KeyPath) -> str:
+    return PREFIX + "__".join(re.sub(r"\W", "_", str(part)).upper() for part in path)
+
+
+def _single(rank: LayerRank, label: str, path: KeyPath, text: str) -> ConfigLayer:
+    value: Any = _value(text, shape_at(path))
+    for part in reversed(path):
+        value = {part: value}
+    return ConfigLayer(rank, label, value)
+
+
+def _value(text: str, shape: ConfigShape | None) -> object:
+    """A TOML value; the text itself where it is none, or where a text is wanted (`project_name=2024`)."""
+    try:
+        tree = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value = tree["value"]
+    if len(tree) > 1 or (isinstance(shape, TextShape) and not isinstance(value, str)):
+        return text
+    return value
+
+
+def user_config_file(environ: Mapping[str, str]) -> Path | None:
+    """Where the user's own configuration stands, if this process has a home."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    # The standard says to ignore a relative one.
+    if not os.path.isabs(base):
+        home = environ.get("HOME")
+        if not home:
+            return None
+        base = os.path.join(home, ".config")
+    return Path(base, "agentd", "config.toml")
+
+
+def user_config_label(file: Path, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME")
+    if home and file.is_relative_to(home):
+        return f"~/{file.relative_to(home)}"
+    return str(file)

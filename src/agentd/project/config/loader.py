@@ -1,0 +1,151 @@
+"""`load`: layers -> one checked configuration, or one error with everything that is wrong."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentd.domain.errors import InvalidConfig
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.project.config import cross_checks, layers
+from agentd.project.config.display import printable, show_value
+from agentd.project.config.layer_merge import LayerReading, MergedConfig, merge_layers, read_layer
+from agentd.project.config.layers import ConfigFault, ConfigLayer, LayerRank
+from agentd.project.config.schema import ASK, OFF
+from agentd.project.config.settings import (
+    AgentSettings,
+    BudgetSettings,
+    CheckSettings,
+    Config,
+    GitSettings,
+    LimitSettings,
+    ModelSettings,
+    PriceSettings,
+    ValidationSettings,
+    WorkflowSettings,
+)
+from agentd.project.config.shapes import ShapeProblem
+from agentd.project.config.template import check_defaults, default_tree
+
+
+def build_config(merged: MergedConfig) -> Config:
+    tree = merged.tree()
+    git, limits = tree["git"], tree["limits"]
+    return Config(
+        project_name=tree["project_name"],
+        workflow=WorkflowSettings(**tree["workflow"]),
+        git=GitSettings(**git | {"setup": None if git["setup"] == ASK else GitSetup(git["setup"])}),
+        roles=_roles(tree["roles"]),
+        agents={name: _build_agent(name, **agent) for name, agent in tree["agents"].items()},
+        limits=LimitSettings(
+            **limits | {"wall_secs": _roles(limits["wall_secs"]), "idle_secs": _roles(limits["idle_secs"])}
+        ),
+        budget=BudgetSettings(**tree["budget"]),
+        prices={model: PriceSettings(**price) for model, price in tree["prices"].items()},
+        checks=tuple(CheckSettings(**check_defaults() | check) for check in tree["checks"]),
+        validation=_validation(tree["validation"]),
+        leaves=merged.leaves,
+    )
+
+
+def _roles(table: dict[str, Any]) -> dict[Role, Any]:
+    return {Role(role): value for role, value in table.items()}
+
+
+def _build_agent(
+    name: str,
+    *,
+    kind: Any,
+    args: list[str],
+    shell: list[str],
+    env: list[str],
+    models: list[dict[str, Any]],
+    command: str = "",
+    playbook: str = "",
+    resume: Any = None,
+) -> AgentSettings:
+    chosen = tuple(
+        ModelSettings(**model | {"complexity": tuple(map(Complexity, model["complexity"]))}) for model in models
+    )
+    return AgentSettings(name, kind, command, playbook, tuple(args), tuple(shell), tuple(env), resume, chosen)
+
+
+def _validation(table: dict[str, Any]) -> ValidationSettings:
+    severity = table["severity"].items()
+    return ValidationSettings(
+        requirement_pattern=re.compile(table["requirement_pattern"]),
+        scenario_pattern=re.compile(table["scenario_pattern"]),
+        scenario_min_count=table["scenario_min_count"],
+        required_headings={kind: tuple(headings) for kind, headings in table["required_headings"].items()},
+        max_lines=table["max_lines"],
+        severity={rule: None if word == OFF else Severity(word) for rule, word in severity},
+    )
+
+
+def load_config(
+    project_file: Path | None,
+    *,
+    flags: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    user_file: Path | None = None,
+) -> Config:
+    """Flag > environment > user file > project file > default. A file that is missing is an empty layer."""
+    if environ is None:
+        environ = os.environ
+    default = ConfigLayer(LayerRank.DEFAULT, "default", default_tree())
+    found = list(_layers(project_file, flags, environ, user_file or layers.user_config_file(environ), default))
+    faults = [part for part in found if isinstance(part, ConfigFault)]
+    readings = [read_layer(part) for part in found if isinstance(part, ConfigLayer)]
+    faults += (_fault(reading.layer, problem) for reading in readings for problem in reading.problems)
+    merged = merge_layers(read_layer(default), readings)
+    # Without one of the files nothing can be said about the whole.
+    if not any(isinstance(part, ConfigFault) and part.rank in (LayerRank.PROJECT, LayerRank.USER) for part in found):
+        faults += _across(merged, readings)
+    if faults:
+        raise InvalidConfig(
+            "\n".join(str(fault) for fault in sorted(faults, key=lambda fault: (fault.rank, fault.line)))
+        )
+    return build_config(merged)
+
+
+def _layers(
+    project_file: Path | None,
+    flags: Sequence[str],
+    environ: Mapping[str, str],
+    user_file: Path | None,
+    default: ConfigLayer,
+) -> Iterator[ConfigLayer | ConfigFault]:
+    """From the lowest to the highest, without the defaults."""
+    files: list[ConfigLayer | ConfigFault] = []
+    if project_file:
+        # Named from the project's root, wherever the command is run.
+        label = printable("/".join(project_file.absolute().parts[-2:]))
+        files.append(_known_version(layers.file_layer(LayerRank.PROJECT, label, project_file), default))
+    if user_file:
+        label = printable(layers.user_config_label(user_file, environ))
+        files.append(_known_version(layers.file_layer(LayerRank.USER, label, user_file), default))
+    from_flags = list(layers.flag_layers(flags))
+    others = [part.tree for part in (default, *files, *from_flags) if isinstance(part, ConfigLayer)]
+    yield from files
+    yield from layers.environment_layers(environ, others)
+    yield from from_flags
+
+
+def _known_version(file: ConfigLayer | ConfigFault, default: ConfigLayer) -> ConfigLayer | ConfigFault:
+    """A file of a newer agentd is not judged any further: its keys may mean something else."""
+    key, known = "schema_version", default.tree["schema_version"]
+    if isinstance(file, ConfigFault) or not isinstance(file.tree.get(key), int) or file.tree[key] <= known:
+        return file
+    reason = f"schema_version is {show_value(file.tree[key])}: the file was written by a newer agentd"
+    return ConfigFault(file.rank, file.label, file.line((key,)), f"{reason}; this one reads {known}, update it")
+
+
+def _across(merged: MergedConfig, readings: Iterable[LayerReading]) -> Iterator[ConfigFault]:
+    broken = {problem.path for reading in readings for problem in reading.problems}
+    for layer, problem in cross_checks.cross_problems(merged, broken):
+        yield _fault(layer, problem)
+
+
+def _fault(layer: ConfigLayer, problem: ShapeProblem) -> ConfigFault:
+    return ConfigFault(layer.rank, layer.label, layer.line(problem.path), problem.message)

@@ -1,0 +1,138 @@
+"""The configuration as the rest of agentd sees it: checked, typed, frozen."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.project.config.display import KeyPath, dotted_key
+from agentd.project.config.layer_merge import ConfigLeaf
+
+AgentKind = Literal["gemini", "codex", "claude", "command", "scripted"]
+
+
+class ConfigValue(NamedTuple):
+    """A value in force: `source` is "default", a file with its line, a variable or "--set"."""
+
+    key: str
+    value: object
+    source: str
+
+
+@dataclass(frozen=True)
+class WorkflowSettings:
+    human_in_loop: bool
+    self_review_iterations: int
+    format_iterations: int
+    planning_iterations: int
+    implementation_iterations: int
+    script_retries: int
+    retry_delay_secs: float
+    sequential_implementation: bool
+
+
+@dataclass(frozen=True)
+class GitSettings:
+    """`setup` None: ask."""
+
+    setup: GitSetup | None
+    worktree_setup: str
+    commit: Literal["off", "per-step"]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    id: str
+    model: str
+    complexity: tuple[Complexity, ...]
+    reasoning: Literal["low", "medium", "high", "xhigh"] | None = None
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """A coding CLI. Only a scripted one has a playbook instead of a command; only Gemini has `resume`."""
+
+    name: str
+    kind: AgentKind
+    command: str
+    playbook: str
+    args: tuple[str, ...]
+    shell: tuple[str, ...]
+    env: tuple[str, ...]
+    resume: Literal["auto", "uuid", "index"] | None
+    models: tuple[ModelSettings, ...]
+
+    def model_for(self, complexity: Complexity) -> ModelSettings | None:
+        """None: the CLI's own default."""
+        return next((model for model in self.models if complexity in model.complexity), None)
+
+
+@dataclass(frozen=True)
+class LimitSettings:
+    calls_per_step: int
+    output_mb: int
+    wall_secs: Mapping[Role, float]
+    idle_secs: Mapping[Role, float]
+
+
+@dataclass(frozen=True)
+class BudgetSettings:
+    """In USD; 0 is no limit."""
+
+    per_change: float
+    per_day: float
+    unknown_price: Literal["allow", "stop"]
+
+
+@dataclass(frozen=True)
+class PriceSettings:
+    """In USD per 1M tokens; `cached` None: nothing is said about input from the vendor's cache."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    name: str
+    command: str
+    required: bool
+    timeout: float
+
+
+@dataclass(frozen=True)
+class ValidationSettings:
+    """`severity` None: the rule is off."""
+
+    requirement_pattern: re.Pattern[str]
+    scenario_pattern: re.Pattern[str]
+    scenario_min_count: int
+    required_headings: Mapping[str, tuple[str, ...]]
+    max_lines: Mapping[str, int]
+    severity: Mapping[str, Severity | None]
+
+
+@dataclass(frozen=True)
+class Config:
+    project_name: str
+    workflow: WorkflowSettings
+    git: GitSettings
+    roles: Mapping[Role, str]
+    agents: Mapping[str, AgentSettings]
+    limits: LimitSettings
+    budget: BudgetSettings
+    prices: Mapping[str, PriceSettings]
+    checks: tuple[CheckSettings, ...]
+    validation: ValidationSettings
+    leaves: Mapping[KeyPath, ConfigLeaf] = field(repr=False, compare=False)
+
+    def agent_for(self, role: Role) -> AgentSettings:
+        return self.agents[self.roles[role]]
+
+    def values(self) -> tuple[ConfigValue, ...]:
+        """Every value in force, in the order of the template, and where it comes from."""
+        return tuple(
+            ConfigValue(dotted_key(path), leaf.value, leaf.layer.where(path)) for path, leaf in self.leaves.items()
+        )

@@ -1,0 +1,187 @@
+"""git: the layout is read from its files (no process, for quick commands), everything else by the git command."""
+
+import os
+import re
+from typing import NamedTuple
+
+from agentd.domain.errors import NotARepository, SetupError
+
+# Set by a hook: where git shall work, whatever folder a command runs in.
+LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
+
+class GitFailed(SetupError):
+    pass
+
+
+class NestedRepository(GitFailed):
+    """A repository without a commit lies in the work tree: git cannot take that in."""
+
+    def __init__(self, folder: str) -> None:
+        hint = f"commit something in {folder}, remove it, or name it in .gitignore; then run the command again"
+        super().__init__(f"{folder} is a git repository of its own without a commit, and git cannot look into it", hint)
+        self.folder = folder
+
+
+class Worktree(NamedTuple):
+    """A work tree and the branch it has checked out (None: detached)."""
+
+    path: str
+    branch: str | None
+
+
+class Repository(NamedTuple):
+    """The repository as seen from one of its work trees."""
+
+    top: str  # the work tree we stand in
+    common: str  # the git folder that all work trees share
+    main: str  # the main work tree; for a bare repository the folder it lies in
+
+
+def find_repository(start: str) -> Repository:
+    folder = os.path.realpath(start)
+    while True:
+        entry = os.path.join(folder, ".git")
+        if os.path.isdir(entry):
+            return Repository(folder, entry, folder)
+        if os.path.isfile(entry):
+            return _linked(folder, entry)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            if os.path.isfile(os.path.join(start, "HEAD")) and os.path.isdir(os.path.join(start, "objects")):
+                raise NotARepository(f"{start} is a bare repository", "git worktree add ../work, then run agentd there")
+            raise NotARepository(f"{start} is not in a git repository, and agentd keeps its work in one")
+        folder = parent
+
+
+def _linked(top: str, entry: str) -> Repository:
+    """`.git` is a file: a linked work tree, a submodule, or a git folder kept elsewhere."""
+    own = _join(top, _read(entry).removeprefix("gitdir:").strip())
+    if not os.path.isdir(own):
+        raise NotARepository(
+            f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree"
+        )
+    shared = _read(os.path.join(own, "commondir")).strip()
+    if not shared:
+        return Repository(top, own, top)
+    common = _join(own, shared)
+    return Repository(top, common, os.path.dirname(common))
+
+
+def worktrees(repo: Repository) -> list[Worktree]:
+    """All work trees that are there, the main one first. One deleted by hand is left out."""
+    found = []
+    if repo.main == repo.top or os.path.join(repo.main, ".git") == repo.common:
+        found.append(Worktree(repo.main, _branch(repo.main, repo.common)))
+    registry = os.path.join(repo.common, "worktrees")
+    names = sorted(os.listdir(registry)) if os.path.isdir(registry) else []
+    for name in names:
+        own = os.path.join(registry, name)
+        entry = _join(own, _read(os.path.join(own, "gitdir")).strip())
+        if os.path.isfile(entry):
+            path = os.path.realpath(os.path.dirname(entry))
+            found.append(Worktree(path, _branch(path, own)))
+    return found
+
+
+def _branch(tree: str, git_folder: str) -> str | None:
+    head = _read(os.path.join(git_folder, "HEAD")).strip()
+    if head == "ref: refs/heads/.invalid":  # the reftable format keeps HEAD elsewhere
+        return run(tree, "branch", "--show-current") or None
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
+
+
+def branches(repo: Repository) -> set[str]:
+    return set(run(repo.top, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads").split("\n")) - {""}
+
+
+def merged_branches(tree: str) -> dict[str, str]:
+    """Branches whose every commit is in the tree's HEAD, with their tips."""
+    if not head_commit(tree):
+        return {}
+    rows = run(tree, "for-each-ref", "--merged", "HEAD", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
+    return {name: tip for tip, _, name in (row.partition(" ") for row in rows.splitlines())}
+
+
+def head_commit(tree: str) -> str | None:
+    """None before the first commit."""
+    return run(tree, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", failing="") or None
+
+
+def snapshot(tree: str) -> str:
+    """The work tree as a git tree, untracked files included, without touching the index or any file."""
+    import tempfile  # late: only makers and judges of code get here
+
+    with tempfile.TemporaryDirectory(prefix="agentd-") as folder:
+        index = os.path.join(folder, "index")
+        if head_commit(tree):
+            run(tree, "read-tree", "HEAD", index=index)
+        try:
+            run(tree, "add", "--all", "--", ".", index=index)
+        except GitFailed as error:
+            if nested := re.search(r"'(.+?)/?' does not have a commit checked out", error.message):
+                raise NestedRepository(nested[1]) from None
+            raise
+        return run(tree, "write-tree", index=index)
+
+
+def user_name(tree: str) -> str:
+    name = run(tree, "config", "user.name", failing="") or os.environ.get("USER") or "unknown"
+    return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be written in another encoding
+
+
+def run(tree: str, *arguments: str, failing: str | None = None, index: str | None = None) -> str:
+    """What git prints, without its last newline. A failure is an error, or `failing` where that is an answer."""
+    import subprocess  # late: reading commands rarely get here
+
+    command = ["git", "-C", tree, *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="surrogateescape", env=environment(index), check=False
+        )
+    except FileNotFoundError:
+        raise GitFailed("git is not installed", "install git, then run the command again") from None
+    if done.returncode == 0:
+        return done.stdout.rstrip("\n")
+    if failing is not None:
+        return failing
+    words = done.stderr.strip() or f"exit code {done.returncode}"
+    raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
+
+
+def run_bytes(tree: str, *arguments: str) -> bytes:
+    """What git prints, byte for byte: a carriage return in a file ends no line here."""
+    import subprocess  # late: see above
+
+    done = subprocess.run(["git", "-C", tree, *arguments], capture_output=True, env=environment(), check=False)
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
+        raise GitFailed(f"git {' '.join(arguments)}: {words}", f"run it by hand in {tree} to see more")
+    return done.stdout
+
+
+def succeeds(tree: str, *arguments: str) -> bool:
+    """Where the exit code is the answer."""
+    import subprocess  # late: see above
+
+    command = ["git", "-C", tree, *arguments]
+    return subprocess.run(command, capture_output=True, env=environment(), check=False).returncode == 0
+
+
+def environment(index: str | None = None) -> dict[str, str]:
+    """git speaks English, asks nothing, and does not follow a hook's GIT_DIR to another repository."""
+    kept = {name: value for name, value in os.environ.items() if name not in LOCATIONS}
+    own = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"} | ({"GIT_INDEX_FILE": index} if index else {})
+    return {**kept, **own}
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _join(folder: str, path: str) -> str:
+    return os.path.realpath(os.path.join(folder, path))

@@ -1,0 +1,88 @@
+"""Where things are: the project in each work tree, and its local room."""
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from agentd.domain.errors import ProjectNotFound, SetupError
+from agentd.project import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+CONFIG_PATH = os.path.join("agentd", "config.toml")
+
+
+class Project(NamedTuple):
+    """A git repository, or a folder in one, with `agentd/config.toml`."""
+
+    repo: git.Repository
+    prefix: str  # the project's folder within a work tree; "" is the top
+    tree: str  # the work tree whose files speak: where we stand, or the main one if the project is not here
+
+    @property
+    def root(self) -> "Path":
+        return _path(self.tree, self.prefix)
+
+    @property
+    def config_file(self) -> "Path":
+        return _path(self.tree, self.prefix, CONFIG_PATH)
+
+    def changes_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "changes")
+
+    def archive_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "archive")
+
+    def specs_in(self, tree: str) -> "Path":
+        return _path(tree, self.prefix, "agentd", "specs")
+
+    def in_room(self, *parts: str) -> str:
+        """A path in the local room, which all work trees share and nobody commits."""
+        room = os.path.join(self.repo.common, "agentd")
+        if self.prefix:
+            from urllib.parse import quote  # late: most projects are whole repositories
+
+            room = os.path.join(room, "projects", quote(self.prefix, safe="", errors="surrogateescape"))
+        return os.path.join(room, *parts)
+
+    def tree_name(self, tree: str) -> str:
+        """A work tree as STATE.yaml names it: seen from the main one."""
+        return os.path.relpath(tree, self.repo.main)
+
+    def tree_path(self, name: str) -> str:
+        return os.path.realpath(os.path.join(self.repo.main, name))
+
+
+def find_project(start: str | None = None) -> Project:
+    """Walk up from here; a work tree without agentd/config.toml shares the main tree's project."""
+    start = os.path.realpath(start or current_directory())
+    repo = git.find_repository(start)
+    here = os.path.relpath(start, repo.top)
+    for tree in dict.fromkeys((repo.top, repo.main)):
+        prefix = _upward(tree, "" if here == "." else here)
+        if prefix is not None:
+            return Project(repo, prefix, tree)
+    raise ProjectNotFound(f"{repo.top} has no {CONFIG_PATH}, so it is not an agentd project yet")
+
+
+def current_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise SetupError("the folder you stand in is gone", "cd to another one") from None
+
+
+def _upward(tree: str, prefix: str) -> str | None:
+    while True:
+        if os.path.isfile(os.path.join(tree, prefix, CONFIG_PATH)):
+            return prefix
+        if not prefix:
+            return None
+        prefix = os.path.dirname(prefix)
+
+
+def _path(*parts: str) -> "Path":
+    from pathlib import Path  # late: a listing needs none, and it costs a tenth of one
+
+    return Path(*parts)

@@ -1,0 +1,145 @@
+"""What this user has trusted, in `trust.json` beside the user's own config.toml: by repository, project and item.
+
+An item keeps the last few hashes that were trusted, so that two branches with two versions do not ask in turns.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agentd.domain import clock
+from agentd.domain.errors import SetupError
+from agentd.project.config.layers import user_config_file
+from agentd.project.layout import Project
+from agentd.project.trust.items import TrustItem
+from agentd.storage import files, locks
+
+_VERSION = 1
+_KEPT = 20  # hashes of one item
+_SHORT = 4000  # characters; a longer text is known by its hash alone
+
+_Items = dict[str, tuple["TrustedHash", ...]]
+_Book = dict[str, dict[str, _Items]]  # git folder -> the project's folder in it -> item
+
+
+class NoHomeFolder(SetupError):
+    hint = "set HOME (or XDG_CONFIG_HOME), then run agentd trust"
+
+
+class InvalidTrustFile(SetupError):
+    hint = "mend that file, or remove it to begin anew with agentd trust"
+
+
+@dataclass(frozen=True)
+class TrustedHash:
+    """A hash that was trusted, when, and the text if it was short."""
+
+    hash: str
+    at: str
+    text: str | None
+
+
+def has_home(environ: Mapping[str, str]) -> bool:
+    return user_config_file(environ) is not None
+
+
+def read_trusted(project: Project, environ: Mapping[str, str]) -> Mapping[str, tuple[TrustedHash, ...]]:
+    """By item, the newest last. Without a home nothing is trusted."""
+    if not has_home(environ):
+        return {}
+    folder, prefix = _place(project)
+    return _read(_file(environ)).get(folder, {}).get(prefix, {})
+
+
+def grant_trust(project: Project, items: Iterable[TrustItem], environ: Mapping[str, str]) -> None:
+    """Trust exactly these, as they were shown; files that have changed since are not looked at again."""
+    now = clock.now()
+
+    def add(kept: _Items) -> None:
+        for item in items:
+            text = item.text if len(item.text) <= _SHORT else None
+            others = [one for one in kept.get(item.key, ()) if one.hash != item.hash]
+            kept[item.key] = (*others, TrustedHash(item.hash, now, text))[-_KEPT:]
+
+    _change(project, environ, add)
+
+
+def revoke_trust(project: Project, environ: Mapping[str, str]) -> int:
+    """Nothing of this project is trusted any more; how many items were."""
+    if not read_trusted(project, environ):
+        return 0
+    counts: list[int] = []
+
+    def empty(kept: _Items) -> None:
+        counts.append(len(kept))
+        kept.clear()
+
+    _change(project, environ, empty)
+    return sum(counts)
+
+
+def _change(project: Project, environ: Mapping[str, str], step: Callable[[_Items], None]) -> None:
+    """Read, change and write as one. A file that cannot be read stays as it is."""
+    file = _file(environ)
+    folder, prefix = _place(project)
+    with locks.write_lock(file.with_name("trust.lock")):
+        book = _read(file)
+        step(book.setdefault(folder, {}).setdefault(prefix, {}))
+        files.remove_leftovers(file)
+        files.write(file, _text(book).encode(), mode=0o600)
+
+
+def _place(project: Project) -> tuple[str, str]:
+    return os.path.realpath(project.repo.common), project.prefix
+
+
+def _file(environ: Mapping[str, str]) -> Path:
+    config = user_config_file(environ)
+    if not config:
+        raise NoHomeFolder("this process has no home folder, so trust cannot be kept")
+    # A link stays one, as people who keep such files elsewhere expect.
+    return Path(os.path.realpath(config.with_name("trust.json")))
+
+
+def _read(file: Path) -> _Book:
+    try:
+        data = json.loads(files.read(file))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        raise InvalidTrustFile(f"{file} is not JSON, so nothing can be said about what is trusted") from None
+    try:
+        if data["version"] != _VERSION:
+            raise InvalidTrustFile(f"{file} was written by another version of agentd", "update agentd")
+        return {
+            folder: {prefix: _items(items) for prefix, items in projects.items()}
+            for folder, projects in data["repositories"].items()
+        }
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InvalidTrustFile(f"{file} does not have the form of a trust file") from None
+
+
+def _items(data: Mapping[str, Any]) -> _Items:
+    return {key: tuple(_trusted(**one) for one in entries) for key, entries in data.items()}
+
+
+def _trusted(*, hash: str, at: str, text: str | None = None) -> TrustedHash:  # noqa: A002
+    if not (isinstance(hash, str) and isinstance(at, str) and isinstance(text, str | None)):
+        raise TypeError
+    return TrustedHash(hash, at, text)
+
+
+def _text(book: _Book) -> str:
+    kept = {
+        folder: {
+            prefix: {key: [asdict(one) for one in entries] for key, entries in items.items()}
+            for prefix, items in projects.items()
+            if items
+        }
+        for folder, projects in book.items()
+    }
+    data = {"version": _VERSION, "repositories": {folder: projects for folder, projects in kept.items() if projects}}
+    return json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,95 @@
+"""Files on disk: written whole or not at all, and known by their hash."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentd.domain.errors import SetupError
+
+
+class CannotWrite(SetupError):
+    hint = "check the free space and the rights of that folder, then run the command again"
+
+
+class CannotRead(SetupError):
+    hint = "check the rights of that file, then run the command again"
+
+
+def write(path: Path, data: bytes, mode: int | None = None) -> None:
+    """After this the file is the new one, on disk; cut off at any point it is the old one, whole.
+
+    A file that was there keeps its rights, unless `mode` says otherwise.
+    """
+    with _told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = _mode(path) if mode is None else mode
+        temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode or 0o666)
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of this file left behind. Only for the holder of its lock."""
+    import glob  # late: only writers need it
+
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        left.unlink(missing_ok=True)
+
+
+def move(source: Path, target: Path) -> None:
+    """One rename, on disk when this returns. The target must not exist."""
+    with _told(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(source, target)
+        sync_folder(target.parent)
+        sync_folder(source.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CannotRead(f"cannot read {path}: {error.strerror}") from error
+
+
+def hash_bytes(data: bytes) -> str:
+    import hashlib  # late: the listing commands never hash
+
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_mode & 0o7777
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror or error}") from error
