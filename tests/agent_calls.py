@@ -7,7 +7,7 @@ from typing import Any
 from agentd.calls import attempts
 from agentd.calls import run as runs
 from agentd.calls.work import Done, Work
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.terms import Role
 from agentd.guard import plan_rule
@@ -22,7 +22,7 @@ def play(scenario: Scenario, more: str = "", **steps: list[Action]) -> Change:
     keys = {re.sub(r"-[ra](?=\d)", "/", name.replace("_", "-")): actions for name, actions in steps.items()}
     scenario.write("playbook.json", json.dumps({"steps": keys}))
     scenario.configure(f"schema_version = 1\n{RETRY_AT_ONCE}{ROLES}{PLAY}{more}")
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def planner_request(run: runs.Run, **other: Any) -> Work:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from agentd.change.folder import STATE, document_hash, read_state
+from agentd.change.folder import STATE_FILE, document_hash, read_state
 from agentd.domain.terms import StepStatus
 from agentd.storage import files, locks
 from plans import GREETING_ID, SIGN_IN, SIGN_IN_ID
@@ -164,7 +164,7 @@ def started_names(events: list[Event]) -> list[str]:
 
 
 def finished_calls(scenario: Scenario) -> set[Step]:
-    if not (scenario.folder / STATE).exists():
+    if not (scenario.folder / STATE_FILE).exists():
         return set()
     return {step.key[:3] for step in scenario.state().steps if step.status is StepStatus.DONE}
 
@@ -205,7 +205,7 @@ def plan_result(scenario: Scenario) -> list[str]:
         lines.append(f"{moved.origin} {moved.to} {moved.event} {moved.by} {moved.why} {moved.hashes}")
     lines += [f"{one}" for one in state.findings]
     for name, text in sorted(texts.items()):
-        lines += [f"---- {name}", *text.splitlines()] if name != STATE else []
+        lines += [f"---- {name}", *text.splitlines()] if name != STATE_FILE else []
     lines += [str(path) for path in (*scenario.local_state.glob("calls/*"), *_lost_runs(scenario))]
     return [_comparable(line, hashes) for line in lines]
 

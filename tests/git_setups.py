@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentd.change.folder import read_state
-from agentd.change.state import Place
+from agentd.change.state import GitLocation
 from plans import SIGN_IN
 from playbooks import FOLDER, plan_steps
 from scenario import IN_PLACE, NO_REVIEWS, Result, Scenario
@@ -30,7 +30,7 @@ def home(box: Scenario, way: str) -> Path:
     return box.worktree() if way == "worktree" else box.root
 
 
-def place(tree: Path) -> Place:
+def place(tree: Path) -> GitLocation:
     return read_state(tree / FOLDER).git
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.guard import Guard, Trespass, Watched, nothing
 from agentd.project.config import CheckSettings
@@ -90,8 +90,8 @@ def looks(path: Path) -> object:
 
 def make_guard_project(project: Scenario, tmp_path: Path) -> GuardProject:
     found = find_project()
-    change = entry.create(found, "add-oauth", "Let people sign in")
-    entry.create(found, "other", "Something else")
+    change = lifecycle.create_change(found, "add-oauth", "Let people sign in")
+    lifecycle.create_change(found, "other", "Something else")
     project.write(f"{OWN}/proposal.md", "# Proposal\n")
     project.write("agentd/specs/auth.md", "# Auth\n")
     project.write("agentd/specs/CHANGELOG.md", "# Changes\n")

@@ -13,7 +13,7 @@ from typing import Any
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.documents import records
 from agentd.mcp.server import build
@@ -64,7 +64,7 @@ class Staged:
 
 def lay_out(box: Scenario) -> Change:
     """The example change after its first challenge, its project's own spec, and some code."""
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     for name in ("proposal.md", "clarifications.md", "tasks.md", "specs", "reviews/challenge-1.yaml"):
         source, target = EXAMPLE / name, change.folder / name
         target.parent.mkdir(exist_ok=True)

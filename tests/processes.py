@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentd.agents import process, reaper, streams
-from agentd.agents.process import Bounds, Outcome
-from agentd.agents.streams import Hear
+from agentd.agents.process import ProcessLimits, ProcessOutcome
+from agentd.agents.streams import LineListener
 from program import PATIENCE, environment
 
 if TYPE_CHECKING:
     import pytest  # run_process.py imports this module and is to stay small
 
-ROOMY = Bounds(wall_secs=PATIENCE, idle_secs=PATIENCE, output_bytes=1 << 40)
+ROOMY = ProcessLimits(wall_secs=PATIENCE, idle_secs=PATIENCE, output_bytes=1 << 40)
 
 IGNORE_TERM = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 ASK_FOR_MY_END = "os.kill(os.getppid(), signal.SIGTERM)\n"  # of the reaper: quicker and surer than a clock
@@ -68,13 +68,13 @@ class Stage:
         argv: list[str],
         *,
         stdin: bytes = b"",
-        bounds: Bounds = ROOMY,
-        hear: Hear | None = None,
+        bounds: ProcessLimits = ROOMY,
+        hear: LineListener | None = None,
         lock: int | None = None,
         mark: Path | None = None,
-    ) -> Outcome:
+    ) -> ProcessOutcome:
         try:
-            return process.run(
+            return process.run_process(
                 argv,
                 env=self.env,
                 cwd=self.folder,
@@ -165,7 +165,7 @@ class Clock:
     def forward(self, seconds: float) -> None:
         self._forward += seconds
 
-    def started_by(self, stage: Stage) -> Hear:
+    def started_by(self, stage: Stage) -> LineListener:
         """What is heard goes to the stage; the first line starts the clock."""
 
         def hear(stream: streams.Stream, line: bytes, missing: int) -> None:

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from agentd.agents.adapters import adapter_of
+from agentd.agents.registry import get_adapter
 from agentd.project import trust
 from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
@@ -194,7 +194,7 @@ def stage_of(prompt: str) -> Stage:
 
 
 def tool_names(prompt: str, cli: AgentKind) -> dict[str, str]:
-    return {tool.name: adapter_of(cli).tool_name(tool.name) for tool in tools_of(stage_of(prompt))}
+    return {tool.name: get_adapter(cli).tool_name(tool.name) for tool in tools_of(stage_of(prompt))}
 
 
 def render_prompt(prompt: str, cli: AgentKind = "gemini", **values: Any) -> str:

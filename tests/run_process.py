@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.agents import process, reaper
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from processes import ROOMY, write_patient_reaper
 
@@ -34,7 +34,7 @@ def run(options: dict[str, Any], lock: int | None) -> None:
             tell(line=line.decode())
 
     try:
-        outcome = process.run(
+        outcome = process.run_process(
             options["argv"],
             env=dict(os.environ),
             cwd=Path.cwd(),
@@ -57,7 +57,7 @@ def main() -> None:
         reaper.__file__ = write_patient_reaper(Path.cwd(), options["grace"])
         reaper.GRACE = options["grace"]
     if "change" in options:
-        with entry.open_change(find_project(), options["change"]).running("agentd impl") as held:
+        with lifecycle.open_change(find_project(), options["change"]).running("agentd impl") as held:
             run(options, held.handle)
     else:
         run(options, None)

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change, read_state
-from agentd.change.state import Place, State
+from agentd.change.state import ChangeState, GitLocation
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain import clock, events, yaml12
@@ -350,7 +350,7 @@ class Scenario:
             recording.finish(desk, record, 1)
 
     def _generated(self, documents: Mapping[str, str], why: str = "test") -> "Scenario":
-        change = entry.create(find_project(), self.change_id, self.description)
+        change = lifecycle.create_change(find_project(), self.change_id, self.description)
         for name, text in documents.items():
             _write(change.folder / name, text)
         move(change, TransitionEvent.PLAN_GENERATED, why=why)
@@ -396,10 +396,10 @@ class Scenario:
             self.commit(start)
         return self
 
-    def notes_proposed(self, change_id: str, specs: Mapping[str, str], place: Place | None = None) -> Change:
+    def notes_proposed(self, change_id: str, specs: Mapping[str, str], place: GitLocation | None = None) -> Change:
         """A plan that nobody has judged; the specs as the project has them now are kept as its base."""
         project = find_project()
-        change = entry.create(project, change_id, f"Better notes by {change_id}", place)
+        change = lifecycle.create_change(project, change_id, f"Better notes by {change_id}", place)
         known: dict[str, str | None] = {}
         _write(change.folder / "proposal.md", proposal_text(change_id, list(specs)))
         _write(change.folder / "tasks.md", notes_tasks(change_id))
@@ -413,7 +413,7 @@ class Scenario:
         move(change, TransitionEvent.PLAN_GENERATED)
         return change
 
-    def notes_complete(self, change_id: str, specs: Mapping[str, str], place: Place | None = None) -> Change:
+    def notes_complete(self, change_id: str, specs: Mapping[str, str], place: GitLocation | None = None) -> Change:
         """The same with code that was approved: one file of its own."""
         change = self.notes_proposed(change_id, specs, place)
         move(change, TransitionEvent.CHALLENGE_APPROVED)
@@ -424,24 +424,24 @@ class Scenario:
         approve_code(change)
         return change
 
-    def complete_short_titles(self, place: Place | None = None) -> Path:
+    def complete_short_titles(self, place: GitLocation | None = None) -> Path:
         """A complete change of the spec about notes, committed in its worktree, which is returned."""
         change = self.notes_complete(SHORT_TITLES_ID, {"notes": SHORT_TITLES}, place)
         self.commit("the change", cwd=Path(change.tree))
         return Path(change.tree)
 
-    def on_branch(self, change_id: str) -> Place:
+    def on_branch(self, change_id: str) -> GitLocation:
         """On a branch of its own in this worktree."""
         target = self.git("branch", "--show-current")
         self.git("switch", "-q", "-c", f"agentd/{change_id}")
-        return Place(GitSetup.BRANCH, f"agentd/{change_id}", ".", target)
+        return GitLocation(GitSetup.BRANCH, f"agentd/{change_id}", ".", target)
 
-    def in_worktree(self, change_id: str) -> Place:
+    def in_worktree(self, change_id: str) -> GitLocation:
         """In a worktree of its own beside this one."""
         tree = self.worktree(change_id)
         self.git("worktree", "add", "-q", "-b", f"agentd/{change_id}", str(tree))
         target = self.git("branch", "--show-current")
-        return Place(GitSetup.WORKTREE, f"agentd/{change_id}", find_project().tree_name(str(tree)), target)
+        return GitLocation(GitSetup.WORKTREE, f"agentd/{change_id}", find_project().tree_name(str(tree)), target)
 
     def worktree(self, change_id: str = SIGN_IN_ID) -> Path:
         """Where the worktree of a change would be."""
@@ -493,7 +493,7 @@ class Scenario:
         tree = project.repo.top
         return Change(project, self.change_id, tree, project.changes_in(tree) / self.change_id)
 
-    def state(self) -> State:
+    def state(self) -> ChangeState:
         return read_state(self.folder)
 
     @property

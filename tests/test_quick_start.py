@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from scenario import Scenario
 
@@ -31,7 +31,7 @@ def imported(box: Scenario, *arguments: str) -> set[str]:
 def warm(project: Scenario) -> Scenario:
     """Ten changes that the index knows."""
     for number in range(10):
-        entry.create(find_project(), f"change-{number}", "words")
+        lifecycle.create_change(find_project(), f"change-{number}", "words")
     import time
 
     time.sleep(0.1)  # a file younger than a tick is not kept in the index

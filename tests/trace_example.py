@@ -3,7 +3,7 @@
 import shutil
 from dataclasses import replace
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.project import git
 from agentd.project.layout import find_project
@@ -47,7 +47,7 @@ def test_me():
 
 def planned(box: Scenario, prefix: str = "") -> Change:
     """The plan of the example, and the code it begins from."""
-    change = entry.create(find_project(str(box.root / prefix)), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(str(box.root / prefix)), "add-oauth", "Let people sign in")
     for name in ("proposal.md", "tasks.md", "specs"):
         source, target = EXAMPLE / name, change.folder / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)

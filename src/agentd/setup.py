@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd import skills
+from agentd.agents import skills
 from agentd.domain import clock
 from agentd.domain.terms import Role
 from agentd.project import git

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.protocol import Brief
+from agentd.agents.protocol import AgentBrief
 from agentd.domain.terms import Role
 from agentd.project.config import AgentSettings
 
@@ -23,7 +23,7 @@ def agent(**parts: Any) -> AgentSettings:
     return AgentSettings(**{**usual, **parts})
 
 
-def brief(tree: Path, **parts: Any) -> Brief:
+def brief(tree: Path, **parts: Any) -> AgentBrief:
     usual: dict[str, Any] = {
         "prompt": "Write the proposal.\n",
         "step": "proposal-gen",
@@ -38,4 +38,4 @@ def brief(tree: Path, **parts: Any) -> Brief:
         "server": ("agentd", "mcp", "--change", "add-oauth"),
         "tools": ("create_proposal",),
     }
-    return Brief(**{**usual, **parts})
+    return AgentBrief(**{**usual, **parts})

@@ -4,83 +4,83 @@ import json
 
 import pytest
 
-from agentd.agents.causes import Cause, hint, of_status, of_words, stated_wait
+from agentd.agents.failures import FailureCause, cause_of_status, cause_of_text, failure_hint, requested_wait
 from assertions import assert_grows_linearly
 
 FAILURES = {
     # how Gemini ends
     '[API Error: {"error":{"code":401,"message":"API key not valid. Please pass a valid API key.",'
-    '"status":"UNAUTHENTICATED"}}]': Cause.KEY_REFUSED,
+    '"status":"UNAUTHENTICATED"}}]': FailureCause.KEY_REFUSED,
     "[API Error: You have exhausted your capacity on this model. Your quota will reset after 2h13m5s.]": (
-        Cause.RATE_LIMITED
+        FailureCause.RATE_LIMITED
     ),
     "You exceeded your current quota, please check your plan and billing details. Please retry in 34.07s.": (
-        Cause.RATE_LIMITED
+        FailureCause.RATE_LIMITED
     ),
     '{"error":{"code":429,"message":"Resource has been exhausted (e.g. check quota).",'
-    '"status":"RESOURCE_EXHAUSTED"}}': Cause.RATE_LIMITED,
+    '"status":"RESOURCE_EXHAUSTED"}}': FailureCause.RATE_LIMITED,
     "Please set an Auth method in your settings or specify one of the following environment variables before running: "
-    "GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI": Cause.NOT_LOGGED_IN,
-    "When using Gemini API, you must specify the GEMINI_API_KEY environment variable.": Cause.NOT_LOGGED_IN,
+    "GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI": FailureCause.NOT_LOGGED_IN,
+    "When using Gemini API, you must specify the GEMINI_API_KEY environment variable.": FailureCause.NOT_LOGGED_IN,
     "models/gemini-9-pro is not found for API version v1beta, or is not supported for generateContent.": (
-        Cause.MODEL_UNKNOWN
+        FailureCause.MODEL_UNKNOWN
     ),
-    'Error resuming session: Invalid session identifier "0000".': Cause.SESSION_LOST,
+    'Error resuming session: Invalid session identifier "0000".': FailureCause.SESSION_LOST,
     "request to https://generativelanguage.example/v1beta failed, reason: connect ECONNREFUSED 127.0.0.1:9": (
-        Cause.NETWORK_DOWN
+        FailureCause.NETWORK_DOWN
     ),
-    "TypeError: fetch failed": Cause.NETWORK_DOWN,
+    "TypeError: fetch failed": FailureCause.NETWORK_DOWN,
     '{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}': (
-        Cause.SERVER_ERROR
+        FailureCause.SERVER_ERROR
     ),
     # how Codex ends
     "unexpected status 401 Unauthorized: Incorrect API key provided, url: http://127.0.0.1:18080/v1/responses": (
-        Cause.KEY_REFUSED
+        FailureCause.KEY_REFUSED
     ),
-    "exceeded retry limit, last status: 429 Too Many Requests": Cause.RATE_LIMITED,
-    "You've hit your usage limit. Upgrade to Plus or try again in 3 hours 12 minutes.": Cause.RATE_LIMITED,
+    "exceeded retry limit, last status: 429 Too Many Requests": FailureCause.RATE_LIMITED,
+    "You've hit your usage limit. Upgrade to Plus or try again in 3 hours 12 minutes.": FailureCause.RATE_LIMITED,
     '{"error":{"message":"You exceeded your current quota, please check your plan and billing details.",'
-    '"type":"insufficient_quota"}}': Cause.KEY_REFUSED,
+    '"type":"insufficient_quota"}}': FailureCause.KEY_REFUSED,
     "unexpected status 404 Not Found: The model `gpt-9` does not exist or you do not have access to it.": (
-        Cause.MODEL_UNKNOWN
+        FailureCause.MODEL_UNKNOWN
     ),
     "Error: thread/resume failed: no rollout found for thread id 01a1e0af-37ed-7c91-a70b-a2d1b6d94b23": (
-        Cause.SESSION_LOST
+        FailureCause.SESSION_LOST
     ),
-    "stream disconnected before completion: error sending request for url": Cause.NETWORK_DOWN,
-    "unexpected status 500 Internal Server Error": Cause.SERVER_ERROR,
-    "Your access token could not be refreshed. Please log out and sign in again.": Cause.NOT_LOGGED_IN,
-    "Not logged in": Cause.NOT_LOGGED_IN,
+    "stream disconnected before completion: error sending request for url": FailureCause.NETWORK_DOWN,
+    "unexpected status 500 Internal Server Error": FailureCause.SERVER_ERROR,
+    "Your access token could not be refreshed. Please log out and sign in again.": FailureCause.NOT_LOGGED_IN,
+    "Not logged in": FailureCause.NOT_LOGGED_IN,
     # how Claude Code ends
-    "Invalid API key · Fix external API key": Cause.KEY_REFUSED,
-    "Invalid API key · Please run /login": Cause.NOT_LOGGED_IN,
+    "Invalid API key · Fix external API key": FailureCause.KEY_REFUSED,
+    "Invalid API key · Please run /login": FailureCause.NOT_LOGGED_IN,
     'API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}': (
-        Cause.KEY_REFUSED
+        FailureCause.KEY_REFUSED
     ),
-    'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}': Cause.SERVER_ERROR,
-    "API Error: 500 Internal server error": Cause.SERVER_ERROR,
-    "API Error: Connection error.": Cause.NETWORK_DOWN,
-    "API Error: Request timed out.": Cause.NETWORK_DOWN,
-    "Claude AI usage limit reached|1737400000": Cause.RATE_LIMITED,
-    "5-hour limit reached ∙ resets 3pm": Cause.RATE_LIMITED,
-    "Credit balance is too low": Cause.KEY_REFUSED,
-    "No conversation found with session ID: 0dd3f1ce-1ef9-4f4c-9f58-6d90f1a3a1f0": Cause.SESSION_LOST,
+    'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}': FailureCause.SERVER_ERROR,
+    "API Error: 500 Internal server error": FailureCause.SERVER_ERROR,
+    "API Error: Connection error.": FailureCause.NETWORK_DOWN,
+    "API Error: Request timed out.": FailureCause.NETWORK_DOWN,
+    "Claude AI usage limit reached|1737400000": FailureCause.RATE_LIMITED,
+    "5-hour limit reached ∙ resets 3pm": FailureCause.RATE_LIMITED,
+    "Credit balance is too low": FailureCause.KEY_REFUSED,
+    "No conversation found with session ID: 0dd3f1ce-1ef9-4f4c-9f58-6d90f1a3a1f0": FailureCause.SESSION_LOST,
     # other programs
-    "error: HTTP/1.1 503 Service Unavailable": Cause.SERVER_ERROR,
-    "429 Too Many Requests": Cause.RATE_LIMITED,
-    "curl: (6) Could not resolve host: api.example.com": Cause.NETWORK_DOWN,
-    "socket.gaierror: [Errno -2] Name or service not known": Cause.NETWORK_DOWN,
+    "error: HTTP/1.1 503 Service Unavailable": FailureCause.SERVER_ERROR,
+    "429 Too Many Requests": FailureCause.RATE_LIMITED,
+    "curl: (6) Could not resolve host: api.example.com": FailureCause.NETWORK_DOWN,
+    "socket.gaierror: [Errno -2] Name or service not known": FailureCause.NETWORK_DOWN,
     "openai.RateLimitError: Error code: 429 - {'error': {'message': 'Rate limit reached for gpt-x'}}": (
-        Cause.RATE_LIMITED
+        FailureCause.RATE_LIMITED
     ),
-    "anthropic.AuthenticationError: Error code: 401": Cause.KEY_REFUSED,
-    "llm.errors.NeedsKeyException: No key found - add one using 'llm keys set openai'\nno api key": Cause.NOT_LOGGED_IN,
+    "anthropic.AuthenticationError: Error code: 401": FailureCause.KEY_REFUSED,
+    "llm.errors.NeedsKeyException: No key found - add one using 'llm keys set openai'\nno api key": FailureCause.NOT_LOGGED_IN,
 }
 
 
 @pytest.mark.parametrize("words", FAILURES)
 def test_failure_message_is_classified_by_cause(words: str) -> None:
-    assert of_words(words) is FAILURES[words]
+    assert cause_of_text(words) is FAILURES[words]
 
 
 PROSE = (
@@ -106,7 +106,7 @@ PROSE = (
 
 @pytest.mark.parametrize("words", PROSE)
 def test_unrelated_output_is_not_classified_as_a_failure_cause(words: str) -> None:
-    assert of_words(words) is None
+    assert cause_of_text(words) is None
 
 
 WAITS = {
@@ -128,7 +128,7 @@ WAITS = {
 
 @pytest.mark.parametrize("words", WAITS)
 def test_stated_retry_wait_is_parsed(words: str) -> None:
-    assert stated_wait(words) == pytest.approx(WAITS[words])
+    assert requested_wait(words) == pytest.approx(WAITS[words])
 
 
 @pytest.mark.parametrize(
@@ -144,36 +144,36 @@ def test_stated_retry_wait_is_parsed(words: str) -> None:
     ],
 )
 def test_no_retry_wait_is_returned_when_none_is_stated(words: str) -> None:
-    assert stated_wait(words) is None
+    assert requested_wait(words) is None
 
 
 def test_http_status_maps_to_failure_cause() -> None:
-    assert [of_status(code) for code in (200, 400, 401, 403, 404, 429, 500, 529)] == [
+    assert [cause_of_status(code) for code in (200, 400, 401, 403, 404, 429, 500, 529)] == [
         None,
         None,
-        Cause.KEY_REFUSED,
-        Cause.KEY_REFUSED,
-        Cause.MODEL_UNKNOWN,
-        Cause.RATE_LIMITED,
-        Cause.SERVER_ERROR,
-        Cause.SERVER_ERROR,
+        FailureCause.KEY_REFUSED,
+        FailureCause.KEY_REFUSED,
+        FailureCause.MODEL_UNKNOWN,
+        FailureCause.RATE_LIMITED,
+        FailureCause.SERVER_ERROR,
+        FailureCause.SERVER_ERROR,
     ]
 
 
-@pytest.mark.parametrize("cause", Cause)
-def test_every_failure_cause_has_a_hint(cause: Cause) -> None:
-    assert hint(cause, "gemini", "planner", "add-oauth")
+@pytest.mark.parametrize("cause", FailureCause)
+def test_every_failure_cause_has_a_hint(cause: FailureCause) -> None:
+    assert failure_hint(cause, "gemini", "planner", "add-oauth")
 
 
 def test_only_transient_causes_are_retryable() -> None:
-    assert {cause for cause in Cause if cause.can_pass} == {
-        Cause.RATE_LIMITED,
-        Cause.SERVER_ERROR,
-        Cause.NETWORK_DOWN,
+    assert {cause for cause in FailureCause if cause.can_pass} == {
+        FailureCause.RATE_LIMITED,
+        FailureCause.SERVER_ERROR,
+        FailureCause.NETWORK_DOWN,
     }
 
 
 @pytest.mark.parametrize("unit", ["exceeded ", "model ", "error ", "wait 1 ", "retry after 1 ", "invalid session "])
 def test_classifying_long_output_takes_linear_time(unit: str) -> None:
-    assert_grows_linearly(of_words, "", unit)
-    assert_grows_linearly(stated_wait, "", unit)
+    assert_grows_linearly(cause_of_text, "", unit)
+    assert_grows_linearly(requested_wait, "", unit)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from briefs import agent, brief
 
-from agentd.agents.causes import Cause
 from agentd.agents.claude import Claude
-from agentd.agents.protocol import Did, Ended, Said, SessionIs, Usage, Used
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import AgentAction, AgentEnded, AgentText, SessionStarted, TokenUsage, UsageUpdate
 from agentd.calls.listening import Listener
 
 CLAUDE = Claude()
@@ -92,10 +92,10 @@ def test_tool_names_use_the_claude_mcp_prefix() -> None:
 
 def test_successful_stream_yields_session_text_and_usage() -> None:
     events = [event for line in lines("planning") for event in CLAUDE.read(line)]
-    assert [event.id for event in events if isinstance(event, SessionIs)] == [SESSION]
-    assert [event.text for event in events if isinstance(event, Said)] == ["Writing.\n", "Done.\n"]
-    assert [event for event in events if isinstance(event, Did)] == [Did("tool", "create_proposal")]
-    (ended,) = [event for event in events if isinstance(event, Ended)]
+    assert [event.id for event in events if isinstance(event, SessionStarted)] == [SESSION]
+    assert [event.text for event in events if isinstance(event, AgentText)] == ["Writing.\n", "Done.\n"]
+    assert [event for event in events if isinstance(event, AgentAction)] == [AgentAction("tool", "create_proposal")]
+    (ended,) = [event for event in events if isinstance(event, AgentEnded)]
     assert ended.cause is None
     assert ended.usage and ended.usage.cost
     assert (ended.usage.tokens_in, ended.usage.tokens_cached) == (21016 + 21500, 14269 + 21016)
@@ -120,10 +120,14 @@ def test_cached_tokens_are_counted_once_and_usage_sums_all_models() -> None:
     main = {"inputTokens": 2, "cacheCreationInputTokens": 6745, "cacheReadInputTokens": 14269, "outputTokens": 72}
     aside = {"inputTokens": 40, "outputTokens": 4, "costUSD": 0.001}
     one = heard(result(modelUsage={"claude-opus-4-5": {**main, "costUSD": 0.04}}, total_cost_usd=0.04))
-    assert one.usage == Usage(tokens_in=21016, tokens_out=72, tokens_cached=14269, cost=0.04, model="claude-opus-4-5")
+    assert one.usage == TokenUsage(
+        tokens_in=21016, tokens_out=72, tokens_cached=14269, cost=0.04, model="claude-opus-4-5"
+    )
     models = {"claude-haiku-4-5": aside, "claude-opus-4-5": {**main, "costUSD": 0.04}}
     two = heard(result(modelUsage=models, total_cost_usd=0.041))
-    assert two.usage == Usage(tokens_in=21056, tokens_out=76, tokens_cached=14269, cost=0.041, model="claude-opus-4-5")
+    assert two.usage == TokenUsage(
+        tokens_in=21056, tokens_out=76, tokens_cached=14269, cost=0.041, model="claude-opus-4-5"
+    )
 
 
 def test_usage_is_kept_without_model_breakdown_and_invalid_cost_is_unknown() -> None:
@@ -135,22 +139,22 @@ def test_usage_is_kept_without_model_breakdown_and_invalid_cost_is_unknown() -> 
 @pytest.mark.parametrize(
     ("name", "cause", "words", "wait"),
     [
-        ("401", Cause.KEY_REFUSED, "Invalid API key", None),
-        ("404", Cause.MODEL_UNKNOWN, "There's an issue with the selected model", None),
-        ("429", Cause.RATE_LIMITED, "API Error: Request rejected (429) · Slow down", 1.0),
-        ("429-long", Cause.RATE_LIMITED, "API Error: Request rejected (429) · Slow down", None),
-        ("500", Cause.SERVER_ERROR, "API Error: 500 Oh no.", None),
-        ("cut", Cause.NETWORK_DOWN, "API Error: Connection closed mid-response.", None),
-        ("no-connection", Cause.NETWORK_DOWN, "API Error: Unable to connect to API", None),
-        ("not-logged-in", Cause.NOT_LOGGED_IN, "Not logged in", None),
-        ("session-lost", Cause.SESSION_LOST, "No conversation found with session ID", None),
-        ("tools-missing", Cause.TOOLS_MISSING, "its MCP server agentd is failed", None),
+        ("401", FailureCause.KEY_REFUSED, "Invalid API key", None),
+        ("404", FailureCause.MODEL_UNKNOWN, "There's an issue with the selected model", None),
+        ("429", FailureCause.RATE_LIMITED, "API Error: Request rejected (429) · Slow down", 1.0),
+        ("429-long", FailureCause.RATE_LIMITED, "API Error: Request rejected (429) · Slow down", None),
+        ("500", FailureCause.SERVER_ERROR, "API Error: 500 Oh no.", None),
+        ("cut", FailureCause.NETWORK_DOWN, "API Error: Connection closed mid-response.", None),
+        ("no-connection", FailureCause.NETWORK_DOWN, "API Error: Unable to connect to API", None),
+        ("not-logged-in", FailureCause.NOT_LOGGED_IN, "Not logged in", None),
+        ("session-lost", FailureCause.SESSION_LOST, "No conversation found with session ID", None),
+        ("tools-missing", FailureCause.TOOLS_MISSING, "its MCP server agentd is failed", None),
         ("empty", None, "", None),
         ("resumed", None, "", None),
     ],
 )
 def test_recorded_failure_has_expected_cause_message_and_wait(
-    name: str, cause: Cause | None, words: str, wait: float | None
+    name: str, cause: FailureCause | None, words: str, wait: float | None
 ) -> None:
     ended = heard(*lines(name)).ended
     assert ended
@@ -163,7 +167,7 @@ def test_rate_limit_recovered_by_claudes_own_retry_is_not_a_failure() -> None:
     retry = next(line for line in lines("429") if "api_retry" in line)
     first, *rest = lines("planning")
     on_hold, went_on = heard(first, retry).ended, heard(first, retry, *rest[:-1])
-    assert on_hold and (on_hold.cause, on_hold.wait_secs) == (Cause.RATE_LIMITED, 1.0)
+    assert on_hold and (on_hold.cause, on_hold.wait_secs) == (FailureCause.RATE_LIMITED, 1.0)
     assert went_on.ended is None  # so that its budget is still looked at
     assert heard(first, retry, *rest).ended == heard(*lines("planning")).ended
 
@@ -171,51 +175,51 @@ def test_rate_limit_recovered_by_claudes_own_retry_is_not_a_failure() -> None:
 @pytest.mark.parametrize(
     ("status", "words", "cause"),
     [
-        (401, "OAuth token has expired · Please run /login", Cause.NOT_LOGGED_IN),
-        (403, "Failed to authenticate. API Error: 403 refused", Cause.KEY_REFUSED),
-        (400, "Credit balance is too low", Cause.KEY_REFUSED),
-        (400, "Prompt is too long", Cause.CRASHED),
-        (529, "API Error: 529 Overloaded", Cause.SERVER_ERROR),
-        (None, "Request timed out", Cause.NETWORK_DOWN),
-        ("odd", "something new", Cause.CRASHED),
+        (401, "OAuth token has expired · Please run /login", FailureCause.NOT_LOGGED_IN),
+        (403, "Failed to authenticate. API Error: 403 refused", FailureCause.KEY_REFUSED),
+        (400, "Credit balance is too low", FailureCause.KEY_REFUSED),
+        (400, "Prompt is too long", FailureCause.CRASHED),
+        (529, "API Error: 529 Overloaded", FailureCause.SERVER_ERROR),
+        (None, "Request timed out", FailureCause.NETWORK_DOWN),
+        ("odd", "something new", FailureCause.CRASHED),
     ],
 )
-def test_result_error_maps_to_expected_cause(status: object, words: str, cause: Cause) -> None:
+def test_result_error_maps_to_expected_cause(status: object, words: str, cause: FailureCause) -> None:
     ended = heard(result(is_error=True, api_error_status=status, result=words)).ended
     assert ended and (ended.cause, ended.message) == (cause, words)
 
 
 def test_reaching_claudes_turn_limit_is_a_failure() -> None:
     ended = heard(result(subtype="error_max_turns", errors=["Reached maximum number of turns (9)"], result=None)).ended
-    assert ended and (ended.cause, ended.message) == (Cause.CRASHED, "Reached maximum number of turns (9)")
+    assert ended and (ended.cause, ended.message) == (FailureCause.CRASHED, "Reached maximum number of turns (9)")
 
 
 def test_refused_tool_calls_are_reported_and_error_text_is_not_agent_output() -> None:
-    failed = [event for line in lines("refused-tools") for event in CLAUDE.read(line) if isinstance(event, Did)]
+    failed = [event for line in lines("refused-tools") for event in CLAUDE.read(line) if isinstance(event, AgentAction)]
     texts = [event.text for event in failed if event.ok is False]
     assert len(texts) == 4
     assert texts[0].startswith("Error: No such tool available: mcp__agentd__append_review")
-    assert Did("tool", "Read README.md") in failed
+    assert AgentAction("tool", "Read README.md") in failed
     assert heard(*lines("401")).text == ""
     assert heard(*lines("cut")).text == "Half an ans\n"
 
 
 def test_shell_command_is_reported_as_shell_action() -> None:
     did = [event for line in lines("implementing") for event in CLAUDE.read(line)]
-    assert Did("shell", "python3 -m notes --all") in did
-    assert Did("tool", "Write new.py") in did
+    assert AgentAction("shell", "python3 -m notes --all") in did
+    assert AgentAction("tool", "Write new.py") in did
 
 
 def test_subagent_text_is_ignored_but_its_tokens_count() -> None:
     message = {"id": "m", "model": "x", "usage": {"input_tokens": 5}, "content": [{"type": "text", "text": "psst"}]}
     events = list(CLAUDE.read(json.dumps({"type": "assistant", "parent_tool_use_id": "t", "message": message})))
-    assert events == [Used(Usage(tokens_in=5, model="x"), "m")]
+    assert events == [UsageUpdate(TokenUsage(tokens_in=5, model="x"), "m")]
 
 
 @pytest.mark.parametrize("words", ["", "No conversation found with session ID: x", "Error: Session ID x is in use."])
 def test_stderr_before_the_first_event_maps_to_failure_cause(words: str) -> None:
     ended = CLAUDE.failure(1, f"a warning\n{words}\n\n")
-    assert (ended and ended.cause) == (Cause.SESSION_LOST if "conversation" in words else None)
+    assert (ended and ended.cause) == (FailureCause.SESSION_LOST if "conversation" in words else None)
 
 
 ODD: tuple[Any, ...] = (None, True, -1, 10**400, "x", [], {}, [None], [{}], {"type": 3})

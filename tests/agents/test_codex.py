@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from briefs import agent, brief
 
-from agentd.agents.causes import Cause
 from agentd.agents.codex import INSTRUCTIONS, Codex
-from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import AgentAction, AgentEnded, AgentEvent, AgentText, SessionStarted, TokenUsage
 from agentd.domain.errors import SessionLost
 
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "codex"
@@ -18,7 +18,7 @@ SESSION = "00000000-0000-4000-8000-000000000001"
 ADAPTER = Codex()
 
 
-def replay(name: str) -> list[Heard]:
+def replay(name: str) -> list[AgentEvent]:
     lines = (STREAMS / f"{name}.jsonl").read_text().splitlines()
     return [event for line in lines for event in ADAPTER.read(line)]
 
@@ -111,106 +111,126 @@ def test_invalid_session_id_is_never_resumed(tmp_path: Path, session: str) -> No
 
 def test_successful_stream_yields_expected_events() -> None:
     assert replay("propose") == [
-        SessionIs(SESSION),
-        Said("I begin.\n"),
-        Did("tool", "create_proposal", None),
-        Did("tool", "create_proposal", True),
-        Said("Done.\n"),
-        Ended(usage=Usage(tokens_in=7448, tokens_cached=5112, tokens_out=13, of_session=True)),
+        SessionStarted(SESSION),
+        AgentText("I begin.\n"),
+        AgentAction("tool", "create_proposal", None),
+        AgentAction("tool", "create_proposal", True),
+        AgentText("Done.\n"),
+        AgentEnded(usage=TokenUsage(tokens_in=7448, tokens_cached=5112, tokens_out=13, of_session=True)),
     ]
 
 
 def test_cached_tokens_are_included_in_input_tokens() -> None:
     usage = '{"input_tokens":3448,"cached_input_tokens":1664,"output_tokens":8,"reasoning_output_tokens":2}'
     (ended,) = ADAPTER.read(f'{{"type":"turn.completed","usage":{usage}}}')
-    assert ended == Ended(usage=Usage(tokens_in=3448, tokens_cached=1664, tokens_out=8, of_session=True))
+    assert ended == AgentEnded(usage=TokenUsage(tokens_in=3448, tokens_cached=1664, tokens_out=8, of_session=True))
 
 
 def test_resumed_session_reports_tokens_of_all_turns() -> None:
-    usage = Usage(tokens_in=3 * 3448, tokens_cached=3 * 1664, tokens_out=3 * 8, of_session=True)
-    assert replay("resumed")[-1] == Ended(usage=usage)
+    usage = TokenUsage(tokens_in=3 * 3448, tokens_cached=3 * 1664, tokens_out=3 * 8, of_session=True)
+    assert replay("resumed")[-1] == AgentEnded(usage=usage)
 
 
 def test_refused_tool_calls_are_reported_as_failed() -> None:
-    oks = [event.ok for event in replay("refusals") if isinstance(event, Did)]
+    oks = [event.ok for event in replay("refusals") if isinstance(event, AgentAction)]
     assert oks == [None, False, None, True]
 
 
 def test_shell_commands_and_edits_are_reported() -> None:
     shell = "/bin/bash -lc 'echo x > made.txt; ls made.txt'"
-    assert [event for event in replay("implement") if isinstance(event, Did)] == [
-        Did("shell", shell, None),
-        Did("shell", shell, True),
+    assert [event for event in replay("implement") if isinstance(event, AgentAction)] == [
+        AgentAction("shell", shell, None),
+        AgentAction("shell", shell, True),
     ]
-    assert [event for event in replay("edit") if isinstance(event, Did)] == [
-        Did("tool", "edit /home/dev/project", None),
-        Did("tool", "edit /home/dev/project", True),
+    assert [event for event in replay("edit") if isinstance(event, AgentAction)] == [
+        AgentAction("tool", "edit /home/dev/project", None),
+        AgentAction("tool", "edit /home/dev/project", True),
     ]
 
 
 def test_reconnect_is_not_a_failure() -> None:
-    (ended,) = [event for event in replay("reconnected") if isinstance(event, Ended)]
+    (ended,) = [event for event in replay("reconnected") if isinstance(event, AgentEnded)]
     assert ended.cause is None
 
 
 def test_empty_answer_ends_normally_without_text() -> None:
-    assert [type(event) for event in replay("empty")] == [SessionIs, Ended]
+    assert [type(event) for event in replay("empty")] == [SessionStarted, AgentEnded]
 
 
 def test_hanging_stream_has_no_end_event() -> None:
-    assert replay("hang") == [SessionIs(SESSION)]
+    assert replay("hang") == [SessionStarted(SESSION)]
 
 
 @pytest.mark.parametrize(
     ("name", "cause", "message"),
     [
-        ("401", Cause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided."),
-        ("401-retried", Cause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided"),
+        ("401", FailureCause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided."),
+        ("401-retried", FailureCause.KEY_REFUSED, "unexpected status 401 Unauthorized: Incorrect API key provided"),
         (
             "404",
-            Cause.MODEL_UNKNOWN,
+            FailureCause.MODEL_UNKNOWN,
             "unexpected status 404 Not Found: The model `gpt-0` does not exist or you do not have access to it.",
         ),
-        ("429", Cause.RATE_LIMITED, "exceeded retry limit, last status: 429 Too Many Requests"),
+        ("429", FailureCause.RATE_LIMITED, "exceeded retry limit, last status: 429 Too Many Requests"),
         (
             "500",
-            Cause.SERVER_ERROR,
+            FailureCause.SERVER_ERROR,
             "We\N{RIGHT SINGLE QUOTATION MARK}re currently experiencing high demand, which may cause temporary errors.",
         ),
         (
             "cut",
-            Cause.NETWORK_DOWN,
+            FailureCause.NETWORK_DOWN,
             "stream disconnected before completion: Transport error: network error: error decoding response body",
         ),
-        ("refused", Cause.NETWORK_DOWN, "Connection failed: error sending request"),
-        ("no-key", Cause.NOT_LOGGED_IN, "Missing environment variable: `NOTES_MODEL_KEY`."),
+        ("refused", FailureCause.NETWORK_DOWN, "Connection failed: error sending request"),
+        ("no-key", FailureCause.NOT_LOGGED_IN, "Missing environment variable: `NOTES_MODEL_KEY`."),
     ],
 )
-def test_recorded_failed_turn_has_expected_cause_and_message(name: str, cause: Cause, message: str) -> None:
+def test_recorded_failed_turn_has_expected_cause_and_message(name: str, cause: FailureCause, message: str) -> None:
     *_, last = replay(name)
-    assert last == Ended(cause=cause, message=message)
+    assert last == AgentEnded(cause=cause, message=message)
 
 
 @pytest.mark.parametrize(
     ("words", "cause", "wait"),
     [
-        ("unexpected status 403 Forbidden: no, url: https://x.invalid/v1, request id: 7", Cause.KEY_REFUSED, None),
-        ("unexpected status 401 Unauthorized: Missing bearer or basic authentication", Cause.NOT_LOGGED_IN, None),
-        ("unexpected status 404 Not Found: nothing here", Cause.MODEL_UNKNOWN, None),
-        ("unexpected status 507 Insufficient Storage: full", Cause.SERVER_ERROR, None),
-        ("unexpected status 400 Bad Request: Unsupported value", Cause.CRASHED, None),
-        ("The 'gpt-0' model is not supported when using Codex with a ChatGPT account.", Cause.MODEL_UNKNOWN, None),
-        ("You've hit your usage limit. Try again in 3 hours 12 minutes.", Cause.RATE_LIMITED, 11520.0),
-        ("stream disconnected before completion: Rate limit reached. Try again in 1.5s.", Cause.RATE_LIMITED, 1.5),
-        ("Quota exceeded. Check your plan and billing details.", Cause.KEY_REFUSED, None),
-        ("Selected model is at capacity. Please try a different model.", Cause.SERVER_ERROR, None),
-        ("Your access token could not be refreshed. Please log out and sign in again.", Cause.NOT_LOGGED_IN, None),
-        ("Codex ran out of room in the model's context window.", Cause.CRASHED, None),
+        (
+            "unexpected status 403 Forbidden: no, url: https://x.invalid/v1, request id: 7",
+            FailureCause.KEY_REFUSED,
+            None,
+        ),
+        (
+            "unexpected status 401 Unauthorized: Missing bearer or basic authentication",
+            FailureCause.NOT_LOGGED_IN,
+            None,
+        ),
+        ("unexpected status 404 Not Found: nothing here", FailureCause.MODEL_UNKNOWN, None),
+        ("unexpected status 507 Insufficient Storage: full", FailureCause.SERVER_ERROR, None),
+        ("unexpected status 400 Bad Request: Unsupported value", FailureCause.CRASHED, None),
+        (
+            "The 'gpt-0' model is not supported when using Codex with a ChatGPT account.",
+            FailureCause.MODEL_UNKNOWN,
+            None,
+        ),
+        ("You've hit your usage limit. Try again in 3 hours 12 minutes.", FailureCause.RATE_LIMITED, 11520.0),
+        (
+            "stream disconnected before completion: Rate limit reached. Try again in 1.5s.",
+            FailureCause.RATE_LIMITED,
+            1.5,
+        ),
+        ("Quota exceeded. Check your plan and billing details.", FailureCause.KEY_REFUSED, None),
+        ("Selected model is at capacity. Please try a different model.", FailureCause.SERVER_ERROR, None),
+        (
+            "Your access token could not be refreshed. Please log out and sign in again.",
+            FailureCause.NOT_LOGGED_IN,
+            None,
+        ),
+        ("Codex ran out of room in the model's context window.", FailureCause.CRASHED, None),
     ],
 )
-def test_turn_failed_message_is_classified(words: str, cause: Cause, wait: float | None) -> None:
+def test_turn_failed_message_is_classified(words: str, cause: FailureCause, wait: float | None) -> None:
     (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": words}}))
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, AgentEnded)
     assert (ended.cause, ended.wait_secs) == (cause, wait)
     assert ended.message == words.partition(", url:")[0]
 
@@ -226,30 +246,30 @@ MCP = "required MCP servers failed to initialize: "
     [
         (
             "Error: thread/resume: thread/resume failed: no rollout found for thread id 01a1 (code -32600)\n",
-            Cause.SESSION_LOST,
+            FailureCause.SESSION_LOST,
             "no rollout found for thread id 01a1",
         ),
         (
             f"{NOT_STARTED}{MCP}agentd: timed out after 2s (code -32603)\n",
-            Cause.TOOLS_MISSING,
+            FailureCause.TOOLS_MISSING,
             "agentd: timed out after 2s",
         ),
-        (f"{NOT_STARTED}{MCP}own: gone; agentd: gone (code -32603)\n", Cause.TOOLS_MISSING, "agentd: gone"),
+        (f"{NOT_STARTED}{MCP}own: gone; agentd: gone (code -32603)\n", FailureCause.TOOLS_MISSING, "agentd: gone"),
         (
             f"{NOT_STARTED}{MCP}own: gone (code -32603)\n",
-            Cause.CRASHED,
+            FailureCause.CRASHED,
             f"Failed to initialize session: {MCP}own: gone",
         ),
         (
             "a warning\nError loading config.toml:\nconfig.toml:1:16: unclosed array\n  |\n",
-            Cause.CRASHED,
+            FailureCause.CRASHED,
             "Error loading config.toml: config.toml:1:16: unclosed array |",
         ),
     ],
     ids=["session", "server", "two servers", "another server", "configuration"],
 )
-def test_stderr_explains_why_no_turn_started(errors: str, cause: Cause, message: str) -> None:
-    assert ADAPTER.failure(1, errors) == Ended(cause=cause, message=message)
+def test_stderr_explains_why_no_turn_started(errors: str, cause: FailureCause, message: str) -> None:
+    assert ADAPTER.failure(1, errors) == AgentEnded(cause=cause, message=message)
 
 
 def test_unrelated_stderr_is_not_a_failure_cause() -> None:
@@ -258,7 +278,7 @@ def test_unrelated_stderr_is_not_a_failure_cause() -> None:
 
 def test_long_error_message_is_truncated() -> None:
     (ended,) = ADAPTER.read(json.dumps({"type": "turn.failed", "error": {"message": "x" * 10_000}}))
-    assert isinstance(ended, Ended) and len(ended.message) == 300
+    assert isinstance(ended, AgentEnded) and len(ended.message) == 300
 
 
 @pytest.mark.parametrize(
@@ -291,21 +311,21 @@ def test_unknown_stream_lines_are_ignored(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "event"),
     [
-        ('{"type":"turn.completed"}', Ended()),
-        ('{"type":"turn.completed","usage":[]}', Ended()),
+        ('{"type":"turn.completed"}', AgentEnded()),
+        ('{"type":"turn.completed","usage":[]}', AgentEnded()),
         (
             '{"type":"turn.completed","usage":{"input_tokens":true,"output_tokens":-1,"cached_input_tokens":"7"}}',
-            Ended(usage=Usage(of_session=True)),
+            AgentEnded(usage=TokenUsage(of_session=True)),
         ),
-        ('{"type":"turn.failed"}', Ended(cause=Cause.CRASHED, message="the turn failed")),
-        ('{"type":"turn.failed","error":"x"}', Ended(cause=Cause.CRASHED, message="the turn failed")),
+        ('{"type":"turn.failed"}', AgentEnded(cause=FailureCause.CRASHED, message="the turn failed")),
+        ('{"type":"turn.failed","error":"x"}', AgentEnded(cause=FailureCause.CRASHED, message="the turn failed")),
         (
             '{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a"},3,{}]}}',
-            Did("tool", "edit a", False),
+            AgentAction("tool", "edit a", False),
         ),
     ],
 )
-def test_incomplete_event_is_still_recognized(line: str, event: Heard) -> None:
+def test_incomplete_event_is_still_recognized(line: str, event: AgentEvent) -> None:
     assert list(ADAPTER.read(line)) == [event]
 
 

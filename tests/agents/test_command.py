@@ -9,15 +9,15 @@ from typing import get_args
 import pytest
 from briefs import agent, brief
 
-from agentd.agents.adapters import adapter_of
-from agentd.agents.causes import Cause
-from agentd.agents.command import AnyProgram
-from agentd.agents.protocol import Ended, Said
+from agentd.agents.command import CommandAgent
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import AgentEnded, AgentText
+from agentd.agents.registry import get_adapter
 from agentd.domain.errors import InvalidConfig
 from agentd.project.config.settings import AgentKind
 from program import PATIENCE
 
-ADAPTER = AnyProgram()
+ADAPTER = CommandAgent()
 
 
 def test_program_gets_its_arguments_and_the_prompt_on_stdin(tmp_path: Path) -> None:
@@ -70,7 +70,9 @@ def test_mcp_config_placeholder_points_to_a_written_config_file(tmp_path: Path) 
 def test_every_stdout_line_is_assistant_text() -> None:
     lines = ["# Plan\n", "\n", '{"type": "end"}\n', "last, without a break", "dos\r\n"]
     heard = [event for line in lines for event in ADAPTER.read(line)]
-    assert heard == [Said(text) for text in ("# Plan\n", "\n", '{"type": "end"}\n', "last, without a break\n", "dos\n")]
+    assert heard == [
+        AgentText(text) for text in ("# Plan\n", "\n", '{"type": "end"}\n', "last, without a break\n", "dos\n")
+    ]
 
 
 def test_real_program_reads_the_prompt_and_its_output_is_captured(tmp_path: Path) -> None:
@@ -80,13 +82,13 @@ def test_real_program_reads_the_prompt_and_its_output_is_captured(tmp_path: Path
     ran = subprocess.run(
         command.argv, cwd=command.cwd, input=command.stdin, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
-    assert [event for line in ran.stdout.splitlines() for event in ADAPTER.read(line)] == [Said("m-1: PLAN IT\n")]
+    assert [event for line in ran.stdout.splitlines() for event in ADAPTER.read(line)] == [AgentText("m-1: PLAN IT\n")]
 
 
 def test_last_stderr_lines_give_the_cause_and_the_wait() -> None:
     errors = "starting\nloading\nError: 429 Too Many Requests\nPlease try again in 20 seconds.\n\n"
-    assert ADAPTER.failure(1, errors) == Ended(
-        cause=Cause.RATE_LIMITED, message="Please try again in 20 seconds.", wait_secs=20
+    assert ADAPTER.failure(1, errors) == AgentEnded(
+        cause=FailureCause.RATE_LIMITED, message="Please try again in 20 seconds.", wait_secs=20
     )
 
 
@@ -109,5 +111,5 @@ def test_command_agent_has_no_sessions_final_event_or_cost() -> None:
 
 
 def test_every_agent_kind_has_an_adapter() -> None:
-    assert isinstance(adapter_of("command"), AnyProgram)
-    assert {adapter_of(kind).sessions for kind in get_args(AgentKind)} == {"none", "preset", "captured"}
+    assert isinstance(get_adapter("command"), CommandAgent)
+    assert {get_adapter(kind).sessions for kind in get_args(AgentKind)} == {"none", "preset", "captured"}

@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 from briefs import agent, brief
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.agents.gemini import Gemini
-from agentd.agents.protocol import Command, Did, Ended, Heard, Said, SessionIs, Usage, Used
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    TokenUsage,
+    UsageUpdate,
+)
 
 ADAPTER = Gemini()
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "gemini"
@@ -20,18 +29,18 @@ SESSION = "00000000-0000-4000-8000-000000000001"
 LISTED = (STREAMS / "list-sessions.txt").read_text()
 
 
-def command(configured: dict[str, Any] | None = None, **parts: Any) -> Command:
+def command(configured: dict[str, Any] | None = None, **parts: Any) -> AgentCommand:
     asked = brief(TREE, **{"access": "read", "station": Path("/home/dev/station"), **parts})
     return ADAPTER.command(agent(kind="gemini", command="gemini", **(configured or {})), asked)
 
 
-def replayed(name: str) -> list[Heard]:
+def replayed(name: str) -> list[AgentEvent]:
     lines = (STREAMS / f"{name}.jsonl").read_text().splitlines()
     return [event for line in lines for event in ADAPTER.read(line)]
 
 
-def ended(name: str) -> Ended:
-    (last,) = (event for event in replayed(name) if isinstance(event, Ended))
+def ended(name: str) -> AgentEnded:
+    (last,) = (event for event in replayed(name) if isinstance(event, AgentEnded))
     return last
 
 
@@ -59,11 +68,11 @@ def test_command_line_matches_configuration_and_brief(
     assert (made.stdin, made.cwd) == ("Write the proposal.\n", Path("/home/dev/station"))
 
 
-def settings(made: Command) -> Any:
+def settings(made: AgentCommand) -> Any:
     return json.loads(made.files[Path("/home/dev/station/.gemini/settings.json")])
 
 
-def rules(made: Command) -> list[dict[str, Any]]:
+def rules(made: AgentCommand) -> list[dict[str, Any]]:
     return list(tomllib.loads(made.files[Path("/home/dev/station/policy.toml")])["rule"])
 
 
@@ -158,60 +167,62 @@ def test_listing_sessions_starts_no_server() -> None:
 
 def test_recorded_stream_with_mcp_tools_yields_expected_events() -> None:
     assert replayed("mcp") == [
-        SessionIs(SESSION),
-        Said("Reading. "),
-        Did("tool", "grep_search /home/dev/notes-service"),
-        Did("shell", "id"),
-        Did("tool", "grep_search", True),
-        Did(
+        SessionStarted(SESSION),
+        AgentText("Reading. "),
+        AgentAction("tool", "grep_search /home/dev/notes-service"),
+        AgentAction("shell", "id"),
+        AgentAction("tool", "grep_search", True),
+        AgentAction(
             "shell",
             'run_shell_command: Tool "run_shell_command" not found. Did you mean one of: '
             '"grep_search", "glob", "mcp_agentd_edit_file"?',
             False,
         ),
-        Said("Writing it. "),
-        Did("tool", "create_proposal"),
-        Did("tool", "create_proposal", True),
-        Said("It is written."),
-        Used(Usage(tokens_in=3648, tokens_out=28, tokens_cached=1664, model="gemini-2.5-pro"), "gemini-2.5-pro"),
-        Ended(),
+        AgentText("Writing it. "),
+        AgentAction("tool", "create_proposal"),
+        AgentAction("tool", "create_proposal", True),
+        AgentText("It is written."),
+        UsageUpdate(
+            TokenUsage(tokens_in=3648, tokens_out=28, tokens_cached=1664, model="gemini-2.5-pro"), "gemini-2.5-pro"
+        ),
+        AgentEnded(),
     ]
 
 
 def test_resumed_stream_keeps_its_session_id() -> None:
-    assert replayed("resume")[0] == SessionIs(SESSION)
-    assert replayed("resume")[-1] == Ended()
+    assert replayed("resume")[0] == SessionStarted(SESSION)
+    assert replayed("resume")[-1] == AgentEnded()
 
 
 def test_shell_command_is_reported_as_shell_action() -> None:
-    assert [event for event in replayed("shell") if isinstance(event, Did) and event.kind == "shell"] == [
-        Did("shell", "echo hi; exit 3"),
-        Did("shell", "run_shell_command", True),
+    assert [event for event in replayed("shell") if isinstance(event, AgentAction) and event.kind == "shell"] == [
+        AgentAction("shell", "echo hi; exit 3"),
+        AgentAction("shell", "run_shell_command", True),
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "cause", "message"),
     [
-        ("400", Cause.CRASHED, "Request contains an invalid argument."),
-        ("401", Cause.KEY_REFUSED, "API key not valid. Please pass a valid API key."),
-        ("403", Cause.KEY_REFUSED, "The caller does not have permission."),
-        ("404", Cause.MODEL_UNKNOWN, "models/gemini-0 is not found for API version v1beta."),
-        ("429", Cause.RATE_LIMITED, "You exceeded your current quota. Suggested retry after 7s."),
-        ("500", Cause.SERVER_ERROR, "An internal error has occurred."),
-        ("503", Cause.SERVER_ERROR, "The model is overloaded. Please try again later."),
-        ("cut", Cause.NETWORK_DOWN, "terminated"),
-        ("refused", Cause.NETWORK_DOWN, "exception TypeError: fetch failed sending request"),
+        ("400", FailureCause.CRASHED, "Request contains an invalid argument."),
+        ("401", FailureCause.KEY_REFUSED, "API key not valid. Please pass a valid API key."),
+        ("403", FailureCause.KEY_REFUSED, "The caller does not have permission."),
+        ("404", FailureCause.MODEL_UNKNOWN, "models/gemini-0 is not found for API version v1beta."),
+        ("429", FailureCause.RATE_LIMITED, "You exceeded your current quota. Suggested retry after 7s."),
+        ("500", FailureCause.SERVER_ERROR, "An internal error has occurred."),
+        ("503", FailureCause.SERVER_ERROR, "The model is overloaded. Please try again later."),
+        ("cut", FailureCause.NETWORK_DOWN, "terminated"),
+        ("refused", FailureCause.NETWORK_DOWN, "exception TypeError: fetch failed sending request"),
         (
             "empty",
-            Cause.SERVER_ERROR,
+            FailureCause.SERVER_ERROR,
             "The model returned an empty response with no text or thoughts. This may be a transient API issue; "
             "please try again.",
         ),
     ],
 )
-def test_recorded_failure_has_expected_cause_and_message(name: str, cause: Cause, message: str) -> None:
-    assert ended(name) == Ended(cause=cause, message=message, wait_secs=7.0 if name == "429" else None)
+def test_recorded_failure_has_expected_cause_and_message(name: str, cause: FailureCause, message: str) -> None:
+    assert ended(name) == AgentEnded(cause=cause, message=message, wait_secs=7.0 if name == "429" else None)
 
 
 def result(**stats: Any) -> str:
@@ -222,9 +233,9 @@ def test_usage_is_split_by_model_and_includes_thinking_tokens() -> None:
     flash = {"total_tokens": 150, "input_tokens": 100, "output_tokens": 10, "cached": 60}
     lite = {"total_tokens": 11, "input_tokens": 10, "output_tokens": 1}
     assert list(ADAPTER.read(result(models={"flash": flash, "lite": lite}))) == [
-        Used(Usage(tokens_in=100, tokens_out=50, tokens_cached=60, model="flash"), "flash"),
-        Used(Usage(tokens_in=10, tokens_out=1, model="lite"), "lite"),
-        Ended(),
+        UsageUpdate(TokenUsage(tokens_in=100, tokens_out=50, tokens_cached=60, model="flash"), "flash"),
+        UsageUpdate(TokenUsage(tokens_in=10, tokens_out=1, model="lite"), "lite"),
+        AgentEnded(),
     ]
 
 
@@ -232,7 +243,7 @@ def test_nested_json_error_is_unwrapped() -> None:
     inner = json.dumps({"error": {"code": 429, "message": "Quota. Please retry in 34.07s.", "status": "X"}})
     outer = json.dumps({"error": {"message": inner, "code": 429, "status": "Too Many Requests"}})
     line = json.dumps({"type": "result", "status": "error", "error": {"message": f"[API Error: {outer}]\nWait."}})
-    expected = Ended(cause=Cause.RATE_LIMITED, message="Quota. Please retry in 34.07s.", wait_secs=34.07)
+    expected = AgentEnded(cause=FailureCause.RATE_LIMITED, message="Quota. Please retry in 34.07s.", wait_secs=34.07)
     assert list(ADAPTER.read(line)) == [expected]
 
 
@@ -286,20 +297,27 @@ NO_FOLDER = "An unexpected critical error occurred:Error: Directory does not exi
 @pytest.mark.parametrize(
     ("code", "errors", "cause", "words"),
     [
-        (41, NO_KEY, Cause.NOT_LOGGED_IN, "When using Gemini API, you must specify"),
-        (41, "Invalid auth method selected.\n", Cause.NOT_LOGGED_IN, "Invalid auth method selected."),
-        (42, NO_SESSION, Cause.SESSION_LOST, "Error resuming session: Invalid session identifier"),
-        (42, NO_SESSIONS, Cause.SESSION_LOST, "Error resuming session: No previous sessions"),
+        (41, NO_KEY, FailureCause.NOT_LOGGED_IN, "When using Gemini API, you must specify"),
+        (41, "Invalid auth method selected.\n", FailureCause.NOT_LOGGED_IN, "Invalid auth method selected."),
+        (42, NO_SESSION, FailureCause.SESSION_LOST, "Error resuming session: Invalid session identifier"),
+        (42, NO_SESSIONS, FailureCause.SESSION_LOST, "Error resuming session: No previous sessions"),
         (
             1,
             "Usage: gemini\nUnknown argument: session-id\n",
-            Cause.CRASHED,
+            FailureCause.CRASHED,
             "Unknown argument: session-id: this version",
         ),
-        (1, NO_FOLDER, Cause.CRASHED, "An unexpected critical error occurred:Error: Directory does not exist: /x"),
+        (
+            1,
+            NO_FOLDER,
+            FailureCause.CRASHED,
+            "An unexpected critical error occurred:Error: Directory does not exist: /x",
+        ),
     ],
 )
-def test_stderr_before_the_first_event_maps_to_failure_cause(code: int, errors: str, cause: Cause, words: str) -> None:
+def test_stderr_before_the_first_event_maps_to_failure_cause(
+    code: int, errors: str, cause: FailureCause, words: str
+) -> None:
     told = ADAPTER.failure(code, "Warning: 256-color support not detected.\n" + errors)
     assert told and told.cause is cause and told.message.startswith(words)
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.agents import process, reaper
-from agentd.agents.process import Bounds, CannotStart, Ending
-from agentd.agents.streams import Lines
+from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits
+from agentd.agents.streams import LineSplitter
 from processes import (
     ASK_FOR_MY_END,
     DAEMON,
@@ -51,8 +51,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def bounds(wall: float = PATIENCE, idle: float = PATIENCE, output: int = 1 << 40, line: int = 8 << 20) -> Bounds:
-    return Bounds(wall_secs=wall, idle_secs=idle, output_bytes=output, line_bytes=line)
+def bounds(wall: float = PATIENCE, idle: float = PATIENCE, output: int = 1 << 40, line: int = 8 << 20) -> ProcessLimits:
+    return ProcessLimits(wall_secs=wall, idle_secs=idle, output_bytes=output, line_bytes=line)
 
 
 # --- what is heard ---------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def bounds(wall: float = PATIENCE, idle: float = PATIENCE, output: int = 1 << 40
 def test_stdout_and_stderr_lines_and_the_exit_code_are_captured(stage: Stage) -> None:
     code = "echo one; echo two; echo; printf 'three\\r\\n'; printf 'no end'; echo wrong >&2; exit 3"
     outcome = stage.run(["sh", "-c", code])
-    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, 3, True)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (ProcessEnding.EXITED, 3, True)
     assert stage.lines == [b"one", b"two", b"", b"three\r", b"no end"]
     assert [line for stream, line, _ in stage.heard if stream == "err"] == [b"wrong"]
 
@@ -88,7 +88,7 @@ def test_long_line_is_truncated_and_the_omitted_bytes_are_counted(stage: Stage) 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60)), st.integers(1, 12))
 def test_line_splitting_does_not_depend_on_read_boundaries(data: bytes, cuts: list[int], limit: int) -> None:
     heard: list[tuple[str, bytes, int]] = []
-    lines = Lines("out", limit, lambda *line: heard.append(line))
+    lines = LineSplitter("out", limit, lambda *line: heard.append(line))
     edges = [0, *sorted(cut for cut in cuts if cut <= len(data)), len(data)]
     for start, end in itertools.pairwise(edges):
         assert lines.add(data[start:end], math.inf)
@@ -122,7 +122,7 @@ def test_agent_does_not_have_to_read_its_prompt(stage: Stage, code: str) -> None
 
 
 def test_wall_clock_limit_applies_to_an_agent_that_never_reads_its_prompt(stage: Stage) -> None:
-    assert stage.run(["sleep", "600"], stdin=PROMPT, bounds=bounds(wall=0.3)).ending is Ending.WALL
+    assert stage.run(["sleep", "600"], stdin=PROMPT, bounds=bounds(wall=0.3)).ending is ProcessEnding.WALL
 
 
 def test_empty_prompt_closes_stdin(stage: Stage) -> None:
@@ -135,32 +135,32 @@ def test_empty_prompt_closes_stdin(stage: Stage) -> None:
 def test_wall_clock_limit_ends_an_agent_that_keeps_writing(patient: Stage, clock: Clock) -> None:
     code = "while :; do echo on; sleep 0.02; done"
     outcome = patient.run(["sh", "-c", code], bounds=bounds(wall=0.5), hear=clock.started_by(patient))
-    assert (outcome.ending, outcome.exit_code) == (Ending.WALL, -signal.SIGTERM)
+    assert (outcome.ending, outcome.exit_code) == (ProcessEnding.WALL, -signal.SIGTERM)
     assert outcome.duration_ms >= 500
 
 
 def test_idle_limit_ends_a_silent_agent(stage: Stage, clock: Clock) -> None:
     code = "echo on; exec sleep 600"
     outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=0.5), hear=clock.started_by(stage))
-    assert (outcome.ending, stage.lines) == (Ending.IDLE, [b"on"])
+    assert (outcome.ending, stage.lines) == (ProcessEnding.IDLE, [b"on"])
 
 
 def test_partial_lines_on_either_stream_reset_the_idle_clock(
     stage: Stage, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second passes from one to the next, of an agent that is idle after two."""
-    read = process._Run._listen
+    read = process._ProcessRun._listen
     seen = itertools.count()
 
-    def listen(run: process._Run, handle: int) -> bool:
+    def listen(run: process._ProcessRun, handle: int) -> bool:
         clock.forward(1)
         is_more = read(run, handle)
         (stage.folder / str(next(seen))).touch()
         return is_more
 
-    monkeypatch.setattr(process._Run, "_listen", listen)
+    monkeypatch.setattr(process._ProcessRun, "_listen", listen)
     code = "for i in 0 1 2 3 4 5 6 7 8 9; do printf . >&$((1 + i % 2)); while [ ! -e $i ]; do sleep 0.02; done; done"
-    assert stage.run(["sh", "-c", code], bounds=bounds(idle=2)).ending is Ending.EXITED
+    assert stage.run(["sh", "-c", code], bounds=bounds(idle=2)).ending is ProcessEnding.EXITED
     assert next(seen) >= 10
 
 
@@ -170,20 +170,20 @@ def test_slow_listener_does_not_make_an_agent_idle(stage: Stage, clock: Clock) -
         (stage.folder / "heard").touch()
 
     outcome = stage.run(["sh", "-c", f"echo one; {until_there('heard')}"], bounds=bounds(idle=2), hear=hear)
-    assert outcome.ending is Ending.EXITED
+    assert outcome.ending is ProcessEnding.EXITED
 
 
 def test_exceeding_the_output_limit_ends_the_agent(stage: Stage) -> None:
     code = "import os\nwhile True: os.write(1, b'x' * 99 + b'\\n'); os.write(2, b'y' * 99 + b'\\n')"
     outcome = stage.run(python(code), bounds=bounds(output=3_000_000))  # more than a pipe holds
-    assert outcome.ending is Ending.OUTPUT
+    assert outcome.ending is ProcessEnding.OUTPUT
     assert sum(len(line) + 1 for _, line, _ in stage.heard) in (3_000_000, 3_000_001)  # the last one may be cut
     assert {stream for stream, _, _ in stage.heard} == {"out", "err"}
 
 
 def test_output_up_to_the_limit_is_allowed(stage: Stage) -> None:
-    assert stage.run(["printf", "12345"], bounds=bounds(output=5)).ending is Ending.EXITED
-    assert stage.run(["printf", "123456"], bounds=bounds(output=5)).ending is Ending.OUTPUT
+    assert stage.run(["printf", "12345"], bounds=bounds(output=5)).ending is ProcessEnding.EXITED
+    assert stage.run(["printf", "123456"], bounds=bounds(output=5)).ending is ProcessEnding.OUTPUT
     assert stage.lines == [b"12345", b"12345"]
 
 
@@ -205,7 +205,7 @@ def test_processes_started_during_shutdown_also_get_sigterm(patient: Stage) -> N
 
 def test_agent_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     outcome = stage.run(python(IGNORE_TERM + ASK_FOR_MY_END + "time.sleep(600)"))
-    assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGKILL)
+    assert (outcome.ending, outcome.exit_code) == (ProcessEnding.EXITED, -signal.SIGKILL)
 
 
 def test_suspended_agent_is_ended(patient: Stage) -> None:
@@ -228,11 +228,11 @@ def test_daemon_that_exits_on_sigterm_is_not_killed(patient: Stage) -> None:
 
 def test_agent_that_closes_its_streams_is_waited_for(stage: Stage) -> None:
     outcome = stage.run(["sh", "-c", "echo on; exec >&- 2>&-; sleep 0.5; exit 5"])
-    assert (outcome.ending, outcome.exit_code, stage.lines) == (Ending.EXITED, 5, [b"on"])
+    assert (outcome.ending, outcome.exit_code, stage.lines) == (ProcessEnding.EXITED, 5, [b"on"])
 
 
 def test_agent_that_closes_its_streams_and_never_exits_is_idle(stage: Stage) -> None:
-    assert stage.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], bounds=bounds(idle=0.4)).ending is Ending.IDLE
+    assert stage.run(["sh", "-c", "exec >&- 2>&-; sleep 600"], bounds=bounds(idle=0.4)).ending is ProcessEnding.IDLE
 
 
 def test_final_output_is_captured_after_all_processes_exited(patient: Stage) -> None:
@@ -444,16 +444,16 @@ def place_program(path: Path) -> None:
 def test_killing_the_reaper_ends_the_agent_and_its_group(stage: Stage) -> None:
     code = "import os, signal, time\nif os.fork() == 0: time.sleep(600)\nos.kill(os.getppid(), signal.SIGKILL)\n"
     outcome = stage.run(python(code + "time.sleep(600)"))
-    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (ProcessEnding.EXITED, -signal.SIGKILL, True)
 
 
 def test_sigterm_to_the_reaper_ends_the_agent(stage: Stage) -> None:
     outcome = stage.run(["sh", "-c", "kill -TERM $PPID; sleep 600"])
-    assert (outcome.ending, outcome.exit_code) == (Ending.EXITED, -signal.SIGTERM)
+    assert (outcome.ending, outcome.exit_code) == (ProcessEnding.EXITED, -signal.SIGTERM)
 
 
 def test_ps_fallback_lists_the_same_processes_as_proc(stage: Stage) -> None:
-    rows: list[reaper.Process] = []
+    rows: list[reaper.ProcessRow] = []
 
     def hear(stream: str, line: bytes, missing: int) -> None:
         child, agent, watcher = map(int, line.split())

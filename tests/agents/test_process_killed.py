@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentd.agents import reaper
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.errors import Busy
 from agentd.project.layout import find_project
@@ -83,7 +83,7 @@ def test_no_agent_is_left_when_agentd_is_killed_during_start(stage: Stage) -> No
 
 @pytest.fixture
 def change(project: Scenario) -> Change:
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def test_run_lock_is_held_until_the_agent_of_a_killed_run_is_gone(project: Scenario, change: Change) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentd.agents import process, reaper
-from agentd.agents.process import Bounds, Ending, Outcome
+from agentd.agents.process import ProcessEnding, ProcessLimits, ProcessOutcome
 from processes import (
     DAEMON,
     IGNORE_TERM,
@@ -68,8 +68,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def bounds(wall: float = PATIENCE, idle: float = PATIENCE) -> Bounds:
-    return Bounds(wall_secs=wall, idle_secs=idle, output_bytes=1 << 40)
+def bounds(wall: float = PATIENCE, idle: float = PATIENCE) -> ProcessLimits:
+    return ProcessLimits(wall_secs=wall, idle_secs=idle, output_bytes=1 << 40)
 
 
 # --- more than can be heard ------------------------------------------------------------------------------------------
@@ -86,15 +86,15 @@ def test_wall_clock_limit_holds_when_output_is_faster_than_the_listener(stage: S
 
     code = f"import os\nwhile True: os.write(1, b'on and on and on\\n' * 50_000){end}"
     outcome = stage.run(python(code), bounds=bounds(wall=2), hear=hear)
-    assert outcome.ending is Ending.WALL, "what was left out must not pass for all"
+    assert outcome.ending is ProcessEnding.WALL, "what was left out must not pass for all"
     assert 0 < len(stage.heard) <= 401
 
 
 @pytest.mark.parametrize(
     ("patience", "ending", "heard"),
     [
-        (PATIENCE, Ending.EXITED, [b"up", b"asked", b"last"]),
-        (0.0, Ending.WALL, [b"up", b"asked"]),
+        (PATIENCE, ProcessEnding.EXITED, [b"up", b"asked", b"last"]),
+        (0.0, ProcessEnding.WALL, [b"up", b"asked"]),
     ],
     ids=["in time", "too late"],
 )
@@ -103,7 +103,7 @@ def test_final_output_is_read_during_cleanup_after_the_agent_exited(
     monkeypatch: pytest.MonkeyPatch,
     clock: Clock,
     patience: float,
-    ending: Ending,
+    ending: ProcessEnding,
     heard: list[bytes],
 ) -> None:
     monkeypatch.setattr(process, "_PATIENCE", patience)
@@ -123,7 +123,7 @@ def test_final_output_is_read_during_cleanup_after_the_agent_exited(
 def test_partial_line_is_captured_when_the_wall_clock_ends_the_agent(stage: Stage, clock: Clock) -> None:
     code = "printf 'half a line'; echo said >&2; exec sleep 600"
     outcome = stage.run(["sh", "-c", code], bounds=bounds(wall=0.5), hear=clock.started_by(stage))
-    assert (outcome.ending, stage.lines) == (Ending.WALL, [b"half a line"])
+    assert (outcome.ending, stage.lines) == (ProcessEnding.WALL, [b"half a line"])
 
 
 # --- the reaper killed -----------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_partial_line_is_captured_when_the_wall_clock_ends_the_agent(stage: Stag
 def test_agent_that_kills_its_reaper_leaves_no_daemon(stage: Stage) -> None:
     outcome = stage.run(python(IGNORE_TERM + DAEMON + KILL_THE_REAPER))
     assert stage.lines == [b"daemon up"]
-    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.EXITED, -signal.SIGKILL, True)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (ProcessEnding.EXITED, -signal.SIGKILL, True)
 
 
 def test_daemon_child_without_our_variable_is_ended_too(stage: Stage) -> None:
@@ -142,7 +142,7 @@ def test_daemon_child_without_our_variable_is_ended_too(stage: Stage) -> None:
 
 def test_killed_reaper_does_not_affect_unrelated_processes(stage: Stage, tmp_path: Path) -> None:
     other = Stage(tmp_path)
-    outcomes: list[Outcome] = []
+    outcomes: list[ProcessOutcome] = []
     code = "echo up; while [ ! -e go ]; do sleep 0.05; done; exit 3"
     beside = threading.Thread(target=lambda: outcomes.append(other.run(["sh", "-c", code])))
     beside.start()
@@ -166,7 +166,7 @@ def test_suspended_reaper_is_resumed(stage: Stage, clock: Clock, monkeypatch: py
     mark = stage.folder / "ended"
     code = "kill -STOP $PPID; echo stopped; sleep 600"
     outcome = stage.run(["sh", "-c", code], bounds=bounds(idle=0.5), mark=mark, hear=clock.started_by(stage))
-    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (Ending.IDLE, -signal.SIGTERM, True)
+    assert (outcome.ending, outcome.exit_code, outcome.is_gone) == (ProcessEnding.IDLE, -signal.SIGTERM, True)
     assert mark.exists()
 
 
@@ -182,7 +182,7 @@ def test_reaper_kept_suspended_does_not_hold_the_lock_after_the_run(
         outcome = stage.run(code, bounds=bounds(idle=0.5), lock=lock, hear=hear)
     finally:
         os.close(lock)
-    assert (outcome.ending, outcome.is_gone) == (Ending.IDLE, True)
+    assert (outcome.ending, outcome.is_gone) == (ProcessEnding.IDLE, True)
     with path.open() as again:
         fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from agentd.agents.redact import LineRedactor, Redactor
+from agentd.agents.redaction import LineRedactor, Redactor
 from assertions import assert_grows_linearly
 
 # Put together here, so that this file holds no text that looks like a live key.

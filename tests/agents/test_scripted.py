@@ -13,10 +13,18 @@ from typing import Any
 import pytest
 from briefs import agent, brief
 
-from agentd.agents.causes import Cause
-from agentd.agents.playbook import BadPlaybook, Say, Turn, parse
-from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage, Used
-from agentd.agents.scripted import Scripted
+from agentd.agents.failures import FailureCause
+from agentd.agents.playbook import InvalidPlaybook, PlaybookTurn, SayAction, parse_playbook
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    TokenUsage,
+    UsageUpdate,
+)
+from agentd.agents.scripted import ScriptedAgent
 from agentd.tools.table import Stage
 from assertions import assert_grows_linearly
 from mcp_session import staged
@@ -25,22 +33,22 @@ from processes import wait_until
 from program import AGENTD, PATIENCE
 from scenario import Scenario
 
-ADAPTER = Scripted()
-WELL = Ended()
+ADAPTER = ScriptedAgent()
+WELL = AgentEnded()
 
 
 @dataclass(frozen=True)
 class Played:
     code: int
-    events: list[Heard]
+    events: list[AgentEvent]
     err: str
 
     @property
-    def ended(self) -> Ended | None:
+    def ended(self) -> AgentEnded | None:
         last = self.events[-1] if self.events else None
-        return last if isinstance(last, Ended) else None
+        return last if isinstance(last, AgentEnded) else None
 
-    def only(self, *kinds: type) -> list[Heard]:
+    def only(self, *kinds: type) -> list[AgentEvent]:
         return [event for event in self.events if isinstance(event, kinds)]
 
 
@@ -98,12 +106,12 @@ def test_playbook_actions_are_performed_and_reported(box: Scenario) -> None:
     assert played == Played(
         0,
         [
-            Said("Reading the project."),
-            Did("tool", "write src/new/b.py", True),
-            Did("tool", "edit src/a.py", True),
-            Did("tool", "delete src/old.py", True),
-            Used(Usage(tokens_in=15234, tokens_out=892, tokens_cached=100, cost=0.00188, model="m-1"), "1"),
-            Used(Usage(tokens_in=10), "2"),
+            AgentText("Reading the project."),
+            AgentAction("tool", "write src/new/b.py", True),
+            AgentAction("tool", "edit src/a.py", True),
+            AgentAction("tool", "delete src/old.py", True),
+            UsageUpdate(TokenUsage(tokens_in=15234, tokens_out=892, tokens_cached=100, cost=0.00188, model="m-1"), "1"),
+            UsageUpdate(TokenUsage(tokens_in=10), "2"),
             WELL,
         ],
         "",
@@ -115,9 +123,9 @@ def test_playbook_actions_are_performed_and_reported(box: Scenario) -> None:
 
 def test_given_or_resumed_session_id_is_reported(box: Scenario) -> None:
     quiet = one_step("say: hello")
-    assert play(box, quiet, session="s-1").events[0] == SessionIs("s-1")
-    assert play(box, quiet, session="s-1", resume="r-1").events[0] == SessionIs("r-1")
-    assert play(box, quiet).only(SessionIs) == []
+    assert play(box, quiet, session="s-1").events[0] == SessionStarted("s-1")
+    assert play(box, quiet, session="s-1", resume="r-1").events[0] == SessionStarted("r-1")
+    assert play(box, quiet).only(SessionStarted) == []
 
 
 def test_repositorys_own_agentd_package_is_never_imported(box: Scenario) -> None:
@@ -134,7 +142,9 @@ def test_long_prompt_is_read_completely(box: Scenario) -> None:
 
 def test_missing_expected_prompt_text_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("expect: C1", "say: not reached"), prompt="no findings")
-    assert played.events == [Ended(cause=Cause.CRASHED, message="the prompt does not have the expected text: C1")]
+    assert played.events == [
+        AgentEnded(cause=FailureCause.CRASHED, message="the prompt does not have the expected text: C1")
+    ]
     assert played.code == 1
 
 
@@ -151,12 +161,12 @@ def test_missing_expected_prompt_text_fails_the_run(box: Scenario) -> None:
 def test_action_that_does_not_match_the_files_fails_the_run(box: Scenario, action: str, message: str) -> None:
     box.write("a.py", "x x\n")
     played = play(box, one_step(action))
-    assert (played.code, played.ended) == (1, Ended(cause=Cause.CRASHED, message=message))
+    assert (played.code, played.ended) == (1, AgentEnded(cause=FailureCause.CRASHED, message=message))
 
 
 def test_playbook_without_the_step_fails_the_run(box: Scenario) -> None:
     played = play(box, one_step("say: hello"), step="challenge", round=3)
-    assert played.ended and played.ended.cause is Cause.CRASHED
+    assert played.ended and played.ended.cause is FailureCause.CRASHED
     assert played.ended.message == "the playbook has nothing for challenge, round 3, attempt 1 (demo.yaml)"
 
 
@@ -164,7 +174,7 @@ def test_missing_playbook_fails_the_run(box: Scenario) -> None:
     command = ADAPTER.command(agent(playbook="no.yaml"), brief(box.root))
     done = subprocess.run(command.argv, env=box.env, input=b"", capture_output=True, check=False, timeout=PATIENCE)
     (ended,) = (event for line in done.stdout.decode().splitlines() for event in ADAPTER.read(line))
-    assert isinstance(ended, Ended) and ended.cause is Cause.CRASHED
+    assert isinstance(ended, AgentEnded) and ended.cause is FailureCause.CRASHED
     assert ended.message.startswith(f"cannot read the playbook {box.root}/no.yaml: ")
 
 
@@ -190,7 +200,7 @@ def test_tools_are_called_on_the_real_mcp_server(project: Scenario) -> None:
             server=(AGENTD, *on.arguments),
         )
         assert "Played" in (on.change.folder / f"specs/{arguments['spec_id']}.md").read_text()
-    tools = [event for event in played.events if isinstance(event, Did)]
+    tools = [event for event in played.events if isinstance(event, AgentAction)]
     assert [(tool.text.partition(":")[0], tool.ok) for tool in tools] == [
         ("create_spec", None),
         ("create_spec", True),
@@ -265,9 +275,9 @@ def test_tool_call_with_an_unexpected_outcome_fails_the_run(
     box: Scenario, tool: str, refused: bool, message: str
 ) -> None:
     played = play(box, calls((tool, {}, refused), ("never", {}, False)), server=double(box))
-    assert played.ended == Ended(cause=Cause.CRASHED, message=message)
+    assert played.ended == AgentEnded(cause=FailureCause.CRASHED, message=message)
     assert played.code == 1
-    assert Did("tool", "never") not in played.events
+    assert AgentAction("tool", "never") not in played.events
 
 
 def test_refusal_of_an_unknown_tool_can_be_expected(box: Scenario) -> None:
@@ -278,14 +288,14 @@ def test_server_that_does_not_start_fails_the_run(box: Scenario) -> None:
     played = play(box, calls(("a", {}, False)), server=("/no/such/program",))
     assert played.ended and played.ended.message.startswith("the MCP server does not start: ")
     ended = play(box, calls(("a", {}, False)), server=(sys.executable, "-c", "raise SystemExit(4)"))
-    assert ended.ended == Ended(cause=Cause.CRASHED, message="the MCP server ended with exit code 4")
+    assert ended.ended == AgentEnded(cause=FailureCause.CRASHED, message="the MCP server ended with exit code 4")
 
 
 def test_killing_the_player_ends_its_server(box: Scenario) -> None:
     server = double(box)
     with playing(box, calls(("a", {}, False)) + "    - fault: hang\n", server=server) as process:
         assert process.stdout
-        while Did("tool", "a", True) not in ADAPTER.read(process.stdout.readline().decode()):
+        while AgentAction("tool", "a", True) not in ADAPTER.read(process.stdout.readline().decode()):
             assert process.poll() is None  # a server that is answering would die of its own
         process.kill()
         process.wait(timeout=PATIENCE)
@@ -298,24 +308,24 @@ def test_killing_the_player_ends_its_server(box: Scenario) -> None:
 @pytest.mark.parametrize(
     "cause",
     [
-        Cause.RATE_LIMITED,
-        Cause.SERVER_ERROR,
-        Cause.NETWORK_DOWN,
-        Cause.NOT_LOGGED_IN,
-        Cause.KEY_REFUSED,
-        Cause.MODEL_UNKNOWN,
-        Cause.SESSION_LOST,
+        FailureCause.RATE_LIMITED,
+        FailureCause.SERVER_ERROR,
+        FailureCause.NETWORK_DOWN,
+        FailureCause.NOT_LOGGED_IN,
+        FailureCause.KEY_REFUSED,
+        FailureCause.MODEL_UNKNOWN,
+        FailureCause.SESSION_LOST,
     ],
 )
-def test_fault_with_a_cause_is_reported_in_the_final_event(box: Scenario, cause: Cause) -> None:
+def test_fault_with_a_cause_is_reported_in_the_final_event(box: Scenario, cause: FailureCause) -> None:
     played = play(box, one_step("say: hello", f"fault: {cause}"))
-    assert (played.code, played.events[0]) == (1, Said("hello"))
+    assert (played.code, played.events[0]) == (1, AgentText("hello"))
     assert played.ended and played.ended.cause is cause and played.ended.message
 
 
 def test_rate_limit_states_how_long_to_wait(box: Scenario) -> None:
     played = play(box, one_step("{wait: 30, message: slow down, fault: rate-limited}"))
-    assert played.ended == Ended(cause=Cause.RATE_LIMITED, message="slow down", wait_secs=30)
+    assert played.ended == AgentEnded(cause=FailureCause.RATE_LIMITED, message="slow down", wait_secs=30)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +340,7 @@ def test_rate_limit_states_how_long_to_wait(box: Scenario) -> None:
 )
 def test_sudden_fault_has_no_final_event(box: Scenario, action: str, code: int, err: str) -> None:
     played = play(box, one_step("say: hello", action))
-    assert played == Played(code, [Said("hello")], err)
+    assert played == Played(code, [AgentText("hello")], err)
     assert ADAPTER.failure(code, err) is None
 
 
@@ -374,12 +384,12 @@ def test_unknown_lines_are_ignored(line: str) -> None:
 
 def test_invalid_usage_figures_are_ignored() -> None:
     line = '{"type": "usage", "part": "1", "in": -1, "out": NaN, "cached": true, "cost": Infinity, "model": 7}'
-    assert list(ADAPTER.read(line)) == [Used(Usage(), "1")]
+    assert list(ADAPTER.read(line)) == [UsageUpdate(TokenUsage(), "1")]
 
 
 def test_unknown_end_cause_is_a_crash() -> None:
     assert list(ADAPTER.read('{"type": "end", "cause": "moon phase", "message": "m"}')) == [
-        Ended(cause=Cause.CRASHED, message="m")
+        AgentEnded(cause=FailureCause.CRASHED, message="m")
     ]
 
 
@@ -410,34 +420,34 @@ steps:
 @pytest.mark.parametrize(
     ("turn", "words"),
     [
-        (Turn("spec-gen-user-model", 1, 1, 1), "any spec"),
-        (Turn("spec-gen-auth-keys", 1, 1, 1), "any auth spec"),
-        (Turn("spec-gen-auth-flow", 1, 1, 1), "this spec"),
-        (Turn("spec-gen-auth-flow", 2, 1, 1), "this spec"),
-        (Turn("spec-gen-user-model", 2, 1, 1), "any spec in round 2"),
-        (Turn("challenge", 1, 1, 1), "any"),
-        (Turn("challenge", 2, 1, 1), "round 2"),
-        (Turn("challenge", 3, 1, 2), "attempt 2"),
-        (Turn("challenge", 2, 1, 2), "round 2 attempt 2"),
-        (Turn("challenge", 22, 1, 22), "any"),
-        (Turn("resolve", 2, 1, 2), "round 2"),
-        (Turn("resolve", 2, 2, 2), "round 2"),
-        (Turn("resolve", 1, 2, 2), "the second"),
-        (Turn("implement", 2, 1, 1), "the full name"),
-        (Turn("implement-auth-flow", 2, 1, 1), "a pattern with a round"),
-        (Turn("tasks-review", 1, 1, 1), "any"),
-        (Turn("tasks-review", 1, 2, 1), "the second"),
-        (Turn("tasks-review", 2, 2, 1), "the second of round 2"),
+        (PlaybookTurn("spec-gen-user-model", 1, 1, 1), "any spec"),
+        (PlaybookTurn("spec-gen-auth-keys", 1, 1, 1), "any auth spec"),
+        (PlaybookTurn("spec-gen-auth-flow", 1, 1, 1), "this spec"),
+        (PlaybookTurn("spec-gen-auth-flow", 2, 1, 1), "this spec"),
+        (PlaybookTurn("spec-gen-user-model", 2, 1, 1), "any spec in round 2"),
+        (PlaybookTurn("challenge", 1, 1, 1), "any"),
+        (PlaybookTurn("challenge", 2, 1, 1), "round 2"),
+        (PlaybookTurn("challenge", 3, 1, 2), "attempt 2"),
+        (PlaybookTurn("challenge", 2, 1, 2), "round 2 attempt 2"),
+        (PlaybookTurn("challenge", 22, 1, 22), "any"),
+        (PlaybookTurn("resolve", 2, 1, 2), "round 2"),
+        (PlaybookTurn("resolve", 2, 2, 2), "round 2"),
+        (PlaybookTurn("resolve", 1, 2, 2), "the second"),
+        (PlaybookTurn("implement", 2, 1, 1), "the full name"),
+        (PlaybookTurn("implement-auth-flow", 2, 1, 1), "a pattern with a round"),
+        (PlaybookTurn("tasks-review", 1, 1, 1), "any"),
+        (PlaybookTurn("tasks-review", 1, 2, 1), "the second"),
+        (PlaybookTurn("tasks-review", 2, 2, 1), "the second of round 2"),
     ],
     ids=str,
 )
-def test_most_specific_playbook_entry_is_used(turn: Turn, words: str) -> None:
-    assert parse(ORDER, "demo.yaml").find(turn) == (Say(words),)
+def test_most_specific_playbook_entry_is_used(turn: PlaybookTurn, words: str) -> None:
+    assert parse_playbook(ORDER, "demo.yaml").find(turn) == (SayAction(words),)
 
 
 def test_missing_entry_error_names_the_step_number() -> None:
-    with pytest.raises(BadPlaybook, match="nothing for review, number 2, round 1, attempt 1"):
-        parse(ORDER, "demo.yaml").find(Turn("review", 1, 2, 1))
+    with pytest.raises(InvalidPlaybook, match="nothing for review, number 2, round 1, attempt 1"):
+        parse_playbook(ORDER, "demo.yaml").find(PlaybookTurn("review", 1, 2, 1))
 
 
 # ---- mistakes in a playbook
@@ -515,8 +525,8 @@ def test_missing_entry_error_names_the_step_number() -> None:
     ],
 )
 def test_playbook_error_names_its_location(text: str, message: str) -> None:
-    with pytest.raises(BadPlaybook) as caught:
-        parse(text, "demo.yaml")
+    with pytest.raises(InvalidPlaybook) as caught:
+        parse_playbook(text, "demo.yaml")
     assert caught.value.message.startswith(message)
 
 
@@ -524,14 +534,14 @@ def test_playbook_error_fails_the_run_with_its_message(box: Scenario) -> None:
     played = play(box, "steps:\n  challenge/x: []\n")
     assert (played.code, played.events) == (
         1,
-        [Ended(cause=Cause.CRASHED, message="demo.yaml: step challenge/x: the round must be a number")],
+        [AgentEnded(cause=FailureCause.CRASHED, message="demo.yaml: step challenge/x: the round must be a number")],
     )
 
 
 def test_wildcard_pattern_matching_takes_linear_time() -> None:
     name = "*a" * 12 + "*b"
-    playbook = parse(f"steps: {{'{name}': []}}", "demo.yaml")
-    assert_grows_linearly(lambda step: playbook.find(Turn(step, 1, 1, 1)), "", "a", count=100)
+    playbook = parse_playbook(f"steps: {{'{name}': []}}", "demo.yaml")
+    assert_grows_linearly(lambda step: playbook.find(PlaybookTurn(step, 1, 1, 1)), "", "a", count=100)
 
 
 def test_player_imports_no_heavy_modules(box: Scenario) -> None:

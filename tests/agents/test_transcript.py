@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from briefs import brief
 
-from agentd.agents.redact import Redactor
-from agentd.agents.transcript import LINE, Kept, Transcript, transcript_path, transcripts_of
+from agentd.agents.redaction import Redactor
+from agentd.agents.transcript import LINE, Transcript, TranscriptFile, list_transcripts, transcript_path
 from agentd.project.layout import find_project
 from program import PATIENCE
 from scenario import Scenario
@@ -267,14 +267,14 @@ def test_transcripts_are_listed_in_chronological_order(project: Scenario) -> Non
         os.utime(path, ns=(0, 1_000_000 + place * 1000))
     written(transcript_path(here, "other", *calls[0]), b"x")
     (path.parent / "notes.log").write_text("not one of ours")
-    found = transcripts_of(here, "add-oauth")
+    found = list_transcripts(here, "add-oauth")
     assert [(one.run, one.step, one.round, one.number, one.attempt) for one in found] == calls
-    assert found[-1] == Kept(path, *calls[-1])
+    assert found[-1] == TranscriptFile(path, *calls[-1])
     assert path == project.root / ".git/agentd/transcripts/add-oauth/20260119T103000Z-0000/challenge-r2-n1-a1.log"
 
 
 def test_change_without_calls_has_no_transcripts(project: Scenario) -> None:
-    assert transcripts_of(find_project(), "add-oauth") == []
+    assert list_transcripts(find_project(), "add-oauth") == []
 
 
 def test_listing_transcripts_does_not_import_config(box: Scenario) -> None:

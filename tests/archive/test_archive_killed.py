@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agentd.archive import ending
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import read_state
 from agentd.cli import app
 from agentd.documents.delta import REQUIREMENT_PATTERN
@@ -94,7 +94,7 @@ def work(is_undo: bool) -> None:
     if is_undo:
         ending.undo(project, SHORT_TITLES_ID)
     else:
-        ending.archive(entry.open_change(project, SHORT_TITLES_ID), REQUIREMENT_PATTERN)
+        ending.archive(lifecycle.open_change(project, SHORT_TITLES_ID), REQUIREMENT_PATTERN)
 
 
 def writes(ground: Ground, is_undo: bool) -> list[int]:

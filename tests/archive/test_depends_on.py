@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from agentd.change.entry import open_change
 from agentd.change.folder import read_state
+from agentd.change.lifecycle import open_change
 from agentd.domain import events
 from agentd.project.layout import find_project
 from git_setups import prepare_project

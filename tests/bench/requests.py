@@ -20,7 +20,7 @@ from agent_calls import challenger_request, planner_request
 from agentd.calls import attempts
 from agentd.calls.run import Run
 from agentd.calls.work import Work
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Role
 from agentd.project.config.settings import AgentKind
@@ -145,7 +145,7 @@ def ours(cli: Cli, model: Model, box: Scenario, step: str, prompt: str) -> int:
     names = json.dumps([name for name, _ in cli.env])
     program = json.dumps(clis.need(cli.name))
     box.configure(SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
-    change = entry.create(find_project(), f"a-{step}", "Let people sign in")
+    change = lifecycle.create_change(find_project(), f"a-{step}", "Let people sign in")
     with open_run(change) as run, contextlib.suppress(AgentdError):
         attempts.perform(run, WORKS[step](run, prompt=prompt, effect=None))
     return asked_first(conversation)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from agentd.change import comments, entry
+from agentd.change import comment_store, lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.state_machine import TransitionEvent
@@ -67,7 +67,7 @@ def lay_out(box: Scenario) -> Change:
         box.write(f"{folder}/STATE.yaml", f"change_id: {name}\nphase: proposed\ndescription: Better notes {number}\n")
         box.write(f"{folder}/proposal.md", proposal_text(name, []))
         box.write(f"{folder}/tasks.md", notes_tasks(name))
-    change = entry.create(find_project(str(box.root)), BIG, "A lot of rules")
+    change = lifecycle.create_change(find_project(str(box.root)), BIG, "A lot of rules")
     box.write(f"agentd/changes/{BIG}/proposal.md", proposal_text(BIG, ["notes"]))
     box.write(f"agentd/changes/{BIG}/{DOCUMENT}", big_spec())
     box.write(f"agentd/changes/{BIG}/tasks.md", notes_tasks(BIG))
@@ -78,8 +78,8 @@ def lay_out(box: Scenario) -> Change:
     for number in range(EVENTS):
         journal.append(events.AgentActivity(**step, kind="tool", text=f"read_file src/notes/{number}.py", ok=True))
     for number in range(1, COMMENTS + 1):
-        place = comments.anchored(change, DOCUMENT, f"Rule {number}")
-        comments.add(change, place, "Who may say so?", "person:dev")
+        place = comment_store.comment_anchor(change, DOCUMENT, f"Rule {number}")
+        comment_store.add_comment(change, place, "Who may say so?", "person:dev")
     return change
 
 

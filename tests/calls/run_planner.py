@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from agentd.calls import attempts
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli import app, output
 from agentd.domain.errors import AgentdError
 from agentd.project.layout import find_project
@@ -16,7 +16,7 @@ from scenario import open_run
 
 def main() -> int:
     app.run(["--version"])  # streams as the program prepares them
-    change = entry.open_change(find_project(), "add-oauth")
+    change = lifecycle.open_change(find_project(), "add-oauth")
     try:
         with open_run(change) as run:
             work = planner_request(run)

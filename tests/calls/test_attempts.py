@@ -12,7 +12,7 @@ import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request, play
 from agentd.calls import attempts
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import (
@@ -250,7 +250,7 @@ def test_budget_ends_the_call_in_flight_and_counts_it(project: Scenario) -> None
 def test_daily_budget_applies_to_every_change(project: Scenario) -> None:
     change = play(project, "[budget]\nper_day = 1.0\n", proposal_gen=[usage(1.0), write_document("proposal.md")])
     call_planner(change)
-    other = entry.create(change.project, "other", "words")
+    other = lifecycle.create_change(change.project, "other", "words")
     with pytest.raises(OverBudget, match="today's calls have cost"):
         call_planner(other)
 
@@ -426,7 +426,7 @@ def test_budget_and_call_limits_hold_for_random_streams_and_resumes(project: Sce
         project.write("playbook.json", json.dumps({"steps": steps}))
         settings = f"[budget]\nper_change = {limit}\n[limits]\ncalls_per_step = {cap}\n"
         project.configure(f"schema_version = 1\n{RETRY_AT_ONCE}{ROLES}{PLAY}{settings}")
-        change = entry.create(find_project(), f"change-{number}", "words")
+        change = lifecycle.create_change(find_project(), f"change-{number}", "words")
         for _ in range(6):
             with pytest.raises(AgentdError):
                 call_planner(change)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_calls import planner_request, play
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.calls import attempts, spend
 from agentd.calls import run as runs
 from agentd.calls.budget import Over, check, check_price, over
@@ -188,7 +188,7 @@ def test_cost_of_a_killed_run_does_not_count_toward_max_cost(project: Scenario) 
             model=None,
             session=None,
         )
-        call.saw(Usage(tokens_in=100), 0.4)
+        call.saw(TokenUsage(tokens_in=100), 0.4)
     assert spend.spent(change).change == 0.4
     perform(change, max_cost=0.4)
     assert change.read().total_cost == pytest.approx(0.65)

@@ -9,7 +9,7 @@ import pytest
 from agent_calls import planner_request
 from agentd.calls import attempts
 from agentd.calls.work import Done
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.project.layout import find_project
@@ -31,7 +31,7 @@ def speak(box: Scenario, *events: dict[str, Any]) -> None:
 
 def begin(box: Scenario, *events: dict[str, Any]) -> Change:
     speak(box, *events)
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def used(tokens_in: int, cached: int, tokens_out: int) -> dict[str, Any]:

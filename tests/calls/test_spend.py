@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.calls import budget, ledger
 from agentd.calls.spend import OpenCall, Spent, settle, spent, spent_on
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Call, State, Step
+from agentd.change.state import CallRecord, ChangeState, StepRecord
 from agentd.domain import clock
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import StepStatus
@@ -33,7 +33,7 @@ from scenario import Scenario
 
 @pytest.fixture
 def change(project: Scenario) -> Change:
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def begin(change: Change, token: str, session: str | None = "s") -> OpenCall:
@@ -51,14 +51,14 @@ def begin(change: Change, token: str, session: str | None = "s") -> OpenCall:
     )
 
 
-def call_once(change: Change, cost: float | None, session: str | None = "s") -> Call | None:
+def call_once(change: Change, cost: float | None, session: str | None = "s") -> CallRecord | None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token, session)
-        call.saw(Usage(tokens_in=100, tokens_out=10, tokens_cached=5), cost)
+        call.saw(TokenUsage(tokens_in=100, tokens_out=10, tokens_cached=5), cost)
         return call.finish(1234, None)
 
 
-def settled(change: Change) -> tuple[Call, ...]:
+def settled(change: Change) -> tuple[CallRecord, ...]:
     with change.running("agentd plan") as held:
         return settle(change, held.token)
 
@@ -75,7 +75,7 @@ def leave_open(change: Change, cost: float | None = 0.5, session: str = "s") -> 
     """A call whose run is no more, as it lies on disk."""
     with change.running("agentd plan") as held:
         call = begin(change, held.token, session)
-        call.saw(Usage(tokens_in=100), cost)
+        call.saw(TokenUsage(tokens_in=100), cost)
     return Path(change.project.in_room("calls", change.id, f"{call.id}.json"))
 
 
@@ -83,8 +83,10 @@ def rewrite(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-def done(state: State, session: str) -> State:
-    return state.with_step(Step("challenge", 2, len(state.steps) + 1, 1, StepStatus.DONE, {"of": session}, clock.now()))
+def done(state: ChangeState, session: str) -> ChangeState:
+    return state.with_step(
+        StepRecord("challenge", 2, len(state.steps) + 1, 1, StepStatus.DONE, {"of": session}, clock.now())
+    )
 
 
 def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
@@ -102,8 +104,8 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
 def test_step_result_is_written_together_with_its_call(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
-        call.saw(Usage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
-        seen: list[tuple[Call, ...]] = []
+        call.saw(TokenUsage(tokens_in=1, model="gpt-5.2-mini"), 0.1)
+        seen: list[tuple[CallRecord, ...]] = []
         call.finish(1, "captured", lambda old: seen.append(old.llm_calls) or done(old, "s"))  # type: ignore[func-returns-value]
     state = change.read()
     assert seen == [state.llm_calls] and len(state.steps) == 1
@@ -131,21 +133,21 @@ def test_unknown_cost_adds_nothing_to_the_total(change: Change) -> None:
 def test_known_cost_is_not_overwritten_by_an_unknown_one(change: Change) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
-        call.saw(Usage(tokens_in=1), 0.5)
-        call.saw(Usage(tokens_in=2), None)
+        call.saw(TokenUsage(tokens_in=1), 0.5)
+        call.saw(TokenUsage(tokens_in=2), None)
         assert call.cost == 0.5
-        call.saw(Usage(tokens_in=2), 0.4)  # the whole call's figure at its end may be a better one
+        call.saw(TokenUsage(tokens_in=2), 0.4)  # the whole call's figure at its end may be a better one
         last = call.finish(1, None)
     assert last and last.cost == 0.4
 
 
 def test_call_in_progress_counts_and_can_be_excluded(change: Change) -> None:
-    other = entry.create(find_project(), "other", "words")
+    other = lifecycle.create_change(find_project(), "other", "words")
     call_once(other, 1.0)
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
         assert spent(change) == Spent(0.0, 1.0)
-        call.saw(Usage(tokens_in=1), 0.25)
+        call.saw(TokenUsage(tokens_in=1), 0.25)
         assert spent(change) == Spent(0.25, 1.25)
         assert spent(other) == Spent(1.0, 1.25)
         assert spent(change, but=call.id) == Spent(0.0, 1.0)
@@ -188,8 +190,8 @@ def test_call_counts_on_the_day_it_began(change: Change) -> None:
 
 def test_daily_total_includes_dropped_changes(change: Change) -> None:
     call_once(change, 0.5)
-    entry.drop(change, "person:dev", "no need")
-    assert spent(entry.create(find_project(), "next", "words")) == Spent(0.0, 0.5)
+    lifecycle.drop_change(change, "person:dev", "no need")
+    assert spent(lifecycle.create_change(find_project(), "next", "words")) == Spent(0.0, 0.5)
 
 
 def test_identical_earlier_call_is_counted_separately(change: Change) -> None:
@@ -224,7 +226,7 @@ def test_invalid_files_among_open_calls_are_ignored(change: Change, content: byt
 
 def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> None:
     path = leave_open(change, 0.5)
-    other = entry.create(find_project(), "other", "words")
+    other = lifecycle.create_change(find_project(), "other", "words")
     copy = Path(change.project.in_room("calls", "other", path.name))
     copy.parent.mkdir()
     copy.write_bytes(path.read_bytes())
@@ -253,7 +255,7 @@ def test_last_ledger_line_of_a_call_counts(change: Change) -> None:
 def test_hostile_model_name_does_not_corrupt_the_ledger(change: Change, name: str) -> None:
     with change.running("agentd plan") as held:
         call = begin(change, held.token, name)
-        call.saw(Usage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
+        call.saw(TokenUsage(tokens_in=-5, tokens_out=10**40, tokens_cached=7, model=name), 0.5)
     assert call.id
     (kept,) = settled(change)
     assert (kept.tokens_in, kept.tokens_cached) == (0, 0) and kept.cost == 0.5
@@ -281,7 +283,7 @@ def one_call(change: Change, session: str) -> Callable[[Tell], None]:
             settle(change, held.token)
             call = begin(change, held.token, session)
             for cents in (10, 25):
-                call.saw(Usage(tokens_in=cents), cents / 100)
+                call.saw(TokenUsage(tokens_in=cents), cents / 100)
                 tell(cents)
             call.finish(5, None, lambda old: done(old, session))
             tell("finished")
@@ -374,7 +376,7 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
                 for cents in stream:
                     total += cents
                     tell([session, "tries"])
-                    call.saw(Usage(tokens_in=total), total / 100)
+                    call.saw(TokenUsage(tokens_in=total), total / 100)
                     tell([session, "saw"])
                     budget.check(limits, change.id, spent(change, but=call.id), call.cost)
             finally:
@@ -394,7 +396,7 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
 @pytest.fixture
 def pair(project: Scenario) -> tuple[Change, Change]:
     here = find_project()
-    return entry.create(here, "one", "words"), entry.create(here, "two", "words")
+    return lifecycle.create_change(here, "one", "words"), lifecycle.create_change(here, "two", "words")
 
 
 def with_fresh_books(pair: tuple[Change, Change]) -> tuple[Change, Change]:
@@ -486,7 +488,7 @@ with change.running("agentd plan") as held:
 
 def test_processes_on_different_changes_share_the_daily_budget(project: Scenario) -> None:
     here = find_project()
-    changes = [entry.create(here, f"change-{number}", "words") for number in range(4)]
+    changes = [lifecycle.create_change(here, f"change-{number}", "words") for number in range(4)]
     started = [
         subprocess.Popen([sys.executable, "-c", WORKER, change.id, "4.0"], cwd=project.root, env=project.env)
         for change in changes

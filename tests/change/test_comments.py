@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import comments, entry
+from agentd.change import comment_store, lifecycle
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.domain import events
@@ -36,28 +36,30 @@ def change(yard: GuardProject) -> Change:
 
 
 def say(change: Change, text: str = "Who?", by: str = ANN, severity: CommentSeverity = CommentSeverity.SHOULD) -> str:
-    return comments.add(change, comments.anchored(change, "proposal.md", "users"), text, by, severity).id
+    return comment_store.add_comment(
+        change, comment_store.comment_anchor(change, "proposal.md", "users"), text, by, severity
+    ).id
 
 
 def texts(change: Change) -> list[list[str]]:
-    return [[one.text for one in comment.thread] for comment in comments.read(change)]
+    return [[one.text for one in comment.thread] for comment in comment_store.read_comments(change)]
 
 
 def test_comment_can_be_added_edited_answered_resolved_and_reopened(change: Change) -> None:
-    assert comments.read(change) == () and not (change.folder / COMMENTS_FILE).exists()
+    assert comment_store.read_comments(change) == () and not (change.folder / COMMENTS_FILE).exists()
     assert say(change, "", ANN, CommentSeverity.BLOCKER) == "K1"
-    comments.edit(change, "K1", 0, "Who", ANN)
-    comments.edit(change, "K1", 0, "Who?", ANN)
-    comments.reply(change, "K1", "Everybody.", BOB)
-    comments.edit(change, "K1", 1, "Everyone.", BOB)
-    (one,) = comments.read(change)
+    comment_store.edit_comment(change, "K1", 0, "Who", ANN)
+    comment_store.edit_comment(change, "K1", 0, "Who?", ANN)
+    comment_store.reply_to_comment(change, "K1", "Everybody.", BOB)
+    comment_store.edit_comment(change, "K1", 1, "Everyone.", BOB)
+    (one,) = comment_store.read_comments(change)
     assert (one.severity, one.state, one.document, one.anchor.quote) == ("blocker", "open", "proposal.md", "users")
     assert one.made == change.hashes()["proposal.md"] and one.anchor.heading == ("Proposal",)
     assert [(said.by, said.text) for said in one.thread] == [(ANN, "Who?"), (BOB, "Everyone.")]
-    assert comments.resolve(change, "K1", BOB).state is CommentState.RESOLVED
-    assert comments.read(change)[0].resolved_by == BOB
-    assert comments.reopen(change, "K1", ANN).state is CommentState.OPEN
-    assert comments.read(change)[0].resolved_by is None
+    assert comment_store.resolve_comment(change, "K1", BOB).state is CommentState.RESOLVED
+    assert comment_store.read_comments(change)[0].resolved_by == BOB
+    assert comment_store.reopen_comment(change, "K1", ANN).state is CommentState.OPEN
+    assert comment_store.read_comments(change)[0].resolved_by is None
 
 
 def test_comment_ids_are_never_reused(change: Change) -> None:
@@ -74,25 +76,25 @@ def test_invalid_or_unauthorized_comment_actions_are_refused(change: Change) -> 
     say(change)
     before = (change.folder / COMMENTS_FILE).read_bytes()
     with pytest.raises(Refusal, match="these words of K1 are those of person:ann"):
-        comments.edit(change, "K1", 0, "Mine.", BOB)
+        comment_store.edit_comment(change, "K1", 0, "Mine.", BOB)
     with pytest.raises(Refusal, match="K1 has no entry 1"):
-        comments.edit(change, "K1", 1, "Mine.", BOB)
+        comment_store.edit_comment(change, "K1", 1, "Mine.", BOB)
     with pytest.raises(Refusal, match="add-oauth has no comment K9"):
-        comments.reply(change, "K9", "Mine.", BOB)
+        comment_store.reply_to_comment(change, "K9", "Mine.", BOB)
     for who in ("agent:claude", "person:", "ann"):
         with pytest.raises(UsageError, match="only a person comments"):
             say(change, by=who)
         with pytest.raises(UsageError, match="only a person comments"):
-            comments.resolve(change, "K1", who)
+            comment_store.resolve_comment(change, "K1", who)
     with pytest.raises(UsageError, match="has at most 20000 characters"):
         say(change, "x" * 20_001)
     with pytest.raises(UsageError, match="cannot be kept"):
         say(change, "half a character: \ud800")
     with pytest.raises(Refusal, match=r"is not in proposal\.md"):
-        comments.anchored(change, "proposal.md", "never written")
+        comment_store.comment_anchor(change, "proposal.md", "never written")
     for name in ("STATE.yaml", "../other/proposal.md", "specs/none.md"):
         with pytest.raises(UsageError, match="has no document"):
-            comments.anchored(change, name, "users")
+            comment_store.comment_anchor(change, name, "users")
     assert (change.folder / COMMENTS_FILE).read_bytes() == before
 
 
@@ -109,16 +111,16 @@ def test_invalid_comments_file_is_reported_with_line_and_left_unchanged(change: 
     path.unlink()
     path.symlink_to("proposal.md")
     with pytest.raises(StateError, match="is a link"):
-        comments.read(change)
+        comment_store.read_comments(change)
 
 
 def test_comment_does_not_recreate_a_removed_change(change: Change) -> None:
-    anchor = comments.anchored(change, "proposal.md", "users")
+    anchor = comment_store.comment_anchor(change, "proposal.md", "users")
     files.move(change.folder, change.folder.with_name("moved"))
     with pytest.raises((ChangeNotFound, FileNotFoundError)):
-        comments.add(change, anchor, "Who?", ANN)
+        comment_store.add_comment(change, anchor, "Who?", ANN)
     with pytest.raises(ChangeNotFound):
-        comments.resolve(change, "K1", ANN)
+        comment_store.resolve_comment(change, "K1", ANN)
     assert not change.folder.exists()
 
 
@@ -145,7 +147,7 @@ def test_concurrent_comments_during_a_run_are_all_kept(yard: GuardProject, chang
     said = texts(change)
     wanted = sorted(f"{name} {number}" for name in "abcd" for number in range(15))
     assert sorted(said[0][1:]) == wanted and sorted(one[0] for one in said[1:]) == [f"{one}!" for one in wanted]
-    assert len({one.id for one in comments.read(change)}) == 61
+    assert len({one.id for one in comment_store.read_comments(change)}) == 61
 
 
 # ---- the guard
@@ -271,7 +273,7 @@ def test_damaged_local_state_does_not_stop_the_guard(yard: GuardProject, change:
 def test_comment_on_another_change_is_allowed_but_its_other_files_are_guarded(
     yard: GuardProject, change: Change
 ) -> None:
-    other = entry.open_change(find_project(), "other")
+    other = lifecycle.open_change(find_project(), "other")
     yard.box.write("agentd/changes/other/proposal.md", TEXT)
     guard = plan_guard(yard)
     say(other, "Elsewhere.")
@@ -285,10 +287,10 @@ def test_comment_on_another_change_is_allowed_but_its_other_files_are_guarded(
 
 def test_comments_snapshot_exists_only_during_a_call(yard: GuardProject, change: Change) -> None:
     say(change)
-    assert comments.counting(change) is None
+    assert comment_store.frozen_comments(change) is None
     guard = plan_guard(yard)
-    path = comments.counting(change)
+    path = comment_store.frozen_comments(change)
     assert path and path.read_bytes() == (change.folder / COMMENTS_FILE).read_bytes()
     finish(guard)
-    assert comments.counting(change) is None
+    assert comment_store.frozen_comments(change) is None
     assert json.loads(Path(change.project.in_room("comments", "add-oauth.last")).read_bytes()) == 1

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry, state
+from agentd.change import lifecycle, state
 from agentd.change.folder import Change, document_hash
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.domain.errors import Busy, StateError, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
@@ -39,7 +39,7 @@ change.update(lambda old: old.with_call(call))
 
 @pytest.fixture
 def change(project: Scenario) -> Change:
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def test_fifty_concurrent_processes_each_add_a_call(project: Scenario, change: Change, exhaustive: Exhaustive) -> None:
@@ -178,7 +178,7 @@ def test_broken_state_error_names_the_file_and_a_hint(change: Change) -> None:
 
 
 def test_document_hashes_match_the_example(tmp_path: Path) -> None:
-    example = state.parse((EXAMPLE / "STATE.yaml").read_text())
+    example = state.parse_state((EXAMPLE / "STATE.yaml").read_text())
     for name, expected in example.history[-1].hashes.items():
         assert document_hash(EXAMPLE / name) == expected, name
 
@@ -197,7 +197,7 @@ def test_plan_is_hashed_in_proposal_order(project: Scenario, change: Change) -> 
         target = change.folder / name
         target.parent.mkdir(exist_ok=True)
         target.write_bytes((EXAMPLE / name).read_bytes())
-    example = state.parse((EXAMPLE / "STATE.yaml").read_text())
+    example = state.parse_state((EXAMPLE / "STATE.yaml").read_text())
     assert list(change.hashes().items()) == list(example.history[-1].hashes.items())
 
 
@@ -205,10 +205,10 @@ def test_interrupted_drop_is_finished_by_a_second_drop(project: Scenario, change
     change.update(
         lambda old: old.moved(TransitionEvent.DROPPED, by="person:dev", why="", at="t")
     )  # then the power went
-    assert Places(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
-    target = entry.drop(change, "person:dev", "")
+    assert ChangeLocator(find_project()).find("add-oauth").summary.phase is Phase.DROPPED
+    target = lifecycle.drop_change(change, "person:dev", "")
     assert not change.folder.exists()
-    assert len(state.parse((target / "STATE.yaml").read_text()).history) == 1
+    assert len(state.parse_state((target / "STATE.yaml").read_text()).history) == 1
 
 
 @pytest.mark.parametrize("word", ["caf\udce9", "\ud800"])
@@ -224,4 +224,4 @@ def test_user_name_in_another_encoding_is_tolerated(project: Scenario, change: C
         file.write(b"[user]\n\tname = Jos\xe9\n")
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     (folder,) = (project.root / "agentd/archive").iterdir()
-    assert state.parse((folder / "STATE.yaml").read_text()).history[0].by == "person:Jos\ufffd"
+    assert state.parse_state((folder / "STATE.yaml").read_text()).history[0].by == "person:Jos\ufffd"

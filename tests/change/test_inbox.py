@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.inbox import Decision, Inbox
 from agentd.project.layout import find_project
 from agentd.workflows.asking import Option, Question, refused
@@ -22,7 +22,7 @@ def decision(answer: str = "accept", question: str = "after-challenge-1", reason
 
 @pytest.fixture
 def inbox(project: Scenario) -> Inbox:
-    return Inbox(entry.create(find_project(), "add-oauth", "Let people sign in"))
+    return Inbox(lifecycle.create_change(find_project(), "add-oauth", "Let people sign in"))
 
 
 def test_question_exists_until_it_is_closed(inbox: Inbox) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.errors import Busy, StateError
 from agentd.project.layout import find_project
@@ -19,7 +19,7 @@ GOOD = {"pid": 4711, "command": "agentd plan add-oauth", "since": "2026-01-19T10
 
 @pytest.fixture
 def change(project: Scenario) -> Change:
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def lock_file(change: Change) -> Path:

@@ -11,4 +11,4 @@ def test_command_reports_its_outcome_even_if_it_cannot_be_saved(project: Scenari
     project.write(".git/agentd/outcomes", "no folder")
     ended = project.agentd("plan", "add-oauth", "--accept", "Good enough.", "--json")
     assert (ended.code, ended.json["phase"]) == (0, "challenged"), ended.err
-    assert outcome.last(change) is None
+    assert outcome.last_outcome(change) is None

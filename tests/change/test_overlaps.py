@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry, overlaps
+from agentd.change import lifecycle, overlaps
 from agentd.change.folder import Change
-from agentd.change.overlaps import Radar
+from agentd.change.overlaps import OverlapIndex
 from agentd.cli.table import columns
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
@@ -137,8 +137,10 @@ MEET: dict[str, tuple[str, str, list[str]]] = {
 @pytest.mark.parametrize("case", MEET)
 def test_overlap_is_detected_for_every_kind_of_edit(case: str) -> None:
     one, other, expected = MEET[case]
-    first, second = (overlaps.touched_by({"notes": (text, NOTES)}, REQUIREMENT_PATTERN) for text in (one, other))
-    radar = Radar([("one", Phase.PROPOSED, first), ("other", Phase.COMPLETE, second)])
+    first, second = (
+        overlaps.touched_requirements({"notes": (text, NOTES)}, REQUIREMENT_PATTERN) for text in (one, other)
+    )
+    radar = OverlapIndex([("one", Phase.PROPOSED, first), ("other", Phase.COMPLETE, second)])
     found = [("other", Phase.COMPLETE, expected)] if expected else []
     assert radar.rivals("one", first) == found
     assert radar.meetings() == ([(["one", "other"], expected)] if expected else [])
@@ -195,7 +197,7 @@ def test_archived_folder_does_not_overlap_whatever_its_phase(notes: Scenario) ->
 
 def test_draft_overlaps_as_soon_as_it_has_a_spec(notes: Scenario) -> None:
     notes.notes_proposed("add-sso", {"notes": delta_text("notes", R2)})
-    change = entry.create(find_project(), "add-oauth", "Sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Sign in")
     assert met(notes) == {}
     for name, text in (("base", NOTES), ("specs", delta_text("notes", R2))):
         notes.write(f"agentd/changes/add-oauth/{name}/notes.md", text)
@@ -259,7 +261,7 @@ def test_unreadable_spec_does_not_hide_overlaps_of_other_specs(notes: Scenario, 
     path.unlink()
     BROKEN[kind](path)
     assert met(notes)["add-oauth"] == {"add-sso": ["tags:R1"]}
-    assert overlaps.look(str(change.folder)) == ["tags:R1"]
+    assert overlaps.read_touched(str(change.folder)) == ["tags:R1"]
 
 
 def test_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Scenario) -> None:
@@ -365,7 +367,9 @@ def test_overlap_lines_fit_a_narrow_terminal(notes: Scenario, command: tuple[str
 
 def test_overlap_detection_takes_linear_time() -> None:
     def work(count: str) -> Any:
-        return Radar((f"c{n}", Phase.PROPOSED, ["notes:R2", f"notes:R{n + 10}"]) for n in range(int(count))).meetings()
+        return OverlapIndex(
+            (f"c{n}", Phase.PROPOSED, ["notes:R2", f"notes:R{n + 10}"]) for n in range(int(count))
+        ).meetings()
 
     (everyone,) = work("100")
     assert len(everyone[0]) == 100

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
-from agentd.change.entry import Standing
-from agentd.change.places import Places
-from agentd.change.state import Place
+from agentd.change import lifecycle
+from agentd.change.lifecycle import ChangeStanding
+from agentd.change.locator import ChangeLocator
+from agentd.change.state import GitLocation
 from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, NotCheckedOut
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup
@@ -20,14 +20,16 @@ from scenario import Scenario
 
 def branch_change(box: Scenario, name: str) -> None:
     box.git("switch", "-qc", f"agentd/{name}")
-    entry.create(find_project(), name, f"describe {name}", Place(GitSetup.BRANCH, f"agentd/{name}", ".", "main"))
+    lifecycle.create_change(
+        find_project(), name, f"describe {name}", GitLocation(GitSetup.BRANCH, f"agentd/{name}", ".", "main")
+    )
 
 
 def worktree_change(box: Scenario, name: str) -> Path:
     tree = f"../notes-service-agentd/{name}"
     box.git("worktree", "add", "-q", "-b", f"agentd/{name}", tree)
-    place = Place(GitSetup.WORKTREE, f"agentd/{name}", tree, "main")
-    entry.create(find_project(), name, f"describe {name}", place)
+    place = GitLocation(GitSetup.WORKTREE, f"agentd/{name}", tree, "main")
+    lifecycle.create_change(find_project(), name, f"describe {name}", place)
     return (box.root / tree).resolve()
 
 
@@ -39,7 +41,7 @@ def ids(box: Scenario, cwd: Path) -> list[str]:
 
 def test_change_in_a_worktree_is_found_from_everywhere(project: Scenario) -> None:
     tree = worktree_change(project, "add-oauth")
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     project.write("src/deep/er/x.py")
     (tree / "sub folder").mkdir()
     for cwd in (project.root, project.root / "src/deep/er", tree, tree / "sub folder", tree / "agentd"):
@@ -79,7 +81,7 @@ def test_untracked_files_carried_to_another_branch_are_not_the_change(project: S
     project.git("switch", "-q", "main")
     assert (project.root / "agentd/changes/add-oauth/STATE.yaml").exists()
     with pytest.raises(NotCheckedOut):
-        Places(find_project()).find("add-oauth")
+        ChangeLocator(find_project()).find("add-oauth")
 
 
 def test_merged_change_is_found_on_the_target(project: Scenario) -> None:
@@ -87,17 +89,17 @@ def test_merged_change_is_found_on_the_target(project: Scenario) -> None:
     project.commit("the change")
     project.git("switch", "-q", "main")
     project.git("merge", "-q", "--ff-only", "agentd/add-oauth")
-    assert Places(find_project()).find("add-oauth").tree == str(project.root)
+    assert ChangeLocator(find_project()).find("add-oauth").tree == str(project.root)
     project.git("branch", "-qD", "agentd/add-oauth")
-    assert Places(find_project()).find("add-oauth").tree == str(project.root)
+    assert ChangeLocator(find_project()).find("add-oauth").tree == str(project.root)
 
 
 def test_copy_in_a_newer_worktree_is_not_the_change(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     project.commit("the change")
     tree = worktree_change(project, "add-oauth")
     assert (tree / "agentd/changes/fix-typo").exists()
-    found = Places(find_project(str(tree))).find("fix-typo")
+    found = ChangeLocator(find_project(str(tree))).find("fix-typo")
     assert found.tree == str(project.root)
     assert sorted(ids(project, tree)) == ["add-oauth", "fix-typo"]
 
@@ -126,7 +128,7 @@ def test_hint_from_another_worktree_switches_the_branch_in_the_main_tree(project
 
 def test_in_place_change_is_found_after_switching_branches(project: Scenario) -> None:
     project.git("switch", "-qc", "feature")
-    entry.create(find_project(), "fix-typo", "in place", Place(target="feature"))
+    lifecycle.create_change(find_project(), "fix-typo", "in place", GitLocation(target="feature"))
     project.commit("the change")
     project.git("switch", "-q", "main")
     ran = project.agentd("status", "fix-typo")
@@ -134,7 +136,7 @@ def test_in_place_change_is_found_after_switching_branches(project: Scenario) ->
 
 
 def test_manually_deleted_folder_is_removed_from_the_index(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     assert ids(project, project.root) == ["fix-typo"]
     shutil.rmtree(project.root / "agentd/changes/fix-typo")
     assert ids(project, project.root) == []
@@ -146,7 +148,7 @@ def test_worktree_without_the_project_uses_the_main_tree(project: Scenario) -> N
     project.git("commit", "-qm", "nothing", "--allow-empty")
     project.git("switch", "-q", "main")
     project.git("worktree", "add", "-q", "../old", "empty")
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     old = (project.root / "../old").resolve()
     assert not (old / "agentd").exists()
     assert ids(project, old) == ["fix-typo"]
@@ -155,8 +157,8 @@ def test_worktree_without_the_project_uses_the_main_tree(project: Scenario) -> N
 def test_project_in_a_subfolder_keeps_its_own_changes(project: Scenario) -> None:
     project.write("packages/my api/agentd/config.toml", "schema_version = 1\n")
     inner = project.root / "packages/my api"
-    entry.create(find_project(), "outer", "of the whole")
-    entry.create(find_project(str(inner)), "inner", "of the package")
+    lifecycle.create_change(find_project(), "outer", "of the whole")
+    lifecycle.create_change(find_project(str(inner)), "inner", "of the package")
     assert ids(project, project.root) == ["outer"]
     assert ids(project, inner) == ["inner"]
     assert (inner / "agentd/changes/inner/STATE.yaml").exists()
@@ -168,13 +170,15 @@ def test_names_with_spaces_are_quoted_in_suggested_commands(tmp_path: Path, monk
     box.commit("start")
     monkeypatch.chdir(box.root)
     box.git("worktree", "add", "-q", "-b", "agentd/x", "../my notes-agentd/x")
-    entry.create(find_project(), "x", "words", Place(GitSetup.WORKTREE, "agentd/x", "../my notes-agentd/x", "main"))
+    lifecycle.create_change(
+        find_project(), "x", "words", GitLocation(GitSetup.WORKTREE, "agentd/x", "../my notes-agentd/x", "main")
+    )
     shutil.rmtree(tmp_path / "my notes-agentd/x")
     assert "git worktree add -f '../my notes-agentd/x' agentd/x" in box.agentd("status", "x").err
 
 
 def test_index_is_always_checked_against_the_state_file(project: Scenario) -> None:
-    change = entry.create(find_project(), "fix-typo", "in place")
+    change = lifecycle.create_change(find_project(), "fix-typo", "in place")
     for _ in range(3):
         assert project.agentd("list", "--json").json["changes"][0]["phase"] == "drafting"
     change.update(lambda old: old.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="x", at="t"))
@@ -185,7 +189,7 @@ def test_index_is_always_checked_against_the_state_file(project: Scenario) -> No
 
 
 def test_broken_index_is_rebuilt(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     rows = [b"[]", b"null", b'{"x": []}', b'{"x": null}', b'{"x": [0,0,0,"gone",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}']
     for garbage in (b"", b"{", b"[]", b"\xff", *(b'{"format": 3, "complete": true, "rows": %s}' % row for row in rows)):
         (project.root / ".git/agentd/index.json").write_bytes(garbage)
@@ -193,14 +197,14 @@ def test_broken_index_is_rebuilt(project: Scenario) -> None:
 
 
 def test_unwritable_local_state_does_not_stop_list(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     shutil.rmtree(project.root / ".git/agentd")
     (project.root / ".git/agentd").write_text("a file in its place")
     assert ids(project, project.root) == ["fix-typo"]
 
 
 def test_unreadable_change_does_not_hide_the_others(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     project.write("agentd/changes/broken/STATE.yaml", "change_id: [")
     ran = project.agentd("list")
     assert ran.code == 0 and "fix-typo" in ran.out and "unreadable" in ran.out
@@ -213,7 +217,7 @@ def test_status_of_one_change_does_not_mark_the_index_complete(project: Scenario
     branch_change(project, "on-branch")
     project.commit("the change")
     project.git("switch", "-q", "main")
-    entry.create(find_project(), "in-main", "words")
+    lifecycle.create_change(find_project(), "in-main", "words")
     (project.root / ".git/agentd/index.json").unlink()
     assert project.agentd("status", "in-main").code == 0
     assert sorted(ids(project, project.root)) == ["in-main", "in-tree", "on-branch"]
@@ -221,7 +225,7 @@ def test_status_of_one_change_does_not_mark_the_index_complete(project: Scenario
 
 
 def test_unreadable_change_is_read_again_after_a_fix(project: Scenario) -> None:
-    change = entry.create(find_project(), "fix-typo", "in place")
+    change = lifecycle.create_change(find_project(), "fix-typo", "in place")
     record = change.folder / "reviews/challenge-1.yaml"
     record.parent.mkdir()
     record.write_text("kind: [")
@@ -231,7 +235,7 @@ def test_unreadable_change_is_read_again_after_a_fix(project: Scenario) -> None:
 
 
 def test_symlink_loop_in_a_change_does_not_stop_list(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     folder = project.root / "agentd/changes/loop"
     folder.mkdir()
     (folder / "STATE.yaml").symlink_to("STATE.yaml")
@@ -251,14 +255,14 @@ def test_broken_state_in_a_worktree_is_reported_instead_of_its_copy(project: Sce
 
 def test_in_place_change_records_its_branch(project: Scenario) -> None:
     project.git("switch", "-qc", "feature")
-    assert entry.create(find_project(), "fix-typo", "in place").read().git.target == "feature"
+    assert lifecycle.create_change(find_project(), "fix-typo", "in place").read().git.target == "feature"
     project.commit("the change")
     project.git("switch", "-q", "main")
     assert "git switch feature" in project.agentd("status", "fix-typo").err
 
 
 def test_dropped_change_is_reported_as_dropped(project: Scenario) -> None:
-    entry.create(find_project(), "fix-typo", "in place")
+    lifecycle.create_change(find_project(), "fix-typo", "in place")
     assert project.agentd("drop", "fix-typo", "--yes").code == 0
     assert project.agentd("status", "fix-typo").out.startswith("fix-typo  dropped\n")
     ran = project.agentd("validate", "fix-typo")
@@ -268,13 +272,13 @@ def test_dropped_change_is_reported_as_dropped(project: Scenario) -> None:
 # ---- ids -----------------------------------------------------------------------------------------
 
 
-def resolved(wanted: str, description: str | None = "words") -> tuple[str, Standing]:
-    found = entry.resolve(Places(find_project()), wanted, description)
+def resolved(wanted: str, description: str | None = "words") -> tuple[str, ChangeStanding]:
+    found = lifecycle.resolve_change(ChangeLocator(find_project()), wanted, description)
     return found.id, found.standing
 
 
 def test_new_id_is_kept(project: Scenario) -> None:
-    assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
+    assert resolved("add-oauth") == ("add-oauth", ChangeStanding.NEW)
 
 
 def test_new_id_needs_a_description(project: Scenario) -> None:
@@ -284,27 +288,27 @@ def test_new_id_needs_a_description(project: Scenario) -> None:
 
 
 def test_open_id_continues_the_change(project: Scenario) -> None:
-    entry.create(find_project(), "add-oauth", "words")
-    assert resolved("add-oauth") == ("add-oauth", Standing.OPEN)
+    lifecycle.create_change(find_project(), "add-oauth", "words")
+    assert resolved("add-oauth") == ("add-oauth", ChangeStanding.OPEN)
 
 
 def test_folder_with_only_clarifications_keeps_its_id(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/clarifications.md", "# Clarifications\n")
-    assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
-    change = entry.create(find_project(), "add-oauth", "words")
+    assert resolved("add-oauth") == ("add-oauth", ChangeStanding.NEW)
+    change = lifecycle.create_change(find_project(), "add-oauth", "words")
     assert sorted(path.name for path in change.folder.iterdir()) == ["STATE.yaml", "clarifications.md"]
 
 
 def test_interrupted_creation_keeps_its_id(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/.STATE.yaml.1-2.tmp", "change_id: a")
-    assert resolved("add-oauth") == ("add-oauth", Standing.NEW)
-    entry.create(find_project(), "add-oauth", "words")
+    assert resolved("add-oauth") == ("add-oauth", ChangeStanding.NEW)
+    lifecycle.create_change(find_project(), "add-oauth", "words")
 
 
 def test_foreign_folder_adds_a_suffix(project: Scenario) -> None:
     project.write("agentd/changes/add-oauth/notes.txt")
     project.write("agentd/changes/add-oauth-1/notes.txt")
-    assert resolved("add-oauth") == ("add-oauth-2", Standing.NEW)
+    assert resolved("add-oauth") == ("add-oauth-2", ChangeStanding.NEW)
 
 
 def test_finished_id_gets_a_suffix_only_with_a_description(project: Scenario) -> None:
@@ -314,24 +318,24 @@ def test_finished_id_gets_a_suffix_only_with_a_description(project: Scenario) ->
     (folder / "STATE.yaml").write_text(
         text.replace("setup: branch", "setup: in-place").replace("agentd/add-oauth", "null")
     )
-    assert resolved("add-oauth") == ("add-oauth-1", Standing.NEW)
-    assert resolved("add-oauth", None) == ("add-oauth", Standing.OPEN)
+    assert resolved("add-oauth") == ("add-oauth-1", ChangeStanding.NEW)
+    assert resolved("add-oauth", None) == ("add-oauth", ChangeStanding.OPEN)
 
 
 @pytest.mark.parametrize("folder", ["20260119-add-oauth", "add-oauth"])
 def test_archived_id_gets_a_suffix_only_with_a_description(project: Scenario, folder: str) -> None:
     text = (EXAMPLE / "STATE.yaml").read_text().replace("phase: challenged", "phase: archived")
     project.write(f"agentd/archive/{folder}/STATE.yaml", text)
-    assert resolved("add-oauth") == ("add-oauth-1", Standing.NEW)
-    assert resolved("add-oauth", None) == ("add-oauth", Standing.ENDED)
+    assert resolved("add-oauth") == ("add-oauth-1", ChangeStanding.NEW)
+    assert resolved("add-oauth", None) == ("add-oauth", ChangeStanding.ENDED)
 
 
 def test_suffix_respects_the_maximum_id_length(project: Scenario) -> None:
     longest = "a" * 64
-    entry.create(find_project(), longest, "words")
+    lifecycle.create_change(find_project(), longest, "words")
     change = find_project().changes_in(str(project.root)) / longest
     (change / "STATE.yaml").rename(change / "other.txt")
-    assert resolved(longest) == ("a" * 62 + "-1", Standing.NEW)
+    assert resolved(longest) == ("a" * 62 + "-1", ChangeStanding.NEW)
 
 
 @pytest.mark.parametrize(("bad", "better"), [("Add OAuth!", "add-oauth"), ("../up", "up"), ("", ""), ("ä", "")])
@@ -343,7 +347,7 @@ def test_invalid_id_is_refused_with_a_suggestion(project: Scenario, bad: str, be
 
 
 def test_unknown_id_suggests_the_nearest(project: Scenario) -> None:
-    entry.create(find_project(), "add-oauth", "words")
+    lifecycle.create_change(find_project(), "add-oauth", "words")
     with pytest.raises(ChangeNotFound) as caught:
-        Places(find_project()).find("ad-oauth")
+        ChangeLocator(find_project()).find("ad-oauth")
     assert "did you mean add-oauth?" in (caught.value.hint or "")

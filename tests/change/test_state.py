@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentd.change import state
-from agentd.change.state import Call, Place, State, Step
+from agentd.change.state import CallRecord, ChangeState, GitLocation, StepRecord
 from agentd.domain.errors import StateError, WrongPhase
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup, Phase, StepStatus
@@ -15,29 +15,29 @@ TEXT = (EXAMPLE / "STATE.yaml").read_text()
 BARE = "".join(line for line in TEXT.splitlines(keepends=True) if not line.startswith("#"))
 
 
-def a_call(cost: float | None = 0.25) -> Call:
-    return Call("challenge", "codex", "challenger", "m", 100, 10, 5, 1234, cost, "2026-01-19T11:00:00Z", None)
+def a_call(cost: float | None = 0.25) -> CallRecord:
+    return CallRecord("challenge", "codex", "challenger", "m", 100, 10, 5, 1234, cost, "2026-01-19T11:00:00Z", None)
 
 
 def test_example_round_trips_except_comments() -> None:
-    assert state.render(state.parse(TEXT)) == BARE
+    assert state.render_state(state.parse_state(TEXT)) == BARE
 
 
 def test_example_is_parsed() -> None:
-    example = state.parse(TEXT)
+    example = state.parse_state(TEXT)
     assert example.phase is Phase.CHALLENGED
     assert example.verdict == "APPROVED"
     assert example.total_cost == 0.179363
-    assert example.git == Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main")
+    assert example.git == GitLocation(GitSetup.BRANCH, "agentd/add-oauth", ".", "main")
     assert example.base.specs["user-model"] is None
     assert [step.status for step in example.steps if step.name == "spec-gen-user-model"] == ["failed", "done"]
     assert example.history[1].event is TransitionEvent.CHALLENGE_NEEDS_REVISION
 
 
 def test_new_change_has_no_phase() -> None:
-    new = State("x", "do it", "2026-01-19T10:30:00Z", "2026-01-19T10:30:00Z")
-    assert "phase" not in state.render(new)
-    assert state.parse(state.render(new)) == new
+    new = ChangeState("x", "do it", "2026-01-19T10:30:00Z", "2026-01-19T10:30:00Z")
+    assert "phase" not in state.render_state(new)
+    assert state.parse_state(state.render_state(new)) == new
 
 
 def test_unknown_keys_survive_at_every_level() -> None:
@@ -46,13 +46,13 @@ def test_unknown_keys_survive_at_every_level() -> None:
         text = text.replace(place, f"{place}  colour: green\n", 1)
     for item in ("  - name: clarify\n", "  - from: drafting\n", "  - step: proposal-gen\n"):
         text = text.replace(item, f"{item}    colour: green\n", 1)
-    kept = state.render(state.parse(text).with_call(a_call()))
+    kept = state.render_state(state.parse_state(text).with_call(a_call()))
     assert kept.count("colour: green") == 6
 
 
 def test_totals_sum_the_calls_with_known_costs() -> None:
-    grown = state.parse(TEXT).with_call(a_call(0.25)).with_call(a_call(None))
-    text = state.render(grown)
+    grown = state.parse_state(TEXT).with_call(a_call(0.25)).with_call(a_call(None))
+    text = state.render_state(grown)
     assert "total_cost: 0.429363\n" in text
     assert f"total_tokens_in: {207589 + 200}\n" in text
     assert f"total_tokens_out: {13038 + 20}\n" in text
@@ -86,16 +86,16 @@ total_cost: 0.0019
     ],
 )
 def test_older_formats_are_read(text: str) -> None:
-    older = state.parse(text)
+    older = state.parse_state(text)
     assert (older.phase, older.verdict, older.total_cost) == (Phase.CHALLENGED, "APPROVED", 0.0019)
-    again = state.render(older)
+    again = state.render_state(older)
     assert "phase: challenged\n" in again and "verdict: APPROVED\n" in again and "telemetry" not in again
-    assert state.parse(again) == older
+    assert state.parse_state(again) == older
 
 
 def test_unknown_telemetry_of_an_older_file_is_kept() -> None:
     text = OLDER.replace("telemetry:", "telemetry:\n  machine: laptop\n  calls:")
-    again = state.render(state.parse(text))
+    again = state.render_state(state.parse_state(text))
     assert "telemetry:\n  machine: laptop\n" in again and "tokens_in: 15234" in again
 
 
@@ -120,19 +120,19 @@ def test_unknown_telemetry_of_an_older_file_is_kept() -> None:
 )
 def test_invalid_state_is_reported(text: str, words: str) -> None:
     with pytest.raises(StateError, match=words):
-        state.parse(text)
+        state.parse_state(text)
 
 
 def test_second_attempt_is_added_and_updated_in_place() -> None:
-    first = Step("challenge", 1, 1, 1, StepStatus.FAILED, {}, "2026-01-19T10:30:00Z")
+    first = StepRecord("challenge", 1, 1, 1, StepStatus.FAILED, {}, "2026-01-19T10:30:00Z")
     running = replace(first, attempt=2, status=StepStatus.RUNNING)
     done = replace(running, status=StepStatus.DONE, outputs={"CHALLENGE.md": "sha256:0"})
-    new = State("x", "do it", "", "").with_step(first).with_step(running).with_step(done)
+    new = ChangeState("x", "do it", "", "").with_step(first).with_step(running).with_step(done)
     assert new.steps == (first, done)
 
 
 def test_only_the_state_machine_moves_a_change_and_moves_are_recorded() -> None:
-    new = State("x", "do it", "", "")
+    new = ChangeState("x", "do it", "", "")
     moved = new.moved(TransitionEvent.PLAN_GENERATED, by="agentd", why="all there", at="t", hashes={"proposal.md": "h"})
     assert moved.phase is Phase.PROPOSED
     assert [(m.origin, m.to, m.by, m.hashes) for m in moved.history] == [

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.calls.spend import OpenCall
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Call
+from agentd.change.state import CallRecord
 from agentd.cli.table import columns
 from agentd.domain import clock
 from agentd.project.layout import find_project
@@ -32,14 +32,16 @@ def example(project: Scenario) -> Scenario:
     return project
 
 
-def made(change_id: str, *calls: Call) -> Change:
-    change = entry.create(find_project(), change_id, "words")
+def made(change_id: str, *calls: CallRecord) -> Change:
+    change = lifecycle.create_change(find_project(), change_id, "words")
     change.update(lambda old: replace(old, llm_calls=calls))
     return change
 
 
-def call(step: str = "challenge", model: str | None = "m", cost: float | None = 0.5, at: str = "") -> Call:
-    return Call(step, "codex", "challenger", model, 1000, 10, 100, 60_000, cost, at or "2026-01-19T10:30:00Z", None)
+def call(step: str = "challenge", model: str | None = "m", cost: float | None = 0.5, at: str = "") -> CallRecord:
+    return CallRecord(
+        step, "codex", "challenger", model, 1000, 10, 100, 60_000, cost, at or "2026-01-19T10:30:00Z", None
+    )
 
 
 def leave_open(change: Change, cost: float) -> None:
@@ -56,7 +58,7 @@ def leave_open(change: Change, cost: float) -> None:
             model="m",
             session=None,
         )
-        under_way.saw(Usage(tokens_in=1), cost)
+        under_way.saw(TokenUsage(tokens_in=1), cost)
 
 
 def table_of(text: str, head: str) -> dict[str, list[str]]:
@@ -73,7 +75,7 @@ def table_of(text: str, head: str) -> dict[str, list[str]]:
 
 def test_cost_lists_all_changes_with_their_total(example: Scenario) -> None:
     made("second", call(cost=1.0), call(cost=0.5))
-    entry.drop(made("third", call(cost=2.0)), "person:dev", "no need")
+    lifecycle.drop_change(made("third", call(cost=2.0)), "person:dev", "no need")
     ended = project_archive(example, "20260101-fourth", "fourth", call(cost=4.0))
     assert ended.exists()
     ran = example.agentd("cost")
@@ -86,13 +88,13 @@ def test_cost_lists_all_changes_with_their_total(example: Scenario) -> None:
     assert rows["total"] == ["17", "211,589", "13,078", "65,936", "7.68 USD"]
 
 
-def project_archive(box: Scenario, folder: str, change_id: str, *calls: Call) -> Path:
+def project_archive(box: Scenario, folder: str, change_id: str, *calls: CallRecord) -> Path:
     """An archived change, as `archive` leaves it."""
-    from agentd.change.state import State, render
+    from agentd.change.state import ChangeState, render_state
     from agentd.domain.terms import Phase
 
-    state = State(change_id, "words", clock.now(), clock.now(), phase=Phase.ARCHIVED, llm_calls=calls)
-    return box.write(f"agentd/archive/{folder}/STATE.yaml", render(state))
+    state = ChangeState(change_id, "words", clock.now(), clock.now(), phase=Phase.ARCHIVED, llm_calls=calls)
+    return box.write(f"agentd/archive/{folder}/STATE.yaml", render_state(state))
 
 
 def test_cost_of_one_change_is_listed_by_step_and_model(example: Scenario) -> None:
@@ -187,12 +189,12 @@ def test_unreadable_change_is_listed_with_its_problem(example: Scenario) -> None
 
 
 def test_change_that_is_not_checked_out_is_listed_with_its_cost(project: Scenario) -> None:
-    from agentd.change.state import Place
+    from agentd.change.state import GitLocation
     from agentd.domain.terms import GitSetup
 
     project.git("switch", "-q", "-c", "agentd/away")
-    place = Place(GitSetup.BRANCH, "agentd/away", ".", "main")
-    change = entry.create(find_project(), "away", "words", place)
+    place = GitLocation(GitSetup.BRANCH, "agentd/away", ".", "main")
+    change = lifecycle.create_change(find_project(), "away", "words", place)
     change.update(lambda old: old.with_call(call(cost=3.0)))
     time.sleep(0.1)  # a file younger than a tick is not kept in the index
     assert "3.00 USD" in project.agentd("cost").out
@@ -209,7 +211,7 @@ def test_change_that_is_not_checked_out_is_listed_with_its_cost(project: Scenari
 
 
 def test_dropped_change_has_its_cost_and_unknown_change_is_an_error(project: Scenario) -> None:
-    entry.drop(made("gone", call(cost=2.0)), "person:dev", "no need")
+    lifecycle.drop_change(made("gone", call(cost=2.0)), "person:dev", "no need")
     ran = project.agentd("cost", "gone")
     assert ran.code == 0 and table_of(ran.out, "STEP")["total"][-1] == "2.00 USD"
     assert project.agentd("cost", "nope").code == 1

@@ -13,10 +13,10 @@ import pytest
 from error_messages import leads_on, refused
 
 import agentd
-from agentd.agents.player import Drifted
+from agentd.agents.playbook_player import PlaybookMismatch
 from agentd.archive.outlook import MergeConflict
-from agentd.change import entry
-from agentd.change.state import Place
+from agentd.change import lifecycle
+from agentd.change.state import GitLocation
 from agentd.documents.frontmatter import InvalidFrontmatter
 from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import (
@@ -46,14 +46,14 @@ EXEMPT: dict[type[AgentdError], str] = {
     InvalidDocument: "caught where a document is read: told as a finding, as a refusal to an agent or as FormatInvalid",
     InvalidFrontmatter: "a BadDocument",
     InvalidYaml: "caught by whoever reads the file, who can name it: BadPlaybook, StateError, a finding",
-    Drifted: "within a scripted agent's own process, which tells it as a crash; doctor tells it as a row",
+    PlaybookMismatch: "within a scripted agent's own process, which tells it as a crash; doctor tells it as a row",
 }
 
 
 @pytest.fixture
 def one(project: Scenario) -> Scenario:
     """A change that is begun."""
-    entry.create(find_project(), "add-oauth", "Let people sign in")
+    lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     return project
 
 
@@ -103,7 +103,9 @@ def test_ended_change_error_names_its_folder_and_the_log(one: Scenario, command:
 
 def test_change_on_a_branch_that_is_not_checked_out_names_git_switch(project: Scenario) -> None:
     project.git("switch", "-qc", "agentd/add-oauth")
-    entry.create(find_project(), "add-oauth", "x", Place(GitSetup.BRANCH, "agentd/add-oauth", ".", "main"))
+    lifecycle.create_change(
+        find_project(), "add-oauth", "x", GitLocation(GitSetup.BRANCH, "agentd/add-oauth", ".", "main")
+    )
     project.commit("the change")
     project.git("switch", "-q", "main")
     hint = refused(NotCheckedOut, project, "status", "add-oauth", names="agentd/add-oauth")

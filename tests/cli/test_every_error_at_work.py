@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 import pytest
 from error_messages import leads_on, refused, shown, told
 
-from agentd.change import entry
-from agentd.change.comments import EditedMeanwhile
+from agentd.change import lifecycle
+from agentd.change.comment_store import CommentChanged
 from agentd.demo import Failed
 from agentd.domain.errors import (
     AgentFailed,
@@ -97,7 +97,7 @@ def test_exhausted_calls_per_step_name_the_limit(project: Scenario) -> None:
 
 
 def test_busy_change_suggests_wait_or_stop(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", SIGN_IN)
+    change = lifecycle.create_change(find_project(), "add-oauth", SIGN_IN)
     with change.running("agentd impl add-oauth"):
         hint = refused(Busy, project, "drop", "add-oauth", "--yes", names="'agentd impl add-oauth' (process ")
         assert hint == "agentd wait add-oauth, or agentd stop add-oauth"
@@ -169,4 +169,4 @@ def test_comment_edited_on_another_page_is_a_conflict(door: Server) -> None:
     answer = post(door, "comments/K1/edit", number="0", text="Who are they?", was="Who?")
     assert answer.status == 409 and json.loads(answer.body)["text"] == "Who is that?"
     words = "K1 was edited elsewhere meanwhile"
-    shown(EditedMeanwhile, answer.body.decode(), words, hint="take over what it says now, then edit that")
+    shown(CommentChanged, answer.body.decode(), words, hint="take over what it says now, then edit that")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from error_messages import leads_on, refused, shown, told
 
-from agentd.agents.playbook import BadPlaybook
-from agentd.change import entry
+from agentd.agents.playbook import InvalidPlaybook
+from agentd.change import lifecycle
 from agentd.domain.errors import (
     InternalError,
     InvalidConfig,
@@ -36,7 +36,7 @@ CHECKED = 'schema_version = 1\n\n[[checks]]\nname = "tests"\ncommand = "true"\n'
 @pytest.fixture
 def one(project: Scenario) -> Scenario:
     """A change that is begun."""
-    entry.create(find_project(), "add-oauth", "Let people sign in")
+    lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     return project
 
 
@@ -110,8 +110,8 @@ def test_invalid_playbook_is_reported_by_doctor(project: Scenario) -> None:
     prepare_project(project)
     project.write("playbook.json", '{"steps": {"chalenge": []}}')
     looked = project.agentd("doctor")
-    assert looked.code == BadPlaybook.exit_code
-    shown(BadPlaybook, looked.out, names="there is no step chalenge; did you mean challenge?")
+    assert looked.code == InvalidPlaybook.exit_code
+    shown(InvalidPlaybook, looked.out, names="there is no step chalenge; did you mean challenge?")
 
 
 # ---- what is trusted

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from error_messages import ARROW, leads_on
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from scenario import Result, Scenario
 from terminal import run_on_terminal
@@ -47,7 +47,7 @@ def settled(newcomer: Scenario) -> Scenario:
 @pytest.fixture
 def begun(project: Scenario) -> Scenario:
     """A project with one change."""
-    entry.create(find_project(), "add-oauth", WORDS)
+    lifecycle.create_change(find_project(), "add-oauth", WORDS)
     return project
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from plans import EXAMPLE
 from program import AGENTD
@@ -30,7 +30,7 @@ def example(project: Scenario) -> Scenario:
         .replace("setup: branch", "setup: in-place")
         .replace("branch: agentd/add-oauth", "branch: null")
     )
-    entry.create(find_project(), "短い-name".replace("短い", "x"), "長い説明 with 中文 and plain words " * 5)
+    lifecycle.create_change(find_project(), "短い-name".replace("短い", "x"), "長い説明 with 中文 and plain words " * 5)
     return project
 
 
@@ -143,7 +143,7 @@ def test_killed_run_is_shown_as_interrupted(example: Scenario) -> None:
     text = "run:\n  workflow: plan\n  started_at: 2026-01-19T10:52:10Z\n  rounds_left: 1"
     state.write_text(state.read_text().replace("run: null", text))
     assert "challenged, interrupted" in example.agentd("list").out
-    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+    with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         assert "challenged, running" in example.agentd("list").out
 
 
@@ -175,7 +175,7 @@ def test_closed_full_or_non_utf8_stdout_does_not_crash(example: Scenario) -> Non
 
 
 def test_control_characters_in_a_description_are_removed(example: Scenario) -> None:
-    entry.create(find_project(), "evil", "before \x1b[2J\x1b]0;title\x07 after\nsecond line")
+    lifecycle.create_change(find_project(), "evil", "before \x1b[2J\x1b]0;title\x07 after\nsecond line")
     for command in (("status",), ("status", "evil"), ("list",)):
         out = example.agentd(*command).out
         assert "\x1b" not in out and "\x07" not in out

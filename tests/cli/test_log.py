@@ -12,7 +12,7 @@ import pytest
 
 from agent_calls import call_planner, planner_request, play
 from agentd.calls import attempts
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed
@@ -84,7 +84,7 @@ def test_control_characters_from_agents_are_removed(project: Scenario) -> None:
 
 
 def test_log_of_a_new_change_is_empty_and_of_an_unknown_change_an_error(project: Scenario) -> None:
-    entry.create(find_project(), "fresh", "words")
+    lifecycle.create_change(find_project(), "fresh", "words")
     ran = project.agentd("log", "fresh")
     assert (ran.code, ran.out, ran.err) == (0, "", "Nothing has happened to fresh yet.\n")
     assert project.agentd("log", "stale").code == 1
@@ -114,7 +114,7 @@ def following(project: Scenario, *arguments: str) -> Iterator[subprocess.Popen[s
 
 
 def test_follow_prints_new_entries_until_ctrl_c(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", "words")
+    change = lifecycle.create_change(find_project(), "add-oauth", "words")
     change.journal().append(events.WarningIssued(**NAMES, code="x", message="the first"))
     with following(project) as process:
         assert process.stdout
@@ -128,7 +128,7 @@ def test_follow_prints_new_entries_until_ctrl_c(project: Scenario) -> None:
 
 
 def test_follow_ends_when_the_reader_closes_the_pipe(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", "words")
+    change = lifecycle.create_change(find_project(), "add-oauth", "words")
     change.journal().append(events.WarningIssued(**NAMES, code="x", message="the first"))
     with following(project, "--events") as process:
         assert process.stdout

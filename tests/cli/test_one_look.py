@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry, outcome
+from agentd.change import lifecycle, outcome
 from agentd.cli.table import columns, wrapped
 from agentd.domain.events import NoticeIssued
 from agentd.project.layout import find_project
@@ -90,7 +90,7 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, command: str, wid
 
 def tell_at_length() -> None:
     """The journal has more to say than a line holds."""
-    entry.open_change(find_project(), "add-oauth").journal().append(
+    lifecycle.open_change(find_project(), "add-oauth").journal().append(
         NoticeIssued(code="long", message="and so on " * 15)
     )
 
@@ -190,10 +190,10 @@ def test_port_option_takes_a_number_in_every_help(example: Scenario) -> None:
 def test_ended_run_is_stopped_and_killed_run_is_interrupted(example: Scenario) -> None:
     state = example.root / "agentd/changes/add-oauth/STATE.yaml"
     state.write_text(state.read_text().replace("run: null", RUN))
-    change = entry.open_change(find_project(), "add-oauth")
+    change = lifecycle.open_change(find_project(), "add-oauth")
     assert "challenged, interrupted" in example.agentd("list").out
     for code, word in ((130, "interrupted"), (3, "stopped"), (7, "stopped")):
-        outcome.keep(change, 1, {"exit_code": code})
+        outcome.save_outcome(change, 1, {"exit_code": code})
         assert f"challenged, {word}" in example.agentd("list").out
     state.write_text(state.read_text().replace("updated_at: ", "updated_at: 2026-02-01T00:00:00Z # "))
     assert "challenged, interrupted" in example.agentd("list").out, "what is known is of an earlier run"
@@ -241,7 +241,7 @@ def test_trace_of_missing_code_points_to_view(ended: Scenario) -> None:
 def test_validate_counts_changes_in_singular_and_plural(ended: Scenario) -> None:
     assert ended.agentd("validate", "--all").out == "No open changes.\n"
     for name in ("one", "two"):
-        entry.create(find_project(), name, "words")
+        lifecycle.create_change(find_project(), name, "words")
         told = ended.agentd("validate", "--all").out.splitlines()[-1]
         assert told == {"one": "1 change, valid", "two": "2 changes, all valid"}[name]
 

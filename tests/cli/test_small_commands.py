@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from agentd.change import entry, state
-from agentd.change.state import Place
+from agentd.change import lifecycle, state
+from agentd.change.state import GitLocation
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup
 from agentd.project.layout import find_project
@@ -20,7 +20,7 @@ from terminal import run_on_terminal
 
 @pytest.fixture
 def one(project: Scenario) -> Scenario:
-    entry.create(find_project(), "add-oauth", "Let people sign in")
+    lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     return project
 
 
@@ -34,7 +34,7 @@ def test_drop_moves_the_folder_and_keeps_everything(one: Scenario) -> None:
     folder = one.root / ran.json["folder"]
     assert folder.parent == one.root / "agentd/archive" and folder.name.endswith("-add-oauth")
     assert (folder / "proposal.md").read_text() == "# Change\n"
-    dropped = state.parse((folder / "STATE.yaml").read_text())
+    dropped = state.parse_state((folder / "STATE.yaml").read_text())
     (moved,) = dropped.history
     assert (dropped.phase, moved.by, moved.why, list(moved.hashes)) == (
         "dropped",
@@ -60,14 +60,14 @@ def test_drop_asks_on_a_terminal_and_needs_yes_without_one(one: Scenario) -> Non
 def test_two_drops_of_one_id_on_the_same_day_get_two_folders(one: Scenario) -> None:
     for _ in range(2):
         assert one.agentd("drop", "add-oauth", "--yes").code == 0
-        entry.create(find_project(), "add-oauth", "again")
+        lifecycle.create_change(find_project(), "add-oauth", "again")
     names = sorted(path.name for path in (one.root / "agentd/archive").iterdir())
     assert len(names) == 2 and names[1] == f"{names[0]}-1"
     assert [row["change_id"] for row in one.agentd("list", "--all", "--json").json["changes"]] == ["add-oauth"] * 3
 
 
 def test_drop_of_a_busy_change_is_refused(one: Scenario) -> None:
-    with entry.open_change(find_project(), "add-oauth").running("agentd impl add-oauth"):
+    with lifecycle.open_change(find_project(), "add-oauth").running("agentd impl add-oauth"):
         ran = one.agentd("drop", "add-oauth", "--yes")
     assert ran.code == 5 and f"'agentd impl add-oauth' (process {os.getpid()}, since " in ran.err
 
@@ -75,7 +75,7 @@ def test_drop_of_a_busy_change_is_refused(one: Scenario) -> None:
 def test_drop_of_a_worktree_change_says_how_to_remove_the_worktree(project: Scenario) -> None:
     tree = "../notes-service-agentd/x"
     project.git("worktree", "add", "-q", "-b", "agentd/x", tree)
-    entry.create(find_project(), "x", "words", Place(GitSetup.WORKTREE, "agentd/x", tree, "main"))
+    lifecycle.create_change(find_project(), "x", "words", GitLocation(GitSetup.WORKTREE, "agentd/x", tree, "main"))
     ran = project.agentd("drop", "x", "--yes")
     assert ran.code == 0
     assert f"git worktree remove --force {tree}" in ran.out and "git branch -D agentd/x" in ran.out
@@ -168,7 +168,7 @@ def test_bug_exits_70_with_a_report_file(one: Scenario) -> None:
 
 def test_ctrl_c_exits_130_and_says_how_to_continue(one: Scenario) -> None:
     """Held up by the write lock of another process, interrupted by a person."""
-    change = entry.open_change(find_project(), "add-oauth")
+    change = lifecycle.open_change(find_project(), "add-oauth")
     with change.writing():
         process = Program(
             [AGENTD, "drop", "add-oauth", "--yes"], cwd=one.root, env=one.env, stderr=subprocess.PIPE, text=True
@@ -200,7 +200,7 @@ def test_unusable_lock_folder_is_named(one: Scenario) -> None:
 def test_refused_transition_lists_the_possible_ones(one: Scenario) -> None:
     from agentd.domain.errors import WrongPhase
 
-    change = entry.open_change(find_project(), "add-oauth")
+    change = lifecycle.open_change(find_project(), "add-oauth")
     with pytest.raises(WrongPhase, match=r"drafting cannot take 'archived' .it can take: plan-generated, dropped"):
         change.update(lambda old: old.moved(TransitionEvent.ARCHIVED, by="agentd", why="", at="t"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli.trust import ensure_trust
 from agentd.domain.errors import NotTrusted
 from agentd.project import config
@@ -310,11 +310,11 @@ command = "{bait("check")}"
     for shadow in SHADOWS:
         project.write(f"{shadow}.py", f"import os\nos.system({bait('python')!r})\n")
     project.git("switch", "-q", "-c", "agentd/elsewhere")
-    entry.create(find_project(), "elsewhere", f"$({bait('description')})")
+    lifecycle.create_change(find_project(), "elsewhere", f"$({bait('description')})")
     project.commit()
     project.git("switch", "-q", "main")
     project.git("checkout", "-q", "agentd/elsewhere", "--", ".")
-    entry.create(find_project(), "at-home", "`" + bait("description") + "`")
+    lifecycle.create_change(find_project(), "at-home", "`" + bait("description") + "`")
     project.write("agentd/changes/at-home/proposal.md", f"# $({bait('proposal')})\n[link](`{bait('link')}`)\n")
     project.commit()
     # No clone brings these two; agentd does not run into them either.

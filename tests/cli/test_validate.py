@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario
@@ -84,7 +84,7 @@ def test_fix_writes_fixes_and_diff_only_shows_them(example: Scenario) -> None:
 
 def test_fix_is_refused_while_a_run_is_active(example: Scenario) -> None:
     edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider")
-    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+    with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         assert example.agentd("validate", "add-oauth", "--fix").code == 5
         assert example.agentd("validate", "add-oauth").code == 1, "reading is fine"
 
@@ -120,7 +120,7 @@ def test_many_changes_are_validated_in_parallel_and_reported_in_order(example: S
 
 
 def test_draft_is_not_blamed_for_missing_later_documents(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", "words")
+    change = lifecycle.create_change(find_project(), "add-oauth", "words")
     assert project.agentd("validate", "add-oauth", "--strict").code == 0
     (change.folder / "proposal.md").write_bytes((EXAMPLE / "proposal.md").read_bytes())
     assert project.agentd("validate", "add-oauth", "--strict").code == 0
@@ -174,7 +174,7 @@ def test_busy_change_does_not_prevent_fixing_the_others(example: Scenario) -> No
     shutil.copytree(example.root / "agentd/changes/add-oauth", example.root / "agentd/changes/copy")
     for change in ("add-oauth", "copy"):
         edit(example, "specs/auth-flow.md", "### R2: Provider", "#### R2. Provider", change)
-    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+    with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         ran = example.agentd("validate", "--all", "--fix")
     assert "add-oauth was not mended: add-oauth is being worked on by" in ran.err
     assert "copy: mended specs/auth-flow.md" in ran.out

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from scenario import Scenario
 from terminal import run_on_terminal
 
 
 def born(project: Scenario) -> Path:
-    return entry.create(find_project(), "add-oauth", "Let people sign in").folder
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in").folder
 
 
 def test_view_shows_the_latest_verdict_or_else_the_proposal(project: Scenario) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.context import brief
 from agentd.context.briefing import CLARIFICATIONS, DESCRIPTION, REQUIREMENTS, TASKS
@@ -93,7 +93,7 @@ def test_scenario_of_another_spec_is_included_with_its_requirement(change: Chang
 
 
 def test_change_without_specs_has_tasks_and_no_requirements(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     block = '### Task 1.1: Rename it\n\n```yaml\nid: "1.1"\nfile: a.py\naction: MODIFY\n```\n\nGive it a name.\n'
     (change.folder / "tasks.md").write_text(f"# Tasks: add-oauth\n\n{block}")
     told = brief(change, ["1.1"])

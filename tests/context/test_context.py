@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentd import context
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.context import judge_context, planner_context
 from agentd.documents import records
@@ -124,7 +124,7 @@ def test_first_round_has_no_earlier_findings(change: Change) -> None:
 
 
 def test_new_change_has_a_context(project: Scenario) -> None:
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     (project.root / "README.md").unlink()
     assert parts(planner_context(change)) == FOR_PLANNER
     assert parts(judge_context(change)) == BEGINNING
@@ -171,7 +171,7 @@ def about(change: Change, brought: tuple[str, ...] = ()) -> str:
 def test_project_description_comes_from_the_first_non_empty_file(
     project: Scenario, files: dict[str, str], said: str
 ) -> None:
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     (project.root.parent / "outside.md").write_text("outside")
     for name, text in files.items():
         project.write(name, text)
@@ -384,7 +384,7 @@ def test_ignored_file_is_not_quoted(change: Change, project: Scenario) -> None:
 @pytest.mark.parametrize("name", ["clarifications.md", *DOCUMENTS])
 def test_document_that_is_a_symlink_is_omitted(change: Change, project: Scenario, name: str) -> None:
     outside = project.root.parent / "outside.md"
-    other = entry.create(find_project(), "other", "Another change")
+    other = lifecycle.create_change(find_project(), "other", "Another change")
     for target in (outside, project.root / "private.md", other.folder / "proposal.md", project.root / ".env"):
         target.write_text(SECRET)
         (change.folder / name).unlink()
@@ -406,7 +406,7 @@ def test_specs_behind_a_linked_folder_are_omitted(change: Change, project: Scena
 
 
 def test_other_changes_and_secrets_are_not_in_the_layout(change: Change, project: Scenario) -> None:
-    other = entry.create(find_project(), "a-secret-of-somebody", "Another change")
+    other = lifecycle.create_change(find_project(), "a-secret-of-somebody", "Another change")
     (other.folder / "proposal.md").write_text("words")
     project.write("deploy/.env.production/x", "x")
     project.write(".env", "x")

@@ -9,7 +9,15 @@ import pytest
 
 from agentd.domain.terms import Role
 from agentd.project.config import load_config
-from agentd.project.detection import KNOWN, FoundAgent, Login, find_agents, login_of, map_roles, notes
+from agentd.project.detection import (
+    KNOWN_CLIS,
+    DetectedAgent,
+    LoginStatus,
+    assign_roles,
+    detect_agents,
+    detect_login,
+    role_notes,
+)
 
 VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
 
@@ -27,8 +35,8 @@ def programs(tmp_path: Path) -> Callable[[str], bool]:
 
 
 def logins(environ: dict[str, str], home: Path, platform: str = "linux") -> dict[str, str]:
-    found = find_agents(environ, home, lambda program: True, platform)
-    return {agent.name: str(agent.login) for agent in found if agent.login is not Login.NO}
+    found = detect_agents(environ, home, lambda program: True, platform)
+    return {agent.name: str(agent.login) for agent in found if agent.login is not LoginStatus.NO}
 
 
 def touch(path: Path) -> None:
@@ -36,24 +44,24 @@ def touch(path: Path) -> None:
     path.touch(mode=0)  # existence is enough: it cannot even be read
 
 
-def agents(**logins: str) -> tuple[FoundAgent, ...]:
+def agents(**logins: str) -> tuple[DetectedAgent, ...]:
     """gemini="yes" is installed and logged in; what is not named is not installed."""
-    found = find_agents({}, Path("/nowhere"), lambda program: program in logins, "linux")
+    found = detect_agents({}, Path("/nowhere"), lambda program: program in logins, "linux")
     return tuple(
-        FoundAgent(a.name, a.vendor, a.installed, Login(logins.get(a.name, "no")), a.to_install, a.to_log_in)
+        DetectedAgent(a.name, a.vendor, a.installed, LoginStatus(logins.get(a.name, "no")), a.to_install, a.to_log_in)
         for a in found
     )
 
 
-def seats(found: tuple[FoundAgent, ...]) -> list[str]:
+def seats(found: tuple[DetectedAgent, ...]) -> list[str]:
     """Planner, challenger, implementer, reviewer."""
-    roles = map_roles(found)
+    roles = assign_roles(found)
     assert list(roles) == list(Role)
     return list(roles.values())
 
 
 def test_agent_is_installed_when_its_program_is_on_path(tmp_path: Path, programs: Callable[[str], bool]) -> None:
-    found = find_agents({}, tmp_path / "home", programs)
+    found = detect_agents({}, tmp_path / "home", programs)
     assert {agent.name: agent.installed for agent in found} == {"gemini": True, "codex": True, "claude": False}
     assert {agent.name: agent.vendor for agent in found} == VENDORS
     assert [agent.to_install.split()[-1] for agent in found] == [
@@ -141,13 +149,14 @@ def test_custom_provider_in_settings_makes_the_login_unknown(tmp_path: Path, fil
 
 
 def test_login_source_is_reported(tmp_path: Path) -> None:
-    codex = KNOWN["codex"]
-    assert login_of(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
+    codex = KNOWN_CLIS["codex"]
+    assert detect_login(codex, {"CODEX_API_KEY": "secret"}, tmp_path).by == "CODEX_API_KEY"
     assert (
-        login_of(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by == "model_provider in its args may name one"
+        detect_login(codex, {}, tmp_path, ("-c", 'model_provider="mine"')).by
+        == "model_provider in its args may name one"
     )
     touch(tmp_path / ".codex/auth.json")
-    assert login_of(codex, {}, tmp_path).by == str(tmp_path / ".codex/auth.json")
+    assert detect_login(codex, {}, tmp_path).by == str(tmp_path / ".codex/auth.json")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +182,7 @@ def test_login_source_is_reported(tmp_path: Path) -> None:
         ((), "gemini codex claude codex"),
     ],
 )
-def test_roles_are_assigned_to_available_agents(found: tuple[FoundAgent, ...], expected: str) -> None:
+def test_roles_are_assigned_to_available_agents(found: tuple[DetectedAgent, ...], expected: str) -> None:
     assert seats(found) == expected.split()
 
 
@@ -189,7 +198,7 @@ def test_author_and_judge_are_from_different_vendors_when_possible() -> None:
 
 def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> None:
     defaults = load_config(None, environ={}, user_file=tmp_path / "missing.toml")
-    assert dict(map_roles(())) == dict(defaults.roles)
+    assert dict(assign_roles(())) == dict(defaults.roles)
 
 
 @pytest.mark.parametrize(
@@ -224,11 +233,13 @@ def test_roles_without_agents_are_the_configured_defaults(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_notes_explain_missing_agents_and_shared_vendors(found: tuple[FoundAgent, ...], sentences: list[str]) -> None:
-    assert list(notes(found)) == sentences
+def test_notes_explain_missing_agents_and_shared_vendors(
+    found: tuple[DetectedAgent, ...], sentences: list[str]
+) -> None:
+    assert list(role_notes(found)) == sentences
 
 
 def test_notes_also_apply_to_roles_chosen_by_the_user() -> None:
     found = agents(gemini="yes", codex="yes", claude="yes")
     mine = {Role.PLANNER: "mine", Role.CHALLENGER: "codex", Role.IMPLEMENTER: "codex", Role.REVIEWER: "codex"}
-    assert notes(found, mine) == ("Judge and maker are both of OpenAI, so the judge only has a fresh session.",)
+    assert role_notes(found, mine) == ("Judge and maker are both of OpenAI, so the judge only has a fresh session.",)

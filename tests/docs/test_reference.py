@@ -182,7 +182,7 @@ def test_documented_configuration_is_valid(path: Path) -> None:
 
 def test_documented_playbook_is_valid() -> None:
     [text] = fenced(reference.DOCS / "how-to/bring-your-own-agent.md", "yaml")
-    assert playbook.parse(text, "playbook.yaml").entries
+    assert playbook.parse_playbook(text, "playbook.yaml").entries
 
 
 def test_documented_ci_workflows_are_pinned_and_have_few_permissions() -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli.table import columns
 from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
 from agentd.domain.terms import Role
 from agentd.project import config
-from agentd.project.detection import KNOWN
+from agentd.project.detection import KNOWN_CLIS
 from agentd.project.layout import find_project
 from processes import Clock
 from program import PATIENCE
@@ -443,8 +443,10 @@ def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
 
 def test_known_versions_match_the_tested_versions() -> None:
     pinned = json.loads(PINNED.read_text())["dependencies"]
-    assert len(pinned.keys() - {"@fission-ai/openspec"}) == len(KNOWN)  # that one is no agent: specs are moved from it
-    for known in KNOWN.values():
+    assert len(pinned.keys() - {"@fission-ai/openspec"}) == len(
+        KNOWN_CLIS
+    )  # that one is no agent: specs are moved from it
+    for known in KNOWN_CLIS.values():
         assert pinned[known.to_install.split()[-1]].startswith(f"{known.tested}.")
 
 
@@ -478,7 +480,7 @@ with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oau
 
 
 def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
-    entry.create(find_project(), "add-oauth", "Let people sign in")
+    lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     (quiet,) = place.runs(find_project())
     assert (quiet.state, quiet.words) == ("ok", "none is under way")
     holder = subprocess.Popen([sys.executable, "-c", HOLD], env=here.env, stdout=subprocess.PIPE)
@@ -492,6 +494,6 @@ def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
         holder.communicate()
     (dead,) = place.runs(find_project())
     assert (dead.words, dead.fix) == ("the last run of add-oauth was cut off", "to go on: agentd plan add-oauth")
-    with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+    with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         pass
     assert [one.words for one in place.runs(find_project())] == ["none is under way"]

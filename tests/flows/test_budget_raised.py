@@ -5,7 +5,7 @@ import pytest
 from agentd.calls.budget import in_force
 from agentd.change import state
 from agentd.change.folder import Change
-from agentd.change.state import Raised
+from agentd.change.state import BudgetIncrease
 from agentd.domain import events
 from agentd.project.config import BudgetSettings
 from plans import EXAMPLE
@@ -21,7 +21,7 @@ RAISED = "budget:\n  per_change: 20.0\n  by: person:ann\n  at: 2026-01-19T11:00:
 def used_up(box: Scenario, *challenge: Action) -> Change:
     """A plan whose change has no money left for its judge."""
     change = box.proposed(list(challenge) or report_in_text("APPROVED"), more=SMALL).change
-    change.update(lambda old: old.with_call(state.Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.06, "", None)))
+    change.update(lambda old: old.with_call(state.CallRecord("x", "play", "planner", "m", 1, 1, 0, 1, 0.06, "", None)))
     return change
 
 
@@ -37,19 +37,19 @@ def decided(box: Scenario) -> list[tuple[str, str, str, str]]:
 
 
 def test_raised_budget_and_unknown_keys_round_trip() -> None:
-    text = state.render(state.parse(TEXT + RAISED))
-    assert RAISED in text and state.parse(text).budget == Raised(
+    text = state.render_state(state.parse_state(TEXT + RAISED))
+    assert RAISED in text and state.parse_state(text).budget == BudgetIncrease(
         20.0, "person:ann", "2026-01-19T11:00:00Z", {"colour": "green"}
     )
-    assert "budget" not in state.render(state.parse(TEXT))
-    assert "budget:\n  colour: green\n" in state.render(state.parse(TEXT + "budget:\n  colour: green\n"))
+    assert "budget" not in state.render_state(state.parse_state(TEXT))
+    assert "budget:\n  colour: green\n" in state.render_state(state.parse_state(TEXT + "budget:\n  colour: green\n"))
 
 
 @pytest.mark.parametrize(("configured", "raised", "limit"), [(10.0, 20.0, 20.0), (30.0, 20.0, 30.0), (0.0, 20.0, 0.0)])
 def test_raised_budget_never_lowers_the_configured_one(configured: float, raised: float, limit: float) -> None:
-    known = state.parse(TEXT + RAISED.replace("20.0", str(raised)))
+    known = state.parse_state(TEXT + RAISED.replace("20.0", str(raised)))
     assert in_force(BudgetSettings(configured, 5.0, "stop"), known) == BudgetSettings(limit, 5.0, "stop")
-    assert in_force(BudgetSettings(configured, 5.0, "stop"), state.parse(TEXT)).per_change == configured
+    assert in_force(BudgetSettings(configured, 5.0, "stop"), state.parse_state(TEXT)).per_change == configured
 
 
 # ---- at work

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.player import Server
-from agentd.change.places import Places
+from agentd.agents.playbook_player import McpClient
+from agentd.change.locator import ChangeLocator
 from agentd.documents import clarifications
 from agentd.domain import events
 from agentd.project.layout import find_project
@@ -202,7 +202,7 @@ def test_hostile_question_is_shown_on_one_line_and_written_completely(project: S
 
 def test_change_clarified_by_another_session_keeps_its_id_and_asks_nothing(project: Scenario) -> None:
     stage_questions(project, *THREE)
-    server = Server((AGENTD, "mcp"))
+    server = McpClient((AGENTD, "mcp"))
     server.greet()
     refused, told = server.call("create_clarifications", {"change_id": "add-oauth", "questions": ROWS})
     server.close()
@@ -213,7 +213,7 @@ def test_change_clarified_by_another_session_keeps_its_id_and_asks_nothing(proje
     person = start_on_terminal([AGENTD, *COMMAND], project.env, width=110, height=40)
     assert person.waits() == 0
     assert (clarified(project), answers_in(project)) == (text, ["Google", "No"])
-    assert [one.id for one in Places(find_project()).open()] == ["add-oauth"]
+    assert [one.id for one in ChangeLocator(find_project()).open()] == ["add-oauth"]
     assert (paid(project), rows_of(project)) == (["plan-gen"], [(1, "skipped", [clarifications.CLARIFICATIONS_FILE])])
     assert "Questions" not in person.display.text
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change.folder import STATE
+from agentd.change.folder import STATE_FILE
 from agentd.documents import clarifications
 from crash import kill_at_write, restorable
 from playbooks import plan_steps
@@ -136,7 +136,7 @@ def test_kill_around_writing_the_document_keeps_the_answers(project: Scenario, m
 def test_kill_at_the_end_of_clarify_gives_the_same_result(project: Scenario, moment: str) -> None:
     """Nobody is at a terminal: the planner's own answers are taken."""
     killed_at_first_question(project)
-    places = [(project.folder / STATE, number) for number in (1, 2, 3)]
+    places = [(project.folder / STATE_FILE, number) for number in (1, 2, 3)]
     with restorable(project) as put_back:
         for below, number in [*places, (room(project), LAST)]:
             assert kill_at_write(project, moment, number, below, (*COMMAND, "--yes")), f"{moment} {number} {below}"

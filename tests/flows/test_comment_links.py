@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, Comment, CommentSeverity, misattributed_comments, resolve_comments
 from agentd.documents.finding_status import current_findings
@@ -20,7 +20,9 @@ FOUND = (("High", "It breaks"), ("Medium", "It is slow"))
 
 
 def comment(change: Change, text: str = "Who?") -> Comment:
-    return comments.add(change, comments.anchored(change, SPEC_FILE, "A user is"), text, ANN, CommentSeverity.SHOULD)
+    return comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC_FILE, "A user is"), text, ANN, CommentSeverity.SHOULD
+    )
 
 
 def forge(change: Change, **values: str) -> None:
@@ -65,7 +67,7 @@ def test_open_comment_with_a_forged_link_becomes_its_own_finding(project: Scenar
     assert listed(change) == ["C1", "C2", "K1"]
     take_up(project)
     assert project.finding_states() == {"C1": "open", "C2": "open", "P1": "open"}
-    assert (comments.read(change)[0].finding, margin.problems(change)) == ("P1", ())
+    assert (comment_store.read_comments(change)[0].finding, margin.problems(change)) == ("P1", ())
 
 
 def test_forged_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None:
@@ -73,11 +75,11 @@ def test_forged_link_to_a_settled_finding_hides_no_comment(project: Scenario) ->
     comment(change, "First.")
     comment(change, "Second.")
     take_up(project)
-    comments.resolve(change, "K2", BOB)
+    comment_store.resolve_comment(change, "K2", BOB)
     take_up(project)
     assert project.finding_states()["P2"] == "withdrawn"
     forge(change, finding="P2")
-    assert [(one.id, one.is_open, one.finding) for one in comments.seen(change)] == [
+    assert [(one.id, one.is_open, one.finding) for one in comment_store.current_comments(change)] == [
         ("K1", True, None),
         ("K2", False, "P2"),
     ]
@@ -89,7 +91,7 @@ def test_comment_cannot_claim_the_finding_of_another_comment(project: Scenario) 
     comment(change, "Mine.")
     take_up(project)
     comment(change, "Another.")
-    first, second = comments.read(change)
+    first, second = comment_store.read_comments(change)
     (change.folder / COMMENTS_FILE).write_text(yaml12.dump([]))
     assert resolve_comments([replace(second, finding="P1")], current_findings(change.records()))[0].finding is None
     assert resolve_comments([first], current_findings(change.records()))[0].finding == "P1"
@@ -151,8 +153,8 @@ def test_finding_without_a_comment_id_is_matched_by_its_content(
     project: Scenario, values: dict[str, object], is_own: bool
 ) -> None:
     change = project.challenged().change
-    comments.link(change, {comment(change).id: "P1"})
-    found = comments.read(change)
+    comment_store.link_findings(change, {comment(change).id: "P1"})
+    found = comment_store.read_comments(change)
     finding = older(**values)
     assert "comment" in finding_data(finding) or finding.comment is None
     assert bool(misattributed_comments(found, [finding])) is not is_own
@@ -168,6 +170,6 @@ def test_finding_written_by_an_older_version_still_follows_its_comment(project: 
     assert text.count("comment: K1") == 1
     path.write_text("".join(line for line in text.splitlines(keepends=True) if "comment: K1" not in line))
     assert margin.problems(change) == () and listed(change) == ["C1", "C2", "K1"]
-    comments.resolve(change, "K1", BOB)
+    comment_store.resolve_comment(change, "K1", BOB)
     take_up(project)
     assert project.finding_states()["P1"] == "withdrawn"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change.entry import open_change
+from agentd.change.lifecycle import open_change
 from agentd.domain import events
 from agentd.domain.terms import Phase
 from agentd.project.layout import find_project

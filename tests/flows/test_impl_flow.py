@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentd.change.entry import open_change
 from agentd.change.folder import document_hash
+from agentd.change.lifecycle import open_change
 from agentd.domain import events, yaml12
 from agentd.project.layout import find_project
 from plans import BAD_CODE, EXAMPLE, GREETING_TASKS

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
 from agentd.project.layout import find_project
@@ -172,7 +172,7 @@ def test_dry_run_lists_the_steps_and_changes_nothing(project: Scenario) -> None:
 )
 def test_unapproved_plan_is_not_implemented(phase: Phase, words: str, hint: str, project: Scenario) -> None:
     project.change_id = GREETING_ID
-    change = entry.create(find_project(), GREETING_ID, "Greet people")
+    change = lifecycle.create_change(find_project(), GREETING_ID, "Greet people")
     for name, text in GREETING_DOCUMENTS.items():
         project.write(f"agentd/changes/greet/{name}", text)
     events = {Phase.DRAFTING: [], Phase.PROPOSED: [TransitionEvent.PLAN_GENERATED]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentd.change.folder import document_hash
-from agentd.change.inbox import Decision, Inbox, Reply
+from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.documents import clarifications
 from agentd.domain import events
 from agentd.domain.terms import Lane
@@ -276,10 +276,10 @@ def test_questions_can_be_answered_through_the_inbox(project: Scenario) -> None:
         "Something else needs a reason": post(1, "Something else"),
     }
     wait_until(lambda: all(map(inbox.has_reply, bad.values())), "all have a reply")
-    assert {why: inbox.reply_to(name) for why, name in bad.items()} == {why: Reply(False, why) for why in bad}
+    assert {why: inbox.reply_to(name) for why, name in bad.items()} == {why: InboxReply(False, why) for why in bad}
     taken = post(1, "Something else", "Whatever they\nhave")
     person.sees("person:ann decided: Something else")
-    assert inbox.reply_to(taken) == Reply(True, "taken")
+    assert inbox.reply_to(taken) == InboxReply(True, "taken")
     person.sees(lambda display: is_open(display.text, TOKEN))
     post(2, "Yes, for a release")
     answer(person, SESSION)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.context import brief
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
@@ -25,7 +25,9 @@ LOW = ("Low", "A comma")
 def comment(
     change: Change, text: str, severity: CommentSeverity = CommentSeverity.BLOCKER, quote: str = "A user is"
 ) -> str:
-    return comments.add(change, comments.anchored(change, SPEC_FILE, quote), text, ANN, severity).id
+    return comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC_FILE, quote), text, ANN, severity
+    ).id
 
 
 def take_up(box: Scenario) -> Result:
@@ -38,7 +40,7 @@ def finding(box: Scenario, id_: str = "P1") -> Finding:
 
 
 def shown(box: Scenario) -> dict[str, str]:
-    return {one.id: str(one.state) for one in comments.seen(box.change)}
+    return {one.id: str(one.state) for one in comment_store.current_comments(box.change)}
 
 
 def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
@@ -47,7 +49,7 @@ def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
     comment(change, "Slow.", CommentSeverity.SHOULD)
     comment(change, "A word.", CommentSeverity.NOTE)
     comment(change, " \n")
-    comments.resolve(change, comment(change, "Never mind."), ANN)
+    comment_store.resolve_comment(change, comment(change, "Never mind."), ANN)
     told = take_up(project).json
     assert [(one["id"], one["severity"], one["by"]) for one in told["findings"]["list"]] == [
         ("C1", "low", "agent:play"),
@@ -60,7 +62,7 @@ def test_open_comments_become_findings_with_evidence(project: Scenario) -> None:
     assert (one.title, one.what) == ("Who is that?", "Who is that?\n\nSay it.")
     assert (one.where, one.verified) == (f"{SPEC_FILE}:{line}", True)
     assert one.evidence == Evidence(file=SPEC_FILE, line=line, quote="A user is")
-    assert [one.finding for one in comments.read(change)] == ["P1", "P2", "P3", None, None]
+    assert [one.finding for one in comment_store.read_comments(change)] == ["P1", "P2", "P3", None, None]
     assert (
         "### P1: Who is that?" in project.challenge_page.read_text()
         and "  > A user is" in project.challenge_page.read_text()
@@ -100,7 +102,7 @@ def test_comment_is_resolved_when_the_judge_closes_its_finding(project: Scenario
     assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
     assert project.started_steps() == ["reproposal", "challenge"]
     assert (project.finding_states()["P1"], shown(project)) == ("fixed", {"K1": "resolved", "K2": "open"})
-    assert comments.read(change)[0].state is CommentState.OPEN, "it is computed, not written"
+    assert comment_store.read_comments(change)[0].state is CommentState.OPEN, "it is computed, not written"
 
 
 def test_later_replies_are_part_of_the_next_round(project: Scenario) -> None:
@@ -111,8 +113,8 @@ def test_later_replies_are_part_of_the_next_round(project: Scenario) -> None:
     comment(change, "Wh")
     take_up(project)
     assert finding(project).title == "Wh"
-    comments.edit(change, "K1", 0, "Who?", ANN)
-    comments.reply(change, "K1", "The reader.", BOB)
+    comment_store.edit_comment(change, "K1", 0, "Who?", ANN)
+    comment_store.reply_to_comment(change, "K1", "The reader.", BOB)
     assert project.agentd("plan", "add-oauth", "--rounds", "1").code == 0
     assert (finding(project).title, finding(project).what) == ("Who?", "Who?\n\nbob: The reader.")
     assert "bob: The reader." not in project.challenge_page.read_text(), "the last round has only a line of it"
@@ -125,12 +127,12 @@ def test_resolved_comment_withdraws_its_finding_and_reopening_adds_a_new_one(pro
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
     take_up(project)
-    comments.resolve(change, "K1", BOB)
+    comment_store.resolve_comment(change, "K1", BOB)
     take_up(project)
     (record,) = change.records()
     assert [(one.id, one.field, one.by) for one in record.edits] == [("P1", "added", ANN), ("P1", "state", BOB)]
     assert (project.finding_states()["P1"], shown(project)) == ("withdrawn", {"K1": "resolved"})
-    assert comments.reopen(change, "K1", ANN).finding is None
+    assert comment_store.reopen_comment(change, "K1", ANN).finding is None
     take_up(project)
     assert (project.finding_states()["P2"], shown(project)) == ("open", {"K1": "open"})
     replace_text(project.challenge_page, "### P2: Who?\n\n- **Severity**: High", "### P2: Who?\n\n- **Severity**: Low")
@@ -145,7 +147,7 @@ def test_finding_closed_in_challenge_md_resolves_its_comment(project: Scenario) 
     replace_text(project.challenge_page, "- **State**: open", "- **State**: accepted")
     take_up(project)
     assert (project.finding_states(), shown(project)) == ({"P1": "accepted"}, {"K1": "resolved"})
-    assert comments.read(change)[0].state is CommentState.OPEN
+    assert comment_store.read_comments(change)[0].state is CommentState.OPEN
 
 
 def test_blocker_comment_before_the_first_verdict_overrules_an_approval(project: Scenario) -> None:
@@ -162,7 +164,7 @@ def test_blocker_comment_before_the_first_verdict_overrules_an_approval(project:
     assert record.verdict == "NEEDS_REVISION"
     assert record.overruled == "What a person asks for must be answered first (P1)."
     assert (change.read().findings, change.read().phase) == ((), Phase.PROPOSED)
-    comments.reply(change, "K1", "Who indeed?", BOB)
+    comment_store.reply_to_comment(change, "K1", "Who indeed?", BOB)
     take_up(project)
     assert finding(project).what == "Who?\n\nbob: Who indeed?" and set(project.finding_states()) == {"P1", "P2"}
 
@@ -175,11 +177,11 @@ def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scena
         desk = Desk(run, os.environ)
         remarks.take_up(desk, PLAN)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
-        comments.reply(change, "K1", "Me.", BOB)
-        comments.resolve(change, "K2", BOB)
+        comment_store.reply_to_comment(change, "K1", "Me.", BOB)
+        comment_store.resolve_comment(change, "K2", BOB)
         remarks.take_up(desk, PLAN)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?\n\nbob: Me.")]
-        comments.reopen(change, "K2", BOB)
+        comment_store.reopen_comment(change, "K2", BOB)
         remarks.take_up(desk, PLAN)
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
@@ -187,12 +189,12 @@ def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scena
 def test_interrupted_conversion_of_a_comment_creates_one_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", LOW).change
     comment(change, "Who?")
-    comments.link(change, {"K1": "P4"})
+    comment_store.link_findings(change, {"K1": "P4"})
     comment(change, "Slow.")
     take_up(project)
     take_up(project)
     assert project.finding_states() == {"C1": "open", "P4": "open", "P5": "open"}
-    assert [one.finding for one in comments.read(change)] == ["P4", "P5"]
+    assert [one.finding for one in comment_store.read_comments(change)] == ["P4", "P5"]
 
 
 def test_findings_from_users_and_from_comments_have_separate_ids(project: Scenario) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentd.change.inbox import Decision, Inbox, Reply
+from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.documents.records import ReviewRecord
 from agentd.domain.terms import FindingState, Phase
 from agentd.workflows.seen import seen
@@ -421,11 +421,11 @@ def test_invalid_decision_is_rejected_and_the_run_keeps_waiting(project: Scenari
     names = {why: inbox.post(Decision(**{**good, **more})) for why, more in bad.items()}
     (project.inbox / "0.json").write_text("garbage")
     wait_until(lambda: all(inbox.has_reply(name) for name in (*names.values(), "0")), "all have a reply")
-    assert {why: inbox.reply_to(name) for why, name in names.items()} == {why: Reply(False, why) for why in names}
+    assert {why: inbox.reply_to(name) for why, name in names.items()} == {why: InboxReply(False, why) for why in names}
     assert project.decisions() == [] and change.active_run()
     stop = inbox.post(Decision(**{**good, "answer": "stop", "reason": ""}))
     assert person.waits() == 1
-    assert inbox.reply_to(stop) == Reply(True, "taken")
+    assert inbox.reply_to(stop) == InboxReply(True, "taken")
     assert project.decisions() == [("stop", "person:ann", "inbox", None)]
 
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from agentd.change import entry
-from agentd.change.state import State
+from agentd.change import lifecycle
+from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
@@ -33,7 +33,7 @@ def forward(box: Scenario, phase: Phase) -> None:
     """A proposed change, moved on by the table."""
     change = box.proposed([]).change
 
-    def moved(old: State) -> State:
+    def moved(old: ChangeState) -> ChangeState:
         for event in FORWARD[phase]:
             old = old.moved(event, by="agentd", why="test", at=clock.now())
         return old
@@ -115,7 +115,7 @@ def test_used_id_with_a_description_gets_a_suffix(project: Scenario) -> None:
     made = project.run("plan", "--light", "--json")
     assert (made.json["change_id"], made.json["resolved_from"]) == ("add-oauth-1", "add-oauth")
     assert "add-oauth is taken, so this is add-oauth-1" in made.err
-    entry.drop(entry.open_change(find_project(), "add-oauth"), "person:dev", "no")
+    lifecycle.drop_change(lifecycle.open_change(find_project(), "add-oauth"), "person:dev", "no")
     ended = project.agentd("plan", "add-oauth", "--json")
     assert (ended.code, ended.json["message"]) == (0, "add-oauth is dropped, which is beyond planning")
     archived = find_project().archive_in(str(project.root)).name

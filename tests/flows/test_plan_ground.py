@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import read_state
 from agentd.project.layout import find_project
 from git_setups import BRANCH, begin, is_untouched, place, prepare_project
@@ -251,7 +251,7 @@ def test_change_started_from_a_detached_head_has_no_target(project: Scenario, wa
 
 def test_branch_is_not_switched_in_a_tree_with_an_active_run(project: Scenario) -> None:
     prepare_project(project)
-    with entry.create(find_project(), "first", "Sort the notes").running("agentd plan first"):
+    with lifecycle.create_change(find_project(), "first", "Sort the notes").running("agentd plan first"):
         stopped = begin(project, "branch", "--json")
         assert refused(stopped, 5) == "first is being worked on in this tree, so its branch cannot be switched"
         assert stopped.hint == "agentd wait first, or add --git worktree"

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
-from agentd.change.inbox import Decision, Inbox, Reply
+from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.context import brief
 from agentd.documents.comments import CommentSeverity
 from agentd.documents.finding_status import current_findings
@@ -139,13 +139,15 @@ def test_decision_for_a_waiting_run_is_bound_to_the_read_content(project: Scenar
 def test_comment_added_since_reading_blocks_the_acceptance(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     digest = read(change)
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "", "person:ann", CommentSeverity.BLOCKER)
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), "", "person:ann", CommentSeverity.BLOCKER
+    )
     assert read(change) == digest, "it says nothing yet"
-    comments.edit(change, "K1", 0, "Who?", "person:ann")
+    comment_store.edit_comment(change, "K1", 0, "Who?", "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
     assert change.read().phase is Phase.PROPOSED and project.finding_states() == {"C1": "open", "C2": "open"}
     digest = read(change)
-    comments.weigh(change, "K1", CommentSeverity.NOTE, "person:ann")
+    comment_store.set_comment_severity(change, "K1", CommentSeverity.NOTE, "person:ann")
     assert error_of(decide(project, "--accept", digest))[0] == 1
     assert decide(project, "--accept", read(change)).code == 0
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}
@@ -153,12 +155,16 @@ def test_comment_added_since_reading_blocks_the_acceptance(project: Scenario) ->
 
 def test_digest_is_the_same_when_a_comment_becomes_a_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Never mind.", "person:ann")
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER
+    )
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), "Never mind.", "person:ann"
+    )
     digest = read(change)
     assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
     assert list(project.finding_states()) == ["C1", "C2", "P1", "P2"] and read(change) == digest
-    comments.resolve(change, "K2", "person:ann")
+    comment_store.resolve_comment(change, "K2", "person:ann")
     settled = read(change)
     assert settled != digest
     assert project.agentd("plan", "add-oauth", "--rounds", "0").code == 1
@@ -168,7 +174,9 @@ def test_digest_is_the_same_when_a_comment_becomes_a_finding(project: Scenario) 
 def test_comment_text_cannot_imitate_another_finding(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     text = f"Who?\n\n{TOLD}"
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), text, "person:ann", CommentSeverity.BLOCKER)
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), text, "person:ann", CommentSeverity.BLOCKER
+    )
     heads = [line for line in seen.findings(change).splitlines() if line[:1].strip()]
     assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
 
@@ -179,14 +187,16 @@ def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
     assert asked
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER
+    )
     old = Decision(asked["id"], "accept", WHY, "person:ann", before)
     name = inbox.post(old)
     wait_until(lambda: inbox.has_reply(name), "it has a reply")
-    assert inbox.reply_to(name) == Reply(False, "the findings changed since this was decided")
+    assert inbox.reply_to(name) == InboxReply(False, "the findings changed since this was decided")
     name = inbox.post(replace(old, hashes=seen.seen(change)))
     assert person.waits() == 0
-    assert inbox.reply_to(name) == Reply(True, "taken")
+    assert inbox.reply_to(name) == InboxReply(True, "taken")
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}, (
         "what was shown is accepted"
     )
@@ -195,7 +205,9 @@ def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
 def test_comment_added_meanwhile_repeats_the_terminal_question(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
-    comments.add(change, comments.anchored(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER)
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, "A user is"), "Who?", "person:ann", CommentSeverity.BLOCKER
+    )
     person.press(DOWN * 2 + ENTER)
     person.sees("Why?")
     person.press(WHY + ENTER)
@@ -285,8 +297,8 @@ def test_acceptance_reason_and_notes_reach_the_implementer(project: Scenario) ->
         {"implement-greeting": heard, "review": APPROVED, "challenge": report_in_text("APPROVED")}
     ).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
-    anchor = comments.anchored(change, "proposal.md", "Add a greeting")
-    comments.add(change, anchor, "And mind the comma.", "person:ann", CommentSeverity.NOTE)
+    anchor = comment_store.comment_anchor(change, "proposal.md", "Add a greeting")
+    comment_store.add_comment(change, anchor, "And mind the comma.", "person:ann", CommentSeverity.NOTE)
     assert project.agentd("plan", "greet", "--accept", "Good, but greet Bob first.").code == 0
     ended = project.run("impl")
     assert (ended.code, project.state().phase) == (0, Phase.COMPLETE), ended.err
@@ -306,8 +318,8 @@ def test_accepted_blocker_comment_does_not_overrule_the_reviewer(
 ) -> None:
     heard = [{"expect": "    Who is greeted?"}, *implement()]
     change = project.greeting_approved({"implement-greeting": heard, "review": APPROVED}).change
-    anchor = comments.anchored(change, "proposal.md", "Add a greeting")
-    comments.add(change, anchor, "Who is greeted?", "person:ann", CommentSeverity.BLOCKER)
+    anchor = comment_store.comment_anchor(change, "proposal.md", "Add a greeting")
+    comment_store.add_comment(change, anchor, "Who is greeted?", "person:ann", CommentSeverity.BLOCKER)
     assert project.agentd("plan", "greet", "--accept", WHY).code == 0
     assert change.records() == ()
     ended = project.run("impl")

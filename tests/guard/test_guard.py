@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Call
+from agentd.change.state import CallRecord
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState, Severity
 from agentd.guard import Guard, Trespass, Watched, finding_of, plan_rule
@@ -440,7 +440,7 @@ def test_agentds_own_write_is_kept_but_an_agents_earlier_edit_is_not(
     path = yard.change.folder / "STATE.yaml"
     guard = yard.guard(judge=True)
     yard.agent(f"p = Path('{OWN}/STATE.yaml'); p.write_text(p.read_text().replace('Let people', 'Let nobody'))")
-    call = Call("challenge", "codex", None, None, 1, 1, 0, 1, 0.1, "", "session-1")
+    call = CallRecord("challenge", "codex", None, None, 1, 1, 0, 1, 0.1, "", "session-1")
     with guard.own_write(path):
         yard.change.update(lambda old: old.with_call(call))
     watched = guard.after()
@@ -655,7 +655,7 @@ def test_paths_of_a_subfolder_project_are_reported_relative_to_it(
     for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"):
         monkeypatch.setenv(name, box.env[name])
     monkeypatch.chdir(box.root / "services/api")
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     yard = GuardProject(box, change, tmp_path)
     code = (
         f"Path('{OWN}/STATE.yaml').write_text('x'); Path('../../pyproject.toml').write_text('')\n"

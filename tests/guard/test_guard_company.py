@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.guard import Guard, Watched
 from agentd.project.git import GitFailed
@@ -39,7 +39,7 @@ def two(yard: GuardProject, meanwhile: str) -> Iterator[tuple[Guard, Guard]]:
         first = both.enter_context(run_of(yard.change))
         yard.agent(meanwhile)
         let_files_age()
-        yield first, both.enter_context(run_of(entry.open_change(yard.change.project, "other")))
+        yield first, both.enter_context(run_of(lifecycle.open_change(yard.change.project, "other")))
 
 
 PLANTED = {
@@ -89,7 +89,7 @@ def test_second_agents_own_violation_is_restored_to_the_original(yard: GuardProj
 
 def test_guard_of_a_killed_second_run_ignores_the_first_runs_violation(yard: GuardProject) -> None:
     before = yard.everything()
-    other = entry.open_change(yard.change.project, "other")
+    other = lifecycle.open_change(yard.change.project, "other")
     with two(yard, "Path('.git/hooks/pre-commit').write_text('evil')") as (first, second):
         finish(first)
         folder = next(
@@ -121,7 +121,7 @@ def test_snapshot_of_a_finished_run_is_ignored(yard: GuardProject) -> None:
         yard.guard()  # killed here
     hook = yard.box.root / ".git/hooks/commit-msg"
     hook.write_text("a person's")
-    with run_of(entry.open_change(yard.change.project, "other")) as guard:
+    with run_of(lifecycle.open_change(yard.change.project, "other")) as guard:
         yard.agent("Path('.git/hooks/commit-msg').write_text('mine')")
         finish(guard)
     assert hook.read_text() == "a person's"
@@ -162,7 +162,7 @@ def test_agentds_work_and_branch_switches_in_the_main_tree_are_left_alone(yard: 
     let_files_age()
     guard = Guard(linked, yard.folder)
     guard.before()
-    with entry.open_change(yard.change.project, "other").writing():
+    with lifecycle.open_change(yard.change.project, "other").writing():
         box.write("agentd/changes/other/tasks.md", "by right")
     box.git("switch", "-q", "next")
     yard.agent("Path('agentd/prompts/challenge.md').write_text('Pass.')")

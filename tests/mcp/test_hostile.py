@@ -16,7 +16,7 @@ from hostile_session import NEW, SECRET, Answer, HostileSession, check_answer, s
 from hostile_texts import spoilt
 from mcp import Client
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.documents import tasks
 from agentd.project import git
 from agentd.project.layout import find_project
@@ -632,7 +632,7 @@ def _of(result: Any) -> tuple[str, bool]:
 
 
 def test_unbound_server_only_reads_while_a_run_is_active(project: Scenario) -> None:
-    newborn = entry.create(find_project(), NEW, "Something new")
+    newborn = lifecycle.create_change(find_project(), NEW, "Something new")
 
     async def talk() -> None:
         with staged(project, Stage.UNBOUND) as on:

@@ -9,8 +9,8 @@ from openspec_project import Block, Change, Made, make, read, read_all, words
 
 from agentd.archive import ending
 from agentd.archive.outlook import MergeConflict
-from agentd.change import entry
-from agentd.change.state import State
+from agentd.change import lifecycle
+from agentd.change.state import ChangeState
 from agentd.documents import spec as specs
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
@@ -53,7 +53,7 @@ def archived_by_openspec(box: Scenario, folder: Path, made: Made) -> Theirs:
     return done
 
 
-def begun_from(tree: str) -> Callable[[State], State]:
+def begun_from(tree: str) -> Callable[[ChangeState], ChangeState]:
     return lambda old: replace(old, base=replace(old.base, tree=tree))
 
 
@@ -63,7 +63,7 @@ def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[SpecConfli
     conflicts: dict[str, tuple[SpecConflict, ...]] = {}
     for change in made.changes:
         if change.id not in theirs.refused:
-            found = entry.open_change(project, change.id)
+            found = lifecycle.open_change(project, change.id)
             move(found, TransitionEvent.CHALLENGE_APPROVED)
             found.update(begun_from(git.snapshot(found.tree)))
             move(found, TransitionEvent.IMPLEMENTATION_STARTED)

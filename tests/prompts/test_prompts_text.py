@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from agentd.agents.adapters import adapter_of
+from agentd.agents.registry import get_adapter
 from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
 from agentd.project.config.settings import AgentKind
@@ -72,7 +72,7 @@ def test_prompt_files_are_ascii_without_at_signs(file: str) -> None:
 def test_prompt_names_only_the_stage_tools_as_the_cli_calls_them(project: Scenario, case: str, cli: AgentKind) -> None:
     prompt, _ = CASES[case]
     text = render_case(case, cli)
-    name_of = adapter_of(cli).tool_name
+    name_of = get_adapter(cli).tool_name
     there = {tool.name for tool in TOOLS if f"`{name_of(tool.name)}`" in text}
     assert there <= {tool.name for tool in tools_of(stage_of(prompt))}
     assert there >= MUST.get(prompt, set())
@@ -227,4 +227,4 @@ def test_review_prompt_without_a_diff_asks_to_read_file_by_file(project: Scenari
     assert "the list of changed files, the whole diff and the plan" in render_case("review")
     told = render_case("review-without-diff", "codex")
     assert "the whole diff" not in told
-    assert f"read each with `{adapter_of('codex').tool_name('get_diff')}` and its `path`; leave none out" in told
+    assert f"read each with `{get_adapter('codex').tool_name('get_diff')}` and its `path`; leave none out" in told

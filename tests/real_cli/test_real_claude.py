@@ -13,7 +13,7 @@ import pytest
 from agent_calls import planner_request
 from agentd.calls import attempts
 from agentd.calls.work import Done
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
@@ -46,7 +46,7 @@ class Desk:
             f'[agents.claude]\ncommand = "{clis.need("claude")}"\nargs = {json.dumps(args)}\nenv = ["{KEY}"]\n'
             f'[[agents.claude.models]]\nid = "only"\nmodel = "{MODEL}"\ncomplexity = {levels}\n{more}'
         )
-        self.change = entry.create(find_project(), "add-oauth", "Let people sign in")
+        self.change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
     def plan(self, **other: Any) -> Done:
         with open_run(self.change) as run:

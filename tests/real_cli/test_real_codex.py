@@ -10,9 +10,9 @@ import pytest
 from agent_calls import challenger_request, planner_request
 from agentd.calls import attempts
 from agentd.calls.work import Done
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Call as Counted
+from agentd.change.state import CallRecord as Counted
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
@@ -48,7 +48,7 @@ def seat(box: Scenario, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Chan
     """A change whose every role is Codex's, with the person's key in the environment."""
     monkeypatch.setenv(KEY, "a-dummy-key")
     box.configure(SETTINGS.format(program=clis.need("codex"), key=KEY) + ROLES.replace("play", "codex") + more)
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def plan(change: Change, **other: Any) -> Done:

@@ -9,7 +9,7 @@ import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request
 from agentd.calls import attempts
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
@@ -52,7 +52,7 @@ def at_gemini(box: Scenario, conversation: Conversation | None, agent: str = "",
     """A project whose every role is Gemini's, in the home of a person whose model is the conversation."""
     gemini_home(box.home, conversation, **home)
     box.configure(SETTINGS.format(command=json.dumps(need("gemini")), agent=agent) + more)
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 def named(*tools: str) -> set[str]:
@@ -196,7 +196,7 @@ def test_failed_session_listing_is_shown(project: Scenario, tmp_path: Path, prin
     program.write_text(f"#!/bin/sh\n{printed}\n")
     program.chmod(0o755)
     project.configure(SETTINGS.format(command=json.dumps(str(program)), agent='resume = "index"'))
-    change = entry.create(find_project(), "add-oauth", "Let people sign in")
+    change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
     with pytest.raises(SessionLost) as caught:
         call_planner(change, step="reproposal", effect=None, resume="d7a10a4e-8328-41a2-a4fa-bd06fb7ab471")
     assert (caught.value.message, caught.value.exit_code) == (message, 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change, document_hash
 from agentd.domain import events
 from agentd.domain.terms import StepStatus
@@ -65,7 +65,7 @@ ABOVE = "These words lie above the project."
 
 
 def the_change() -> Change:
-    return entry.open_change(find_project(), "add-oauth")
+    return lifecycle.open_change(find_project(), "add-oauth")
 
 
 def named(request: Request) -> list[str]:

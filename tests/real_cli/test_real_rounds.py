@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.transcript import transcripts_of
-from agentd.change import entry
+from agentd.agents.transcript import list_transcripts
+from agentd.change import lifecycle
 from agentd.change.folder import Change, document_hash
 from agentd.documents import review_blocks
 from agentd.documents.finding_status import current_findings
@@ -77,7 +77,7 @@ def seat(box: Scenario, model: Model, steps: dict[str, Step], resume: str) -> li
 
 
 def the_change() -> Change:
-    return entry.open_change(find_project(), "add-oauth")
+    return lifecycle.open_change(find_project(), "add-oauth")
 
 
 def parts(log: Sequence[Request], steps: dict[str, Step]) -> dict[str, list[Request]]:
@@ -214,7 +214,7 @@ def _check_the_records(change: Change) -> None:
 
 def _check_how_it_was_resumed(change: Change, resume: str) -> None:
     """By its id, or by its place in the list; and never as the latest, which is another one."""
-    kept = next(one for one in transcripts_of(change.project, change.id) if one.step == "reproposal")
+    kept = next(one for one in list_transcripts(change.project, change.id) if one.step == "reproposal")
     command = re.search(r"^# command: .*--resume (\S+)", Path(kept.path).read_text(), re.MULTILINE)
     assert command
     assert command[1].isdigit() if resume == "index" else command[1] == change.read().session_id

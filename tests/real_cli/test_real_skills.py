@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentd.skills import CLIS, WORKFLOWS
+from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS
 from loopback import claude_home, clis, codex_home, gemini_home
 from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi
@@ -25,17 +25,17 @@ FIRST_WORDS = {
     "impl": "Implement a planned change of this project with agentd.",
     "archive": "Archive a finished change of this project with agentd",
 }
-NAMES = [workflow.name for workflow in WORKFLOWS]
+NAMES = [workflow.name for workflow in SKILL_WORKFLOWS]
 
 
 @pytest.fixture
 def here(box: Scenario, model: Model) -> Scenario:
     """A project with the commands of all three, on a machine that has them and agentd."""
     box.env["PATH"] = f"{clis.FOLDER}:{Path(AGENTD).parent}:{os.environ['PATH']}"
-    for cli in CLIS:
+    for cli in SKILL_TARGETS:
         clis.need(cli.name)
     ran = box.agentd("init", "--commit", "--json")
-    assert ran.code == 0 and len(ran.json["skills"]) == len(CLIS) * len(WORKFLOWS), ran
+    assert ran.code == 0 and len(ran.json["skills"]) == len(SKILL_TARGETS) * len(SKILL_WORKFLOWS), ran
     return box
 
 

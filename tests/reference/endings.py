@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.domain import errors
 from agentd.domain.errors import AgentdError, AgentFailed
 from reference.markdown import code, plain, table
@@ -55,6 +55,6 @@ def _classes() -> str:
 
 
 def _causes() -> str:
-    rows = [[code(one), "yes" if one.can_pass else ""] for one in Cause]
+    rows = [[code(one), "yes" if one.can_pass else ""] for one in FailureCause]
     words = "With exit code 4 the `code` is the cause. Where it may pass, agentd has tried again before it gives up."
     return f"## Why an agent failed\n\n{words}\n\n{table(('code', 'tried again'), rows)}"

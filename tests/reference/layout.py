@@ -8,7 +8,7 @@ from typing import Any
 
 import agentd
 from agentd.change import state
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents import comments, records
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import Comment, CommentEntry, CommentSeverity, CommentState
@@ -101,7 +101,7 @@ _SAMPLE = Comment(
 )
 # What the source says in a class's own words, or takes for granted.
 SAID: dict[type[Any], dict[str, str]] = {
-    State: {
+    ChangeState: {
         "change_id": "the name of its folder",
         "description": "the sentence it began with",
         "created_at": "UTC",
@@ -139,14 +139,22 @@ SAID: dict[type[Any], dict[str, str]] = {
         "checks": "of a review: how each ended on that tree",
     },
 }
-_STATES = (state.Run, state.Place, state.Base, state.Step, state.Moved, state.Call, state.Raised)
+_STATES = (
+    state.RunState,
+    state.GitLocation,
+    state.BaseSnapshot,
+    state.StepRecord,
+    state.TransitionRecord,
+    state.CallRecord,
+    state.BudgetIncrease,
+)
 _RECORDS = (records.Finding, records.Evidence, records.PreviousFinding, records.FindingAnswer, records.FindingEdit)
 
 
 def page() -> str:
     lists = [_HEAD + _places(_COMMITTED), f"## In a change\n\n{_places(_CHANGE)}", _room()]
     shapes = [
-        _STATE + _keys(State, _state_only()),
+        _STATE + _keys(ChangeState, _state_only()),
         *map(_part, _STATES),
         _RECORD + _keys(records.ReviewRecord),
         *map(_part, _RECORDS),
@@ -205,8 +213,8 @@ def _documents() -> str:
 
 def _state_only() -> list[str]:
     """Keys of the file that are made from the others."""
-    fields = {name for name, *_ in rows_of(State)}
-    return [key for key in yaml12.load(state.render(State("id", "", "", ""))) if key not in fields]
+    fields = {name for name, *_ in rows_of(ChangeState)}
+    return [key for key in yaml12.load(state.render_state(ChangeState("id", "", "", ""))) if key not in fields]
 
 
 def _keys(cls: type[Any], made: list[str] | None = None) -> str:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agentd.agents.registration import json_entry, toml_entry
+from agentd.agents.registration.server_entry import find_insertion
 from agentd.domain.errors import Refusal
-from agentd.register import json_text, toml_text
-from agentd.register.entry import insertion
 
 ENTRY = {"command": "agentd", "args": ["mcp"]}
 BOM = "\ufeff"
 
 
 def piece_of(old: str, new: str) -> str:
-    put = insertion(old, new)
+    put = find_insertion(old, new)
     assert put, "more than one place changed"
     return put[1]
 
@@ -75,13 +75,13 @@ def loaded(text: str) -> Any:
 
 @given(json_texts())
 def test_json_entry_is_added_and_removed_exactly(text: str) -> None:
-    new = json_text.with_entry(text, ENTRY)
+    new = json_entry.add_json_entry(text, ENTRY)
     data = loaded(text)
     assert loaded(new) == {**data, "mcpServers": {**data.get("mcpServers", {}), "agentd": ENTRY}}
     assert list(loaded(new)["mcpServers"])[-1] == "agentd", "the others keep their order"
     piece = piece_of(text, new)
-    assert json_text.without_entry(new, piece) == text
-    assert json_text.with_entry(new, ENTRY) == new, "a second time nothing changes"
+    assert json_entry.remove_json_entry(new, piece) == text
+    assert json_entry.add_json_entry(new, ENTRY) == new, "a second time nothing changes"
 
 
 @given(json_texts())
@@ -89,7 +89,7 @@ def test_json_entry_is_removed_without_a_record(text: str) -> None:
     data = loaded(text)
     # between empty braces the text alone cannot tell what was there
     assume(data.get("mcpServers") != {} and (data or not set("\r\n") & set(text.strip())))
-    assert json_text.without_entry(json_text.with_entry(text, ENTRY)) == text
+    assert json_entry.remove_json_entry(json_entry.add_json_entry(text, ENTRY)) == text
 
 
 @given(json_texts(), VALUES)
@@ -97,15 +97,15 @@ def test_json_keeps_later_additions(text: str, value: Any) -> None:
     """A member put first and a server put after ours stay; only our entry goes."""
     data = loaded(text)
     assume("added" not in data and "later" not in data.get("mcpServers", {}))
-    new = json_text.with_entry(text, ENTRY)
+    new = json_entry.add_json_entry(text, ENTRY)
     piece = piece_of(text, new)
     added = new.replace("{", '{"added":' + json.dumps(value) + ",", 1)
-    rest = json_text.without_entry(added, piece)
+    rest = json_entry.remove_json_entry(added, piece)
     assert rest.startswith(added[: added.index("{") + 10]) and loaded(rest) == {**data, "added": value}
     both = re.sub(r'"agentd"\s*:\s*\{[^}]*\}', lambda ours: ours[0] + ', "later": {}', added, count=1)
     servers = {**data.get("mcpServers", {}), "later": {}}
     for known in (piece, ""):
-        assert loaded(json_text.without_entry(both, known)) == {**data, "added": value, "mcpServers": servers}
+        assert loaded(json_entry.remove_json_entry(both, known)) == {**data, "added": value, "mcpServers": servers}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_json_keeps_later_additions(text: str, value: Any) -> None:
     ids=["two spaces", "tabs", "CRLF and empty", "compact", "one line", "nothing"],
 )
 def test_json_entry_follows_the_style_of_the_file(before: str, after: str) -> None:
-    assert json_text.with_entry(before, ENTRY) == after
-    assert json_text.without_entry(after, piece_of(before, after)) == before
+    assert json_entry.add_json_entry(before, ENTRY) == after
+    assert json_entry.remove_json_entry(after, piece_of(before, after)) == before
 
 
 @pytest.mark.parametrize(
@@ -158,20 +158,20 @@ def test_json_entry_follows_the_style_of_the_file(before: str, after: str) -> No
 )
 def test_json_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
     with pytest.raises(Refusal, match=words):
-        json_text.with_entry(text, ENTRY)
+        json_entry.add_json_entry(text, ENTRY)
 
 
 def test_entry_customized_by_the_user_is_still_recognized() -> None:
     text = '{"mcpServers": {"agentd": {"command": "agentd", "args": ["mcp"], "timeout": 9}, "x": {}}}'
-    assert json_text.with_entry(text, ENTRY) == text
-    assert json_text.without_entry(text) == '{"mcpServers": {"x": {}}}'
+    assert json_entry.add_json_entry(text, ENTRY) == text
+    assert json_entry.remove_json_entry(text) == '{"mcpServers": {"x": {}}}'
 
 
 def test_empty_servers_table_is_kept_even_if_our_entry_was_customized() -> None:
     old = '{\n  "mcpServers": {}\n}\n'
-    new = json_text.with_entry(old, ENTRY)
+    new = json_entry.add_json_entry(old, ENTRY)
     refined = new.replace('["mcp"]', '["mcp"], "timeout": 9')
-    assert json_text.without_entry(refined, piece_of(old, new)) == old
+    assert json_entry.remove_json_entry(refined, piece_of(old, new)) == old
 
 
 # TOML
@@ -214,20 +214,20 @@ def toml_loaded(text: str) -> Any:
 
 @given(toml_texts())
 def test_toml_entry_is_added_and_removed_exactly(text: str) -> None:
-    new = toml_text.with_entry(text)
+    new = toml_entry.add_toml_entry(text)
     data = toml_loaded(text)
     assert toml_loaded(new) == {**data, "mcp_servers": {**data.get("mcp_servers", {}), "agentd": ENTRY}}
-    assert toml_text.without_entry(new, piece_of(text, new)) == text
-    assert toml_text.without_entry(new) == text, "the text alone tells enough"
-    assert toml_text.with_entry(new) == new, "a second time nothing changes"
+    assert toml_entry.remove_toml_entry(new, piece_of(text, new)) == text
+    assert toml_entry.remove_toml_entry(new) == text, "the text alone tells enough"
+    assert toml_entry.add_toml_entry(new) == new, "a second time nothing changes"
 
 
 @given(toml_texts(), st.lists(LINES, max_size=3, unique=True))
 def test_toml_keeps_later_additions(text: str, lines: list[str]) -> None:
-    new = toml_text.with_entry(text)
+    new = toml_entry.add_toml_entry(text)
     piece = piece_of(text, new)
     tail = "\n" * (not new.endswith("\n")) + "\n# theirs\n[added]\n" + "\n".join(lines)
-    rest = toml_text.without_entry(new + tail, piece)
+    rest = toml_entry.remove_toml_entry(new + tail, piece)
     assert rest.endswith(tail.lstrip("\n")) and rest.startswith(text)
     assert toml_loaded(rest) == {**toml_loaded(text), "added": toml_loaded("\n".join(lines))}
 
@@ -242,9 +242,9 @@ def test_toml_keeps_later_additions(text: str, lines: list[str]) -> None:
     ids=["inline", "empty inline", "dotted"],
 )
 def test_toml_servers_in_other_formats_are_supported(text: str) -> None:
-    new = toml_text.with_entry(text)
+    new = toml_entry.add_toml_entry(text)
     assert toml_loaded(new)["mcp_servers"]["agentd"] == ENTRY
-    assert toml_text.without_entry(new, piece_of(text, new)) == text
+    assert toml_entry.remove_toml_entry(new, piece_of(text, new)) == text
 
 
 def test_toml_subtables_of_our_entry_are_removed_and_other_comments_kept() -> None:
@@ -267,7 +267,7 @@ command = "x"
 A = "1"
 # the end
 """
-    assert toml_text.without_entry(text) == (
+    assert toml_entry.remove_toml_entry(text) == (
         'model = "m"  # best\n\n# ours\n\n# about other\n[mcp_servers.other]\ncommand = "x"\n# the end\n'
     )
 
@@ -285,4 +285,4 @@ A = "1"
 )
 def test_toml_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
     with pytest.raises(Refusal, match=words):
-        toml_text.with_entry(text)
+        toml_entry.add_toml_entry(text)

@@ -8,11 +8,15 @@ import click
 import pytest
 import yaml
 
+from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow, render_skill
 from agentd.cli.app import app
-from agentd.skills import CLIS, WORKFLOWS, Cli, Workflow, render
 from agentd.tools.table import TOOLS, Stage
 
-EACH = [pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}") for cli in CLIS for workflow in WORKFLOWS]
+EACH = [
+    pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}")
+    for cli in SKILL_TARGETS
+    for workflow in SKILL_WORKFLOWS
+]
 MARKDOWN = [one for one in EACH if str(one.id).startswith(("claude", "codex"))]
 each = pytest.mark.parametrize(("cli", "workflow"), EACH)
 
@@ -27,8 +31,8 @@ def options(command: click.Command) -> set[str]:
 
 
 @each
-def test_every_command_named_in_a_skill_exists(cli: Cli, workflow: Workflow) -> None:
-    text = render(cli, workflow)
+def test_every_command_named_in_a_skill_exists(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+    text = render_skill(cli, workflow)
     found = commands(text)
     assert found
     with click.Context(app) as context:
@@ -45,8 +49,8 @@ def test_every_command_named_in_a_skill_exists(cli: Cli, workflow: Workflow) -> 
 
 
 @each
-def test_skill_text_is_short_and_completely_rendered(cli: Cli, workflow: Workflow) -> None:
-    text = render(cli, workflow)
+def test_skill_text_is_short_and_completely_rendered(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+    text = render_skill(cli, workflow)
     assert text.count("\n") <= 60
     left = set(re.findall(r"\$\w+", text)) - {"$ARGUMENTS", "$agentd"}
     assert not left
@@ -54,14 +58,14 @@ def test_skill_text_is_short_and_completely_rendered(cli: Cli, workflow: Workflo
 
 
 @each
-def test_skill_text_contains_no_cli_include_or_execute_syntax(cli: Cli, workflow: Workflow) -> None:
+def test_skill_text_contains_no_cli_include_or_execute_syntax(cli: SkillTarget, workflow: SkillWorkflow) -> None:
     """By these signs Claude Code and Gemini CLI put in a command's output, a file or one of the arguments."""
-    assert not re.search(r"!\{|@\{|!`|@\w|\$\d", render(cli, workflow))
+    assert not re.search(r"!\{|@\{|!`|@\w|\$\d", render_skill(cli, workflow))
 
 
 @pytest.mark.parametrize(("cli", "workflow"), MARKDOWN)
-def test_frontmatter_matches_what_the_cli_reads(cli: Cli, workflow: Workflow) -> None:
-    start, head, body = render(cli, workflow).split("---\n", 2)
+def test_frontmatter_matches_what_the_cli_reads(cli: SkillTarget, workflow: SkillWorkflow) -> None:
+    start, head, body = render_skill(cli, workflow).split("---\n", 2)
     assert start == "" and body.startswith(("Plan ", "Implement ", "Archive "))
     found = yaml.safe_load(head)
     assert found["description"].startswith(workflow.description)
@@ -74,18 +78,18 @@ def test_frontmatter_matches_what_the_cli_reads(cli: Cli, workflow: Workflow) ->
 
 
 def test_gemini_commands_are_toml() -> None:
-    (gemini,) = [cli for cli in CLIS if cli.name == "gemini"]
-    for workflow in WORKFLOWS:
-        found = tomllib.loads(render(gemini, workflow))
+    (gemini,) = [cli for cli in SKILL_TARGETS if cli.name == "gemini"]
+    for workflow in SKILL_WORKFLOWS:
+        found = tomllib.loads(render_skill(gemini, workflow))
         assert found.keys() == {"description", "prompt"}
         assert found["description"] == workflow.description and "\nArguments: {{args}}\n" in found["prompt"]
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda one: str(one.name))
-def test_claude_may_run_only_the_named_commands_without_asking(workflow: Workflow) -> None:
+@pytest.mark.parametrize("workflow", SKILL_WORKFLOWS, ids=lambda one: str(one.name))
+def test_claude_may_run_only_the_named_commands_without_asking(workflow: SkillWorkflow) -> None:
     """Not `trust`, `init` or `drop`: a text in the repository may talk the model into it."""
-    (claude,) = [cli for cli in CLIS if cli.name == "claude"]
-    head, body = render(claude, workflow).split("---\n", 2)[1:]
+    (claude,) = [cli for cli in SKILL_TARGETS if cli.name == "claude"]
+    head, body = render_skill(claude, workflow).split("---\n", 2)[1:]
     tools = yaml.safe_load(head)["allowed-tools"].split(", ")
     named = {name for _, name, *_ in commands(body)}
     runs = {found[1] for tool in tools if (found := re.fullmatch(r"Bash\(agentd (\w+):\*\)", tool))}
@@ -99,7 +103,7 @@ def test_claude_may_run_only_the_named_commands_without_asking(workflow: Workflo
 def test_clarifications_use_a_tool_available_to_personal_sessions() -> None:
     (tool,) = [tool for tool in TOOLS if tool.name == "create_clarifications"]
     assert Stage.UNBOUND in tool.stages
-    for cli in CLIS:
-        text = render(cli, WORKFLOWS[0])
+    for cli in SKILL_TARGETS:
+        text = render_skill(cli, SKILL_WORKFLOWS[0])
         assert "create_clarifications" in text
         assert all(f"`{name}`" in text for name in ("topic", "question", "answer", "rationale", "change_id"))

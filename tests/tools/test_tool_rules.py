@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry, state
+from agentd.change import lifecycle, state
 from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
 from agentd.domain.state_machine import TransitionEvent
@@ -445,7 +445,7 @@ def test_validation_reports_findings(plan: Hands) -> None:
 
 def test_change_is_returned_as_in_the_contract(unbound: Hands) -> None:
     change = unbound.on.change
-    example = state.parse((EXAMPLE / "STATE.yaml").read_text())
+    example = state.parse_state((EXAMPLE / "STATE.yaml").read_text())
     change.update(lambda old: replace(example, git=old.git))
     (unbound.folder / "reviews/challenge-2.yaml").write_bytes((EXAMPLE / "reviews/challenge-2.yaml").read_bytes())
     (unbound.folder / "CHALLENGE.md").write_bytes((EXAMPLE / "CHALLENGE.md").read_bytes())
@@ -469,7 +469,7 @@ def test_clarifications_are_written_for_a_new_change(unbound: Hands, project: Sc
     assert text == example.replace("add-oauth", "new-one").replace("2026-01-19", date)
     assert told["revised"] is False
     assert unbound.call("create_clarifications", change_id="new-one")["revised"] is True
-    assert entry.is_being_born(project.root / "agentd/changes/new-one")
+    assert lifecycle.is_incomplete(project.root / "agentd/changes/new-one")
 
 
 def test_edited_clarifications_must_be_read_before_they_are_replaced(unbound: Hands, project: Scenario) -> None:
@@ -494,7 +494,7 @@ def test_clarifications_are_refused_after_a_proposal(unbound: Hands, project: Sc
 
 
 def test_personal_session_only_reads_while_a_run_is_active(project: Scenario) -> None:
-    change = entry.create(find_project(), "new-one", "words")
+    change = lifecycle.create_change(find_project(), "new-one", "words")
     hands = Hands(Staged(project, change, Stage.UNBOUND, ""))
     with change.running("agentd plan new-one"):
         assert hands.refused("create_clarifications", change_id="new-one").startswith(

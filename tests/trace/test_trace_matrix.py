@@ -55,10 +55,10 @@ def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scen
 
 
 def implemented_again(box: Scenario) -> Change:
-    from agentd.change import entry
+    from agentd.change import lifecycle
     from agentd.project.layout import find_project
 
-    return entry.open_change(find_project(), "add-oauth")
+    return lifecycle.open_change(find_project(), "add-oauth")
 
 
 def test_unimplemented_change_has_no_files_and_no_tests(project: Scenario) -> None:

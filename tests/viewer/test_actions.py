@@ -10,7 +10,7 @@ from markup import parse_markup
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.domain.terms import Phase
@@ -48,7 +48,7 @@ def decide(change: Change, choice: str = "accept", **fields: Any) -> Response:
 
 
 def thread(change: Change) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    found = comments.read(change)
+    found = comment_store.read_comments(change)
     return [(one.id, str(one.severity), [(said.by, said.text) for said in one.thread]) for one in found]
 
 
@@ -106,8 +106,8 @@ def fresh(answer: Response) -> str:
 def test_stale_acceptance_shows_the_new_comment(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     shown = json.dumps(deciding.shown(change))
-    anchor = comments.anchored(change, "proposal.md", "People are users")
-    comments.add(change, anchor, "Who <b>exactly</b>?", "person:ann", CommentSeverity.BLOCKER)
+    anchor = comment_store.comment_anchor(change, "proposal.md", "People are users")
+    comment_store.add_comment(change, anchor, "Who <b>exactly</b>?", "person:ann", CommentSeverity.BLOCKER)
     answer = decide(change, shown=shown)
     assert answer.status_code == 409 and "the findings changed since this page was made" in answer.text
     assert change.read().phase is Phase.PROPOSED
@@ -136,7 +136,7 @@ def test_comment_made_on_the_same_page_does_not_make_a_decision_stale(project: S
         assert told["before"] == {"the findings": shown["the findings"]} != told["shown"]
         shown |= told["shown"]
         assert shown == deciding.shown(change)
-    comments.reply(change, "K1", "Not I.", "person:ann")
+    comment_store.reply_to_comment(change, "K1", "Not I.", "person:ann")
     told = post("comments/K1/reply", text="You too.").json()
     assert told["before"]["the findings"] != shown["the findings"], "a page can tell that others spoke meanwhile"
     assert decide(change, shown=json.dumps(shown)).status_code == 409
@@ -146,7 +146,7 @@ def test_comment_can_be_added_when_records_are_unreadable(project: Scenario) -> 
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     (change.folder / "reviews/challenge-1.yaml").write_text("- no record")
     told = post("comments", **SELECTED, text="Who?", weight="should")
-    assert (told.status_code, told.json()["shown"]) == (200, {}) and len(comments.read(change)) == 1
+    assert (told.status_code, told.json()["shown"]) == (200, {}) and len(comment_store.read_comments(change)) == 1
 
 
 def test_stale_decision_on_code_shows_a_line_diff(project: Scenario) -> None:
@@ -234,7 +234,7 @@ def test_malformed_form_is_a_bad_request(project: Scenario, body: bytes, kind: s
     for path in ("decide", "comments", "comments/K1/edit", "comments/K1/weight"):
         answer = client().post(f"/changes/add-oauth/{path}", content=body, headers={"content-type": kind, **HX})
         assert answer.status_code == 400
-    assert len(change.read().history) == 2 and comments.read(change) == ()
+    assert len(change.read().history) == 2 and comment_store.read_comments(change) == ()
 
 
 def test_get_requests_change_nothing(project: Scenario) -> None:
@@ -314,18 +314,18 @@ def test_empty_draft_can_be_removed(project: Scenario) -> None:
     post("comments", **SELECTED, text="", weight="should")
     told = post("comments/K1/remove").json()
     assert (told["id"], told["comment"], told["before"]) == ("K1", None, told["shown"])
-    assert comments.read(change) == ()
+    assert comment_store.read_comments(change) == ()
 
 
 def test_comment_with_others_replies_or_a_finding_cannot_be_removed(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     for _ in range(3):
         post("comments", **SELECTED, text="Who?", weight="should")
-    comments.reply(change, "K1", "All.", "person:ann")
-    comments.link(change, {"K2": "P1"})
-    anchor = comments.read(change)[0].anchor
-    comments.add(change, anchor, "Mine.", "person:ann")
-    before = comments.read(change)
+    comment_store.reply_to_comment(change, "K1", "All.", "person:ann")
+    comment_store.link_findings(change, {"K2": "P1"})
+    anchor = comment_store.read_comments(change)[0].anchor
+    comment_store.add_comment(change, anchor, "Mine.", "person:ann")
+    before = comment_store.read_comments(change)
     refused = {
         "K1": "K1 holds words of others, or more than one",
         "K2": "K2 is the finding P1 now",
@@ -337,7 +337,7 @@ def test_comment_with_others_replies_or_a_finding_cannot_be_removed(project: Sce
         assert (answer.status_code, answer.json()["error"]) == (409, words)
     assert post("comments/K2/weight", weight="note").json()["error"] == "K2 is the finding P1 now"
     assert post("comments/K2/weight", weight="should").status_code == 200, "as it is"
-    assert comments.read(change) == before
+    assert comment_store.read_comments(change) == before
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_invalid_comment_anchor_is_refused(project: Scenario, fields: dict[str, 
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     answer = post("comments", **{**SELECTED, "text": "Who?", "weight": "should", **fields})
     assert answer.status_code == status, answer.text
-    assert len(comments.read(change)) == (status == 200)
+    assert len(comment_store.read_comments(change)) == (status == 200)
 
 
 @pytest.mark.parametrize(

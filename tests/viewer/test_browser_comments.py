@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import Comment
 from browser import Tab, entered, select, served, visiting
@@ -24,7 +24,7 @@ def spec(project: Scenario) -> Path:
 
 
 def kept(box: Scenario) -> list[Comment]:
-    return list(comments.seen(box.change))
+    return list(comment_store.current_comments(box.change))
 
 
 def said(box: Scenario) -> list[str]:
@@ -154,9 +154,9 @@ def test_comment_cannot_be_emptied_but_removed(project: Scenario, spec: Path) ->
 
 def test_answered_comment_cannot_be_removed(project: Scenario, spec: Path) -> None:
     change = project.change
-    comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
-    comments.add(change, comments.anchored(change, SPEC, WORDS), "Whose?", "person:other")
-    comments.reply(change, "K1", "That one.", "person:other")
+    comment_store.add_comment(change, comment_store.comment_anchor(change, SPEC, WORDS), "Which pair?", "person:dev")
+    comment_store.add_comment(change, comment_store.comment_anchor(change, SPEC, WORDS), "Whose?", "person:other")
+    comment_store.reply_to_comment(change, "K1", "That one.", "person:other")
     with visiting(project) as tab:
         page = tab.go(READ)
         expect(page.locator(".note.comment")).to_have_count(2)
@@ -245,7 +245,7 @@ def test_new_text_is_shown_on_request_and_the_draft_stays_open(project: Scenario
 
 def test_refreshing_the_bar_does_not_move_the_notes(project: Scenario, spec: Path) -> None:
     change = project.change
-    comments.add(change, comments.anchored(change, SPEC, WORDS), "Which pair?", "person:dev")
+    comment_store.add_comment(change, comment_store.comment_anchor(change, SPEC, WORDS), "Which pair?", "person:dev")
     with visiting(project) as tab:
         page = tab.go(READ)
         beside(page, "K1", WORDS)
@@ -272,8 +272,8 @@ def test_comment_of_one_browser_appears_in_another(project: Scenario, spec: Path
 
 def test_comment_is_resolved_by_a_plain_form_without_javascript(project: Scenario, spec: Path) -> None:
     change: Change = project.change
-    place = comments.anchored(change, SPEC, WORDS)
-    comments.add(change, place, "Which pair?", "person:dev")
+    place = comment_store.comment_anchor(change, SPEC, WORDS)
+    comment_store.add_comment(change, place, "Which pair?", "person:dev")
     with visiting(project, java_script_enabled=False) as tab:
         page = tab.go(READ)
         note(page).get_by_role("button", name="Resolve").click()

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agentd.change.folder import Change
-from agentd.change.state import Moved
+from agentd.change.state import TransitionRecord
 from agentd.domain.terms import Phase
 from browser import Tab, visiting
 from playbooks import NEEDS_REVISION, edit_spec, previous, report, report_in_text
@@ -28,7 +28,7 @@ def choice(page: Page, name: str, reason: str = "") -> Locator:
     return panel.get_by_role("button")
 
 
-def last_move(change: Change) -> Moved:
+def last_move(change: Change) -> TransitionRecord:
     return change.read().history[-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from test_hostile_pages import HOSTILE
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.domain import events
 from browser import MERMAID_STYLES, Tab, visiting
@@ -74,7 +74,9 @@ def test_markup_in_findings_comments_titles_and_journal_is_shown_as_text(project
     change = project.challenged("NEEDS_REVISION", ("high", MARK)).change
     title = MARK.replace("\n", " ")
     (change.folder / "tasks.md").write_text(TASKS_TEXT.replace("Store users", title))
-    comments.add(change, comments.anchored(change, SPEC_FILE, "The pair is unique"), MARK, "person:<b>x</b>")
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC_FILE, "The pair is unique"), MARK, "person:<b>x</b>"
+    )
     change.update(lambda old: replace(old, description=MARK))
     step: dict[str, Any] = {"step": MARK, "round": 1, "number": 1, "attempt": 1}
     change.journal().append(

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from agentd.change import comments
-from agentd.change.state import Call
+from agentd.change import comment_store
+from agentd.change.state import CallRecord
 from agentd.domain.terms import Phase
 from browser import PHONE, focused, is_as_wide_as_its_window, select, visiting, wait_for_focus
 from plans import SHORT_TITLES, SPEC_FILE
@@ -58,10 +58,10 @@ def test_plan_can_be_approved_from_the_inbox_by_keyboard(project: Scenario) -> N
         press("Escape")
         expect(page.locator(".note.draft")).to_have_count(0)
         expect(page.locator("#note-K1")).to_contain_text("Which one?")
-        (one,) = comments.seen(change)
+        (one,) = comment_store.current_comments(change)
         assert one.anchor.quote.strip("#* ") in quoted and one.thread[0].text == "Which one?"
         expect(page.locator("#choice-accept")).to_have_count(1)
-        comments.resolve(change, "K1", "person:dev")
+        comment_store.resolve_comment(change, "K1", "person:dev")
         page.reload()
         expect(page.locator("#choice-approve")).to_have_count(1)
         press("a")
@@ -114,7 +114,7 @@ def test_comment_shortcut_works_on_every_page(project: Scenario) -> None:
         page.keyboard.type("Why?")
         press("Escape")
         expect(page.locator("#note-K1")).to_contain_text("Why?")
-    assert [one.document for one in comments.seen(change)] == ["proposal.md"]
+    assert [one.document for one in comment_store.current_comments(change)] == ["proposal.md"]
 
 
 def test_plan_can_be_sent_back_by_keyboard(project: Scenario) -> None:
@@ -158,7 +158,9 @@ def test_shortcut_help_lists_every_key_and_tab_stops_are_visible(project: Scenar
 def test_shortcut_jumps_to_the_next_finding(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     for words in ("A user is one person.", "The pair is unique"):
-        comments.add(change, comments.anchored(change, SPEC_FILE, words), f"About: {words}", "person:dev")
+        comment_store.add_comment(
+            change, comment_store.comment_anchor(change, SPEC_FILE, words), f"About: {words}", "person:dev"
+        )
     with visiting(project) as tab:
         page = tab.go(f"{HOME}/read/{SPEC_FILE}")
         for key, name in (("n", "K1"), ("n", "K2"), ("p", "K1")):
@@ -174,8 +176,8 @@ def test_phone_layout_fits_the_screen_width(project: Scenario, scheme: str) -> N
     project.with_notes(start="")
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks " + "very-" * 60)).change
     project.notes_proposed("short-" + "titles-" * 8 + "x", {"notes": SHORT_TITLES})
-    place = comments.anchored(change, SPEC_FILE, "The pair is unique")
-    comments.add(change, place, "a-very-long-word-" * 40, "person:dev")
+    place = comment_store.comment_anchor(change, SPEC_FILE, "The pair is unique")
+    comment_store.add_comment(change, place, "a-very-long-word-" * 40, "person:dev")
     wide = "| a | b |\n|-|-|\n| " + "wide " * 60 + "| `" + "x" * 300 + "` |\n\n```\n" + "x" * 500 + "\n```\n"
     with (change.folder / "proposal.md").open("a") as file:
         file.write(f"\n## More\n\n{wide}\n{'https://e.example/' + 'x' * 300}\n")
@@ -198,7 +200,9 @@ def test_phone_layout_cuts_nothing_off(project: Scenario) -> None:
     change = project.challenged(
         "NEEDS_REVISION", ("high", "It breaks"), ("medium", "It is slow"), ("low", "It is plain")
     ).change
-    change.update(lambda old: old.with_call(Call("x", "play", "planner", "a-model", 1, 1, 0, 1, 1234.5, "", None)))
+    change.update(
+        lambda old: old.with_call(CallRecord("x", "play", "planner", "a-model", 1, 1, 0, 1, 1234.5, "", None))
+    )
     with visiting(project, **PHONE) as tab:
         for part, words in (("/tasks", "Store users"), ("/trace", "User record"), ("/cost", "1234.50 USD")):
             expect(tab.go(HOME + part).locator("#part")).to_contain_text(words)
@@ -210,8 +214,8 @@ def test_phone_layout_cuts_nothing_off(project: Scenario) -> None:
 def test_phone_layout_keeps_the_order_of_notes(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
     for number in range(4):
-        place = comments.anchored(change, SPEC_FILE, "The pair is unique")
-        comments.add(change, place, f"Word {number}", "person:dev")
+        place = comment_store.comment_anchor(change, SPEC_FILE, "The pair is unique")
+        comment_store.add_comment(change, place, f"Word {number}", "person:dev")
     with visiting(project, **PHONE) as tab:
         page = tab.go(f"{HOME}/read/{SPEC_FILE}")
         notes = page.locator(".paper .note.comment .said")
@@ -223,8 +227,8 @@ def test_phone_layout_keeps_the_order_of_notes(project: Scenario) -> None:
 
 def test_phone_layout_shows_notes_inline_and_allows_a_decision(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
-    place = comments.anchored(change, SPEC_FILE, "The pair is unique")
-    comments.add(change, place, "Which pair?", "person:dev")
+    place = comment_store.comment_anchor(change, SPEC_FILE, "The pair is unique")
+    comment_store.add_comment(change, place, "Which pair?", "person:dev")
     with visiting(project, **PHONE) as tab:
         page = tab.go(f"{HOME}/read/{SPEC_FILE}")
         note = page.locator(".paper #note-K1")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Route, expect
 
-from agentd.change import entry
-from agentd.change.state import Call
+from agentd.change import lifecycle
+from agentd.change.state import CallRecord
 from agentd.domain import events
 from agentd.project.layout import find_project
 from browser import visiting
@@ -83,7 +83,7 @@ def test_page_requested_just_before_the_end_of_a_run_is_refreshed(project: Scena
 
 def test_exhausted_budget_can_be_raised_on_the_page(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 0.04\n").change
-    change.update(lambda old: old.with_call(Call("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
+    change.update(lambda old: old.with_call(CallRecord("x", "play", "planner", "m", 1, 1, 0, 1, 0.04, "", None)))
     assert project.run("plan").code == 7
     with visiting(project) as tab:
         page = tab.page
@@ -101,7 +101,7 @@ def test_exhausted_budget_can_be_raised_on_the_page(project: Scenario) -> None:
 
 
 def test_tabs_appear_when_there_is_something_to_show(project: Scenario) -> None:
-    change = entry.create(find_project(), "drafted", "A plan")
+    change = lifecycle.create_change(find_project(), "drafted", "A plan")
     with visiting(project) as tab:
         page = tab.go("/changes/drafted/run")
         tabs = page.locator(".tabs a")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.domain.state_machine import TransitionEvent
 from agentd.project.layout import find_project
 from browser import MERMAID_STYLES, Tab, Watched, engine, visiting
@@ -17,7 +17,7 @@ PARTS = ("", "/bar", "/rounds", "/tasks", "/trace", "/checks", "/code", "/specs"
 
 
 def drafting(box: Scenario) -> str:
-    return entry.create(find_project(), "drafted", "A plan").id
+    return lifecycle.create_change(find_project(), "drafted", "A plan").id
 
 
 def proposed(box: Scenario) -> str:

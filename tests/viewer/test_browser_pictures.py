@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from agentd.change import comments, entry
+from agentd.change import comment_store, lifecycle
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.project.layout import find_project
@@ -61,7 +61,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         box.write("agentd/specs/notes.md", NOTES)
         described(box.notes_proposed("longer-titles", {"notes": LONGER}), "Allow titles of 120 characters")
         described(box.notes_proposed("search-by-word", {"notes": SEARCH}), "Find notes by the words of their titles")
-        entry.create(find_project(), "share-a-note", "Let people share a note by a link that ends after a week")
+        lifecycle.create_change(
+            find_project(), "share-a-note", "Let people share a note by a link that ends after a week"
+        )
         with served(box) as door:
             yield door
 
@@ -87,11 +89,13 @@ def sign_in(box: Scenario) -> None:
     box.with_agents(steps, BUDGET, NO_REVIEWS)
     assert box.run("plan", "--yes", "--rounds", "1").code == 1
     change = box.change
-    place = comments.anchored(change, AUTH, "keeps both for 10 minutes")
-    comments.add(change, place, "Ten minutes is short when the provider asks for a second factor.", "person:dev")
-    comments.reply(change, "K1", "Fifteen, then. The others allow that too.", "person:ada")
-    place = comments.anchored(change, AUTH, "On any failure no cookie is set.")
-    comments.add(change, place, "Good.", "person:ada", CommentSeverity.NOTE)
+    place = comment_store.comment_anchor(change, AUTH, "keeps both for 10 minutes")
+    comment_store.add_comment(
+        change, place, "Ten minutes is short when the provider asks for a second factor.", "person:dev"
+    )
+    comment_store.reply_to_comment(change, "K1", "Fifteen, then. The others allow that too.", "person:ada")
+    place = comment_store.comment_anchor(change, AUTH, "On any failure no cookie is set.")
+    comment_store.add_comment(change, place, "Good.", "person:ada", CommentSeverity.NOTE)
 
 
 def greeting(box: Scenario) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.documents.comments import CommentSeverity
 from browser import Tab, entered, select, served, visiting
 from scenario import Scenario, replace_text
@@ -23,13 +23,15 @@ def spec(project: Scenario) -> Path:
 
 
 def said(box: Scenario) -> list[str]:
-    return [entry.text for one in comments.seen(box.change) for entry in one.thread]
+    return [entry.text for one in comment_store.current_comments(box.change) for entry in one.thread]
 
 
 def commented(box: Scenario, text: str) -> str:
     """By another face than the browser."""
     change = box.change
-    return comments.add(change, comments.anchored(change, SPEC, WORDS), text, "person:dev", CommentSeverity.SHOULD).id
+    return comment_store.add_comment(
+        change, comment_store.comment_anchor(change, SPEC, WORDS), text, "person:dev", CommentSeverity.SHOULD
+    ).id
 
 
 def compose(tab: Tab, text: str) -> Locator:
@@ -153,7 +155,7 @@ def test_edit_from_another_tab_is_not_overwritten_unseen(project: Scenario, spec
     with visiting(project, ABORTED) as tab:
         page = tab.go(READ)
         form = rewording(page)
-        comments.edit(project.change, "K1", 0, "Which pair, and why?", "person:dev")
+        comment_store.edit_comment(project.change, "K1", 0, "Which pair, and why?", "person:dev")
         form.locator("textarea").fill("Which two?")
         expect(form.locator(".saved")).not_to_have_text("saved")
         expect(form.locator(".saved")).not_to_have_text("…")
@@ -181,6 +183,6 @@ def test_scroll_position_is_kept_when_the_page_is_refreshed(project: Scenario, s
     with visiting(project) as tab:
         page = tab.go(READ)
         tab.run("scrollTo({top: 600, behavior: 'instant'})")
-        comments.reply(project.change, "K1", "Another word.\n" * 40, "person:dev")
+        comment_store.reply_to_comment(project.change, "K1", "Another word.\n" * 40, "person:dev")
         expect(page.locator("#note-K1")).to_contain_text("Another word.")
         assert abs(tab.run("scrollY") - 600) < 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import Refusal, UsageError
@@ -37,7 +37,9 @@ def decide(change: Change, choice: str, reason: str = WHY) -> Told:
 
 
 def note(change: Change, weight: CommentSeverity, quote: str = "People are users", text: str = "Who?") -> str:
-    return comments.add(change, comments.anchored(change, "proposal.md", quote), text, "person:ann", weight).id
+    return comment_store.add_comment(
+        change, comment_store.comment_anchor(change, "proposal.md", quote), text, "person:ann", weight
+    ).id
 
 
 # ---- what can be decided about a plan
@@ -75,9 +77,9 @@ def test_comment_counts_before_it_becomes_a_finding(
     change = project.challenged("APPROVED").change
     note(change, weight, text="")
     assert "approve" in ids(change), "one that is just begun says nothing yet"
-    comments.edit(change, "K1", 0, "Who?", "person:ann")
+    comment_store.edit_comment(change, "K1", 0, "Who?", "person:ann")
     assert ids(change) == wanted
-    comments.resolve(change, "K1", "person:ann")
+    comment_store.resolve_comment(change, "K1", "person:ann")
     assert "approve" in ids(change)
 
 

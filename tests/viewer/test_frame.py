@@ -11,7 +11,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from agentd.change import texts
+from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.project.layout import find_project
@@ -135,7 +135,7 @@ def test_page_hash_matches_its_text_during_concurrent_writes(project: Scenario) 
         page = unescape(get(f"/read/{SPEC}").text)
     version = page.partition("version ")[2].partition(".")[0]
     shown = json.loads(page.partition('name="shown" value="')[2].partition('">')[0])
-    assert f"version {version}." in (texts.text(change, shown[SPEC]) or "")
+    assert f"version {version}." in (text_cache.cached_text(change, shown[SPEC]) or "")
     assert page.count(f'data-hash="{shown[SPEC]}"') == 2, "the page's own, and the one in the list"
 
 

@@ -7,8 +7,8 @@ import pytest
 from markup import Markup, parse_markup
 from starlette.testclient import TestClient
 
-from agentd.change import texts
-from agentd.change.folder import Change, documents
+from agentd.change import text_cache
+from agentd.change.folder import Change, readable_documents
 from agentd.project.layout import find_project
 from agentd.viewer import app, reading
 from agentd.viewer import site as sites
@@ -53,7 +53,7 @@ def every_page(change: Change) -> str:
         "/trace",
         "/specs",
         "/export",
-        *(f"/read/{name}" for name in documents(change.folder)),
+        *(f"/read/{name}" for name in readable_documents(change.folder)),
     ]
     return "".join(get(f"/changes/{change.id}{one}") for one in pages)
 
@@ -65,7 +65,7 @@ def test_document_that_is_a_symlink_is_reported_and_not_shown_or_exported(
     change = project.challenged("APPROVED").change
     (change.folder / name).unlink(missing_ok=True)
     (change.folder / name).symlink_to(outside / "secret.md")
-    assert name not in documents(change.folder) and name not in change.hashes()
+    assert name not in readable_documents(change.folder) and name not in change.hashes()
     assert SECRET not in every_page(change)
     get(f"/changes/{change.id}/read/{name}", 404)
     words = f"{name} is a link, and is not read: put the text itself there"
@@ -80,7 +80,7 @@ def test_specs_behind_a_linked_folder_are_not_read(project: Scenario, outside: P
     change = project.challenged("APPROVED").change
     (change.folder / "specs").rename(change.folder / "aside")
     (change.folder / "specs").symlink_to(outside)
-    assert documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
+    assert readable_documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
     assert SECRET not in every_page(change)
     assert reading.problems(change) == ("specs/secret.md is a link, and is not read: put the text itself there",)
 
@@ -106,7 +106,7 @@ def test_overlong_text_says_that_it_is_truncated(project: Scenario) -> None:
     read = reading.read(change, USERS, reading.pattern(change)[0])
     assert read.problem == "It is cut here: 12 of its 4000012 characters, at its end, are not shown"
     assert read.problem in get(f"/changes/{change.id}/read/{USERS}")
-    assert read.hash == change.hashes()[USERS] and texts.text(change, read.hash) == path.read_text()
+    assert read.hash == change.hashes()[USERS] and text_cache.cached_text(change, read.hash) == path.read_text()
 
 
 def test_change_that_is_not_checked_out_shows_the_git_command(project: Scenario) -> None:

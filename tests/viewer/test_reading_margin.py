@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import comments, texts
+from agentd.change import comment_store, text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.project.layout import find_project
@@ -82,7 +82,7 @@ def test_reworded_quote_is_found_with_the_judged_text(example: Change) -> None:
     text = (example.folder / AUTH).read_bytes()
     record = example.folder / "reviews/challenge-2.yaml"
     judged_hash = next(line.split(": ")[1].strip() for line in record.open() if "auth-flow.md: sha" in line)
-    assert texts.keep(example, text) == judged_hash, "the example's own text is the one that was judged"
+    assert text_cache.cache_text(example, text) == judged_hash, "the example's own text is the one that was judged"
     line = notes(example, AUTH)["C4"].line
     old = "the page says that the sign-in was cancelled"
     rewrite(example, AUTH, old, "the page says with 403 that the sign-in was cancelled")
@@ -109,9 +109,9 @@ def test_unverified_finding_says_why(example: Change) -> None:
 def test_comment_is_placed_at_its_text_and_orphaned_when_that_is_gone(example: Change) -> None:
     line = line_of(example, AUTH, "### R1")
     quote = (example.folder / AUTH).read_text().splitlines()[line + 1]
-    anchor = comments.anchored(example, AUTH, quote, line=line)
-    made = comments.add(example, anchor, "Why so?", DEV, CommentSeverity.BLOCKER)
-    comments.reply(example, made.id, "Because.", "person:ann")
+    anchor = comment_store.comment_anchor(example, AUTH, quote, line=line)
+    made = comment_store.add_comment(example, anchor, "Why so?", DEV, CommentSeverity.BLOCKER)
+    comment_store.reply_to_comment(example, made.id, "Because.", "person:ann")
     note = notes(example, AUTH)["K1"]
     assert (note.kind, note.line, note.severity, note.is_open) == ("comment", line + 2, "blocker", True)
     assert [(one.by, one.text) for one in note.thread] == [(DEV, "Why so?"), ("person:ann", "Because.")]
@@ -122,7 +122,9 @@ def test_comment_is_placed_at_its_text_and_orphaned_when_that_is_gone(example: C
 
 def test_comment_that_became_a_finding_is_shown_once(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks"), challenge_2=report_in_text("APPROVED")).change
-    comments.add(change, comments.anchored(change, "proposal.md", "People are users."), "All of them?", DEV)
+    comment_store.add_comment(
+        change, comment_store.comment_anchor(change, "proposal.md", "People are users."), "All of them?", DEV
+    )
     assert project.agentd("plan", change.id, "--rechallenge").code == 1, "C1 is still open"
     found = margin.notes(change, "proposal.md", PROPOSAL_TEXT)
     assert [(one.kind, one.id, one.finding) for one in found] == [("comment", "K1", "P1")]
@@ -179,8 +181,8 @@ def test_finding_closed_earlier_is_not_listed_as_closed_again(example: Change) -
 def test_changes_between_rounds_are_shown_by_word_when_texts_were_kept(example: Change) -> None:
     moved = next(one for one in rounds.rounds(example)[1].documents if one.name == AUTH)
     assert rounds.difference(example, AUTH, moved.old, moved.new) is None, "nobody kept the older text here"
-    old = texts.keep(example, b"People sign in.\n")
-    new = texts.keep(example, b"People always sign in.\n")
+    old = text_cache.cache_text(example, b"People sign in.\n")
+    new = text_cache.cache_text(example, b"People always sign in.\n")
     pieces = rounds.difference(example, AUTH, old, new)
     assert pieces and [one.text.strip() for one in pieces if one.kind == "added"] == ["always"]
     added = rounds.difference(example, AUTH, None, new)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.calls.spend import OpenCall
 from agentd.change.folder import Change
-from agentd.change.state import Call, Raised, Run, Step
+from agentd.change.state import BudgetIncrease, CallRecord, RunState, StepRecord
 from agentd.domain import clock
 from agentd.domain.terms import StepStatus
 from agentd.project.layout import find_project
@@ -94,12 +94,12 @@ def test_broken_state_or_config_is_a_problem(notes: Scenario) -> None:
 # ---- costs
 
 
-def call(step: str, at: str, cost: float | None, model: str | None = "m1") -> Call:
-    return Call(step, "play", "planner", model, 1000, 10, 100, 5, cost, f"2026-01-19T{at}:00Z", None)
+def call(step: str, at: str, cost: float | None, model: str | None = "m1") -> CallRecord:
+    return CallRecord(step, "play", "planner", model, 1000, 10, 100, 5, cost, f"2026-01-19T{at}:00Z", None)
 
 
-def ended(step: str, round_: int, at: str) -> Step:
-    return Step(step, round_, 1, 1, StepStatus.DONE, {}, f"2026-01-19T{at}:00Z")
+def ended(step: str, round_: int, at: str) -> StepRecord:
+    return StepRecord(step, round_, 1, 1, StepStatus.DONE, {}, f"2026-01-19T{at}:00Z")
 
 
 @pytest.fixture
@@ -145,11 +145,11 @@ def test_costs_are_grouped_by_step_model_and_round(paid: Change) -> None:
 
 
 def test_call_in_progress_counts_and_command_line_limits_apply(paid: Change) -> None:
-    paid.update(lambda old: replace(old, run=Run("plan", clock.now())))
+    paid.update(lambda old: replace(old, run=RunState("plan", clock.now())))
     with paid.running("agentd plan short-titles") as held:
         who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
         opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
-        opened.saw(Usage(tokens_in=10, tokens_out=1), 0.75)
+        opened.saw(TokenUsage(tokens_in=10, tokens_out=1), 0.75)
         found = spent.costs(paid, ("budget.per_change=5",))
         (row,) = waiting.rows(paid.project)
     assert row.cost == 4.5, "in the inbox too"
@@ -159,7 +159,7 @@ def test_call_in_progress_counts_and_command_line_limits_apply(paid: Change) -> 
 
 
 def test_raised_budget_applies(paid: Change) -> None:
-    paid.update(lambda old: replace(old, budget=Raised(25.0, "person:dev", "2026-01-19T12:00:00Z")))
+    paid.update(lambda old: replace(old, budget=BudgetIncrease(25.0, "person:dev", "2026-01-19T12:00:00Z")))
     assert (spent.costs(paid).budget, spent.costs(paid).left) == (25.0, 21.25)
     (row,) = waiting.rows(paid.project)
     assert (row.budget, row.cost) == (25.0, 3.75)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.journal import Journal
 from agentd.domain import events
@@ -57,7 +57,7 @@ def began(change: Change, command: str = "agentd plan add-oauth", workflow: str 
 
 @pytest.fixture
 def drafted(project: Scenario) -> Change:
-    return entry.create(find_project(), "add-oauth", "Let people sign in")
+    return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
 # ---- a real run

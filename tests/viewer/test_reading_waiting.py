@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentd.change import comments, entry
+from agentd.change import comment_store, lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Run
+from agentd.change.state import RunState
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain import clock, events
 from agentd.domain.state_machine import TransitionEvent
@@ -46,7 +46,7 @@ def since(change: Change, at: str) -> None:
 
 def test_each_phase_shows_what_it_waits_for(project: Scenario) -> None:
     project.with_notes(start="specs")
-    entry.create(find_project(), "drafted", "A plan")
+    lifecycle.create_change(find_project(), "drafted", "A plan")
     project.notes_proposed("planned", {})
     move(project.notes_proposed("approved", {}), TransitionEvent.CHALLENGE_APPROVED)
     move(project.notes_proposed("rejected", {}), TransitionEvent.CHALLENGE_REJECTED)
@@ -174,13 +174,13 @@ def test_failed_run_shows_its_error_until_something_changes(project: Scenario) -
     kind, words = waits()
     assert kind == "budget" and words == "add-oauth has cost 9.00 USD of its 2.00 USD"
     time.sleep(1.1)  # STATE.yaml tells times by the second
-    find = entry.open_change(find_project(), "add-oauth")
+    find = lifecycle.open_change(find_project(), "add-oauth")
     find.update(lambda old: replace(old, description="Other words"))
     assert waits() == ("unfinished", "a run was cut off; the same command goes on")
 
 
 def test_unreadable_state_is_listed_as_broken(project: Scenario) -> None:
-    change = entry.create(find_project(), "drafted", "A plan")
+    change = lifecycle.create_change(find_project(), "drafted", "A plan")
     (change.folder / "STATE.yaml").write_text("phase: [")
     row = rows()["drafted"]
     assert row.kind == "broken" and row.waits.startswith("STATE.yaml cannot be read: ") and row.problem
@@ -210,15 +210,15 @@ def test_longest_waiting_changes_come_first_then_active_ones(project: Scenario) 
     since(project.notes_proposed("newer", {}), "2026-01-02T00:00:00Z")
     since(project.notes_proposed("older", {}), "2026-01-01T00:00:00Z")
     busy = project.notes_proposed("busy", {})
-    busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
+    busy.update(lambda old: replace(old, run=RunState("plan", clock.now())))
     with busy.running("agentd plan busy"):
         assert [row.id for row in waiting.rows(find_project())] == ["older", "newer", "busy", "away"]
     assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
 
 
 def test_active_change_shows_its_step(project: Scenario) -> None:
-    busy = entry.create(find_project(), "busy", "A plan")
-    busy.update(lambda old: replace(old, run=Run("plan", clock.now())))
+    busy = lifecycle.create_change(find_project(), "busy", "A plan")
+    busy.update(lambda old: replace(old, run=RunState("plan", clock.now())))
     with busy.running("agentd plan busy"):
         assert rows()["busy"].at_work == ""
         busy.journal().append(events.RunStarted(workflow="plan", command="agentd plan busy"))
@@ -231,13 +231,13 @@ def test_active_change_shows_its_step(project: Scenario) -> None:
 
 def test_comments_are_counted_until_they_are_findings_or_resolved(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", ("high", "It breaks")).change
-    anchor = comments.anchored(change, "proposal.md", "## Why")
-    first, second = (comments.add(change, anchor, "Why?", "person:dev").id for _ in range(2))
-    comments.add(change, anchor, "", "person:dev")
+    anchor = comment_store.comment_anchor(change, "proposal.md", "## Why")
+    first, second = (comment_store.add_comment(change, anchor, "Why?", "person:dev").id for _ in range(2))
+    comment_store.add_comment(change, anchor, "", "person:dev")
     assert (rows()["add-oauth"].open, rows()["add-oauth"].comments) == ((("high", 1),), 2)
-    comments.resolve(change, first, "person:dev")
+    comment_store.resolve_comment(change, first, "person:dev")
     assert rows()["add-oauth"].comments == 1
-    comments.resolve(change, second, "person:dev")
+    comment_store.resolve_comment(change, second, "person:dev")
     assert rows()["add-oauth"].comments == 0
     (change.folder / COMMENTS_FILE).write_text("- {\n")
     assert rows()["add-oauth"].comments == 0, "whoever opens it is told"
@@ -269,7 +269,7 @@ def test_single_change_matches_its_inbox_row(project: Scenario) -> None:
 
 
 def test_indexed_change_is_not_read_again(project: Scenario) -> None:
-    change = entry.create(find_project(), "drafted", "A plan")
+    change = lifecycle.create_change(find_project(), "drafted", "A plan")
     path = change.folder / "STATE.yaml"
     time.sleep(0.1)  # a file younger than a tick is not kept in the index
     rows()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli.view_command import why_not
 from agentd.project.layout import find_project
 from agentd.viewer.serving import Address
@@ -30,7 +30,7 @@ SOON = 20.0  # seconds for a no; without one it would serve for ever
 
 @pytest.fixture
 def born(project: Scenario) -> Scenario:
-    folder = entry.create(find_project(), "add-oauth", "Let people sign in").folder
+    folder = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in").folder
     (folder / "proposal.md").write_text("# Change: add-oauth\n")
     return project
 

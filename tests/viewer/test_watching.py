@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.project.layout import find_project
 from agentd.viewer.live import Watch
 from program import PATIENCE
@@ -38,7 +38,7 @@ async def is_told(watch: Watch, folder: Path) -> bool:
 
 
 def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
-    change = entry.create(find_project(), "drafted", "A plan")
+    change = lifecycle.create_change(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
     async def play() -> None:
@@ -59,7 +59,7 @@ def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
 
 
 def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> None:
-    change = entry.create(find_project(), "drafted", "A plan")
+    change = lifecycle.create_change(find_project(), "drafted", "A plan")
     room = Path(find_project().in_room("inbox"))
 
     async def play() -> None:
@@ -80,7 +80,7 @@ def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> Non
 
 
 def test_page_of_one_change_gets_no_events_of_another(project: Scenario) -> None:
-    one, other = (entry.create(find_project(), name, "A plan") for name in ("drafted", "another"))
+    one, other = (lifecycle.create_change(find_project(), name, "A plan") for name in ("drafted", "another"))
 
     async def play() -> list[str]:
         watch = Watch(find_project())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd.change import happenings
+from agentd.change import event_text
 from agentd.domain import events
 from plans import EXAMPLE
 
@@ -54,9 +54,12 @@ def test_step_without_a_message_has_no_message_key() -> None:
 
 
 def test_finished_step_and_note_are_described_in_words() -> None:
-    assert happenings.words_of(_finished()) == "done after 38 s"
-    assert happenings.words_of(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
-    assert happenings.words_of(events.NoticeIssued(code="no-specs", message="No specs required")) == "No specs required"
+    assert event_text.describe_event(_finished()) == "done after 38 s"
+    assert event_text.describe_event(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
+    assert (
+        event_text.describe_event(events.NoticeIssued(code="no-specs", message="No specs required"))
+        == "No specs required"
+    )
 
 
 def test_note_outside_a_step_has_no_step() -> None:

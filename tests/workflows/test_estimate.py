@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from agent_calls import planner_request, play
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.calls import attempts, ledger, spend
 from agentd.calls.ledger import Slip
 from agentd.calls.spend import OpenCall
-from agentd.change.state import Call
+from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
 from agentd.project import config
@@ -62,7 +62,7 @@ def ended(
 ) -> None:
     """A call as the ledger keeps it."""
     began = f"{clock.utc_now() - timedelta(days=days_ago):%Y-%m-%dT%H:%M:%SZ}"
-    call = Call(step, name, "challenger", model, tokens_in, tokens_out, cached, 1000, cost, began, None)
+    call = CallRecord(step, name, "challenger", model, tokens_in, tokens_out, cached, 1000, cost, began, None)
     slip = Slip(
         id=f"call-{next(_ids)}",
         change_id="add-oauth",
@@ -160,7 +160,7 @@ def test_interrupted_call_is_ignored(project: Scenario) -> None:
         with change.running("agentd plan") as held:
             names = {"step": "challenge", "round": 1, "number": 1, "attempt": 1, "agent": "codex"}
             call = OpenCall.begin(change, held.token, **names, role="challenger", model=GPT, session=None)  # type: ignore[arg-type]
-            call.saw(Usage(tokens_in=7), 0.1)
+            call.saw(TokenUsage(tokens_in=7), 0.1)
         with change.running("agentd plan") as held:
             assert spend.settle(change, held.token)
     assert estimate(change.project).measured == 0

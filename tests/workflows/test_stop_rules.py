@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Run, State, Step
+from agentd.change.state import ChangeState, RunState, StepRecord
 from agentd.documents import records
 from agentd.domain.terms import StepStatus, Workflow
 from agentd.project.layout import find_project
@@ -19,18 +19,18 @@ FIRST = records.parse_record((EXAMPLE / "reviews" / "challenge-1.yaml").read_tex
 NEW = replace(FIRST.findings[0], id="C9")
 
 
-def step(name: str, round_: int, status: StepStatus = StepStatus.DONE) -> Step:
-    return Step(name, round_, 1, 1, status, {}, "2026-01-19T10:00:00Z")
+def step(name: str, round_: int, status: StepStatus = StepStatus.DONE) -> StepRecord:
+    return StepRecord(name, round_, 1, 1, status, {}, "2026-01-19T10:00:00Z")
 
 
-def under_way(old: State, *steps: Step, before: int = 0, rounds_left: int = 0) -> State:
-    return replace(old, steps=steps, run=Run("plan", "2026-01-19T10:00:00Z", rounds_left, before))
+def under_way(old: ChangeState, *steps: StepRecord, before: int = 0, rounds_left: int = 0) -> ChangeState:
+    return replace(old, steps=steps, run=RunState("plan", "2026-01-19T10:00:00Z", rounds_left, before))
 
 
 @pytest.fixture
 def stuck(project: Scenario) -> Change:
     """A plan that was answered and challenged again, with every finding as open as before."""
-    change = entry.create(find_project(), FIRST.change_id, "Let people sign in")
+    change = lifecycle.create_change(find_project(), FIRST.change_id, "Let people sign in")
     write(change, FIRST)
     write(change, replace(FIRST, round=2, findings=()))
     steps = step("challenge", 1), step("reproposal", 2), step("challenge", 2)

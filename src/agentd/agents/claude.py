@@ -5,9 +5,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentd.agents import causes
-from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
+from agentd.agents import failures
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentBrief,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    SessionSupport,
+    TokenUsage,
+    UsageUpdate,
+    parse_json_object,
+)
 from agentd.project.config import AgentSettings
 
 SERVER = "agentd"
@@ -38,16 +50,16 @@ _NO_CONNECTION = re.compile(r"unable to connect|connection closed", re.IGNORECAS
 
 class Claude:
     install_hint = "npm install -g @anthropic-ai/claude-code, then log in with: claude"
-    sessions: Sessions = "preset"
+    sessions: SessionSupport = "preset"
     final_event = True
     states_cost = True
     brings: tuple[str, ...] = ()
     cannot_write = True
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         config = brief.folder / MCP_CONFIG
         tools = (*_READING, *(_WRITING if brief.access == "write" else ()))
-        return Command(
+        return AgentCommand(
             argv=(
                 *(agent.command, "-p", "--output-format", "stream-json", "--verbose"),
                 "--include-partial-messages",  # else a long answer is a long silence, and its tokens come too late
@@ -71,17 +83,17 @@ class Claude:
     def tool_name(self, name: str) -> str:
         return f"mcp__{SERVER}__{name}"
 
-    def read(self, line: str) -> Iterable[Heard]:
-        data = object_of(line)
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        data = parse_json_object(line)
         return tuple(_heard(data)) if data else ()
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         """It ended before its first event: stderr says why."""
         last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
-        cause = causes.of_words(last)
-        return Ended(cause=cause, message=_short(last)) if cause else None
+        cause = failures.cause_of_text(last)
+        return AgentEnded(cause=cause, message=_short(last)) if cause else None
 
-    def _allowed(self, brief: Brief) -> tuple[str, ...]:
+    def _allowed(self, brief: AgentBrief) -> tuple[str, ...]:
         """Reading within the project needs no rule, and reading beyond it gets none."""
         ours = tuple(self.tool_name(name) for name in brief.tools)
         if brief.access == "read":
@@ -95,7 +107,7 @@ def _escaped(command: str) -> str:
     return re.sub(r"([\\()])", r"\\\1", command)
 
 
-def _system_prompt(brief: Brief) -> str:
+def _system_prompt(brief: AgentBrief) -> str:
     """In place of Claude's own, which is for a person at a terminal and many times as long."""
     ours = f"the tools of the MCP server {SERVER}"
     lines = [f"You work in the project {brief.tree}, without a person to ask."]
@@ -118,38 +130,38 @@ def _mcp_config(server: tuple[str, ...]) -> str:
     return json.dumps({"mcpServers": {SERVER: entry}}, indent=2) + "\n"
 
 
-def _heard(data: Mapping[str, Any]) -> Iterator[Heard]:
+def _heard(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
     match data:
         case {"type": "system", "subtype": "init"}:
             yield from _started(data)
         case {"type": "system", "subtype": "api_retry", "error_status": 429}:
             delay = _amount(data.get("retry_delay_ms")) / 1000
-            yield Ended(cause=Cause.RATE_LIMITED, message="its rate limit is reached", wait_secs=delay)
+            yield AgentEnded(cause=FailureCause.RATE_LIMITED, message="its rate limit is reached", wait_secs=delay)
         case {"type": "stream_event", "event": {"type": "message_start", "message": dict(message)}}:
             yield from _taken_in(message)
         case {"type": "stream_event", "uuid": str(part), "event": {"type": "message_delta", "usage": dict(usage)}}:
-            yield Used(Usage(tokens_out=_count(usage.get("output_tokens"))), part)
+            yield UsageUpdate(TokenUsage(tokens_out=_count(usage.get("output_tokens"))), part)
         case {"type": "assistant", "message": dict(message)}:
             yield from _taken_in(message)
             yield from _answered(message, is_own=data.get("parent_tool_use_id") is None)
         case {"type": "user", "message": {"content": list(blocks)}}:
-            yield from (Did("tool", _text(block), ok=False) for block in blocks if _has_failed(block))
+            yield from (AgentAction("tool", _text(block), ok=False) for block in blocks if _has_failed(block))
         case {"type": "result"}:
             yield _ended(data)
 
 
-def _started(data: Mapping[str, Any]) -> Iterator[Heard]:
+def _started(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
     if isinstance(session := data.get("session_id"), str):
-        yield SessionIs(session)
+        yield SessionStarted(session)
     servers = data.get("mcp_servers")
     if isinstance(servers, list):
         ours = [one.get("status") for one in servers if isinstance(one, dict) and one.get("name") == SERVER]
         if "connected" not in ours:
             words = f"its MCP server {SERVER} is {ours[0] if ours else 'missing'}"
-            yield Ended(cause=Cause.TOOLS_MISSING, message=_short(words))
+            yield AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_short(words))
 
 
-def _taken_in(message: Mapping[str, Any]) -> Iterator[Used]:
+def _taken_in(message: Mapping[str, Any]) -> Iterator[UsageUpdate]:
     """What a message took in. Told with every block of it; its output is only known at its end."""
     match message:
         case {"id": str(part), "model": str(model), "usage": dict(usage)} if model != "<synthetic>":
@@ -157,10 +169,10 @@ def _taken_in(message: Mapping[str, Any]) -> Iterator[Used]:
                 _count(usage.get(key))
                 for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
             )
-            yield Used(Usage(tokens_in=fresh + written + cached, tokens_cached=cached, model=model), part)
+            yield UsageUpdate(TokenUsage(tokens_in=fresh + written + cached, tokens_cached=cached, model=model), part)
 
 
-def _answered(message: Mapping[str, Any], *, is_own: bool) -> Iterator[Heard]:
+def _answered(message: Mapping[str, Any], *, is_own: bool) -> Iterator[AgentEvent]:
     """A synthetic message is how Claude Code itself words a failure."""
     blocks = message.get("content")
     if message.get("model") == "<synthetic>" or not isinstance(blocks, list):
@@ -168,11 +180,11 @@ def _answered(message: Mapping[str, Any], *, is_own: bool) -> Iterator[Heard]:
     for block in blocks:
         match block:
             case {"type": "text", "text": str(text)} if is_own:
-                yield Said(text + "\n")
+                yield AgentText(text + "\n")
             case {"type": "tool_use", "name": "Bash", "input": {"command": str(command)}}:
-                yield Did("shell", command)
+                yield AgentAction("shell", command)
             case {"type": "tool_use", "name": str(name)}:
-                yield Did("tool", _shown(name, block.get("input")))
+                yield AgentAction("tool", _shown(name, block.get("input")))
 
 
 def _shown(name: str, given: object) -> str:
@@ -194,32 +206,32 @@ def _text(block: Mapping[str, Any]) -> str:
     return _short(re.sub(r"</?tool_use_error>", "", str(content or "it failed")))
 
 
-def _ended(data: Mapping[str, Any]) -> Ended:
+def _ended(data: Mapping[str, Any]) -> AgentEnded:
     """A failure of the API is a `success` by its subtype, so that only `is_error` counts."""
     usage = _whole_usage(data)
     if data.get("is_error") is not True and data.get("subtype") == "success":
-        return Ended(usage=usage)
+        return AgentEnded(usage=usage)
     errors = data.get("errors")
     told = [data.get("result"), *(errors if isinstance(errors, list) else ()), data.get("subtype")]
     words = next((text for text in told if isinstance(text, str) and text.strip()), "it failed")
-    return Ended(
+    return AgentEnded(
         cause=_cause(data.get("api_error_status"), words),
         message=_short(words),
-        wait_secs=causes.stated_wait(words),
+        wait_secs=failures.requested_wait(words),
         usage=usage,
     )
 
 
-def _cause(status: object, words: str) -> Cause:
-    said = causes.of_words(words)
-    if said is Cause.NOT_LOGGED_IN:
+def _cause(status: object, words: str) -> FailureCause:
+    said = failures.cause_of_text(words)
+    if said is FailureCause.NOT_LOGGED_IN:
         return said
-    if isinstance(status, int) and (known := causes.of_status(status)):
+    if isinstance(status, int) and (known := failures.cause_of_status(status)):
         return known
-    return said or (Cause.NETWORK_DOWN if _NO_CONNECTION.search(words) else Cause.CRASHED)
+    return said or (FailureCause.NETWORK_DOWN if _NO_CONNECTION.search(words) else FailureCause.CRASHED)
 
 
-def _whole_usage(data: Mapping[str, Any]) -> Usage | None:
+def _whole_usage(data: Mapping[str, Any]) -> TokenUsage | None:
     """Over every model that had a part in it; None if there is no such list, so that what was told before stands."""
     models = data.get("modelUsage")
     if not isinstance(models, dict):
@@ -230,7 +242,7 @@ def _whole_usage(data: Mapping[str, Any]) -> Usage | None:
         return sum(_count(part.get(key)) for part in parts for key in keys)
 
     largest = max(models, key=lambda name: _of(models[name], "costUSD"), default=None)
-    return Usage(
+    return TokenUsage(
         tokens_in=total("inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens"),
         tokens_out=total("outputTokens"),
         tokens_cached=total("cacheReadInputTokens"),

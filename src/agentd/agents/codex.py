@@ -6,9 +6,20 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentd.agents import causes
-from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, object_of
+from agentd.agents import failures
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentBrief,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    SessionSupport,
+    TokenUsage,
+    parse_json_object,
+)
 from agentd.domain.errors import SessionLost
 from agentd.project.config import AgentSettings
 
@@ -61,9 +72,9 @@ Report through the tools of the MCP server agentd, then end with a short answer.
 
 # What only Codex says; the rest is in `causes`. The first that fits counts.
 _WORDS = (
-    (Cause.NOT_LOGGED_IN, r"missing environment variable|missing bearer"),
-    (Cause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not fill it
-    (Cause.SERVER_ERROR, r"experiencing high demand|\bat capacity\b"),
+    (FailureCause.NOT_LOGGED_IN, r"missing environment variable|missing bearer"),
+    (FailureCause.KEY_REFUSED, r"^quota exceeded"),  # an empty account: waiting does not fill it
+    (FailureCause.SERVER_ERROR, r"experiencing high demand|\bat capacity\b"),
 )
 _TOOLS_FAILED = re.compile(rf"required MCP servers? failed to initialize: (?:.*; )?({_SERVER}: .*)")
 _SAID_WHERE = re.compile(r",? (?:url|cf-ray|request id): \S+|\s*\(code -?\d+\)$")
@@ -72,13 +83,13 @@ _ON_THE_WAY = re.compile(r"Error: (?:thread/\w+: )?(?:thread/\w+ failed: )?(?:er
 
 class Codex:
     install_hint = "npm install --global @openai/codex, then codex login"
-    sessions: Sessions = "captured"
+    sessions: SessionSupport = "captured"
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ()
     cannot_write = True
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         # Codex has no list of allowed commands but a sandbox: without network, makers of code run any command and write
         # in the tree, all others run what only reads.
         sandbox = "workspace-write" if brief.access == "write" else "read-only"
@@ -94,7 +105,7 @@ class Codex:
         start = (agent.command, "exec", "--json", "--skip-git-repo-check", "-s", sandbox)
         model = ("-m", brief.model) if brief.model else ()  # a resumed session forgets its model
         session = ("resume", _known(brief.resume)) if brief.resume else ()
-        return Command(
+        return AgentCommand(
             argv=(*start, *model, *options, *agent.args, *session, "-"),
             stdin=brief.prompt,
             cwd=brief.tree,
@@ -105,15 +116,15 @@ class Codex:
         """The whole name: some models get no list of tools, and find one by what the prompt calls it."""
         return f"mcp__{_SERVER}__{name}"
 
-    def read(self, line: str) -> Iterable[Heard]:
-        data = object_of(line)
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        data = parse_json_object(line)
         heard = _heard(data) if data else None
         return (heard,) if heard else ()
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         """Before a turn begins, Codex only writes to stderr why there will be none."""
         if failed := _TOOLS_FAILED.search(errors):
-            return Ended(cause=Cause.TOOLS_MISSING, message=_short(failed[1]))
+            return AgentEnded(cause=FailureCause.TOOLS_MISSING, message=_short(failed[1]))
         lines = errors.splitlines()
         last = next((number for number in reversed(range(len(lines))) if lines[number].startswith("Error")), None)
         if last is None:
@@ -122,7 +133,7 @@ class Codex:
         return _failed(_ON_THE_WAY.sub("", words, count=1))
 
 
-def _server(brief: Brief) -> dict[str, object]:
+def _server(brief: AgentBrief) -> dict[str, object]:
     """agentd's MCP server with the stage's tools. A user's own entry of that name is overruled key by key."""
     program, *arguments = brief.server
     server: dict[str, object] = {
@@ -153,18 +164,18 @@ def _known(session: str) -> str:
         raise SessionLost("Session not found, please re-run proposal") from None
 
 
-def _heard(data: Mapping[str, Any]) -> Heard | None:
+def _heard(data: Mapping[str, Any]) -> AgentEvent | None:
     match data:
         case {"type": "thread.started", "thread_id": str(session)} if session:
-            return SessionIs(session)
+            return SessionStarted(session)
         case {"type": "item.started" | "item.updated", "item": {"type": str(kind)} as item}:
             return _did(kind, item, None)
         case {"type": "item.completed", "item": {"type": "agent_message", "text": str(text)}}:
-            return Said(text.rstrip("\n") + "\n")
+            return AgentText(text.rstrip("\n") + "\n")
         case {"type": "item.completed", "item": {"type": str(kind)} as item}:
             return _did(kind, item, item.get("status") == "completed")
         case {"type": "turn.completed"}:
-            return Ended(usage=_usage(data.get("usage")))
+            return AgentEnded(usage=_usage(data.get("usage")))
         case {"type": "turn.failed"}:
             error = data.get("error")
             message = error.get("message") if isinstance(error, dict) else None
@@ -172,23 +183,23 @@ def _heard(data: Mapping[str, Any]) -> Heard | None:
     return None  # an `error` event may be followed by a retry that works
 
 
-def _did(kind: str, item: Mapping[str, Any], ok: bool | None) -> Did | None:
+def _did(kind: str, item: Mapping[str, Any], ok: bool | None) -> AgentAction | None:
     match kind, item:
         case "mcp_tool_call", {"server": str(server), "tool": str(tool)}:
-            return Did("tool", tool if server == _SERVER else f"{server}: {tool}", ok)
+            return AgentAction("tool", tool if server == _SERVER else f"{server}: {tool}", ok)
         case "command_execution", {"command": str(command)}:
-            return Did("shell", command, ok)
+            return AgentAction("shell", command, ok)
         case "file_change", {"changes": list(changes)}:
             paths = [change["path"] for change in changes if isinstance(change, dict) and "path" in change]
-            return Did("tool", " ".join(["edit", *map(str, paths)]), ok)
+            return AgentAction("tool", " ".join(["edit", *map(str, paths)]), ok)
     return None
 
 
-def _usage(data: object) -> Usage | None:
+def _usage(data: object) -> TokenUsage | None:
     """Of the whole session: a resumed one goes on counting. Cached and reasoning tokens are within the others."""
     if not isinstance(data, dict):
         return None
-    return Usage(
+    return TokenUsage(
         tokens_in=_tokens(data.get("input_tokens")),
         tokens_out=_tokens(data.get("output_tokens")),
         tokens_cached=_tokens(data.get("cached_input_tokens")),
@@ -200,16 +211,16 @@ def _tokens(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _failed(words: str) -> Ended:
+def _failed(words: str) -> AgentEnded:
     own = next((cause for cause, pattern in _WORDS if re.search(pattern, words, re.IGNORECASE)), None)
-    cause = own or causes.of_words(words) or _of_status(words) or Cause.CRASHED
-    wait = causes.stated_wait(words) if cause is Cause.RATE_LIMITED else None
-    return Ended(cause=cause, message=_short(words) or "the turn failed", wait_secs=wait)
+    cause = own or failures.cause_of_text(words) or _of_status(words) or FailureCause.CRASHED
+    wait = failures.requested_wait(words) if cause is FailureCause.RATE_LIMITED else None
+    return AgentEnded(cause=cause, message=_short(words) or "the turn failed", wait_secs=wait)
 
 
-def _of_status(words: str) -> Cause | None:
+def _of_status(words: str) -> FailureCause | None:
     status = re.search(r"\bstatus:? (\d{3})\b", words)
-    return causes.of_status(int(status[1])) if status else None
+    return failures.cause_of_status(int(status[1])) if status else None
 
 
 def _short(words: str) -> str:

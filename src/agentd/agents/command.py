@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from agentd.agents import causes
-from agentd.agents.protocol import Brief, Command, Ended, Heard, Said, Sessions
+from agentd.agents import failures
+from agentd.agents.protocol import AgentBrief, AgentCommand, AgentEnded, AgentEvent, AgentText, SessionSupport
 from agentd.domain.errors import InvalidConfig
 from agentd.project.config import AgentSettings
 
@@ -15,15 +15,15 @@ _LAST_LINES = 10  # of stderr: a program says at the end why it ended, and what 
 _LAST_CHARS = 4000
 
 
-class AnyProgram:
+class CommandAgent:
     install_hint = "install the program that its `command` names, or name another one in agentd/config.toml"
-    sessions: Sessions = "none"
+    sessions: SessionSupport = "none"
     final_event = False
     states_cost = False
     brings: tuple[str, ...] = ()
     cannot_write = False
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
         if "model" in used and brief.model is None:
             raise InvalidConfig(
@@ -37,7 +37,7 @@ class AnyProgram:
             "tree": str(brief.tree),
             "mcp_config": str(brief.folder / MCP_CONFIG),
         }
-        return Command(
+        return AgentCommand(
             argv=(agent.command, *(_filled(text, values) for text in agent.args)),
             stdin=brief.prompt,
             cwd=brief.tree,
@@ -47,15 +47,15 @@ class AnyProgram:
     def tool_name(self, name: str) -> str:
         return name
 
-    def read(self, line: str) -> Iterable[Heard]:
-        return (Said(line.rstrip("\r\n") + "\n"),)
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        return (AgentText(line.rstrip("\r\n") + "\n"),)
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         words = _last_words(errors)
-        cause = causes.of_words(words) if exit_code else None
+        cause = failures.cause_of_text(words) if exit_code else None
         if cause is None:
             return None
-        return Ended(cause=cause, message=words.rpartition("\n")[2], wait_secs=causes.stated_wait(words))
+        return AgentEnded(cause=cause, message=words.rpartition("\n")[2], wait_secs=failures.requested_wait(words))
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -20,23 +20,23 @@ _SESSION = re.compile(
 )
 
 
-def allowed(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str, str]:
-    return basics(environ, agent.env)
+def allowed_environment(agent: AgentSettings, environ: Mapping[str, str]) -> dict[str, str]:
+    return basic_environment(environ, agent.env)
 
 
-def basics(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
+def basic_environment(environ: Mapping[str, str], named: Collection[str] = ()) -> dict[str, str]:
     """What every program gets, and what is named."""
     passed = {
         name: value
         for name, value in environ.items()
-        if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_mark(name)
+        if (name in _ALWAYS or name.startswith("LC_") or name in named) and not is_session_variable(name)
     }
     if "PATH" in passed:
         passed["PATH"] = _absolute(passed["PATH"])
     return passed
 
 
-def is_session_mark(name: str) -> bool:
+def is_session_variable(name: str) -> bool:
     """Does a CLI mark by this variable what it has started?"""
     return _SESSION.fullmatch(name) is not None
 

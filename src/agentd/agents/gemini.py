@@ -9,9 +9,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentd.agents import causes
-from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
+from agentd.agents import failures
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentBrief,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    SessionSupport,
+    TokenUsage,
+    UsageUpdate,
+    parse_json_object,
+)
 from agentd.project.config import AgentSettings
 
 _PREFIX = "mcp_agentd_"
@@ -24,8 +36,11 @@ _ENTRY = re.compile(r" *(\d+)\. .*\([^()]*\) \[([0-9a-fA-F-]{36})\]\s*")
 _COUNT = re.compile(r"^Available sessions for this project \((\d+)\):", re.MULTILINE)
 _NO_SESSIONS = "No previous sessions found"
 _OWN_WORDS = (
-    (r"^\[API Error: (?:terminated|premature close|aborted)", Cause.NETWORK_DOWN),  # a stream that was cut
-    (r"empty response|invalid stream|malformed|transient", Cause.SERVER_ERROR),  # its own new tries are turned off
+    (r"^\[API Error: (?:terminated|premature close|aborted)", FailureCause.NETWORK_DOWN),  # a stream that was cut
+    (
+        r"empty response|invalid stream|malformed|transient",
+        FailureCause.SERVER_ERROR,
+    ),  # its own new tries are turned off
 )
 # How a line of stderr begins that says why, among its warnings and stack traces
 _SAYS_WHY = ("Error", "Invalid", "Please set", "When using", "An unexpected critical error")
@@ -35,13 +50,13 @@ _BAD_INPUT = 42
 
 class Gemini:
     install_hint = "npm install -g @google/gemini-cli, then run gemini once to log in"
-    sessions: Sessions = "preset"
+    sessions: SessionSupport = "preset"
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ("GEMINI.md",)  # it has no setting against that
     cannot_write = True
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         system = brief.folder / "system.md"
         argv = [agent.command, "--output-format", "stream-json", "--approval-mode", "default"]
         argv += ["--policy", "policy.toml"]  # seen from its working folder: a comma in a path would divide it
@@ -51,7 +66,7 @@ class Gemini:
             argv += ["--resume", brief.resume if brief.place is None else str(brief.place)]
         elif brief.session:
             argv += ["--session-id", brief.session]
-        return Command(
+        return AgentCommand(
             argv=(*argv, *agent.args),
             stdin=brief.prompt,
             cwd=brief.station,
@@ -64,10 +79,10 @@ class Gemini:
             },
         )
 
-    def listing(self, agent: AgentSettings, brief: Brief) -> Command:
+    def listing(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         """What prints its sessions; the server is not needed for that."""
         settings = brief.station / ".gemini" / "settings.json"
-        return Command(
+        return AgentCommand(
             argv=(agent.command, "--list-sessions", *agent.args),
             stdin="",
             cwd=brief.station,
@@ -91,22 +106,22 @@ class Gemini:
     def tool_name(self, name: str) -> str:
         return _PREFIX + name
 
-    def read(self, line: str) -> Iterable[Heard]:
-        data = object_of(line)
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        data = parse_json_object(line)
         return _heard(data) if data else ()
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         if unknown := next((line for line in lines if line.startswith("Unknown argument")), None):
             words = f'{unknown}: this version cannot be given a session id; set resume = "index" for it, or update it'
-            return Ended(cause=Cause.CRASHED, message=words)
+            return AgentEnded(cause=FailureCause.CRASHED, message=words)
         told = next((line for line in lines if line.startswith(_SAYS_WHY)), "")
-        cause = causes.of_words(told) or (Cause.CRASHED if told else None)
+        cause = failures.cause_of_text(told) or (FailureCause.CRASHED if told else None)
         if exit_code == _NOT_LOGGED_IN:
-            cause = Cause.NOT_LOGGED_IN
+            cause = FailureCause.NOT_LOGGED_IN
         elif exit_code == _BAD_INPUT and _NO_SESSIONS in told:
-            cause = Cause.SESSION_LOST
-        return Ended(cause=cause, message=_short(told), wait_secs=causes.stated_wait(told)) if cause else None
+            cause = FailureCause.SESSION_LOST
+        return AgentEnded(cause=cause, message=_short(told), wait_secs=failures.requested_wait(told)) if cause else None
 
 
 # ---- what it is started with
@@ -114,7 +129,7 @@ class Gemini:
 _TREE = "AGENTD_TREE"
 
 
-def _environment(brief: Brief) -> dict[str, str]:
+def _environment(brief: AgentBrief) -> dict[str, str]:
     return {
         "GEMINI_CLI_TRUST_WORKSPACE": "true",  # else it does not read the settings of its working folder
         "GEMINI_CLI_NO_RELAUNCH": "true",  # one process, which hears signals
@@ -122,12 +137,12 @@ def _environment(brief: Brief) -> dict[str, str]:
     }
 
 
-def _temporary(brief: Brief) -> dict[str, str]:
+def _temporary(brief: AgentBrief) -> dict[str, str]:
     """Its error reports hold the whole prompt and stay behind. Commands of the project need the usual place."""
     return {} if brief.commands else {"TMPDIR": str(brief.folder)}
 
 
-def _settings(brief: Brief, with_server: bool = True) -> str:
+def _settings(brief: AgentBrief, with_server: bool = True) -> str:
     program, *arguments = brief.server
     server = {
         "command": program,
@@ -160,12 +175,12 @@ def _settings(brief: Brief, with_server: bool = True) -> str:
     return json.dumps(settings, indent=2) + "\n"
 
 
-def _own_tools(brief: Brief) -> tuple[str, ...]:
+def _own_tools(brief: AgentBrief) -> tuple[str, ...]:
     writing = _WRITING if brief.access == "write" else ()
     return (*_SEARCHING, *writing, *((_SHELL,) if brief.commands else ()))
 
 
-def _policy(brief: Brief) -> str:
+def _policy(brief: AgentBrief) -> str:
     """All is denied, and so hidden from the model, but for what the stage needs."""
     rules = [
         _rule("deny", 500, toolName="*"),
@@ -197,7 +212,7 @@ def _pattern(key: str, start: str) -> str:
     return re.sub(r"([^\w/ \"-])", r"\\\1", json.dumps({key: start}, ensure_ascii=False, separators=(",", ":"))[1:-2])
 
 
-def _system(brief: Brief) -> str:
+def _system(brief: AgentBrief) -> str:
     words = [
         "You are a software engineer at work without a person to ask: decide, act, and end with a short answer.",
         f"The project is the folder {brief.tree}. The tools named {_PREFIX}* take paths relative to it, others",
@@ -211,12 +226,12 @@ def _system(brief: Brief) -> str:
 # ---- what it tells
 
 
-def _heard(data: Mapping[str, Any]) -> Iterator[Heard]:
+def _heard(data: Mapping[str, Any]) -> Iterator[AgentEvent]:
     match data:
         case {"type": "init", "session_id": str(session)}:
-            yield SessionIs(session)
+            yield SessionStarted(session)
         case {"type": "message", "role": "assistant", "content": str(text)}:
-            yield Said(text)
+            yield AgentText(text)
         case {"type": "tool_use", "tool_name": str(name)}:
             yield _did(name, data.get("parameters"))
         case {"type": "tool_result", "tool_id": str(call)}:
@@ -225,31 +240,31 @@ def _heard(data: Mapping[str, Any]) -> Iterator[Heard]:
             yield _failed(told)  # a result that follows has the last word, unless it only says that it failed
         case {"type": "result", "status": "success"}:
             yield from _used(data.get("stats"))
-            yield Ended()
+            yield AgentEnded()
         case {"type": "result"}:
             yield from _used(data.get("stats"))
             if told := _told(data.get("error")):
                 yield _failed(told)
 
 
-def _did(name: str, parameters: object) -> Did:
+def _did(name: str, parameters: object) -> AgentAction:
     given = parameters if isinstance(parameters, dict) else {}
     if name == _SHELL:
-        return Did("shell", str(given.get("command", "")))
+        return AgentAction("shell", str(given.get("command", "")))
     what = next((given[key] for key in ("file_path", "path", "dir_path", "pattern") if given.get(key)), "")
-    return Did("tool", f"{name.removeprefix(_PREFIX)} {what}".rstrip())
+    return AgentAction("tool", f"{name.removeprefix(_PREFIX)} {what}".rstrip())
 
 
-def _done(call: str, data: Mapping[str, Any]) -> Did:
+def _done(call: str, data: Mapping[str, Any]) -> AgentAction:
     """A result names its call only by an id, which begins with the tool's name."""
     name, _, _ = call.partition("__")
     is_well = data.get("status") == "success"
     words = _told(data.get("error"))
     text = name.removeprefix(_PREFIX) + (f": {words}" if words and not is_well else "")
-    return Did("shell" if name == _SHELL else "tool", text, is_well)
+    return AgentAction("shell" if name == _SHELL else "tool", text, is_well)
 
 
-def _used(stats: object) -> Iterator[Used]:
+def _used(stats: object) -> Iterator[UsageUpdate]:
     """Per model, for each has its price."""
     models = stats.get("models") if isinstance(stats, dict) else None
     for model, one in models.items() if isinstance(models, dict) else ():
@@ -258,7 +273,9 @@ def _used(stats: object) -> Iterator[Used]:
                 _number(one.get(key)) for key in ("total_tokens", "input_tokens", "output_tokens", "cached")
             )
             tokens_out = max(said, total - tokens_in)  # thoughts are paid for too, and stand only in the total
-            yield Used(Usage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, model=model), model)
+            yield UsageUpdate(
+                TokenUsage(tokens_in=tokens_in, tokens_out=tokens_out, tokens_cached=cached, model=model), model
+            )
 
 
 def _number(value: object) -> int:
@@ -269,12 +286,12 @@ def _told(error: object) -> str:
     return str(error.get("message") or "") if isinstance(error, dict) else ""
 
 
-def _failed(told: str) -> Ended:
+def _failed(told: str) -> AgentEnded:
     status, words = _unwrapped(told)
-    cause = (causes.of_status(status) if status else None) or causes.of_words(told)
+    cause = (failures.cause_of_status(status) if status else None) or failures.cause_of_text(told)
     if cause is None:
-        cause = next((cause for pattern, cause in _OWN_WORDS if re.search(pattern, told, re.I)), Cause.CRASHED)
-    return Ended(cause=cause, message=_short(words), wait_secs=causes.stated_wait(told))
+        cause = next((cause for pattern, cause in _OWN_WORDS if re.search(pattern, told, re.I)), FailureCause.CRASHED)
+    return AgentEnded(cause=cause, message=_short(words), wait_secs=failures.requested_wait(told))
 
 
 def _unwrapped(told: str) -> tuple[int | None, str]:

@@ -24,22 +24,22 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.domain.errors import SetupError
 from agentd.domain.terms import SPEC_STEPS, STEPS, is_step
 
 
-class BadPlaybook(SetupError):
+class InvalidPlaybook(SetupError):
     hint = "mend the playbook, then run the command again"
 
 
 @dataclass(frozen=True)
-class Say:
+class SayAction:
     text: str
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolAction:
     """Of a tool of the MCP server; `refused`: that it says no is what is expected."""
 
     tool: str
@@ -48,25 +48,25 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Write:
+class WriteAction:
     path: str
     text: str
 
 
 @dataclass(frozen=True)
-class Edit:
+class EditAction:
     path: str
     old: str
     new: str
 
 
 @dataclass(frozen=True)
-class Delete:
+class DeleteAction:
     path: str
 
 
 @dataclass(frozen=True)
-class Spend:
+class SpendAction:
     """Tokens used since the last one; a cost only where the playbook gives one."""
 
     tokens_in: int
@@ -77,17 +77,17 @@ class Spend:
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitAction:
     seconds: float
 
 
 @dataclass(frozen=True)
-class Expect:
+class ExpectAction:
     text: str
 
 
 @dataclass(frozen=True)
-class Fault:
+class FaultAction:
     """How the run fails: a word of `TOLD`, told in a final event, or of `SUDDEN`, without one."""
 
     kind: str
@@ -96,21 +96,31 @@ class Fault:
     message: str
 
 
-Action = Say | Call | Write | Edit | Delete | Spend | Wait | Expect | Fault
+Action = (
+    SayAction
+    | ToolAction
+    | WriteAction
+    | EditAction
+    | DeleteAction
+    | SpendAction
+    | WaitAction
+    | ExpectAction
+    | FaultAction
+)
 
 TOLD = {
-    Cause.RATE_LIMITED: "429 Too Many Requests",
-    Cause.SERVER_ERROR: "503 Service Unavailable",
-    Cause.NETWORK_DOWN: "connect ECONNREFUSED",
-    Cause.NOT_LOGGED_IN: "not logged in",
-    Cause.KEY_REFUSED: "invalid API key",
-    Cause.MODEL_UNKNOWN: "the model does not exist",
-    Cause.SESSION_LOST: "session not found",
+    FailureCause.RATE_LIMITED: "429 Too Many Requests",
+    FailureCause.SERVER_ERROR: "503 Service Unavailable",
+    FailureCause.NETWORK_DOWN: "connect ECONNREFUSED",
+    FailureCause.NOT_LOGGED_IN: "not logged in",
+    FailureCause.KEY_REFUSED: "invalid API key",
+    FailureCause.MODEL_UNKNOWN: "the model does not exist",
+    FailureCause.SESSION_LOST: "session not found",
 }
 SUDDEN = ("crash", "die", "hang", "garbage", "silent-end")
 
 
-class Turn(NamedTuple):
+class PlaybookTurn(NamedTuple):
     """Which call is played."""
 
     step: str
@@ -124,7 +134,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class PlaybookEntry:
     """None stands for any."""
 
     name: str  # of a step, or a pattern with `*`
@@ -133,7 +143,7 @@ class Entry:
     attempt: int | None
     actions: tuple[Action, ...]
 
-    def fits(self, turn: Turn) -> bool:
+    def fits(self, turn: PlaybookTurn) -> bool:
         here = ((self.number, turn.number), (self.round, turn.round), (self.attempt, turn.attempt))
         return all(mine in (None, given) for mine, given in here) and fnmatchcase(turn.step, self.name)
 
@@ -147,23 +157,23 @@ class Entry:
 @dataclass(frozen=True)
 class Playbook:
     file: str
-    entries: tuple[Entry, ...]
+    entries: tuple[PlaybookEntry, ...]
 
-    def find(self, turn: Turn) -> tuple[Action, ...]:
+    def find(self, turn: PlaybookTurn) -> tuple[Action, ...]:
         fitting = [entry for entry in self.entries if entry.fits(turn)]
         if not fitting:
-            raise BadPlaybook(f"the playbook has nothing for {turn} ({self.file})")
+            raise InvalidPlaybook(f"the playbook has nothing for {turn} ({self.file})")
         return max(fitting, key=lambda entry: entry.weight).actions
 
 
-def parse(text: str, file: str) -> Playbook:
+def parse_playbook(text: str, file: str) -> Playbook:
     data = _load(text, file)
     if not isinstance(data, dict):
-        raise BadPlaybook(f"{file}: a playbook starts with `steps:`")
+        raise InvalidPlaybook(f"{file}: a playbook starts with `steps:`")
     _known(data, ("steps",), file, "key")
     steps = data.get("steps")
     if not isinstance(steps, dict):
-        raise BadPlaybook(f"{file}: `steps` must name the steps and what is done in each")
+        raise InvalidPlaybook(f"{file}: `steps` must name the steps and what is done in each")
     return Playbook(file, tuple(_entry(key, actions, file) for key, actions in steps.items()))
 
 
@@ -177,38 +187,38 @@ def _load(text: str, file: str) -> Any:
     try:
         return yaml12.load(text)
     except yaml12.InvalidYaml as error:
-        raise BadPlaybook(f"{file}, line {error.line}: {error.message}") from None
+        raise InvalidPlaybook(f"{file}, line {error.line}: {error.message}") from None
 
 
 _KEY = re.compile(r"(?P<name>[a-z0-9*-]+)(?:#(?P<number>[^/]*))?(?:/(?P<round>[^/]*))?(?:/(?P<attempt>[^/]*))?")
 
 
-def _entry(key: Any, actions: Any, file: str) -> Entry:
+def _entry(key: Any, actions: Any, file: str) -> PlaybookEntry:
     where = f"{file}: step {key}"
     match = _KEY.fullmatch(key) if isinstance(key, str) else None
     if not match:
-        raise BadPlaybook(f"{where}: a step is written name, name/round or name/round/attempt")
+        raise InvalidPlaybook(f"{where}: a step is written name, name/round or name/round/attempt")
     name = match["name"]
     if "*" not in name and not is_step(name):
-        raise BadPlaybook(f"{where}: there is no step {name}{_like(name, (*STEPS, *SPEC_STEPS))}")
+        raise InvalidPlaybook(f"{where}: there is no step {name}{_like(name, (*STEPS, *SPEC_STEPS))}")
     if not isinstance(actions, list):
-        raise BadPlaybook(f"{where}: what is done must be a list of actions")
+        raise InvalidPlaybook(f"{where}: what is done must be a list of actions")
     numbers = {part: _number(match[part], part, where) for part in ("number", "round", "attempt")}
     made = tuple(_action(action, f"{where}, action {place}") for place, action in enumerate(actions, 1))
-    if any(isinstance(action, Fault) for action in made[:-1]):
-        raise BadPlaybook(f"{where}: a fault ends the run, so it must be the last action")
-    return Entry(name=name, actions=made, **numbers)
+    if any(isinstance(action, FaultAction) for action in made[:-1]):
+        raise InvalidPlaybook(f"{where}: a fault ends the run, so it must be the last action")
+    return PlaybookEntry(name=name, actions=made, **numbers)
 
 
 def _number(text: str | None, part: str, where: str) -> int | None:
     if text is None or text == "*":
         return None
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
-        raise BadPlaybook(f"{where}: the {part} must be a number")
+        raise InvalidPlaybook(f"{where}: the {part} must be a number")
     return int(text)
 
 
-class _Parts:
+class _ActionReader:
     """The keys of one action, taken out one by one in the type they must have."""
 
     def __init__(self, data: Mapping[str, Any], where: str) -> None:
@@ -221,7 +231,7 @@ class _Parts:
     def path(self, key: str) -> str:
         path = self.text(key)
         if not path or os.path.isabs(path) or ".." in path.split("/"):
-            raise BadPlaybook(f"{self.where}: {key} must be a path within the working folder")
+            raise InvalidPlaybook(f"{self.where}: {key} must be a path within the working folder")
         return path
 
     def flag(self, key: str) -> bool:
@@ -236,8 +246,8 @@ class _Parts:
             return None
         return float(self._checked(key, _is_amount, "a number, not below 0", None))
 
-    def mapping(self, key: str) -> "_Parts":
-        return _Parts(self.plain(key), f"{self.where}: {key}")
+    def mapping(self, key: str) -> "_ActionReader":
+        return _ActionReader(self.plain(key), f"{self.where}: {key}")
 
     def plain(self, key: str) -> dict[str, Any]:
         return dict(self._checked(key, lambda value: isinstance(value, dict), "a mapping", {}))
@@ -250,7 +260,7 @@ class _Parts:
             return default
         value = self._data.get(key)
         if not fits(value):
-            raise BadPlaybook(f"{self.where}: {key} must be {words}")
+            raise InvalidPlaybook(f"{self.where}: {key} must be {words}")
         return value
 
 
@@ -259,53 +269,56 @@ def _is_amount(value: Any) -> bool:
 
 
 # By the word that names the action, its further keys and how it is read.
-_ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_Parts], Action]]] = {
-    "say": ((), lambda parts: Say(parts.text("say"))),
-    "call": (("with", "refused"), lambda parts: Call(parts.text("call"), parts.plain("with"), parts.flag("refused"))),
-    "write": (("text",), lambda parts: Write(parts.path("write"), parts.text("text"))),
-    "edit": (("old", "new"), lambda parts: Edit(parts.path("edit"), parts.text("old"), parts.text("new"))),
-    "delete": ((), lambda parts: Delete(parts.path("delete"))),
+_ACTIONS: dict[str, tuple[tuple[str, ...], Callable[[_ActionReader], Action]]] = {
+    "say": ((), lambda parts: SayAction(parts.text("say"))),
+    "call": (
+        ("with", "refused"),
+        lambda parts: ToolAction(parts.text("call"), parts.plain("with"), parts.flag("refused")),
+    ),
+    "write": (("text",), lambda parts: WriteAction(parts.path("write"), parts.text("text"))),
+    "edit": (("old", "new"), lambda parts: EditAction(parts.path("edit"), parts.text("old"), parts.text("new"))),
+    "delete": ((), lambda parts: DeleteAction(parts.path("delete"))),
     "usage": ((), lambda parts: _spend(parts.mapping("usage"))),
-    "wait": ((), lambda parts: Wait(parts.amount("wait") or 0)),
-    "expect": ((), lambda parts: Expect(parts.text("expect"))),
+    "wait": ((), lambda parts: WaitAction(parts.amount("wait") or 0)),
+    "expect": ((), lambda parts: ExpectAction(parts.text("expect"))),
     "fault": (("wait", "code", "message"), lambda parts: _fault(parts)),
 }
 
 
 def _action(data: Any, where: str) -> Action:
     if not isinstance(data, dict) or not data:
-        raise BadPlaybook(f"{where}: an action is written as `say: text`, `call: tool` and so on")
+        raise InvalidPlaybook(f"{where}: an action is written as `say: text`, `call: tool` and so on")
     # `wait` is an action of its own only where no other word names one.
     name = next((key for key in data if key in _ACTIONS and key != "wait"), next(iter(data)))
     if name not in _ACTIONS:
-        raise BadPlaybook(f"{where}: unknown action {name}{_like(name, _ACTIONS)}")
+        raise InvalidPlaybook(f"{where}: unknown action {name}{_like(name, _ACTIONS)}")
     further, make = _ACTIONS[name]
-    parts = _Parts(data, where)
+    parts = _ActionReader(data, where)
     parts.only(name, *further)
     return make(parts)
 
 
-def _spend(parts: _Parts) -> Spend:
+def _spend(parts: _ActionReader) -> SpendAction:
     parts.only("in", "out", "cached", "cost", "model")
     model = parts.text("model", "")
-    return Spend(
+    return SpendAction(
         parts.count("in", 0), parts.count("out", 0), parts.count("cached", 0), parts.amount("cost"), model or None
     )
 
 
-def _fault(parts: _Parts) -> Fault:
+def _fault(parts: _ActionReader) -> FaultAction:
     kind = parts.text("fault")
     known = (*TOLD, *SUDDEN)
     if kind not in known:
-        raise BadPlaybook(f"{parts.where}: unknown fault {kind}{_like(kind, known)}")
-    return Fault(kind, parts.amount("wait"), parts.count("code", 1, most=255), parts.text("message", ""))
+        raise InvalidPlaybook(f"{parts.where}: unknown fault {kind}{_like(kind, known)}")
+    return FaultAction(kind, parts.amount("wait"), parts.count("code", 1, most=255), parts.text("message", ""))
 
 
 def _known(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> None:
     known = tuple(known)
     for key in data:
         if key not in known:
-            raise BadPlaybook(f"{where}: unknown {what} {key}{_like(key, known)}")
+            raise InvalidPlaybook(f"{where}: unknown {what} {key}{_like(key, known)}")
 
 
 def _like(word: Any, known: Iterable[str]) -> str:

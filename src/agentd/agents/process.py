@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from agentd.agents import reaper
-from agentd.agents.streams import CHUNK, Feed, Hear, Lines
+from agentd.agents.streams import CHUNK, InputFeed, LineListener, LineSplitter
 
 _PATIENCE = 10.0  # seconds beyond the grace for everything to be gone; KILL takes milliseconds
 _LONGEST_PAUSE = 3600.0
@@ -30,7 +30,7 @@ _KILLING = 5.0  # seconds for a family to die of KILL
 _VARIABLE = "AGENTD_CALL"  # of a random value, inherited by all that the agent starts
 
 
-class Ending(StrEnum):
+class ProcessEnding(StrEnum):
     """How a run came to its end: by itself, or by the bound it reached."""
 
     EXITED = "exited"
@@ -40,7 +40,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class ProcessLimits:
     wall_secs: float
     idle_secs: float  # without a byte of output
     output_bytes: int  # of both streams together
@@ -48,14 +48,14 @@ class Bounds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ProcessOutcome:
     """`exit_code` is negative for a signal, None if nobody knows.
 
     `is_gone` False: something of it could not be ended, such as another user's process. The reaper keeps trying, and
     keeps the lock.
     """
 
-    ending: Ending
+    ending: ProcessEnding
     exit_code: int | None
     duration_ms: int
     is_gone: bool = True
@@ -69,17 +69,17 @@ class CannotStart(Exception):
         self.is_missing = is_missing
 
 
-def run(
+def run_process(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
     cwd: Path,
     stdin: bytes,
-    bounds: Bounds,
-    hear: Hear,
+    bounds: ProcessLimits,
+    hear: LineListener,
     lock: int | None = None,
     mark: Path | None = None,
-) -> Outcome:
+) -> ProcessOutcome:
     """Until the program and everything it has started are gone. An error of `hear` or Ctrl-C ends them first.
 
     `hear` gets each line without its end, and how many bytes of it were left out. The reaper holds `lock`, and makes
@@ -87,7 +87,7 @@ def run(
     """
     call = os.urandom(16).hex()
     order = _order(argv, {**env, _VARIABLE: call}, cwd, mark)
-    run = _Run(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock)
+    run = _ProcessRun(order.packed(), f"{_VARIABLE}={call}".encode(), stdin, bounds, hear, lock)
     try:
         run.follow()
     except BaseException:
@@ -112,13 +112,13 @@ def find_program(name: str, path: str, cwd: Path | None = None) -> str | None:
     return next((place for place in places if os.path.isfile(place) and os.access(place, os.X_OK)), None)
 
 
-def _order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | None) -> reaper.Order:
+def _order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | None) -> reaper.ReaperOrder:
     name = argv[0]
     folder = os.path.abspath(cwd)
     program = os.path.join(folder, name) if "/" in name else find_program(name, env.get("PATH", ""))
     if program is None:
         raise CannotStart(f"{name} is not in a folder of PATH", is_missing=True)
-    order = reaper.Order(
+    order = reaper.ReaperOrder(
         os.fsencode(program),
         os.fsencode(folder),
         os.fsencode(os.path.abspath(mark)) if mark else b"",
@@ -130,7 +130,7 @@ def _order(argv: Sequence[str], env: Mapping[str, str], cwd: Path, mark: Path | 
     return order
 
 
-def _cannot_start(order: reaper.Order, failure: str) -> CannotStart:
+def _cannot_start(order: reaper.ReaperOrder, failure: str) -> CannotStart:
     """From the reaper's words: what it tried, and the number of the error."""
     program = os.fsdecode(order.program)
     what, _, number = failure.partition(" ")
@@ -146,11 +146,11 @@ def _cannot_start(order: reaper.Order, failure: str) -> CannotStart:
     return CannotStart(f"{program} cannot be started: {why}", is_missing=True)
 
 
-class _Run:
+class _ProcessRun:
     """One run, and all that is open for it."""
 
     def __init__(
-        self, order: bytes, variable: bytes, stdin: bytes, bounds: Bounds, hear: Hear, lock: int | None
+        self, order: bytes, variable: bytes, stdin: bytes, bounds: ProcessLimits, hear: LineListener, lock: int | None
     ) -> None:
         self._variable = variable
         self._bounds = bounds
@@ -159,7 +159,7 @@ class _Run:
         self._give_up: float | None = None  # None: the agent is at work
         self._exited: float | None = None
         self._exit_code: int | None = None
-        self._ending = Ending.EXITED
+        self._ending = ProcessEnding.EXITED
         self._size = 0
         self._words = b""
         self._is_deaf = self._is_gone = False
@@ -174,11 +174,11 @@ class _Run:
                 self._reaper = _start_reaper(theirs.fileno(), lock)
             self._stdin, stdout, stderr = (opened.enter_context(pipe) for pipe in _pipes(self._reaper))
             self._control = ours.fileno()
-            self._orders = Feed(self._control, order)
-            self._prompt = Feed(self._stdin.fileno(), stdin)
+            self._orders = InputFeed(self._control, order)
+            self._prompt = InputFeed(self._stdin.fileno(), stdin)
             self._lines = {
-                stdout.fileno(): Lines("out", bounds.line_bytes, hear),
-                stderr.fileno(): Lines("err", bounds.line_bytes, hear),
+                stdout.fileno(): LineSplitter("out", bounds.line_bytes, hear),
+                stderr.fileno(): LineSplitter("err", bounds.line_bytes, hear),
             }
             for handle in (self._control, self._stdin.fileno(), *self._lines):
                 os.set_blocking(handle, False)
@@ -222,11 +222,11 @@ class _Run:
     def close(self) -> None:
         self._opened.close()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ProcessOutcome:
         ended = self._exited or time.monotonic()
         code = -signal.SIGKILL if self._exit_code is None and self._is_gone else self._exit_code
         duration = round((ended - self._started) * 1000)
-        return Outcome(ending=self._ending, exit_code=code, duration_ms=duration, is_gone=self._is_gone)
+        return ProcessOutcome(ending=self._ending, exit_code=code, duration_ms=duration, is_gone=self._is_gone)
 
     def _pause(self) -> float:
         until = self._give_up
@@ -236,11 +236,11 @@ class _Run:
 
     def _look_at_clocks(self, now: float) -> None:
         if now >= self._wall:
-            self._stop(Ending.WALL)
+            self._stop(ProcessEnding.WALL)
         elif now >= self._last_byte + self._bounds.idle_secs:
-            self._stop(Ending.IDLE)
+            self._stop(ProcessEnding.IDLE)
 
-    def _stop(self, ending: Ending) -> None:
+    def _stop(self, ending: ProcessEnding) -> None:
         self._ending = ending
         self._ask(reaper.END)
 
@@ -254,7 +254,7 @@ class _Run:
         """No clock runs any more but the one for clearing up. Last words are heard, unless its time was up."""
         if self._give_up is None:
             self._give_up = time.monotonic() + reaper.GRACE + _PATIENCE
-            if self._ending is not Ending.WALL:
+            if self._ending is not ProcessEnding.WALL:
                 self._deaf_from = max(self._wall, self._give_up)
 
     def _talk(self, control: int) -> None:
@@ -303,11 +303,11 @@ class _Run:
         self._size += len(chunk)
         if not self._is_deaf and not self._lines[handle].add(chunk[:room], self._deaf_from):
             self._is_deaf = True
-            if self._ending is Ending.EXITED:
-                self._ending = Ending.WALL  # what was heard is not all, so it must not pass for that
+            if self._ending is ProcessEnding.EXITED:
+                self._ending = ProcessEnding.WALL  # what was heard is not all, so it must not pass for that
         self._last_byte = time.monotonic()  # after it was heard: slow ears are no idle agent
-        if len(chunk) > room and self._ending is Ending.EXITED:
-            self._stop(Ending.OUTPUT)
+        if len(chunk) > room and self._ending is ProcessEnding.EXITED:
+            self._stop(ProcessEnding.OUTPUT)
         return len(chunk) <= room and not self._is_deaf
 
     def _finish(self, handle: int) -> None:
@@ -326,7 +326,7 @@ class _Run:
             time.sleep(0.01)
         return True
 
-    def _left(self) -> list[reaper.Process]:
+    def _left(self) -> list[reaper.ProcessRow]:
         rows = reaper.family(reaper.processes(), self._reaper.pid, self.pid or -1, self._variable)
         return [row for row in rows if not row.is_zombie]
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.domain.terms import Role
 from agentd.project.config import AgentSettings
 
-Sessions = Literal["none", "preset", "captured"]
+SessionSupport = Literal["none", "preset", "captured"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brief:
+class AgentBrief:
     """One call as agentd wants it; how a CLI is told so is its adapter's business."""
 
     prompt: str
@@ -39,7 +39,7 @@ class Brief:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class AgentCommand:
     """What to start. `env` comes on top of the allowed variables; `files` are written before, by their full path."""
 
     argv: tuple[str, ...]
@@ -51,7 +51,7 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class TokenUsage:
     """Tokens of a call or a part of it; `tokens_in` includes `tokens_cached`. A cost is the agent's own figure."""
 
     tokens_in: int = 0
@@ -63,14 +63,14 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentText:
     """The assistant's own text: a part of it, in order."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Did:
+class AgentAction:
     """Something the agent did; `ok` None: it is only under way."""
 
     kind: Literal["tool", "shell"]
@@ -79,32 +79,32 @@ class Did:
 
 
 @dataclass(frozen=True)
-class SessionIs:
+class SessionStarted:
     id: str
 
 
 @dataclass(frozen=True)
-class Used:
+class UsageUpdate:
     """Usage of one part of the call. A part that is told again replaces what was said of it; parts add up."""
 
-    usage: Usage
+    usage: TokenUsage
     part: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class AgentEnded:
     """The final event. A usage in it is the whole call's and replaces all parts."""
 
-    cause: Cause | None = None  # None: it ended well
+    cause: FailureCause | None = None  # None: it ended well
     message: str = ""
     wait_secs: float | None = None  # how long a rate limit asks to wait
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
-Heard = Said | Did | SessionIs | Used | Ended
+AgentEvent = AgentText | AgentAction | SessionStarted | UsageUpdate | AgentEnded
 
 
-def object_of(line: str) -> dict[str, Any] | None:
+def parse_json_object(line: str) -> dict[str, Any] | None:
     """A line of a JSON stream; None for what is no object."""
     try:
         data = json.loads(line)
@@ -117,30 +117,30 @@ class Adapter(Protocol):
     """One per kind of CLI. Nothing in it starts, reads or writes anything."""
 
     install_hint: str
-    sessions: Sessions
+    sessions: SessionSupport
     final_event: bool  # a run without one has failed, whatever its exit code
     states_cost: bool  # it reports its own figure, so a price is never unknown
     brings: tuple[str, ...]  # files in the project's root that it gives a reader by itself
     cannot_write: bool  # where it is to read only, its own sandbox or list of tools sees to that
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command: ...
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand: ...
 
     def tool_name(self, name: str) -> str:
         """What a prompt calls a tool of agentd's server, so that this CLI's model finds it."""
         ...
 
-    def read(self, line: str) -> Iterable[Heard]: ...
+    def read(self, line: str) -> Iterable[AgentEvent]: ...
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         """What the exit code and the end of stderr tell, where no final event told it."""
         ...
 
 
 @runtime_checkable
-class ListsSessions(Protocol):
+class SessionLister(Protocol):
     """An adapter whose CLI may have to be told a session by its place in a list."""
 
-    def listing(self, agent: AgentSettings, brief: Brief) -> Command: ...
+    def listing(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand: ...
 
     def place_of(self, session: str, listed: str) -> int | None:
         """None: it is not there. ValueError: that is not a list of sessions."""

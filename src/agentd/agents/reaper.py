@@ -37,7 +37,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Order:
+class ReaperOrder:
     """What to run. `mark` is a file to make when everything is gone; empty: none."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Order:
         return len(data).to_bytes(8) + data
 
 
-class Process:
+class ProcessRow:
     """One row of the system's table of processes; a session of 0 is not known."""
 
     __slots__ = ("group", "is_zombie", "parent", "pid", "session")
@@ -88,7 +88,7 @@ def main(control: int, lock: int | None) -> None:
     watch.tell("gone")
 
 
-def _receive(control: int) -> Order | None:
+def _receive(control: int) -> ReaperOrder | None:
     """None if agentd is gone before it has said what to do."""
     head = _read(control, 8)
     data = _read(control, int.from_bytes(head)) if head else None
@@ -96,7 +96,7 @@ def _receive(control: int) -> Order | None:
         return None
     program, cwd, mark, count, *rest = data.split(b"\0")
     pairs = [entry.partition(b"=") for entry in rest[int(count) :]]
-    return Order(program, cwd, mark, rest[: int(count)], {name: value for name, _, value in pairs})
+    return ReaperOrder(program, cwd, mark, rest[: int(count)], {name: value for name, _, value in pairs})
 
 
 def _read(handle: int, size: int) -> bytes | None:
@@ -191,11 +191,11 @@ class _Watch:
             return True
         return not _ADOPTS and any(not row.is_zombie for row in self.left())
 
-    def left(self) -> list[Process]:
+    def left(self) -> list[ProcessRow]:
         return family(processes(), os.getpid(), self.agent)
 
 
-def _start(order: Order, watch: _Watch, prctl: Prctl) -> int | None:
+def _start(order: ReaperOrder, watch: _Watch, prctl: Prctl) -> int | None:
     """The agent's process id; None if it could not be started, and agentd has been told why."""
     report, told = os.pipe()
     parent = os.getpid()
@@ -216,7 +216,7 @@ def _start(order: Order, watch: _Watch, prctl: Prctl) -> int | None:
     return None
 
 
-def _become(order: Order, told: int, parent: int, prctl: Prctl) -> NoReturn:
+def _become(order: ReaperOrder, told: int, parent: int, prctl: Prctl) -> NoReturn:
     """In the new process: become the agent, with nothing of ours but the three streams."""
     what = "exec"
     try:
@@ -260,13 +260,13 @@ def _end(watch: _Watch) -> None:
         pause = _AGAIN if watch.wait(pause) else min(2 * pause, _SELDOM)
 
 
-def send(signals: Iterable[int], rows: Iterable[Process]) -> None:
+def send(signals: Iterable[int], rows: Iterable[ProcessRow]) -> None:
     for row in rows:
         for number in signals:
             _signal(os.kill, row.pid, number)
 
 
-def kill(rows: Sequence[Process]) -> None:
+def kill(rows: Sequence[ProcessRow]) -> None:
     """By group first: no member of a group escapes by forking meanwhile."""
     for group in {row.group for row in rows} - {0, 1, os.getpgrp()}:
         _signal(os.killpg, group, signal.SIGKILL)
@@ -280,10 +280,10 @@ def _signal(how: Callable[[int, int], None], whom: int, number: int) -> None:
         pass  # it is gone, or somebody else's
 
 
-def family(rows: Iterable[Process], root: int, leader: int, variable: bytes = b"") -> list[Process]:
+def family(rows: Iterable[ProcessRow], root: int, leader: int, variable: bytes = b"") -> list[ProcessRow]:
     """What descends from `root`, is in the group or session of `leader`, or was started with `variable`, and all that
     descends from those; not `root` itself."""
-    children: dict[int, list[Process]] = {}
+    children: dict[int, list[ProcessRow]] = {}
     found = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)
@@ -308,16 +308,16 @@ def _has(pid: int, variable: bytes) -> bool:
         return False
 
 
-def processes() -> list[Process]:
+def processes() -> list[ProcessRow]:
     return _from_proc() if os.path.exists("/proc/self/stat") else from_ps()
 
 
-def _from_proc() -> list[Process]:
+def _from_proc() -> list[ProcessRow]:
     rows = (_row(name) for name in os.listdir("/proc") if name.isdigit())
     return [row for row in rows if row is not None]
 
 
-def _row(pid: str) -> Process | None:
+def _row(pid: str) -> ProcessRow | None:
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             text = file.read(4096)
@@ -325,16 +325,16 @@ def _row(pid: str) -> Process | None:
         return None
     # the name of the program may hold anything, so count from its end
     state, parent, group, session = text.rpartition(b")")[2].split(maxsplit=4)[:4]
-    return Process(int(pid), int(parent), int(group), int(session), state == b"Z")
+    return ProcessRow(int(pid), int(parent), int(group), int(session), state == b"Z")
 
 
-def from_ps() -> list[Process]:
+def from_ps() -> list[ProcessRow]:
     import subprocess  # late: only where there is no /proc
 
     command = ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "pgid=", "-o", "stat="]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ps:
         rows = [line.split() for line in ps.communicate()[0].splitlines()]
-    found = [Process(int(row[0]), int(row[1]), int(row[2]), 0, row[3].startswith(b"Z")) for row in rows]
+    found = [ProcessRow(int(row[0]), int(row[1]), int(row[2]), 0, row[3].startswith(b"Z")) for row in rows]
     return [row for row in found if row.pid != ps.pid]
 
 

@@ -5,22 +5,34 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentd.agents.causes import Cause
-from agentd.agents.protocol import Brief, Command, Did, Ended, Heard, Said, SessionIs, Sessions, Usage, Used, object_of
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentBrief,
+    AgentCommand,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    SessionSupport,
+    TokenUsage,
+    UsageUpdate,
+    parse_json_object,
+)
 from agentd.project.config import AgentSettings
 
 _MOST = 1e15  # of anything: beyond it a figure means nothing
 
 
-class Scripted:
+class ScriptedAgent:
     install_hint = "it comes with agentd"
-    sessions: Sessions = "preset"
+    sessions: SessionSupport = "preset"
     final_event = True
     states_cost = False
     brings: tuple[str, ...] = ()
     cannot_write = False
 
-    def command(self, agent: AgentSettings, brief: Brief) -> Command:
+    def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         call = {
             "playbook": str(brief.tree / agent.playbook),
             "step": brief.step,
@@ -32,41 +44,41 @@ class Scripted:
             "server": brief.server,
         }
         # -P: the `agentd/` folder of a repository must never be imported.
-        argv = (sys.executable, "-P", "-m", "agentd.agents.player", json.dumps(call))
-        return Command(argv=argv, stdin=brief.prompt, cwd=brief.tree)
+        argv = (sys.executable, "-P", "-m", "agentd.agents.playbook_player", json.dumps(call))
+        return AgentCommand(argv=argv, stdin=brief.prompt, cwd=brief.tree)
 
     def tool_name(self, name: str) -> str:
         return name
 
-    def read(self, line: str) -> Iterable[Heard]:
-        data = object_of(line)
+    def read(self, line: str) -> Iterable[AgentEvent]:
+        data = parse_json_object(line)
         heard = _heard(data) if data else None
         return (heard,) if heard else ()
 
-    def failure(self, exit_code: int, errors: str) -> Ended | None:
+    def failure(self, exit_code: int, errors: str) -> AgentEnded | None:
         """A player that fails says so in its final event; without one there is nothing to read."""
         return None
 
 
-def _heard(data: Mapping[str, Any]) -> Heard | None:
+def _heard(data: Mapping[str, Any]) -> AgentEvent | None:
     match data:
         case {"type": "session", "id": str(session)}:
-            return SessionIs(session)
+            return SessionStarted(session)
         case {"type": "text", "text": str(text)}:
-            return Said(text)
+            return AgentText(text)
         case {"type": "tool", "text": str(text), "ok": bool() | None as ok}:
-            return Did("tool", text, ok)
+            return AgentAction("tool", text, ok)
         case {"type": "usage", "part": str(part)}:
-            return Used(_usage(data), part)
+            return UsageUpdate(_usage(data), part)
         case {"type": "end", "message": str(message)}:
-            return Ended(cause=_cause(data.get("cause")), message=message, wait_secs=_amount(data.get("wait")))
+            return AgentEnded(cause=_cause(data.get("cause")), message=message, wait_secs=_amount(data.get("wait")))
     return None
 
 
-def _usage(data: Mapping[str, Any]) -> Usage:
+def _usage(data: Mapping[str, Any]) -> TokenUsage:
     tokens = [int(_amount(data.get(key)) or 0) for key in ("in", "out", "cached")]
     model = data.get("model")
-    return Usage(
+    return TokenUsage(
         tokens_in=tokens[0],
         tokens_out=tokens[1],
         tokens_cached=tokens[2],
@@ -82,8 +94,8 @@ def _amount(value: object) -> float | None:
     return value if 0 <= value < _MOST else None  # false for what is no number, too
 
 
-def _cause(word: object) -> Cause | None:
+def _cause(word: object) -> FailureCause | None:
     """A word that we do not know is a failure all the same."""
     if word is None:
         return None
-    return next((cause for cause in Cause if cause == word), Cause.CRASHED)
+    return next((cause for cause in FailureCause if cause == word), FailureCause.CRASHED)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Literal
 
 Stream = Literal["out", "err"]
-Hear = Callable[[Stream, bytes, int], None]  # a line without its end, and how many bytes of it were left out
+LineListener = Callable[[Stream, bytes, int], None]  # a line without its end, and how many bytes of it were left out
 
 CHUNK = 1024 * 1024
 
 
-class Lines:
+class LineSplitter:
     """Bytes into lines, however long: beyond the limit a line's bytes are only counted."""
 
-    def __init__(self, stream: Stream, limit: int, hear: Hear) -> None:
+    def __init__(self, stream: Stream, limit: int, hear: LineListener) -> None:
         self._stream: Stream = stream
         self._limit = limit
         self._hear = hear
@@ -58,7 +58,7 @@ class Lines:
         self._hear(self._stream, line, left_out)
 
 
-class Feed:
+class InputFeed:
     """Bytes on their way to a reader that takes them when it likes, or never."""
 
     def __init__(self, handle: int, data: bytes) -> None:

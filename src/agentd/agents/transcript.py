@@ -13,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from agentd.agents.redact import LineRedactor, Redactor
+from agentd.agents.redaction import LineRedactor, Redactor
 from agentd.agents.streams import Stream
 from agentd.domain import clock
 from agentd.project.layout import Project
 
 if TYPE_CHECKING:  # it knows the configuration, which a listing of transcripts need not load
-    from agentd.agents.protocol import Brief
+    from agentd.agents.protocol import AgentBrief
 
 LINE = 64 * 1024  # bytes of one line that are kept
 LIMIT = 64 * 1024 * 1024  # bytes of a whole transcript
@@ -51,7 +51,7 @@ class Transcript:
     ) -> None:
         self._close()
 
-    def start(self, agent: str, brief: "Brief", argv: Sequence[str]) -> None:
+    def start(self, agent: str, brief: "AgentBrief", argv: Sequence[str]) -> None:
         session = f"{brief.resume} (resumed)" if brief.resume else brief.session or "none"
         head = {
             "step": f"{brief.step}, round {brief.round}, number {brief.number}, attempt {brief.attempt}",
@@ -127,7 +127,7 @@ def _make_folder(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class TranscriptFile:
     """A transcript that is there."""
 
     path: Path
@@ -153,12 +153,14 @@ def transcript_path(
     return Path(project.in_room("transcripts", change_id, run, f"{step}-r{round}-n{number}-a{attempt}.log"))
 
 
-def transcripts_of(project: Project, change_id: str) -> list[Kept]:
+def list_transcripts(project: Project, change_id: str) -> list[TranscriptFile]:
     """Oldest first, by when each was last written to: calls of a change follow one another."""
     found = []
     for path in Path(project.in_room("transcripts", change_id)).glob("*/*.log"):
         if match := _NAME.fullmatch(path.name):
             numbers = (int(match["round"]), int(match["number"]), int(match["attempt"]))
             with contextlib.suppress(FileNotFoundError):  # cleared away while we look
-                found.append((path.stat().st_mtime_ns, numbers, Kept(path, path.parent.name, match["step"], *numbers)))
+                found.append(
+                    (path.stat().st_mtime_ns, numbers, TranscriptFile(path, path.parent.name, match["step"], *numbers))
+                )
     return [kept for _, _, kept in sorted(found, key=lambda row: row[:2])]

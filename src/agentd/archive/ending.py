@@ -8,10 +8,10 @@ from pathlib import Path, PurePath
 
 from agentd.archive import changelog, standpoint
 from agentd.archive.outlook import MergeConflict, Outcome, gone_already, left_out, outcomes, read
-from agentd.change import ids, unfinished
-from agentd.change.folder import STATE, Change, as_bytes
-from agentd.change.places import Places
-from agentd.change.state import State
+from agentd.change import archive_recovery, ids
+from agentd.change.folder import STATE_FILE, Change, encode_state
+from agentd.change.locator import ChangeLocator
+from agentd.change.state import ChangeState
 from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotComplete, ChangeNotFound, Refusal
 from agentd.domain.state_machine import TransitionEvent
@@ -39,7 +39,7 @@ class Ending:
     """What an archive does. `folder` and the files by their paths from the project's root."""
 
     change: Change
-    state: State
+    state: ChangeState
     date: str
     folder: str
     specs: tuple[Outcome, ...]
@@ -85,20 +85,20 @@ def prepare(change: Change, pattern: re.Pattern[str]) -> Ending:
 def archive(change: Change, pattern: re.Pattern[str]) -> Ending:
     """Under the run lock, and alone: two archives never write the specs at the same time."""
     project = change.project
-    with change.running(f"agentd archive {change.id}") as held, unfinished.alone(project):
-        Places(project).find(change.id)  # somebody else may have archived it while we waited
+    with change.running(f"agentd archive {change.id}") as held, archive_recovery.archive_lock(project):
+        ChangeLocator(project).find(change.id)  # somebody else may have archived it while we waited
         ending = prepare(change, pattern)
         with change.writing(held.token):
-            record = unfinished.place(project, PurePath(ending.folder).name)
+            record = archive_recovery.archive_record_path(project, PurePath(ending.folder).name)
             facts = {
-                unfinished.CHANGE: change.id,
+                archive_recovery.CHANGE_FACT: change.id,
                 "at": clock.now_ms(),
                 "tree": project.tree_name(change.tree),
                 "branch": standpoint.branch_of(project, change.tree) or "",
             }
             root = Path(change.tree, project.prefix)
             transaction.run_transaction(record, root, ending.title, operations(ending), facts)
-    Places(project).forget(change.tree, change.id)
+    ChangeLocator(project).forget(change.tree, change.id)
     moved = ending.state.moved(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}
     ).history[-1]
@@ -116,24 +116,28 @@ def operations(ending: Ending) -> list[Operation]:
     state = ending.state.moved(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=clock.now(), hashes=change.hashes()
     )
-    found.append(WriteFile(folder / STATE, as_bytes(replace(state, run=None, updated_at=clock.now()))))
+    found.append(WriteFile(folder / STATE_FILE, encode_state(replace(state, run=None, updated_at=clock.now()))))
     found += [RemoveFile(folder / name) for name in (PLANNER, JUDGE) if (change.folder / name).is_file()]
     return [*found, MovePath(folder, PurePath(ending.folder))]
 
 
 def undo(project: Project, change_id: str) -> Change:
     """Byte for byte, while nobody has built on it. The change lies again where it was."""
-    ids.check(change_id)
-    with unfinished.alone(project):
-        done = [one for one in unfinished.done(project) if one.facts.get(unfinished.CHANGE) == change_id]
+    ids.check_change_id(change_id)
+    with archive_recovery.archive_lock(project):
+        done = [
+            one
+            for one in archive_recovery.completed_archives(project)
+            if one.facts.get(archive_recovery.CHANGE_FACT) == change_id
+        ]
         found = [one for one in done if one.root.is_dir()]  # a work tree goes once its branch is merged
         if not found:
             raise _not_here(project, change_id)
         record = sorted(found, key=lambda one: one.facts.get("at", ""))[-1]
         _refuse_undo(project, change_id, record)
-        unfinished.undo(project, record, f"taking back {record.title}")
+        archive_recovery.undo_record(project, record, f"taking back {record.title}")
     tree = project.tree_path(record.facts.get("tree", "."))
-    Places(project).remember(tree, change_id)
+    ChangeLocator(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
     change.journal().append(events.NoticeIssued(code="unarchived", message="the archive was taken back"))
     return change
@@ -150,8 +154,8 @@ def _refuse_undo(project: Project, change_id: str, record: transaction.Transacti
         hint = f"git{standpoint.to(tree, project.repo.top)} switch {shlex.quote(branch)}, then run the command again"
         raise Refusal(f"{change_id} was archived on {branch}, which is not checked out", hint)
     own = {file.path for file in record.files if not file.path.endswith(changelog.NAME)}
-    for later in unfinished.done(project):
-        other = later.facts.get(unfinished.CHANGE, "")
+    for later in archive_recovery.completed_archives(project):
+        other = later.facts.get(archive_recovery.CHANGE_FACT, "")
         is_later = later.root == record.root and later.facts.get("at", "") > record.facts.get("at", "")
         if is_later and own & {file.path for file in later.files}:
             words = f"{other} was archived after {change_id} and changes the same specs"
@@ -171,7 +175,7 @@ def refuse_conflicts(change: Change, specs: tuple[Outcome, ...]) -> None:
         raise MergeConflict(words, hint, tuple(one for spec in specs for one in spec.conflicts))
 
 
-def _refuse_phase(change: Change, state: State) -> None:
+def _refuse_phase(change: Change, state: ChangeState) -> None:
     if state.phase is not Phase.COMPLETE:
         hint = _GUIDANCE.get(state.phase, "agentd status %s") % change.id
         raise ChangeNotComplete(f"{change.id} is {state.phase}; only a complete change is archived", hint)
@@ -186,13 +190,13 @@ def _refuse_edited(change: Change) -> None:
 
 def _refuse_dependent(change: Change) -> None:
     for other, phase in waits_for(change).items():
-        out = f"take it out of depends_on in {os.path.relpath(change.folder / STATE)}"
+        out = f"take it out of depends_on in {os.path.relpath(change.folder / STATE_FILE)}"
         first = f"agentd archive {other} first; or " if phase and phase.is_open else ""
         merged = "merge its branch first; or " if phase is Phase.ARCHIVED else ""
         raise Refusal(f"{change.id} depends on {other}, which {standing(phase)}", f"{first}{merged}{out}")
 
 
-def _warnings(change: Change, state: State, pattern: re.Pattern[str]) -> list[str]:
+def _warnings(change: Change, state: ChangeState, pattern: re.Pattern[str]) -> list[str]:
     found = []
     if names := code.edited_since(change):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -210,7 +214,7 @@ def _warnings(change: Change, state: State, pattern: re.Pattern[str]) -> list[st
 def _free_name(change: Change, date: str) -> str:
     folder = change.project.archive_in(change.tree)
     taken = set(os.listdir(folder)) if folder.is_dir() else set()
-    return ids.free(f"{date.replace('-', '')}-{change.id}", taken, longest=200)
+    return ids.unique_id(f"{date.replace('-', '')}-{change.id}", taken, longest=200)
 
 
 def _why(ending: Ending) -> str:
@@ -219,7 +223,7 @@ def _why(ending: Ending) -> str:
 
 
 def _not_here(project: Project, change_id: str) -> Refusal:
-    ended = Places(project).ended(change_id)
+    ended = ChangeLocator(project).ended(change_id)
     if ended is None or ended.summary.phase is not Phase.ARCHIVED:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
     folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))

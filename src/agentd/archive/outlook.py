@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.change.folder import Change, linked_documents, plan_files
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents import spec
 from agentd.documents.text import decode_text, parse_document
 from agentd.domain.errors import AgentdError, FormatInvalid, InternalError, Refusal, StateError
@@ -83,7 +83,7 @@ def hash_of(path: Path) -> str:
         return ""
 
 
-def base_of(change: Change, state: State, id_: str, main: str | None) -> str | None:
+def base_of(change: Change, state: ChangeState, id_: str, main: str | None) -> str | None:
     """The main spec as it was when the change began. Where nobody kept it, it is today's if the versions agree."""
     path = change.folder / "base" / f"{id_}.md"
     kept, wanted = read(path), state.base.specs.get(id_)
@@ -102,7 +102,7 @@ def base_of(change: Change, state: State, id_: str, main: str | None) -> str | N
         return main if yours.base_version == (spec.parse_spec(main, f"agentd/specs/{id_}.md").version or 1) else None
 
 
-def outcome(change: Change, state: State, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
+def outcome(change: Change, state: ChangeState, path: Path, pattern: re.Pattern[str], date: str) -> Outcome:
     """Of the spec in that file; what cannot be read is an error."""
     id_, yours = path.stem, read(path) or ""
     seen, before = hash_of(main_spec(change, id_)), read(main_spec(change, id_))

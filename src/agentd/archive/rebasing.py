@@ -10,9 +10,9 @@ from pathlib import Path, PurePath
 
 from agentd.archive import standpoint
 from agentd.archive.outlook import base_of, hash_of, main_spec, read, spec_files
-from agentd.change import unfinished
-from agentd.change.folder import STATE, Change, as_bytes
-from agentd.change.state import State
+from agentd.change import archive_recovery
+from agentd.change.folder import STATE_FILE, Change, encode_state
+from agentd.change.state import ChangeState
 from agentd.domain import clock, events
 from agentd.domain.errors import ChangeNotReady, FormatInvalid, WrongPhase
 from agentd.domain.terms import Phase
@@ -38,11 +38,11 @@ class Moved:
 
 def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
     """Those specs whose main spec moved since; none: there is nothing to do."""
-    with change.running(f"agentd rebase {change.id}") as held, unfinished.alone(change.project):
+    with change.running(f"agentd rebase {change.id}") as held, archive_recovery.archive_lock(change.project):
         moved = look(change, pattern)
         if moved:
             with change.writing(held.token):
-                record = unfinished.place(change.project, f"rebase-{change.id}")
+                record = archive_recovery.archive_record_path(change.project, f"rebase-{change.id}")
                 root = Path(change.tree, change.project.prefix)
                 transaction.run_transaction(record, root, f"the rebase of {change.id}", _operations(change, moved))
             names = ", ".join(one.id for one in moved)
@@ -63,7 +63,7 @@ def look(change: Change, pattern: re.Pattern[str]) -> tuple[Moved, ...]:
     return tuple(one for one in found if one)
 
 
-def _moved(change: Change, state: State, path: Path, pattern: re.Pattern[str]) -> Moved | None:
+def _moved(change: Change, state: ChangeState, path: Path, pattern: re.Pattern[str]) -> Moved | None:
     id_, seen, yours = path.stem, hash_of(path), read(path) or ""
     if lines := find_conflict_markers(yours, path.name):
         words = f"specs/{path.name}:{lines[0]} still has a conflict to solve"
@@ -108,4 +108,4 @@ def _operations(change: Change, moved: tuple[Moved, ...]) -> list[Operation]:
             rebased[files.hash_bytes(one.after.encode())] = files.hash_bytes(one.before.encode())
     base = replace(state.base, specs=bases)
     new = replace(state, base=base, rebased=rebased, touched=touched_, updated_at=clock.now())
-    return [*found, WriteFile(folder / STATE, as_bytes(new))]
+    return [*found, WriteFile(folder / STATE_FILE, encode_state(new))]

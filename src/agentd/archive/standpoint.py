@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentd.change.folder import Change
-from agentd.change.state import Place
+from agentd.change.state import GitLocation
 from agentd.domain.errors import BranchOutdated
 from agentd.project import git
 from agentd.project.layout import Project
@@ -22,7 +22,7 @@ class Commands:
     remove: tuple[str, ...] = ()
 
 
-def refuse_stale(change: Change, place: Place, again: str) -> None:
+def refuse_stale(change: Change, place: GitLocation, again: str) -> None:
     """Its branch contains the tip of the target, or we stand on the target with the work merged."""
     target, here = place.target, _branch(change)
     names = git.branches(change.project.repo)
@@ -51,7 +51,7 @@ def _tip(change: Change, target: str, names: Collection[str]) -> str | None:
     return next((one for one in found if one.startswith("refs/remotes/origin/")), next(iter(found), None))
 
 
-def behind_upstream(change: Change, place: Place) -> str | None:
+def behind_upstream(change: Change, place: GitLocation) -> str | None:
     """A word about the target's own upstream, as far as it was fetched."""
     target = place.target
     if not target:
@@ -70,7 +70,7 @@ def on_no_branch(change: Change) -> str | None:
     return f"HEAD is detached, so a commit would be on no branch: git{_at(change)} switch --create agentd/{change.id}"
 
 
-def commands(change: Change, place: Place, message: str) -> Commands:
+def commands(change: Change, place: GitLocation, message: str) -> Commands:
     """To commit, to bring it to the target, and to be rid of branch and work tree once it is there."""
     repo, at, target = change.project.repo, _at(change), place.target
     commit = (f"git{at} add --all", f"git{at} commit --message {shlex.quote(message)}")

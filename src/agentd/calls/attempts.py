@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd.agents import causes
-from agentd.agents.causes import Cause
-from agentd.agents.protocol import Ended
+from agentd.agents import failures
+from agentd.agents.failures import FailureCause
+from agentd.agents.protocol import AgentEnded
 from agentd.calls import call, committing, drafts, seat, sessions
 from agentd.calls.run import Run
 from agentd.calls.work import Done, Work
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError, AgentFailed, AgentMissing, CallLimitReached, SessionLost
 from agentd.domain.terms import StepStatus
@@ -31,13 +31,15 @@ def perform(run: Run, work: Work) -> Done:
         called = call.make(run, work, ready)
         ended = called.ended
         if ended.cause is None and work.effect and not work.effect() and not work.answer(called.text):
-            ended = Ended(cause=Cause.DID_NOTHING, message="it ended well, but what was asked for is not there")
+            ended = AgentEnded(
+                cause=FailureCause.DID_NOTHING, message="it ended well, but what was asked for is not there"
+            )
         if ended.cause is None and work.on_session and ready.adapter.sessions != "none" and not called.session:
-            ended = Ended(cause=Cause.SESSION_LOST, message=sessions.NOT_CAPTURED)
+            ended = AgentEnded(cause=FailureCause.SESSION_LOST, message=sessions.NOT_CAPTURED)
         if ended.cause is None:
             return Done(attempt=attempt, text=called.text, session=called.session, duration_ms=called.duration_ms)
         wait = None
-        if ended.cause is Cause.DID_NOTHING and not reminded:
+        if ended.cause is FailureCause.DID_NOTHING and not reminded:
             wait, reminded = 0.0, True
             prompt = f"{work.prompt}\n\n{work.reminder}".rstrip()
         elif tries and (wait := _wait(ended, delay)) is not None:
@@ -56,7 +58,7 @@ def finish(
     done: Done,
     outputs: Mapping[str, str],
     message: str = "",
-    also: Callable[[State], State] = lambda old: old,
+    also: Callable[[ChangeState], ChangeState] = lambda old: old,
     **more: Any,
 ) -> None:
     """The step's result is on disk: say so in STATE.yaml, and what follows from it as one with that.
@@ -73,16 +75,16 @@ def finish(
     committing.commit(run, work.step)
 
 
-def error_of(ended: Ended, agent: str, work: Work, change_id: str) -> AgentdError:
+def error_of(ended: AgentEnded, agent: str, work: Work, change_id: str) -> AgentdError:
     assert ended.cause
-    if ended.cause is Cause.SESSION_LOST:
+    if ended.cause is FailureCause.SESSION_LOST:
         if ended.message != sessions.NOT_CAPTURED:
             return sessions.lost(sessions.NOT_FOUND, change_id)
-        return SessionLost(ended.message, causes.hint(ended.cause, agent, work.role, change_id))
-    if ended.cause is Cause.NOT_INSTALLED:
+        return SessionLost(ended.message, failures.failure_hint(ended.cause, agent, work.role, change_id))
+    if ended.cause is FailureCause.NOT_INSTALLED:
         return AgentMissing(f"{agent}: {ended.message}")
-    hint = causes.hint(ended.cause, agent, work.role, change_id)
-    if ended.cause is Cause.RATE_LIMITED and ended.wait_secs:
+    hint = failures.failure_hint(ended.cause, agent, work.role, change_id)
+    if ended.cause is FailureCause.RATE_LIMITED and ended.wait_secs:
         hint = f"wait {_span(ended.wait_secs)}, then run the command again"
     return AgentFailed(f"{work.step}: {agent}: {ended.message or ended.cause}", hint, ended.cause)
 
@@ -111,8 +113,8 @@ def _begin(run: Run, work: Work, ready: seat.Ready) -> None:
     )
 
 
-def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: str, wait: float | None) -> None:
-    def failed(old: State) -> State:
+def _failed(run: Run, work: Work, attempt: int, took: int, ended: AgentEnded, agent: str, wait: float | None) -> None:
+    def failed(old: ChangeState) -> ChangeState:
         return old.with_step(replace(_row(work, attempt, StepStatus.FAILED, {}), extra={"cause": str(ended.cause)}))
 
     drafts.put_back(run.change, run.folder, run.token)
@@ -124,11 +126,11 @@ def _failed(run: Run, work: Work, attempt: int, took: int, ended: Ended, agent: 
     run.emit(events.StepFinished(**names, status=StepStatus.FAILED, duration_ms=took, outputs={}))
 
 
-def _row(work: Work, attempt: int, status: StepStatus, outputs: Mapping[str, str]) -> Step:
-    return Step(work.step, work.round, work.number, attempt, status, dict(outputs), clock.now())
+def _row(work: Work, attempt: int, status: StepStatus, outputs: Mapping[str, str]) -> StepRecord:
+    return StepRecord(work.step, work.round, work.number, attempt, status, dict(outputs), clock.now())
 
 
-def _wait(ended: Ended, delay: float) -> float | None:
+def _wait(ended: AgentEnded, delay: float) -> float | None:
     """How long until the next try, None if there is no point in one."""
     if not ended.cause or not ended.cause.can_pass:
         return None

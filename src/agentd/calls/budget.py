@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from agentd.calls.spend import Spent
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import Role, Workflow
 from agentd.project.config import BudgetSettings
@@ -20,7 +20,7 @@ class Over:
     allowed: float
 
 
-def in_force(budget: BudgetSettings, state: State) -> BudgetSettings:
+def in_force(budget: BudgetSettings, state: ChangeState) -> BudgetSettings:
     """The configured limits, with what a person has raised for this change; a raise never lowers one."""
     if state.budget is None or not budget.per_change:
         return budget

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd import prices
-from agentd.agents import process, transcript
-from agentd.agents.causes import Cause
-from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
-from agentd.agents.protocol import Adapter, Ended, Usage
-from agentd.agents.redact import Redactor
+from agentd.agents import pricing, process, transcript
+from agentd.agents.failures import FailureCause
+from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
+from agentd.agents.protocol import Adapter, AgentEnded, TokenUsage
+from agentd.agents.redaction import Redactor
 from agentd.agents.streams import Stream
 from agentd.agents.transcript import Transcript
 from agentd.calls import budget, interrupts, spend
@@ -21,8 +20,8 @@ from agentd.calls.run import MARK, STARTED, Run, trespassed
 from agentd.calls.seat import Ready
 from agentd.calls.spend import OpenCall
 from agentd.calls.work import Work
-from agentd.change.folder import STATE
-from agentd.change.state import Call
+from agentd.change.folder import STATE_FILE
+from agentd.change.state import CallRecord
 from agentd.domain import clock, events
 from agentd.domain.errors import OverBudget, StateError
 from agentd.guard import Guard, Trespass
@@ -38,7 +37,7 @@ _WAITING = ("report.json", "answers.json", "questions.json")
 class Called:
     """How it ended (no cause: well, by all that the process told), and what it said."""
 
-    ended: Ended
+    ended: AgentEnded
     text: str
     session: str | None
     duration_ms: int
@@ -56,7 +55,7 @@ def make(run: Run, work: Work, ready: Ready) -> Called:
     return _Call(run, work, ready).made()
 
 
-_INTERRUPTED = Ended(cause=Cause.INTERRUPTED, message="interrupted")
+_INTERRUPTED = AgentEnded(cause=FailureCause.INTERRUPTED, message="interrupted")
 
 
 def _clear(path: Path) -> None:
@@ -68,7 +67,7 @@ def _clear(path: Path) -> None:
 
 
 class _WithoutTools(Exception):
-    def __init__(self, ended: Ended) -> None:
+    def __init__(self, ended: AgentEnded) -> None:
         super().__init__(ended.message)
         self.ended = ended
 
@@ -96,7 +95,9 @@ class _Call:
         run, began = self._run, time.monotonic()
         self._spent, self._limits = run.spent(), run.limits  # now: during the call STATE.yaml could be the agent's
         self._day = clock.now()[:10]
-        prices.cost_of(Usage(), self._ready.brief.model, run.config.prices)  # loaded now, so that no usage waits for it
+        pricing.usage_cost(
+            TokenUsage(), self._ready.brief.model, run.config.prices
+        )  # loaded now, so that no usage waits for it
         self._guard.before()
         self._open = OpenCall.begin(
             run.change,
@@ -109,14 +110,14 @@ class _Call:
         )
         stopped: BaseException | None = None
         failure: BaseException | None = None
-        ended = Ended(cause=Cause.CRASHED)
+        ended = AgentEnded(cause=FailureCause.CRASHED)
         changed: tuple[str, ...]
         try:
             ended = self._ran()
         except _WithoutTools as error:
             ended = error.ended
         except OverBudget as error:
-            ended, stopped = Ended(cause=Cause.BUDGET, message=error.message), error
+            ended, stopped = AgentEnded(cause=FailureCause.BUDGET, message=error.message), error
         except KeyboardInterrupt as error:
             ended, stopped = _INTERRUPTED, error
         except BaseException as error:
@@ -133,10 +134,10 @@ class _Call:
             changed = self._others(changed)
         if ended.cause is None and changed:
             words = f"it may only read, but while it worked {_some(changed)} changed"
-            ended = Ended(cause=Cause.CHANGED_FILES, message=words)
+            ended = AgentEnded(cause=FailureCause.CHANGED_FILES, message=words)
         if ended.cause is None and self._ready.command.needs_server and not (run.folder / SERVED).is_file():
             words = "agentd's MCP server did not come up in it"
-            ended = Ended(cause=Cause.TOOLS_MISSING, message=words)
+            ended = AgentEnded(cause=FailureCause.TOOLS_MISSING, message=words)
         return Called(ended, self._listener.text, self._session, took, stopped)
 
     def _others(self, changed: tuple[str, ...]) -> tuple[str, ...]:
@@ -147,12 +148,12 @@ class _Call:
             self._run.emit(events.NoticeIssued(**self._names, code="others-work", message=words))
         return guarded
 
-    def _ran(self) -> Ended:
+    def _ran(self) -> AgentEnded:
         run, brief, command = self._run, self._ready.brief, self._ready.command
         assert run.change.run
         limits = run.config.limits
         output = limits.output_mb * 1024 * 1024
-        bounds = Bounds(wall_secs=brief.wall_secs, idle_secs=limits.idle_secs[brief.role], output_bytes=output)
+        bounds = ProcessLimits(wall_secs=brief.wall_secs, idle_secs=limits.idle_secs[brief.role], output_bytes=output)
         path = transcript.transcript_path(run.change.project, run.change.id, run.change.run, **self._names)
         argv = (self._ready.program, *command.argv[1:])
         with Transcript(path, self._redactor) as self._transcript:
@@ -161,7 +162,7 @@ class _Call:
             files.write(run.folder / STARTED, b"")
             try:
                 self._has_begun = True
-                outcome = process.run(
+                outcome = process.run_process(
                     argv,
                     env=self._ready.env,
                     cwd=command.cwd,
@@ -175,7 +176,9 @@ class _Call:
             except CannotStart as error:
                 self._has_begun = False
                 ending = str(error)
-                return Ended(cause=Cause.NOT_INSTALLED if error.is_missing else Cause.CRASHED, message=ending)
+                return AgentEnded(
+                    cause=FailureCause.NOT_INSTALLED if error.is_missing else FailureCause.CRASHED, message=ending
+                )
             finally:
                 self._is_over = True
                 self._listener.finish()
@@ -195,7 +198,7 @@ class _Call:
             self._keep_error(line)
         elif not left_out or not self._ready.adapter.final_event:  # half an event cannot be read, half a text can
             self._listener.hear(line)
-            if (ended := self._listener.ended) and ended.cause is Cause.TOOLS_MISSING:
+            if (ended := self._listener.ended) and ended.cause is FailureCause.TOOLS_MISSING:
                 raise _WithoutTools(ended)  # what it does without them would be paid for nothing
 
     def _keep_error(self, line: bytes) -> None:
@@ -211,12 +214,12 @@ class _Call:
     def _in_session(self, session: str) -> None:
         self._session = session
         if self._work.on_session:
-            with interrupts.undisturbed(), self._guard.own_write(self._run.change.folder / STATE):
+            with interrupts.undisturbed(), self._guard.own_write(self._run.change.folder / STATE_FILE):
                 self._work.on_session(session)
 
-    def _used(self, usage: Usage) -> None:
+    def _used(self, usage: TokenUsage) -> None:
         run, prices_ = self._run, self._run.config.prices
-        costs = [prices.cost_of(part, self._ready.brief.model, prices_) for part in self._listener.parts]
+        costs = [pricing.usage_cost(part, self._ready.brief.model, prices_) for part in self._listener.parts]
         known = [cost for cost in costs if cost is not None]  # what has no price hides nothing of the rest
         with interrupts.undisturbed():
             self._open.saw(usage, sum(known) if known else None)
@@ -239,7 +242,7 @@ class _Call:
         """What it cost, and what it touched: the files that changed under a judge."""
         run, counted = self._run, None
         try:
-            with self._guard.own_write(run.change.folder / STATE):
+            with self._guard.own_write(run.change.folder / STATE_FILE):
                 if self._has_begun:
                     counted = self._open.finish(took, self._session)
                 else:
@@ -257,7 +260,7 @@ class _Call:
         return watched.changed
 
 
-def _usage(names: dict[str, Any], counted: Call, total: float) -> events.UsageRecorded:
+def _usage(names: dict[str, Any], counted: CallRecord, total: float) -> events.UsageRecorded:
     return events.UsageRecorded(
         **names,
         agent=counted.agent or "",
@@ -270,29 +273,31 @@ def _usage(names: dict[str, Any], counted: Call, total: float) -> events.UsageRe
     )
 
 
-def _ended(adapter: Adapter, outcome: Outcome, heard: Listener, errors: str, bounds: Bounds) -> Ended:
+def _ended(
+    adapter: Adapter, outcome: ProcessOutcome, heard: Listener, errors: str, bounds: ProcessLimits
+) -> AgentEnded:
     """Good only by exit code and final event both."""
-    if outcome.ending is Ending.WALL:
-        return Ended(cause=Cause.WALL_CLOCK, message=f"it took longer than {bounds.wall_secs:g} s")
-    if outcome.ending is Ending.IDLE:
-        return Ended(cause=Cause.IDLE, message=f"it said nothing for {bounds.idle_secs:g} s")
-    if outcome.ending is Ending.OUTPUT:
+    if outcome.ending is ProcessEnding.WALL:
+        return AgentEnded(cause=FailureCause.WALL_CLOCK, message=f"it took longer than {bounds.wall_secs:g} s")
+    if outcome.ending is ProcessEnding.IDLE:
+        return AgentEnded(cause=FailureCause.IDLE, message=f"it said nothing for {bounds.idle_secs:g} s")
+    if outcome.ending is ProcessEnding.OUTPUT:
         size = bounds.output_bytes // (1024 * 1024)
-        return Ended(cause=Cause.TOO_MUCH_OUTPUT, message=f"it printed more than {size} MB")
+        return AgentEnded(cause=FailureCause.TOO_MUCH_OUTPUT, message=f"it printed more than {size} MB")
     if heard.ended and heard.ended.cause:
         return heard.ended
     if outcome.exit_code:
         return adapter.failure(outcome.exit_code, errors) or _crashed(outcome.exit_code, errors)
     if adapter.final_event and not heard.ended:
         what = "without its final event" if heard.understood else "with output that agentd does not understand"
-        return Ended(cause=Cause.GARBAGE, message=f"it ended {what}")
-    return heard.ended or Ended()
+        return AgentEnded(cause=FailureCause.GARBAGE, message=f"it ended {what}")
+    return heard.ended or AgentEnded()
 
 
-def _crashed(code: int, errors: str) -> Ended:
+def _crashed(code: int, errors: str) -> AgentEnded:
     how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
     last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
-    return Ended(cause=Cause.CRASHED, message=f"{how}: {last[:300]}" if last else how)
+    return AgentEnded(cause=FailureCause.CRASHED, message=f"{how}: {last[:300]}" if last else how)
 
 
 def _some(names: tuple[str, ...]) -> str:

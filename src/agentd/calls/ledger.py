@@ -9,7 +9,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agentd.change.state import Call, read_call
+from agentd.change.state import CallRecord, parse_call
 from agentd.domain.errors import StateError
 from agentd.domain.fields import FieldReader
 from agentd.project.layout import Project
@@ -31,7 +31,7 @@ class Slip:
     attempt: int
     reported: bool  # the agent told its usage
     before: int
-    call: Call
+    call: CallRecord
 
     @property
     def day(self) -> str:
@@ -104,6 +104,6 @@ def _path(project: Project, day: str) -> Path:
     return Path(project.in_room("spend", f"{day}.jsonl"))
 
 
-def _call(row: FieldReader) -> Call:
+def _call(row: FieldReader) -> CallRecord:
     extra = row.mapping("extra")
-    return replace(read_call(row), extra=extra)
+    return replace(parse_call(row), extra=extra)

@@ -5,7 +5,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from agentd.agents.protocol import Did, Ended, Heard, Said, SessionIs, Usage, Used
+from agentd.agents.protocol import (
+    AgentAction,
+    AgentEnded,
+    AgentEvent,
+    AgentText,
+    SessionStarted,
+    TokenUsage,
+    UsageUpdate,
+)
 
 WORDS = 1024 * 1024  # of the assistant's text, the first and the last half of this are kept
 ACTIVITIES = 2000  # of one call; a chatty agent must not fill the journal
@@ -23,12 +31,12 @@ class Listener:
 
     def __init__(
         self,
-        read: Callable[[str], Iterable[Heard]],
+        read: Callable[[str], Iterable[AgentEvent]],
         did: Callable[[str, str, bool | None], None],
         session: Callable[[str], None],
-        used: Callable[[Usage], None],
+        used: Callable[[TokenUsage], None],
         clean: Callable[[str], str] = str,
-        before: Usage = Usage(),  # noqa: B008 - frozen; what the session's earlier calls were counted for
+        before: TokenUsage = TokenUsage(),  # noqa: B008 - frozen; what the session's earlier calls were counted for
     ) -> None:
         self._read = read
         self._did = did
@@ -36,7 +44,7 @@ class Listener:
         self._used = used
         self._clean = clean
         self._before = before
-        self._parts: dict[str, Usage] = {}
+        self._parts: dict[str, TokenUsage] = {}
         self._head: list[str] = []
         self._tail: list[str] = []
         self._head_size = self._tail_size = self._left_out = 0
@@ -46,26 +54,26 @@ class Listener:
         self._uses = 0
         self._is_new = False  # usage that nobody was told of
         self._in_session = ""
-        self.ended: Ended | None = None
+        self.ended: AgentEnded | None = None
         self.understood = False
 
     def hear(self, line: bytes) -> None:
         for event in self._read(line.decode("utf-8", "replace")):
             self.understood = True
-            if self.ended and self.ended.cause and not isinstance(event, Ended | Used):
+            if self.ended and self.ended.cause and not isinstance(event, AgentEnded | UsageUpdate):
                 self.ended = None  # only a try had failed: it goes on
             match event:
-                case Said(text):
+                case AgentText(text):
                     self._say(text)
-                case Did(kind, text, ok):
+                case AgentAction(kind, text, ok):
                     self.look()
                     self._tell(kind, text, ok)
-                case SessionIs(id=session):
+                case SessionStarted(id=session):
                     self._begin_session(session)
-                case Used(usage, part):
+                case UsageUpdate(usage, part):
                     self._parts[part] = self._own(usage)
                     self._count()
-                case Ended():
+                case AgentEnded():
                     self.ended = _after(self.ended, event)
                     if event.usage:
                         self._parts = {"": self._own(event.usage)}
@@ -74,11 +82,11 @@ class Listener:
             self._tell_usage()
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """The sum of the parts; a cost only if every part has one."""
         parts = self._parts.values()
         costs = [part.cost for part in parts]
-        return Usage(
+        return TokenUsage(
             tokens_in=sum(part.tokens_in for part in parts),
             tokens_out=sum(part.tokens_out for part in parts),
             tokens_cached=sum(part.tokens_cached for part in parts),
@@ -86,7 +94,7 @@ class Listener:
             model=next((part.model for part in parts if part.model), None),
         )
 
-    def _own(self, usage: Usage) -> Usage:
+    def _own(self, usage: TokenUsage) -> TokenUsage:
         """This call's part of what is told for a whole session; less than before can only be of this call."""
         before = self._before
         if not usage.of_session or usage.tokens_in < before.tokens_in:
@@ -99,7 +107,7 @@ class Listener:
         )
 
     @property
-    def parts(self) -> tuple[Usage, ...]:
+    def parts(self) -> tuple[TokenUsage, ...]:
         """Each may be of another model, and so of another price; one that names none is of the model that was named."""
         named = self.usage.model
         return tuple(replace(part, model=part.model or named) for part in self._parts.values())
@@ -125,7 +133,7 @@ class Listener:
         self._is_new = True
         if len(self._parts) <= _PARTS:
             return
-        sums: dict[str, Usage] = {}
+        sums: dict[str, TokenUsage] = {}
         for part in self._parts.values():  # by model and by who priced it, so that the sum costs the same
             key = f"\0{part.model}\0{part.cost is None}"
             sums[key] = _sum(sums[key], part) if key in sums else part
@@ -173,14 +181,14 @@ class Listener:
             self._tail, self._tail_size = [kept], len(kept)
 
 
-def _after(before: Ended | None, event: Ended) -> Ended:
+def _after(before: AgentEnded | None, event: AgentEnded) -> AgentEnded:
     """The last word counts; how long to wait may have been said earlier."""
     if before and before.cause is event.cause and event.wait_secs is None:
         return replace(event, wait_secs=before.wait_secs)
     return event
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
+def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
     return replace(
         one,
         tokens_in=one.tokens_in + other.tokens_in,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.calls import budget, drafts, interrupts, spend
 from agentd.change.folder import Change
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding
 from agentd.domain import clock, events
@@ -77,7 +77,7 @@ class Run:
         found = spend.spent(self.change)
         return replace(found, run=round(found.change - self.cost_before, 6))
 
-    def update(self, step: Callable[[State], State]) -> State:
+    def update(self, step: Callable[[ChangeState], ChangeState]) -> ChangeState:
         return self.change.update(step, self.token, self.emit)
 
 
@@ -160,7 +160,7 @@ def _put_right(change: Change, token: str) -> dict[Path, tuple[Trespass, ...]]:
     spend.settle(change, token, has_begun)
     _sweep(change, token)
 
-    def ended(old: State) -> State:
+    def ended(old: ChangeState) -> ChangeState:
         return replace(old, steps=tuple(_not_running(step) for step in old.steps))
 
     change.update(ended, token)
@@ -191,10 +191,10 @@ def _is_unfinished(change: Change, folder: Path) -> bool:
     return (folder / STARTED).exists() and Guard(change, folder / "guard").is_open
 
 
-def _not_running(step: Step) -> Step:
+def _not_running(step: StepRecord) -> StepRecord:
     if step.status is not StepStatus.RUNNING:
         return step
-    return replace(step, status=StepStatus.FAILED, extra={**step.extra, "cause": str(Cause.INTERRUPTED)})
+    return replace(step, status=StepStatus.FAILED, extra={**step.extra, "cause": str(FailureCause.INTERRUPTED)})
 
 
 def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping[str, Any]) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import prices
-from agentd.agents import environment, process
-from agentd.agents.adapters import adapter_of
-from agentd.agents.protocol import Adapter, Brief, Command, ListsSessions
+from agentd.agents import environment, pricing, process
+from agentd.agents.protocol import Adapter, AgentBrief, AgentCommand, SessionLister
+from agentd.agents.registry import get_adapter
 from agentd.calls import budget, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
@@ -30,8 +29,8 @@ class Ready:
 
     agent: AgentSettings
     adapter: Adapter
-    brief: Brief
-    command: Command
+    brief: AgentBrief
+    command: AgentCommand
     program: str
     env: Mapping[str, str]
 
@@ -40,16 +39,16 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
     """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
     trust.ensure_trusted(there(run.change), run.config, os.environ)  # again: files that commands name may have changed
     agent = run.config.agent_for(work.role)
-    adapter = adapter_of(agent.kind)
+    adapter = get_adapter(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)
     command = adapter.command(agent, brief)
-    allowed = environment.allowed(agent, os.environ)
+    allowed = environment.allowed_environment(agent, os.environ)
     env = {**allowed, **command.env}
     program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
     if program is None:
         raise _missing(agent, work.role, env.get("PATH", ""))
     _ask_for_money(run, work, agent, adapter, brief)
-    if brief.resume and agent.resume == "index" and isinstance(adapter, ListsSessions):
+    if brief.resume and agent.resume == "index" and isinstance(adapter, SessionLister):
         brief = replace(brief, place=sessions.place(run, agent, adapter, brief, program, allowed))
         command = adapter.command(agent, brief)
     return Ready(agent, adapter, brief, command, program, env)
@@ -58,7 +57,7 @@ def take(run: Run, work: Work, attempt: int, prompt: str) -> Ready:
 def ensure_installed(config: Config, role: Role, environ: Mapping[str, str]) -> None:
     """For a look before anything is made. A path is left out: what lies in a tree may come with it."""
     agent = config.agent_for(role)
-    path = environment.allowed(agent, environ).get("PATH", "")
+    path = environment.allowed_environment(agent, environ).get("PATH", "")
     if agent.command and "/" not in agent.command and not process.find_program(agent.command, path):
         raise _missing(agent, role, path)
 
@@ -66,27 +65,27 @@ def ensure_installed(config: Config, role: Role, environ: Mapping[str, str]) -> 
 def _missing(agent: AgentSettings, role: Role, path: str) -> AgentMissing:
     what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
     other = f"name its program under [agents.{agent.name}] command"
-    install = adapter_of(agent.kind).install_hint or other
+    install = get_adapter(agent.kind).install_hint or other
     return AgentMissing(
-        what, install + detection.instead(agent.kind, lambda name: bool(process.find_program(name, path)))
+        what, install + detection.suggest_alternative(agent.kind, lambda name: bool(process.find_program(name, path)))
     )
 
 
-def _ask_for_money(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, brief: Brief) -> None:
+def _ask_for_money(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, brief: AgentBrief) -> None:
     limits = run.limits
     budget.check(limits, run.change.id, run.spent(), max_cost=run.max_cost, role=work.role)
-    is_known = adapter.states_cost or prices.is_known(brief.model, run.config.prices)
+    is_known = adapter.states_cost or pricing.has_known_price(brief.model, run.config.prices)
     warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
     if warning and warning not in run.warned:
         run.warned.add(warning)
         run.emit(events.WarningIssued(**work.names(brief.attempt), code="price-unknown", message=warning))
 
 
-def _brief(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, attempt: int, prompt: str) -> Brief:
+def _brief(run: Run, work: Work, agent: AgentSettings, adapter: Adapter, attempt: int, prompt: str) -> AgentBrief:
     change = run.change
     model = agent.model_for(work.complexity)
     preset = adapter.sessions == "preset" and agent.resume != "index" and not work.resume
-    return Brief(
+    return AgentBrief(
         prompt=prompt,
         step=work.step,
         round=work.round,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentd.agents import process
-from agentd.agents.process import Bounds, Ending
-from agentd.agents.protocol import Brief, ListsSessions
-from agentd.agents.redact import Redactor
+from agentd.agents.process import ProcessEnding, ProcessLimits
+from agentd.agents.protocol import AgentBrief, SessionLister
+from agentd.agents.redaction import Redactor
 from agentd.agents.streams import Stream
 from agentd.calls.run import Run
 from agentd.change.folder import Change
@@ -45,7 +45,7 @@ def lost(message: str, change_id: str) -> SessionLost:
 
 
 def place(
-    run: Run, agent: AgentSettings, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
+    run: Run, agent: AgentSettings, adapter: SessionLister, brief: AgentBrief, program: str, allowed: Mapping[str, str]
 ) -> int:
     """SessionLost, with what the CLI said, if it cannot be found there."""
     assert brief.resume
@@ -64,7 +64,7 @@ def place(
 
 
 def _listed(
-    run: Run, agent: AgentSettings, adapter: ListsSessions, brief: Brief, program: str, allowed: Mapping[str, str]
+    run: Run, agent: AgentSettings, adapter: SessionLister, brief: AgentBrief, program: str, allowed: Mapping[str, str]
 ) -> tuple[int, str, str]:
     """Its exit code and what it printed; a clock that ran out counts as a failure and says so."""
     command = adapter.listing(agent, brief)
@@ -72,18 +72,22 @@ def _listed(
         files.write(path, text.encode(), mode=0o600)
     heard: dict[Stream, list[bytes]] = {"out": [], "err": []}
     seconds = min(brief.wall_secs, _LONGEST)
-    outcome = process.run(
+    outcome = process.run_process(
         (program, *command.argv[1:]),
         env={**allowed, **command.env},
         cwd=command.cwd,
         stdin=command.stdin.encode(),
-        bounds=Bounds(wall_secs=seconds, idle_secs=seconds, output_bytes=_MOST),
+        bounds=ProcessLimits(wall_secs=seconds, idle_secs=seconds, output_bytes=_MOST),
         hear=lambda stream, line, left_out: heard[stream].append(line),
         lock=run.held.handle,
     )
     out, err = (b"\n".join(heard[stream]).decode("utf-8", "replace") for stream in ("out", "err"))
-    if outcome.ending is not Ending.EXITED:
-        return 1, out, f"{err}\nit did not end within {seconds:g} s" if outcome.ending is not Ending.OUTPUT else err
+    if outcome.ending is not ProcessEnding.EXITED:
+        return (
+            1,
+            out,
+            f"{err}\nit did not end within {seconds:g} s" if outcome.ending is not ProcessEnding.OUTPUT else err,
+        )
     return outcome.exit_code or 0, out, err
 
 

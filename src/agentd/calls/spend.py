@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd import prices
-from agentd.agents.protocol import Usage
+from agentd.agents import pricing
+from agentd.agents.protocol import TokenUsage
 from agentd.calls import ledger
 from agentd.calls.ledger import Slip
-from agentd.change.folder import STATE, Change
-from agentd.change.state import Call, State
+from agentd.change.folder import STATE_FILE, Change
+from agentd.change.state import CallRecord, ChangeState
 from agentd.domain import clock
 from agentd.project.layout import Project
 from agentd.storage import files
@@ -61,7 +61,9 @@ class OpenCall:
         session: str | None,
     ) -> "OpenCall":
         now = clock.now()
-        call = Call(step, agent, role, _name(model), None, None, None, 0, None, now, _name(session), {"cut": True})
+        call = CallRecord(
+            step, agent, role, _name(model), None, None, None, 0, None, now, _name(session), {"cut": True}
+        )
         slip = Slip(
             id=f"{now.translate(_NO_MARKS)}-{os.urandom(6).hex()}",
             change_id=change.id,
@@ -84,9 +86,9 @@ class OpenCall:
         """As far as it is known."""
         return self._slip.call.cost or 0.0
 
-    def saw(self, usage: Usage, cost: float | None) -> None:
+    def saw(self, usage: TokenUsage, cost: float | None) -> None:
         """The whole call's usage so far. A cost that was known once is not forgotten for an unknown one."""
-        usage = prices.sane(usage)
+        usage = pricing.sanitize_usage(usage)
         known = self._slip.call
         seen = replace(
             known,
@@ -103,8 +105,8 @@ class OpenCall:
         self._write(replace(self._slip, reported=True, call=seen))
 
     def finish(
-        self, duration_ms: int, session: str | None, step_update: Callable[[State], State] = lambda old: old
-    ) -> Call:
+        self, duration_ms: int, session: str | None, step_update: Callable[[ChangeState], ChangeState] = lambda old: old
+    ) -> CallRecord:
         """Count it and write how its step ended, as one. What it did not report is unknown, never 0."""
         known = self._slip.call
         named = _name(session) or known.session
@@ -122,7 +124,7 @@ class OpenCall:
         self._slip = slip
 
 
-def settle(change: Change, token: str, has_begun: bool = True) -> tuple[Call, ...]:
+def settle(change: Change, token: str, has_begun: bool = True) -> tuple[CallRecord, ...]:
     """Count what a killed run left open. At the start of a run, before its first call.
 
     `has_begun` False: its agent never started, so only what was reported is a call.
@@ -139,10 +141,10 @@ def settle(change: Change, token: str, has_begun: bool = True) -> tuple[Call, ..
     return tuple(slip.call for slip in calls)
 
 
-def counted(change: Change, session: str | None) -> Usage:
+def counted(change: Change, session: str | None) -> TokenUsage:
     """What the earlier calls of a session stand in STATE.yaml with."""
     calls = [call for call in change.read().llm_calls if session and call.session == session]
-    return Usage(
+    return TokenUsage(
         tokens_in=sum(call.tokens_in or 0 for call in calls),
         tokens_out=sum(call.tokens_out or 0 for call in calls),
         tokens_cached=sum(call.tokens_cached or 0 for call in calls),
@@ -165,7 +167,7 @@ def spent_on(project: Project, day: str, but: str | None = None) -> float:
     return round(sum(slip.call.cost or 0.0 for slip in slips.values() if slip.id != but), 6)
 
 
-def _close(change: Change, token: str, slip: Slip, step_update: Callable[[State], State]) -> None:
+def _close(change: Change, token: str, slip: Slip, step_update: Callable[[ChangeState], ChangeState]) -> None:
     """Ledger, STATE.yaml, then the file goes: cut off anywhere, doing it again counts nothing twice."""
     if slip.reported:
         ledger.append(change.project, slip)
@@ -180,16 +182,16 @@ def _remove(change: Change, slip: Slip) -> None:
         folder.rmdir()
 
 
-def _count(state: State, slip: Slip) -> State:
+def _count(state: ChangeState, slip: Slip) -> ChangeState:
     return state if _is_counted(state, slip) else state.with_call(slip.call)
 
 
-def _is_counted(state: State, slip: Slip) -> bool:
+def _is_counted(state: ChangeState, slip: Slip) -> bool:
     """An equal call from before it began is another one."""
     return slip.call in state.llm_calls[slip.before :]
 
 
-def _one_look(change: Change) -> tuple[State, list[Slip]]:
+def _one_look(change: Change) -> tuple[ChangeState, list[Slip]]:
     """STATE.yaml and the open calls as they were at one moment: a call may end while we read."""
     while True:
         stamp = _stamp(change)
@@ -200,7 +202,7 @@ def _one_look(change: Change) -> tuple[State, list[Slip]]:
 
 def _stamp(change: Change) -> tuple[int, int]:
     try:
-        status = os.stat(change.folder / STATE)
+        status = os.stat(change.folder / STATE_FILE)
     except OSError:
         return 0, 0  # reading it says what is wrong
     return status.st_ino, status.st_mtime_ns

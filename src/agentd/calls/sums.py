@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change.state import Call
+from agentd.change.state import CallRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Sum:
     cost: float = 0.0
 
     @classmethod
-    def of(cls, calls: Iterable[Call]) -> "Sum":
+    def of(cls, calls: Iterable[CallRecord]) -> "Sum":
         calls = tuple(calls)
         return cls(
             len(calls),
@@ -41,9 +41,9 @@ class Sum:
         }
 
 
-def grouped(calls: Iterable[Call], key: Callable[[Call], str | None]) -> dict[str | None, Sum]:
+def grouped(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) -> dict[str | None, Sum]:
     """In the order of the calls."""
-    groups: dict[str | None, list[Call]] = {}
+    groups: dict[str | None, list[CallRecord]] = {}
     for call in calls:
         groups.setdefault(key(call), []).append(call)
     return {name: Sum.of(some) for name, some in groups.items()}

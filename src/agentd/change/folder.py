@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentd.change import state
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents import proposal, records
 from agentd.documents.review_blocks import proposal_body
 from agentd.documents.text import decode_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentd.change.journal import Journal
     from agentd.domain.events import Event
 
-STATE = "STATE.yaml"
+STATE_FILE = "STATE.yaml"
 _AROUND = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
 
 
@@ -33,15 +33,15 @@ class Change:
     folder: Path
     run: str | None = None  # the run that works on it, as the journal names it
 
-    def read(self) -> State:
+    def read(self) -> ChangeState:
         return read_state(self.folder)
 
     def update(
         self,
-        step: Callable[[State], State],
+        step: Callable[[ChangeState], ChangeState],
         token: str | None = None,
         emit: "Callable[[Event], object] | None" = None,
-    ) -> State:
+    ) -> ChangeState:
         """Read, change and write STATE.yaml as one; nobody else writes in between.
 
         While a run is active only its own token may write. Transitions are told to `emit`, else to the journal.
@@ -52,7 +52,7 @@ class Change:
             if new == old:
                 return old
             new = replace(new, updated_at=clock.now())
-            files.write(self.folder / STATE, as_bytes(new))
+            files.write(self.folder / STATE_FILE, encode_state(new))
         self._tell(old, new, emit)
         return new
 
@@ -69,7 +69,7 @@ class Change:
                 raise Busy(f"{self.id} is being worked on by {holder}", hint)
             if token and not holder:
                 raise Busy(f"the run that may write to {self.id} is over")
-            files.remove_leftovers(self.folder / STATE)
+            files.remove_leftovers(self.folder / STATE_FILE)
             yield
 
     @contextlib.contextmanager
@@ -109,7 +109,7 @@ class Change:
     def _lock(self, kind: str) -> Path:
         return Path(self.project.in_room("locks", f"{self.id}.{kind}"))
 
-    def _tell(self, old: State, new: State, emit: "Callable[[Event], object] | None") -> None:
+    def _tell(self, old: ChangeState, new: ChangeState, emit: "Callable[[Event], object] | None") -> None:
         if len(new.history) == len(old.history):
             return
         from agentd.domain import events  # late: see above
@@ -119,25 +119,25 @@ class Change:
             emit(events.Transition(from_=moved.origin, to=moved.to, event=moved.event, by=moved.by, why=moved.why))
 
 
-def as_bytes(new: State) -> bytes:
+def encode_state(new: ChangeState) -> bytes:
     """STATE.yaml, read back before it may replace what is there: it must say the same."""
-    text = state.render(new)
+    text = state.render_state(new)
     try:
         data = text.encode()
-        same = state.parse(text) == new
+        same = state.parse_state(text) == new
     except (UnicodeError, StateError) as error:
-        raise UsageError(f"this cannot be kept in {STATE}: {error}", "leave out what is no plain text") from None
+        raise UsageError(f"this cannot be kept in {STATE_FILE}: {error}", "leave out what is no plain text") from None
     if not same:
-        raise InternalError(f"{STATE} would not say what it should; nothing was written")
+        raise InternalError(f"{STATE_FILE} would not say what it should; nothing was written")
     return data
 
 
-def read_state(folder: Path) -> State:
-    path = folder / STATE
+def read_state(folder: Path) -> ChangeState:
+    path = folder / STATE_FILE
     try:
-        return state.parse(files.read(path).decode("utf-8-sig"))
+        return state.parse_state(files.read(path).decode("utf-8-sig"))
     except FileNotFoundError:
-        raise ChangeNotFound(f"{folder.name} has no {STATE} ({folder})") from None
+        raise ChangeNotFound(f"{folder.name} has no {STATE_FILE} ({folder})") from None
     except UnicodeDecodeError:
         raise StateError(f"{path} is not UTF-8 text", f"git log -p -- {path}") from None
     except files.CannotRead as error:
@@ -150,7 +150,7 @@ def read_state(folder: Path) -> State:
 def read_records(folder: Path, kind: str = "") -> tuple[records.ReviewRecord, ...]:
     """All rounds, challenges first, in order; or those of one kind."""
     found = (read_record(path) for path in record_files(folder))
-    return in_order(record for record in found if kind in ("", record.kind))
+    return sort_records(record for record in found if kind in ("", record.kind))
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -169,7 +169,7 @@ def read_record(path: Path) -> records.ReviewRecord:
         raise StateError(error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}") from None
 
 
-def in_order(found: Iterable[records.ReviewRecord]) -> tuple[records.ReviewRecord, ...]:
+def sort_records(found: Iterable[records.ReviewRecord]) -> tuple[records.ReviewRecord, ...]:
     return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
 
 
@@ -177,15 +177,15 @@ def plan_files(folder: Path) -> list[Path]:
     """Proposal, specs in the proposal's order, tasks: those that are there, and no link among them."""
     named = _named_specs(folder / "proposal.md")
     specs = sorted(_specs(folder), key=lambda p: (named.get(p.stem, len(named)), p.name))
-    return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if is_plain(path)]
+    return [path for path in (folder / "proposal.md", *specs, folder / "tasks.md") if is_regular_file(path)]
 
 
-def documents(folder: Path) -> list[str]:
+def readable_documents(folder: Path) -> list[str]:
     """What there is to read for a person, by short name and in the order of its making."""
     plan = [path.relative_to(folder).as_posix() for path in plan_files(folder)]
     first, *last = _AROUND
-    before = [first] if is_plain(folder / first) else []
-    return [*before, *plan, *(name for name in last if is_plain(folder / name))]
+    before = [first] if is_regular_file(folder / first) else []
+    return [*before, *plan, *(name for name in last if is_regular_file(folder / name))]
 
 
 def linked_documents(folder: Path) -> list[str]:
@@ -196,7 +196,7 @@ def linked_documents(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in found]
 
 
-def is_plain(path: Path) -> bool:
+def is_regular_file(path: Path) -> bool:
     """A file itself: opening a pipe would wait for ever, and a link leads anywhere."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
@@ -209,7 +209,7 @@ def _specs(folder: Path) -> list[Path]:
 
 
 def _named_specs(path: Path) -> dict[str, int]:
-    if not is_plain(path):
+    if not is_regular_file(path):
         return {}
     try:
         impact = proposal.parse_proposal(decode_text(files.read(path), path.name)).impact
@@ -224,10 +224,10 @@ def document_hash(path: Path) -> str:
 
 def document_bytes(path: Path) -> bytes:
     """What is judged of a document; of proposal.md the text before its review blocks, which are not the planner's."""
-    return judged_part(path.name, files.read(path))
+    return reviewable_part(path.name, files.read(path))
 
 
-def judged_part(name: str, data: bytes) -> bytes:
+def reviewable_part(name: str, data: bytes) -> bytes:
     """The same of what was read already."""
     if name != "proposal.md":
         return data

@@ -9,16 +9,16 @@ from agentd.domain.terms import CHANGE_ID, ID_LENGTH
 _SHOWN = 40  # characters of what is no id
 
 
-def check(change_id: str) -> str:
+def check_change_id(change_id: str) -> str:
     if CHANGE_ID.fullmatch(change_id):
         return change_id
-    better = suggest(change_id)
+    better = suggest_change_id(change_id)
     shown = change_id if len(change_id) <= _SHOWN else f"{change_id[: _SHOWN - 1]}…"
     words = f"{shown!r} cannot be a change id, which has a-z, 0-9 and dashes, at most {ID_LENGTH}"
     raise InvalidChangeId(words, f"use {better}; agentd list shows the changes" if better else None)
 
 
-def suggest(text: str) -> str:
+def suggest_change_id(text: str) -> str:
     """The nearest id to a text: `Add OAuth!` gives `add-oauth`, `Größe` `grosse`; nothing to go by gives nothing."""
     import unicodedata  # late: ids are nearly always right
 
@@ -28,7 +28,7 @@ def suggest(text: str) -> str:
     return plain[:ID_LENGTH].rstrip("-")
 
 
-def free(wanted: str, taken: Collection[str], longest: int = ID_LENGTH) -> str:
+def unique_id(wanted: str, taken: Collection[str], longest: int = ID_LENGTH) -> str:
     """The id itself, or with the first free `-1`, `-2`, … behind it, within the length."""
     candidate, number = wanted, 0
     while candidate in taken:
@@ -41,7 +41,7 @@ def free(wanted: str, taken: Collection[str], longest: int = ID_LENGTH) -> str:
 _DATED = re.compile(r"\d{8}-(.+)")
 
 
-def archived(folder_name: str) -> str:
+def archived_change_id(folder_name: str) -> str:
     """The id of an archive folder, `20260119-add-oauth` or plain `add-oauth`."""
     dated = _DATED.fullmatch(folder_name)
     return dated[1] if dated else folder_name

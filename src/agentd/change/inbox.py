@@ -31,7 +31,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class InboxReply:
     taken: bool
     why: str
 
@@ -78,7 +78,7 @@ class Inbox:
     def has_reply(self, name: str) -> bool:
         return (self._folder / f"{name}{_REPLY}").is_file()
 
-    def reply_to(self, name: str) -> Reply | None:
+    def reply_to(self, name: str) -> InboxReply | None:
         """None: not yet. One that was read is gone."""
         path = self._folder / f"{name}{_REPLY}"
         data = _load(path)
@@ -86,7 +86,7 @@ class Inbox:
             return None
         for left in (path, self._folder / f"{name}.json"):
             left.unlink(missing_ok=True)
-        return Reply(bool(data.get("taken")), str(data.get("why", "")))
+        return InboxReply(bool(data.get("taken")), str(data.get("why", "")))
 
     def withdraw(self, name: str) -> None:
         (self._folder / f"{name}.json").unlink(missing_ok=True)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentd.domain.terms import Phase
 
 if TYPE_CHECKING:
-    from agentd.change.state import State
+    from agentd.change.state import ChangeState
 
 FORMAT = 5
 _TICK = 50_000_000  # ns; a file this young may change again without its stamp changing
 
 
-class Summary(NamedTuple):
+class ChangeSummary(NamedTuple):
     """A change in one row."""
 
     phase: Phase
@@ -44,10 +44,10 @@ class Summary(NamedTuple):
 
 
 _PHASE = {str(phase): phase for phase in Phase}
-_LENGTH = 3 + len(Summary._fields)
+_LENGTH = 3 + len(ChangeSummary._fields)
 
 
-class Index:
+class ChangeIndex:
     """Rows by the folder's path, seen from the main work tree: `./agentd/changes/add-oauth`."""
 
     def __init__(self, path: str) -> None:
@@ -58,7 +58,7 @@ class Index:
         self.complete = self._was_complete
         """Every change of the project has a row; a look for one change alone does not make it so."""
 
-    def summary(self, key: str, folder: str) -> Summary | None:
+    def summary(self, key: str, folder: str) -> ChangeSummary | None:
         """The folder's row, read anew if its STATE.yaml changed; None if it has none."""
         try:
             status = os.stat(f"{folder}/STATE.yaml")
@@ -81,11 +81,11 @@ class Index:
         """Keep a new change's row even while it is young; it is read again at the next look."""
         self._put(key, summarize(folder))
 
-    def keep(self, key: str, text: str) -> Summary:
+    def keep(self, key: str, text: str) -> ChangeSummary:
         """A change known only from the STATE.yaml that its branch has."""
         return self._put(key, summarize_text(text))
 
-    def _put(self, key: str, summary: Summary) -> Summary:
+    def _put(self, key: str, summary: ChangeSummary) -> ChangeSummary:
         self._rows[key] = self._changed[key] = [0, 0, 0, *summary]
         return summary
 
@@ -96,7 +96,7 @@ class Index:
         """Known folders that this look did not meet."""
         return [key for key in self._rows if key not in self._seen]
 
-    def last(self, key: str) -> Summary:
+    def last(self, key: str) -> ChangeSummary:
         """The last sight of a folder, there or not."""
         return _summary(self._rows[key])
 
@@ -143,11 +143,11 @@ def _load(path: str) -> tuple[bool, dict[str, list[Any]]]:
     return False, {}
 
 
-def _summary(row: list[Any]) -> Summary:
-    return Summary._make((_PHASE[row[3]], *row[4:]))
+def _summary(row: list[Any]) -> ChangeSummary:
+    return ChangeSummary._make((_PHASE[row[3]], *row[4:]))
 
 
-def summarize(path: str) -> Summary:
+def summarize(path: str) -> ChangeSummary:
     """Read the folder. One that cannot be read is a row that says so, never the end of a listing."""
     from pathlib import Path  # late: YAML and its kin cost more than a listing
 
@@ -160,30 +160,30 @@ def summarize(path: str) -> Summary:
     try:
         state = folders.read_state(folder)
         counts = count_open((*current_findings(folders.read_records(folder, state.phase.judged_by)), *state.findings))
-        return _row(state, tuple(counts.values()), overlaps.look(path) if state.phase.is_open else [])
+        return _row(state, tuple(counts.values()), overlaps.read_touched(path) if state.phase.is_open else [])
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)
 
 
-def summarize_text(text: str) -> Summary:
+def summarize_text(text: str) -> ChangeSummary:
     """By STATE.yaml alone: what the change touches is not known until its branch is checked out."""
     from agentd.change import state  # late: see above
     from agentd.domain.errors import AgentdError
 
     try:
-        return _row(state.parse(text), (0, 0, 0), [])
+        return _row(state.parse_state(text), (0, 0, 0), [])
     except AgentdError as error:
         return _UNREADABLE._replace(problem=error.message)
 
 
-_UNREADABLE = Summary(
+_UNREADABLE = ChangeSummary(
     Phase.DRAFTING, 0, None, 0, 0, 0, 0.0, "", "", "in-place", None, ".", None, False, "unreadable", "", [], None
 )
 
 
-def _row(state: "State", counts: tuple[int, ...], touches: Sequence[str]) -> Summary:
+def _row(state: "ChangeState", counts: tuple[int, ...], touches: Sequence[str]) -> ChangeSummary:
     high, medium, low = counts
-    return Summary(
+    return ChangeSummary(
         state.phase,
         state.round,
         state.verdict,

@@ -11,7 +11,7 @@ from agentd.storage import files
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """`pid` is the process that ran; `updated_at` is STATE.yaml's, to tell whether anything happened since."""
 
     pid: int
@@ -19,22 +19,22 @@ class Outcome:
     result: dict[str, Any]
 
 
-def keep(change: Change, pid: int, result: dict[str, Any]) -> None:
+def save_outcome(change: Change, pid: int, result: dict[str, Any]) -> None:
     """Told to the person already: where it cannot be kept, nothing is lost."""
     data = {"pid": pid, "updated_at": change.read().updated_at, "result": result}
     with suppress(OSError, files.CannotWrite):
         files.write(_file(change), json.dumps(data, ensure_ascii=False).encode())
 
 
-def last(change: Change) -> Outcome | None:
-    return read(_file(change))
+def last_outcome(change: Change) -> RunOutcome | None:
+    return read_outcome(_file(change))
 
 
-def read(path: Path) -> Outcome | None:
+def read_outcome(path: Path) -> RunOutcome | None:
     """None: there is none, or it says nothing."""
     try:
         data = json.loads(path.read_bytes())
-        return Outcome(int(data["pid"]), str(data["updated_at"]), dict(data["result"]))
+        return RunOutcome(int(data["pid"]), str(data["updated_at"]), dict(data["result"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from agentd.domain.terms import Phase
 
-NAMED = 3  # of many names the first ones
+NAMES_SHOWN = 3  # of many names the first ones
 
 
-class Rival(NamedTuple):
+class OverlappingChange(NamedTuple):
     """Another open change, and what both touch."""
 
     id: str
@@ -23,14 +23,14 @@ class Rival(NamedTuple):
     requirements: list[str]
 
 
-class Meeting(NamedTuple):
+class Overlap(NamedTuple):
     """Open changes that touch the same: told once, however many pairs they are."""
 
     changes: list[str]
     requirements: list[str]
 
 
-class Radar:
+class OverlapIndex:
     """Open changes by what they touch. Each is looked at once: those that meet are found by the name they share."""
 
     def __init__(self, changes: Iterable[tuple[str, Phase, Sequence[str]]]) -> None:
@@ -41,22 +41,22 @@ class Radar:
             for name in touches:
                 self._holders.setdefault(name, []).append(change_id)
 
-    def rivals(self, change_id: str, touches: Sequence[str]) -> list[Rival]:
+    def rivals(self, change_id: str, touches: Sequence[str]) -> list[OverlappingChange]:
         """Whom a change meets that touches these."""
         shared: dict[str, list[str]] = {}
         for name in touches:
             for other in self._holders.get(name, ()):
                 if other != change_id:
                     shared.setdefault(other, []).append(name)
-        return [Rival(other, self._phases[other], _plain(shared[other])) for other in sorted(shared)]
+        return [OverlappingChange(other, self._phases[other], _plain(shared[other])) for other in sorted(shared)]
 
-    def meetings(self) -> list[Meeting]:
+    def meetings(self) -> list[Overlap]:
         """All of them, in time that grows with the changes and not with their pairs."""
         found: dict[tuple[str, ...], list[str]] = {}
         for name, holders in self._holders.items():
             if len(holders) > 1:
                 found.setdefault(tuple(holders), []).append(name)
-        meetings = (Meeting(sorted(holders), _plain(names)) for holders, names in found.items())
+        meetings = (Overlap(sorted(holders), _plain(names)) for holders, names in found.items())
         return sorted(meetings, key=lambda one: one.requirements)
 
 
@@ -66,16 +66,16 @@ def _plain(names: Iterable[str]) -> list[str]:
     return sorted(name for name in found if ":" not in name or name.partition(":")[0] not in found)
 
 
-def some(names: Sequence[str], besides: str = "") -> str:
+def format_names(names: Sequence[str], besides: str = "") -> str:
     """One, two and three; or the first ones and how many more. `besides` is one of them that is not to be named."""
-    first = [name for name in names[: NAMED + 1] if name != besides][:NAMED]
+    first = [name for name in names[: NAMES_SHOWN + 1] if name != besides][:NAMES_SHOWN]
     left = len(names) - bool(besides) - len(first)
     if left:
         return f"{', '.join(first)} and {left} more"
     return f"{', '.join(first[:-1])} and {first[-1]}" if len(first) > 1 else first[0]
 
 
-def touched_by(specs: Mapping[str, tuple[str, str | None]], pattern: re.Pattern[str]) -> list[str]:
+def touched_requirements(specs: Mapping[str, tuple[str, str | None]], pattern: re.Pattern[str]) -> list[str]:
     """What a change touches, by its specs: each with its text and that of its base, None for a new one.
 
     A spec that cannot be read touches nothing; validation tells about it.
@@ -101,7 +101,7 @@ def _requirement(scenario: str) -> str:
     return scenario if requirement.endswith(":") else requirement
 
 
-def look(folder: str, pattern: re.Pattern[str] | None = None) -> list[str]:
+def read_touched(folder: str, pattern: re.Pattern[str] | None = None) -> list[str]:
     """What the change in that folder touches as it lies there; without a pattern by that of its project."""
     specs = {}
     for name in _spec_names(folder):
@@ -109,7 +109,7 @@ def look(folder: str, pattern: re.Pattern[str] | None = None) -> list[str]:
         yours, before = _text(f"{folder}/specs/{name}"), _text(base)
         if yours is not None and (before is not None or not os.path.lexists(base)):
             specs[name.removesuffix(".md")] = (yours, before)
-    return touched_by(specs, pattern or _pattern_near(folder)) if specs else []
+    return touched_requirements(specs, pattern or _pattern_near(folder)) if specs else []
 
 
 def _spec_names(folder: str) -> list[str]:

@@ -15,7 +15,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GitLocation:
     """Where a change lives: `tree` is seen from the main work tree, `target` was current when it began."""
 
     setup: GitSetup = GitSetup.IN_PLACE
@@ -26,7 +26,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseSnapshot:
     """What the change began from; a spec that did not exist then is None. `tree` comes with implementation."""
 
     commit: str | None = None
@@ -36,7 +36,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunState:
     """A command under way, the rounds it may still use, and how many rows `steps` had when it began."""
 
     workflow: str
@@ -47,7 +47,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepRecord:
     """Name, round and number identify it; attempt counts its tries; outputs are the hashes when it ended.
 
     Beside these a failed one has its `cause`.
@@ -68,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TransitionRecord:
     """One transition: who moved the change, why, and the hashes of what was judged."""
 
     origin: Phase
@@ -82,7 +82,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallRecord:
     """One agent call; tokens_in includes tokens_cached; tokens that were not reported and an unknown cost are None."""
 
     step: str
@@ -100,7 +100,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class BudgetIncrease:
     """What a person allows this change to cost, in USD."""
 
     per_change: float
@@ -110,7 +110,7 @@ class Raised:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ChangeState:
     change_id: str
     description: str
     created_at: str
@@ -119,12 +119,12 @@ class State:
     session_id: str | None = None
     round: int = 0
     lane: Lane = Lane.FULL
-    run: Run | None = None
-    git: Place = Place()
-    base: Base = Base()
-    steps: tuple[Step, ...] = ()
-    history: tuple[Moved, ...] = ()
-    llm_calls: tuple[Call, ...] = ()
+    run: RunState | None = None
+    git: GitLocation = GitLocation()
+    base: BaseSnapshot = BaseSnapshot()
+    steps: tuple[StepRecord, ...] = ()
+    history: tuple[TransitionRecord, ...] = ()
+    llm_calls: tuple[CallRecord, ...] = ()
     checks: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()  # agentd's own, until the next round's record takes them up
     depends_on: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class State:
     """Hashes of specs that a rebase wrote without touching what was judged, each with the hash that it stands for."""
     touched: Mapping[str, int] = field(default_factory=dict)
     """Specs in which others changed the same, and how long the history was when a rebase brought that in."""
-    budget: Raised | None = None
+    budget: BudgetIncrease | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -173,13 +173,13 @@ class State:
             found.append(older)
         return found
 
-    def with_step(self, step: Step) -> "State":
+    def with_step(self, step: StepRecord) -> "ChangeState":
         """A try that is there already is replaced where it stands, a new one comes last."""
         if any(known.key == step.key for known in self.steps):
             return replace(self, steps=tuple(step if k.key == step.key else k for k in self.steps))
         return replace(self, steps=(*self.steps, step))
 
-    def with_call(self, call: Call) -> "State":
+    def with_call(self, call: CallRecord) -> "ChangeState":
         return replace(self, llm_calls=(*self.llm_calls, call))
 
     def moved(
@@ -190,15 +190,15 @@ class State:
         why: str,
         at: str,
         hashes: Mapping[str, str] | None = None,
-    ) -> "State":
+    ) -> "ChangeState":
         state_machine.check_decision(event, by, why)
         to = state_machine.next_phase(self.phase, event)
-        entry = Moved(self.phase, to, event, by, why, at, hashes or {})
+        entry = TransitionRecord(self.phase, to, event, by, why, at, hashes or {})
         return replace(self, phase=to, history=(*self.history, entry))
 
 
 @lru_cache(maxsize=8)  # a run reads its own last write again and again
-def parse(text: str) -> State:
+def parse_state(text: str) -> ChangeState:
     """A broken or newer file is a StateError; an older one is read."""
     try:
         fields = FieldReader(yaml12.load(text), "STATE.yaml")
@@ -209,9 +209,9 @@ def parse(text: str) -> State:
         raise StateError(f"schema_version {schema} was written by a newer agentd", "update agentd")
     for total in ("total_cost", "total_tokens_in", "total_tokens_out"):
         fields.take(total)  # always the sums of the calls
-    calls = tuple(read_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
+    calls = tuple(parse_call(row) for row in [*fields.items("llm_calls"), *_older_calls(fields)])
     created = fields.text("created_at", "")
-    return State(
+    return ChangeState(
         change_id=fields.text("change_id"),
         description=fields.text("description", ""),
         created_at=created,
@@ -237,7 +237,7 @@ def parse(text: str) -> State:
     )
 
 
-def render(state: State) -> str:
+def render_state(state: ChangeState) -> str:
     data: dict[str, Any] = {
         "change_id": state.change_id,
         "schema_version": SCHEMA,
@@ -296,10 +296,10 @@ def _older_calls(fields: FieldReader) -> list[FieldReader]:
     return FieldReader({"telemetry": telemetry}, "STATE.yaml").items("telemetry")
 
 
-def read_call(row: FieldReader) -> Call:
+def parse_call(row: FieldReader) -> CallRecord:
     cost = row.money("cost")
     older = row.money("cost_usd")
-    return Call(
+    return CallRecord(
         step=row.text("step", ""),
         agent=row.text_or_none("agent"),
         role=row.text_or_none("role"),
@@ -315,8 +315,8 @@ def read_call(row: FieldReader) -> Call:
     )
 
 
-def _step(row: FieldReader) -> Step:
-    return Step(
+def _step(row: FieldReader) -> StepRecord:
+    return StepRecord(
         name=row.text("name"),
         round=row.count("round", 1),
         number=row.count("number", 1),
@@ -328,8 +328,8 @@ def _step(row: FieldReader) -> Step:
     )
 
 
-def _moved(row: FieldReader) -> Moved:
-    return Moved(
+def _moved(row: FieldReader) -> TransitionRecord:
+    return TransitionRecord(
         origin=row.choice("from", Phase),
         to=row.choice("to", Phase),
         event=row.choice("event", state_machine.TransitionEvent),
@@ -341,15 +341,15 @@ def _moved(row: FieldReader) -> Moved:
     )
 
 
-def _run(fields: FieldReader) -> Run | None:
+def _run(fields: FieldReader) -> RunState | None:
     row = fields.inner("run")
     if row is None:
         return None
     left, before = row.count("rounds_left"), row.count("steps_before")
-    return Run(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
+    return RunState(row.text("workflow"), row.text("started_at", ""), left, before, row.rest())
 
 
-def _raised(fields: FieldReader) -> Raised | None:
+def _raised(fields: FieldReader) -> BudgetIncrease | None:
     row = fields.inner("budget")
     if row is None:
         return None
@@ -357,14 +357,14 @@ def _raised(fields: FieldReader) -> Raised | None:
     if amount is None:
         fields.put_back("budget", row.rest())
         return None
-    return Raised(amount, row.text("by", ""), row.text("at", ""), row.rest())
+    return BudgetIncrease(amount, row.text("by", ""), row.text("at", ""), row.rest())
 
 
-def _place(row: FieldReader) -> Place:
+def _place(row: FieldReader) -> GitLocation:
     setup = row.choice("setup", GitSetup, GitSetup.IN_PLACE)
     branch, tree, target = row.text_or_none("branch"), row.text("tree", "."), row.text_or_none("target")
-    return Place(setup, branch, tree, target, row.rest())
+    return GitLocation(setup, branch, tree, target, row.rest())
 
 
-def _base(row: FieldReader) -> Base:
-    return Base(row.text_or_none("commit"), row.text_or_none("tree"), row.mapping("specs"), row.rest())
+def _base(row: FieldReader) -> BaseSnapshot:
+    return BaseSnapshot(row.text_or_none("commit"), row.text_or_none("tree"), row.mapping("specs"), row.rest())

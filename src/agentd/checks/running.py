@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentd.agents import process
-from agentd.agents.environment import is_session_mark
-from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
-from agentd.agents.redact import Redactor
+from agentd.agents.environment import is_session_variable
+from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
+from agentd.agents.redaction import Redactor
 from agentd.checks import audits, output, summaries
 from agentd.checks.found import NOTHING, Summary
 from agentd.checks.result import Problem, Result
@@ -44,12 +44,14 @@ def run(check: CheckSettings, folder: Path, environ: Mapping[str, str], *, lock:
     env = environment(environ)
     kept = output.Kept()
     try:
-        outcome = process.run(
+        outcome = process.run_process(
             [_SHELL, "-c", _BOTH_STREAMS, _SHELL, check.command],
             env=env,
             cwd=folder,
             stdin=b"",
-            bounds=Bounds(wall_secs=check.timeout, idle_secs=math.inf, output_bytes=1 << 62, line_bytes=output.LAST),
+            bounds=ProcessLimits(
+                wall_secs=check.timeout, idle_secs=math.inf, output_bytes=1 << 62, line_bytes=output.LAST
+            ),
             hear=kept.hear,
             lock=lock,
         )
@@ -61,7 +63,9 @@ def run(check: CheckSettings, folder: Path, environ: Mapping[str, str], *, lock:
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The person's own, but for what would lead a command astray."""
-    kept = {name: value for name, value in environ.items() if name not in _NOT_PASSED_ON and not is_session_mark(name)}
+    kept = {
+        name: value for name, value in environ.items() if name not in _NOT_PASSED_ON and not is_session_variable(name)
+    }
     return kept | _OWN
 
 
@@ -72,7 +76,7 @@ def _bare(text: str, folder: Path, env: Mapping[str, str]) -> str:
     return Redactor(env).clean(text)
 
 
-def _told(check: CheckSettings, outcome: Outcome, text: str, is_all: bool) -> Result:
+def _told(check: CheckSettings, outcome: ProcessOutcome, text: str, is_all: bool) -> Result:
     status, code, notes = _ended(check, outcome, text)
     summary = summaries.read(text, code)
     problems = (*_problems(check, status, summary), *audits.read(text))
@@ -81,11 +85,11 @@ def _told(check: CheckSettings, outcome: Outcome, text: str, is_all: bool) -> Re
     return _result(check, status, code, outcome.duration_ms, summary, problems, tail, is_whole)
 
 
-def _ended(check: CheckSettings, outcome: Outcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
+def _ended(check: CheckSettings, outcome: ProcessOutcome, text: str) -> tuple[CheckStatus, int | None, list[str]]:
     """Status, exit code, and what agentd says about its end."""
     notes = [] if outcome.is_gone else ["[something that it started could not be ended]"]
     code = outcome.exit_code
-    if outcome.ending is not Ending.EXITED:
+    if outcome.ending is not ProcessEnding.EXITED:
         limit = f"[ended at its time limit of {check.timeout:g} s, with all that it had started]"
         return CheckStatus.FAILED, None, [*notes, limit]
     if code is None or code < 0:

@@ -13,7 +13,7 @@ from agentd.archive.ending import Ending
 from agentd.archive.outlook import MergeConflict
 from agentd.archive.standpoint import Commands
 from agentd.calls.run import there
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output, table
 from agentd.cli.common import change_argument
@@ -37,7 +37,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
         raise UsageError("--dry-run shows an archive, and --undo takes one back", "give one of them")
     if undo:
         return _undo(change_id, as_json)
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     pattern = re.compile(
         config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     )

@@ -1,6 +1,6 @@
 """`agentd challenge`: the verdict on a plan that is there, for scripts."""
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
 from agentd.project.layout import find_project
@@ -13,4 +13,4 @@ def command(change_id: str, options: Options) -> int:
 
     A plan that was judged as it is now is not judged again.
     """
-    return run(entry.open_change(find_project(), change_id), options, plan.judge)
+    return run(lifecycle.open_change(find_project(), change_id), options, plan.judge)

@@ -10,15 +10,15 @@ from agentd.cli import table
 from agentd.domain.errors import AgentdError, ChangeNotFound
 
 if TYPE_CHECKING:
-    from agentd.change.places import Found, Places
+    from agentd.change.locator import ChangeLocator, LocatedChange
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agentd.change.places import Places
+    from agentd.change.locator import ChangeLocator
     from agentd.project.layout import find_project
 
     try:
-        found = Places(find_project()).open()
+        found = ChangeLocator(find_project()).open()
     except (AgentdError, OSError):
         return []
     return [
@@ -28,7 +28,7 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     ]
 
 
-def anywhere(places: "Places", change_id: str) -> "Found":
+def anywhere(places: "ChangeLocator", change_id: str) -> "LocatedChange":
     """The open change of that id, else the one that has ended."""
     try:
         return places.find(change_id)

@@ -14,8 +14,8 @@ from agentd.calls.budget import in_force
 from agentd.calls.sums import Sum, grouped
 from agentd.change import ids
 from agentd.change.folder import Change, read_state
-from agentd.change.places import Found, Places
-from agentd.change.state import Call
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.state import CallRecord
 from agentd.cli import output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import phase_words
@@ -34,8 +34,8 @@ _NO_CALLS = "No call has reported its usage yet."
 class Bill:
     """One change and its calls. One that is not checked out is known by its cost alone."""
 
-    found: Found
-    calls: tuple[Call, ...] = ()
+    found: LocatedChange
+    calls: tuple[CallRecord, ...] = ()
     problem: str | None = None
 
     @property
@@ -64,7 +64,7 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     project = find_project()
     if change_id is None:
         return _overview(project, by, as_json)
-    found = anywhere(Places(project), ids.check(change_id))
+    found = anywhere(ChangeLocator(project), ids.check_change_id(change_id))
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
     spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
@@ -82,7 +82,7 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
 
 
 def _overview(project: Project, by: str | None, as_json: bool) -> int:
-    places = Places(project)
+    places = ChangeLocator(project)
     bills = [_bill(found) for found in (*places.open(), *places.archived())]
     day = clock.now()[:10]
     today = spend.spent_on(project, day)
@@ -104,7 +104,7 @@ def _overview(project: Project, by: str | None, as_json: bool) -> int:
     return output.show("cost", as_json, data, lambda: _all(project, bills, today, by or "change"))
 
 
-def _bill(found: Found) -> Bill:
+def _bill(found: LocatedChange) -> Bill:
     if found.folder is None:
         return Bill(found, problem=f"{_NOT_HERE}, so only its cost is known")
     try:
@@ -119,7 +119,7 @@ def _total(bills: list[Bill]) -> Sum:
     return replace(calls, cost=round(calls.cost + absent, 6))
 
 
-def _grouped(bills: list[Bill], key: Callable[[Call], str | None]) -> Groups:
+def _grouped(bills: list[Bill], key: Callable[[CallRecord], str | None]) -> Groups:
     """In the order of the calls; what is not checked out comes last."""
     groups = grouped((call for bill in bills for call in bill.calls), key)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
@@ -135,7 +135,7 @@ def _groups(bills: list[Bill], by: str) -> Groups:
     return dict(sorted(_grouped(bills, _day).items(), key=lambda item: item[0] or ""))
 
 
-def _day(call: Call) -> str | None:
+def _day(call: CallRecord) -> str | None:
     """STATE.yaml says when a call ended and how long it took. None: nothing readable."""
     try:
         ended = datetime.fromisoformat(call.timestamp)
@@ -271,7 +271,7 @@ def _cost(some: Sum, digits: int) -> str:
     return formatting.format_amount(some.cost, digits) if some.cost else "-"
 
 
-def _notes(calls: Iterable[Call]) -> list[str]:
+def _notes(calls: Iterable[CallRecord]) -> list[str]:
     unknown = [call for call in calls if call.cost is None]
     if not unknown:
         return []

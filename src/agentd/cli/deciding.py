@@ -2,7 +2,7 @@
 
 import click
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.inbox import Decision
 from agentd.cli import running
 from agentd.cli.options import Options
@@ -36,7 +36,7 @@ def chosen(options: Options, is_dry: bool, decisions: dict[str, str | None]) -> 
 
 def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
     asked = handing.asked(change)
     if asked and handing.is_of(options.command, str(asked.get("id"))):

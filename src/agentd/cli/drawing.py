@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
-from agentd.change.happenings import words_of
+from agentd.change.event_text import describe_event
 from agentd.cli import frame, screen, table
 from agentd.cli.view import LONGEST, View, clean, is_detail
 from agentd.domain import events
@@ -85,5 +85,5 @@ class Drawing(View):
 
 
 def _line(label: str, event: events.Event) -> Text:
-    words = table.shorten_end(": ".join(part for part in (clean(label), clean(words_of(event))) if part), LONGEST)
+    words = table.shorten_end(": ".join(part for part in (clean(label), clean(describe_event(event))) if part), LONGEST)
     return Text(words, "yellow" if isinstance(event, events.WarningIssued) else "dim")

@@ -5,9 +5,9 @@ import shlex
 
 import click
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.state import Place
+from agentd.change.state import GitLocation
 from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.domain.errors import AnswerRequired
@@ -27,7 +27,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     Nothing is deleted: its documents, branch and code stay.
     """
     project = find_project()
-    change = entry.open_change(project, change_id)
+    change = lifecycle.open_change(project, change_id)
     phase = change.read().phase
     if output.interactive(as_json, yes):
         question = f"Move {change_id} ({phase}) to the archive as dropped?"
@@ -36,7 +36,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     elif not yes:
         raise AnswerRequired(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git
-    target = entry.drop(change, f"person:{git.user_name(change.tree)}", reason)
+    target = lifecycle.drop_change(change, f"person:{git.user_name(change.tree)}", reason)
     shown = os.path.relpath(target)
     left = _to_remove(change, place)
     data = {"change_id": change_id, "phase": "dropped", "folder": shown, "next": None, "to_remove": left}
@@ -51,7 +51,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     return output.show("drop", as_json, data, text)
 
 
-def _to_remove(change: Change, place: Place) -> list[str]:
+def _to_remove(change: Change, place: GitLocation) -> list[str]:
     """What to type, from here, to be rid of the branch and its work tree."""
     repo = change.project.repo
     if not place.branch or place.branch not in git.branches(repo):

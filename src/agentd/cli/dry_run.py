@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from agentd.calls import run as runs
-from agentd.change import validation
-from agentd.change.state import State, Step
+from agentd.change import plan_validation
+from agentd.change.state import ChangeState, StepRecord
 from agentd.cli import output, table
 from agentd.cli.options import Options
 from agentd.domain import clock, formatting
@@ -30,7 +30,7 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     if is_due(state):  # as while it asks, or after it need not
         folder = change.folder if change else project.changes_in(project.tree) / opened.id
         status = StepStatus.SKIPPED if is_clear(options.wishes, in_force, folder) else StepStatus.RUNNING
-        state = state.with_step(Step("clarify", 1, 1, 1, status, {}, clock.now()))
+        state = state.with_step(StepRecord("clarify", 1, 1, 1, status, {}, clock.now()))
     found = facts.read(change) if change else None
     round_ = len(challenges(change)) + 1 if change else 1
     message = opening.settled(change, options.rechallenge) if change else None
@@ -38,14 +38,19 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     if options.rechallenge and not message:
         state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
     is_judged = state.phase is Phase.PROPOSED and not (asked or message)
-    is_malformed = bool(change and is_judged and validation.faults_left(change, in_force.validation))
+    is_malformed = bool(change and is_judged and plan_validation.remaining_faults(change, in_force.validation))
     steps = [] if message else of_plan(there, in_force, state, found, round_, asked, is_malformed)
     is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
     return tell(options, opened.id, state, steps, message or "", is_known)
 
 
 def tell(
-    options: Options, change_id: str, state: State, steps: list[Forecast], message: str = "", specs_known: bool = True
+    options: Options,
+    change_id: str,
+    state: ChangeState,
+    steps: list[Forecast],
+    message: str = "",
+    specs_known: bool = True,
 ) -> int:
     data = {
         "change_id": change_id,
@@ -59,9 +64,9 @@ def tell(
     return output.show(options.command, options.as_json, data, lambda: _text(data, steps))
 
 
-def _new(change_id: str, description: str, in_force: Config, light: bool) -> State:
+def _new(change_id: str, description: str, in_force: Config, light: bool) -> ChangeState:
     lane = Lane.LIGHT if light else Lane.FULL if in_force.workflow.human_in_loop else Lane.AUTOMATED
-    return State(change_id, description, clock.now(), clock.now(), lane=lane)
+    return ChangeState(change_id, description, clock.now(), clock.now(), lane=lane)
 
 
 def _row(one: Forecast) -> dict[str, Any]:

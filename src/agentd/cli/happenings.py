@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from agentd.change.happenings import words_of
+from agentd.change.event_text import describe_event
 from agentd.cli import output, table
 from agentd.domain import events
 
@@ -13,7 +13,7 @@ def line_of(entry: events.JournalEntry) -> str:
     """Time, step and what happened, in as many lines as the terminal needs; nothing an agent said moves the cursor."""
     event = entry.event
     step = getattr(event, "step", None)
-    words = table.clean(words_of(event))
+    words = table.clean(describe_event(event))
     head = [output.paint(_time(entry.at), dim=True), *([f" {step}"] if step else [])]
     width = output.width()
     if width is None:

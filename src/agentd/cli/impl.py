@@ -2,7 +2,7 @@
 
 import click
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.cli import code_dry_run, deciding, detaching, running
 from agentd.cli.options import Options, detach_option, run_options
@@ -39,7 +39,7 @@ def command(
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
         return deciding.decide(change_id, options, *decision)
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     if message := starting.settled(change, options.review):
         return running.settled(change, options, message, 0)
     if dry:

@@ -2,7 +2,7 @@
 
 import click
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli import impl as whole
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run, settled
@@ -15,7 +15,7 @@ from agentd.workflows import impl, starting
 @click.option("--tasks", metavar="1.1,2.1", help="Only these tasks.")
 def command(change_id: str, options: Options) -> int:
     """Write the code of the change ID, and stop there. Exit code 0 when that is done."""
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     if message := starting.settled(change, False):
         return settled(change, options, message, 0)
     ahead = None if options.tasks is None else whole.course_of(options)

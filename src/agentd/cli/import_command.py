@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentd.change.overlaps import some
+from agentd.change.overlaps import format_names
 from agentd.cli import output, table
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
@@ -138,7 +138,7 @@ def notes_on(notes: Sequence[Note], whole: str = "") -> list[str]:
             is_short = True
             places = list(dict.fromkeys(map(_owner, group)))
             what = "change" if all(_CHANGE.match(one.file) for one in group) else "place"
-            told += [*_prose(f"{pluralize(len(places), what)}: {words}", "  "), *_prose(some(places), "    ")]
+            told += [*_prose(f"{pluralize(len(places), what)}: {words}", "  "), *_prose(format_names(places), "    ")]
     if is_short and whole:
         told += _prose(f"Each with its line: {whole}", "  ")
     return ["", "Not mapped, or worth a look:", *told] if told else []

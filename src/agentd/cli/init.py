@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from agentd import register, setup, skills
+from agentd import setup
+from agentd.agents import registration, skills
 from agentd.calls import seat
 from agentd.cli import output, table
 from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
 from agentd.project import config, detection, git, trust
 from agentd.project.layout import current_directory, find_project
 
-_Answers = dict[str, register.Answer]
+_Answers = dict[str, registration.RegistrationResult]
 _COMMANDS = "the commands for your own sessions"
 _NEXT = 'agentd plan <id> "what should change"'
 
@@ -49,14 +50,14 @@ def command(
         return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
     overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
-    agents = detection.find_agents(os.environ, Path(os.path.expanduser("~")))
-    roles = detection.map_roles(agents) if any(agent.installed for agent in agents) else {}
+    agents = detection.detect_agents(os.environ, Path(os.path.expanduser("~")))
+    roles = detection.assign_roles(agents) if any(agent.installed for agent in agents) else {}
     checks = detection.propose_checks(root)
     outcome = setup.lay_down(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
     in_force = config.load_config(root / "agentd" / "config.toml")
     absent = _absent(in_force)
-    answers = register.add(repo, root) if add else {}
+    answers = registration.register_server(repo, root) if add else {}
     outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
     committed = _commit(repo, outcome, commit, asked, yes)
     data: dict[str, Any] = {
@@ -88,13 +89,15 @@ def _root(repo: git.Repository, here: bool) -> Path:
         return Path(repo.top)
 
 
-def _offer(repo: git.Repository, root: Path, agents: Sequence[detection.FoundAgent]) -> dict[str, str]:
+def _offer(repo: git.Repository, root: Path, agents: Sequence[detection.DetectedAgent]) -> dict[str, str]:
     """After registering: that may have made the folder by which we know that a CLI is used here."""
-    return skills.lay_down(repo, root, skills.wanted(root, [agent.name for agent in agents if agent.installed]))
+    return skills.write_skills(
+        repo, root, skills.wanted_targets(root, [agent.name for agent in agents if agent.installed])
+    )
 
 
 def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
-    answers = register.take_back(repo, root)
+    answers = registration.unregister_server(repo, root)
     data = {"project": str(root), **_report(answers)}
     return output.show("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
 
@@ -149,14 +152,14 @@ def _absent(in_force: config.Config) -> list[AgentMissing]:
 
 
 def _about_seats(
-    in_force: config.Config, agents: Sequence[detection.FoundAgent], absent: Sequence[AgentMissing]
+    in_force: config.Config, agents: Sequence[detection.DetectedAgent], absent: Sequence[AgentMissing]
 ) -> list[str]:
     """A seat whose agent is not here stays as it is: somebody chose it, or others who work here have that agent."""
     if not any(agent.installed for agent in agents):
-        return list(detection.notes(agents)) if absent else []
+        return list(detection.role_notes(agents)) if absent else []
     ways = "install it, name another one under [roles] in agentd/config.toml"
     force = "or have the whole file written anew for what is here: agentd init --force (a copy is kept)"
-    return [*(f"{error}: {ways}, {force}." for error in absent), *detection.notes(agents, in_force.roles)]
+    return [*(f"{error}: {ways}, {force}." for error in absent), *detection.role_notes(agents, in_force.roles)]
 
 
 def _ignored(repo: git.Repository, outcome: setup.Outcome) -> list[str]:

@@ -2,9 +2,9 @@
 
 import click
 
-from agentd.change import report
-from agentd.change.overlaps import Radar, some
-from agentd.change.places import Found, Places
+from agentd.change import overview
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.overlaps import OverlapIndex, format_names
 from agentd.cli import output, table
 from agentd.project.layout import Project, find_project
 
@@ -25,20 +25,20 @@ _BEGIN = 'agentd plan <id> "what should change"'
 def command(everything: bool, as_json: bool) -> int:
     """List the changes of this project, newest first, from all its branches and work trees."""
     project = find_project()
-    places = Places(project)
+    places = ChangeLocator(project)
     found = places.open() + (places.archived() if everything else [])
-    among = report.radar(found)
-    data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
+    among = overview.build_overlap_index(found)
+    data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
     return output.show("list", as_json, data, lambda: _render(places, found, among, output.width()))
 
 
-def nothing(places: Places) -> str:
+def nothing(places: ChangeLocator) -> str:
     """Where no change is open."""
     ended = output.prose("No open changes; agentd list --all shows those that have ended.")
     return "\n".join([*(ended if places.archived() else ["No open changes."]), *output.following(_BEGIN)])
 
 
-def _render(places: Places, found: list[Found], among: Radar, width: int | None) -> str:
+def _render(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex, width: int | None) -> str:
     if not found:
         return nothing(places)
     head = ("CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT")
@@ -54,13 +54,13 @@ def _render(places: Places, found: list[Found], among: Radar, width: int | None)
     return "\n".join([*lines, *_meetings(among)])
 
 
-def _meetings(among: Radar) -> list[str]:
+def _meetings(among: OverlapIndex) -> list[str]:
     """Below the table: who touches the same."""
     found = among.meetings()
     if not found:
         return []
     told = [
-        f"{some(changes)} {'both' if len(changes) == 2 else 'all'} change {table.clean(some(names))}"
+        f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change {table.clean(format_names(names))}"
         for changes, names in found[:_MEETINGS]
     ]
     if len(found) > _MEETINGS:
@@ -68,19 +68,19 @@ def _meetings(among: Radar) -> list[str]:
     return ["", *(line for words in told for line in output.prose(words))]
 
 
-def phase_words(project: Project, found: Found) -> str:
+def phase_words(project: Project, found: LocatedChange) -> str:
     summary = found.summary
     if summary.problem:
         return output.paint("unreadable", fg="red")
     words = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
     if not summary.running or not summary.phase.is_open:
         return words
-    if report.is_running(project, found):
+    if overview.is_running(project, found):
         return f"{words}, running"
-    return f"{words}, {'stopped' if report.has_failed(project, found) else 'interrupted'}"
+    return f"{words}, {'stopped' if overview.has_failed(project, found) else 'interrupted'}"
 
 
-def _cells(project: Project, found: Found) -> tuple[str, ...]:
+def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:
     summary = found.summary
     return (
         found.id,
@@ -88,7 +88,7 @@ def _cells(project: Project, found: Found) -> tuple[str, ...]:
         output.findings(summary.high, summary.medium, summary.low),
         output.money(summary.cost),
         output.age(summary.updated_at),
-        report.next_command(project, found) or "-",
+        overview.next_command(project, found) or "-",
     )
 
 

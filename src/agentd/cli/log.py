@@ -10,9 +10,9 @@ import click
 
 from agentd.agents import transcript
 from agentd.change import ids
-from agentd.change.happenings import is_under_way
+from agentd.change.event_text import is_in_progress
 from agentd.change.journal import Journal
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.cli import happenings, output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain import events
@@ -39,10 +39,10 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
         words = "choose one of --json, --events and --transcript; --json does not follow"
         raise UsageError(words, "agentd log --help")
     project = find_project()
-    ids.check(change_id)
+    ids.check_change_id(change_id)
     journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
     entries, place = journal.since(0)
-    calls = [one for one in transcript.transcripts_of(project, change_id) if step in (None, one.step)]
+    calls = [one for one in transcript.list_transcripts(project, change_id) if step in (None, one.step)]
     if not entries and not calls:
         _check_exists(project, change_id)
     if full:
@@ -53,7 +53,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
     if not chosen and not follow:
         output.tell(f"Nothing has happened to {change_id} yet.")
     show = events.JournalEntry.line if raw else happenings.line_of
-    output.stream(show(entry) for entry in chosen if raw or not is_under_way(entry.event))
+    output.stream(show(entry) for entry in chosen if raw or not is_in_progress(entry.event))
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
     elif calls and not raw:
@@ -64,7 +64,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
 
 def _check_exists(project: Project, change_id: str) -> None:
     with contextlib.suppress(NotCheckedOut):
-        anywhere(Places(project), change_id)
+        anywhere(ChangeLocator(project), change_id)
 
 
 def _chosen(entries: list[events.JournalEntry], step: str | None, last: bool) -> Iterator[events.JournalEntry]:
@@ -111,7 +111,7 @@ def _until_interrupted(lines: Iterator[str]) -> None:
         return  # the way to end it
 
 
-def _data(change_id: str, entries: list[events.JournalEntry], calls: list[transcript.Kept]) -> dict[str, Any]:
+def _data(change_id: str, entries: list[events.JournalEntry], calls: list[transcript.TranscriptFile]) -> dict[str, Any]:
     return {
         "change_id": change_id,
         "entries": [entry.data() for entry in entries],

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from agentd.calls import seat
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.cli import detaching, output, place, running
 from agentd.cli.options import Options
@@ -46,7 +46,7 @@ def begin(
 
 def _new(project: Project, opened: Opened, description: str, in_force: Config, options: Options) -> Change:
     seat.ensure_installed(in_force, Role.PLANNER, os.environ)
-    born = entry.birthplace(project, opened.id) or project.changes_in(project.tree) / opened.id
+    born = lifecycle.new_change_folder(project, opened.id) or project.changes_in(project.tree) / opened.id
     refuse_twice(opened.id, options.wishes, born)
     can_answer = options.yes or (options.can_ask and not options.detach)
     if not can_answer and not is_clear(options.wishes, in_force, born):

@@ -10,7 +10,7 @@ import click
 from agentd.archive import rebasing
 from agentd.archive.rebasing import Moved
 from agentd.calls.run import there
-from agentd.change import entry, validation
+from agentd.change import lifecycle, plan_validation
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output
 from agentd.cli.common import change_argument
@@ -31,10 +31,10 @@ def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int
     Where others changed the same, marks stand in the change's spec: solve them, or let the planner do it.
     Exit code 0 when nothing is left to solve.
     """
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     settings = config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation
     moved = (rebasing.look if dry else rebasing.rebase_change)(change, re.compile(settings.requirement_pattern))
-    found = () if dry else validation.check(change, settings)
+    found = () if dry else plan_validation.check_plan(change, settings)
     data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])
     left = any(one.conflicts for one in moved)
     return output.show("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))

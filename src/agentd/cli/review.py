@@ -1,6 +1,6 @@
 """`agentd review`: checks and verdict on code that is there, for scripts."""
 
-from agentd.change import entry
+from agentd.change import lifecycle
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
 from agentd.domain.terms import Workflow
@@ -14,4 +14,4 @@ def command(change_id: str, options: Options) -> int:
 
     A tree that was judged is not judged again; agentd impl ID --review does that.
     """
-    return run(entry.open_change(find_project(), change_id), options, impl.review, Workflow.IMPL)
+    return run(lifecycle.open_change(find_project(), change_id), options, impl.review, Workflow.IMPL)

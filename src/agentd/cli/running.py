@@ -12,7 +12,7 @@ from typing import Any
 from agentd.calls import run as runs
 from agentd.change import outcome
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.cli import closing, output
 from agentd.cli.live import watching
 from agentd.cli.options import Options
@@ -79,11 +79,11 @@ def run(
                 at_work.endings.append((ended["exit_code"], ended["message"]))
     except AgentdError as error:
         failure = error
-    Places(change.project).remember(change.tree, change.id)  # for whoever looks from another branch
+    ChangeLocator(change.project).remember(change.tree, change.id)  # for whoever looks from another branch
     message, code = ("", None) if failure else told()
     data = result.result(change, options.command, options.wanted, before, message, failure, code)
     if not isinstance(failure, Busy):
-        outcome.keep(change, os.getpid(), data)
+        outcome.save_outcome(change, os.getpid(), data)
     return show(options, data, failure, person.told if person else ())
 
 

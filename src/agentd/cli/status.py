@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentd.change import report
-from agentd.change.overlaps import NAMED, Meeting, Radar, Rival, some
-from agentd.change.places import Found, Places
+from agentd.change import overview
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, OverlappingChange, format_names
 from agentd.cli import closing, output, table
 from agentd.cli.common import anywhere, change_argument
 from agentd.cli.listing import nothing, phase_words
@@ -18,7 +18,7 @@ from agentd.domain.terms import Phase, StepStatus
 from agentd.project.layout import Project, find_project
 
 if TYPE_CHECKING:
-    from agentd.change.state import State, Step
+    from agentd.change.state import ChangeState, StepRecord
 
 _BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
 _STEPS = 5  # shown; the rest is in `agentd cost`
@@ -36,27 +36,29 @@ def command(change_id: str | None, as_json: bool) -> int:
         return _overview(project, as_json)
     from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
 
-    places = Places(project)
-    found = report.afresh(anywhere(places, ids.check(change_id)))
-    among = report.radar(places.open() if found.summary.touches else ())
+    places = ChangeLocator(project)
+    found = overview.refresh_touched(anywhere(places, ids.check_change_id(change_id)))
+    among = overview.build_overlap_index(places.open() if found.summary.touches else ())
     data = _details(project, found, among)
-    return output.show("status", as_json, data, lambda: _render(project, found, data, report.rivals(found, among)))
+    return output.show(
+        "status", as_json, data, lambda: _render(project, found, data, overview.overlapping_changes(found, among))
+    )
 
 
 def _overview(project: Project, as_json: bool) -> int:
-    places = Places(project)
+    places = ChangeLocator(project)
     found = places.open()
-    among = report.radar(found)
-    data = {"changes": [report.row(project, one, among) for one in found]} if as_json else {}
+    among = overview.build_overlap_index(found)
+    data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
     return output.show("status", as_json, data, lambda: _blocks(places, found, among))
 
 
-def _blocks(places: Places, found: list[Found], among: Radar) -> str:
+def _blocks(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex) -> str:
     if not found:
         return nothing(places)
     project, room = places.project, (output.width() or output.PIPE) - 2
     lines = [pluralize(len(found), "open change")]
-    met: dict[str, list[Meeting]] = {}
+    met: dict[str, list[Overlap]] = {}
     for meeting in among.meetings():
         for change_id in meeting.changes:
             met.setdefault(change_id, []).append(meeting)
@@ -69,14 +71,14 @@ def _blocks(places: Places, found: list[Found], among: Radar) -> str:
         lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem) if text]
         lines += [f"  {line}" for line in table.listed(told, room)]
         lines += [f"  {line}" for line in table.wrapped(table.clean(_meets(one.id, met.get(one.id, []))), room, "  ")]
-        if following := report.next_command(project, one):
+        if following := overview.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
 
 
-def _meets(change_id: str, met: Sequence[Meeting]) -> str:
+def _meets(change_id: str, met: Sequence[Overlap]) -> str:
     """In a line; how the others stand is in their own blocks."""
-    told = [f"{some(one.changes, change_id)} in {some(one.requirements)}" for one in met[:NAMED]]
+    told = [f"{format_names(one.changes, change_id)} in {format_names(one.requirements)}" for one in met[:NAMES_SHOWN]]
     return f"meets {_listed(told, len(met))}" if told else ""
 
 
@@ -84,7 +86,7 @@ def _listed(told: list[str], count: int) -> str:
     return "; ".join([*told, f"{count - len(told)} more"] if count > len(told) else told)
 
 
-def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
+def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
     """The row of a listing and all that STATE.yaml and the records know."""
     from pathlib import Path  # late: the overview reads no YAML
 
@@ -97,7 +99,11 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
     known = (*current_findings([one for one in rounds if one.kind == state.phase.judged_by]), *state.findings)
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
-    row, edited, waits_for = report.row(project, found, among), _edited(project, found), _waits_for(project, found)
+    row, edited, waits_for = (
+        overview.change_row(project, found, among),
+        _edited(project, found),
+        _waits_for(project, found),
+    )
     return {
         **row,
         "next": _next(found.id, row["next"], edited, waits_for),
@@ -139,18 +145,18 @@ def _details(project: Project, found: Found, among: Radar) -> dict[str, Any]:
     }
 
 
-def _fates(state: "State", is_running: bool) -> dict[str, int]:
+def _fates(state: "ChangeState", is_running: bool) -> dict[str, int]:
     """How many steps are done, failed and so on, each by its last try. One that was cut off has not failed."""
     last = {step.key[:3]: step for step in state.steps}.values()
     return dict(Counter(_fate(step, is_running) for step in last))
 
 
-def _fate(step: "Step", is_running: bool) -> str:
+def _fate(step: "StepRecord", is_running: bool) -> str:
     is_cut = step.status == StepStatus.RUNNING and not is_running
     return _INTERRUPTED if is_cut or step.extra.get("cause") == _INTERRUPTED else str(step.status)
 
 
-def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequence[Rival]) -> str:
+def _render(project: Project, found: LocatedChange, data: dict[str, Any], rivals: Sequence[OverlappingChange]) -> str:
     width = output.width() or output.PIPE
     facts = [
         ("Verdict", _verdict(data)),
@@ -176,13 +182,13 @@ def _render(project: Project, found: Found, data: dict[str, Any], rivals: Sequen
     return "\n".join([*lines, *(output.following(data["next"], _LABEL) if data["next"] else ())])
 
 
-def _met(rivals: Sequence[Rival]) -> str:
+def _met(rivals: Sequence[OverlappingChange]) -> str:
     """Other open changes with their phase, and what they change too."""
-    told = [f"{one.id} ({one.phase}) in {some(one.requirements)}" for one in rivals[:NAMED]]
+    told = [f"{one.id} ({one.phase}) in {format_names(one.requirements)}" for one in rivals[:NAMES_SHOWN]]
     return _listed(told, len(rivals))
 
 
-def _edited(project: Project, found: Found) -> list[str]:
+def _edited(project: Project, found: LocatedChange) -> list[str]:
     """Of a complete change: code that nobody has judged as it is now."""
     if found.summary.phase != Phase.COMPLETE or not found.tree or not found.folder:
         return []
@@ -195,7 +201,7 @@ def _edited(project: Project, found: Found) -> list[str]:
     return [*code.specs_edited_since(change), *code.edited_since(change)]
 
 
-def _budget(project: Project, state: "State") -> float | None:
+def _budget(project: Project, state: "ChangeState") -> float | None:
     """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
     from agentd.calls.budget import in_force
     from agentd.domain.errors import AgentdError
@@ -208,7 +214,7 @@ def _budget(project: Project, state: "State") -> float | None:
     return in_force(limits, state).per_change or None
 
 
-def _waits_for(project: Project, found: Found) -> dict[str, str | None]:
+def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
     """What it depends on and is not archived yet."""
     if found.archived:
         return {}

@@ -2,7 +2,7 @@
 
 import click
 
-from agentd.change import entry, stopping
+from agentd.change import lifecycle, run_control
 from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.project.layout import find_project
@@ -16,8 +16,8 @@ def command(change_id: str, as_json: bool) -> int:
 
     The same command goes on later where it stopped.
     """
-    change = entry.open_change(find_project(), change_id)
-    holder = stopping.stop(change)
+    change = lifecycle.open_change(find_project(), change_id)
+    holder = run_control.stop_run(change)
     data = {"change_id": change_id, "stopped": bool(holder), "command": holder and holder.command}
 
     def text() -> str:

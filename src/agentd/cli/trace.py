@@ -8,7 +8,7 @@ import click
 
 from agentd.change import ids
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.cli import output, trace_table
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain.errors import Refusal, UsageError
@@ -35,7 +35,7 @@ def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -
     if markdown and as_json:
         raise UsageError("--markdown and --json exclude each other", f"agentd trace {change_id} --json")
     project = find_project()
-    found = anywhere(Places(project), ids.check(change_id))
+    found = anywhere(ChangeLocator(project), ids.check_change_id(change_id))
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
     pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     base, now = _trees(change, found.archived)

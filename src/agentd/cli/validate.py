@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from agentd.change import ids, validation
+from agentd.change import ids, plan_validation
 from agentd.change.folder import Change
-from agentd.change.places import Found, Places
+from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.cli import output
 from agentd.cli.common import change_argument
 from agentd.domain.errors import Busy, UsageError
@@ -38,18 +38,20 @@ def command(
         raise UsageError("name one change, or all of them", "agentd validate <id>, or agentd validate --all")
     project = find_project()
     settings = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation
-    places = Places(project)
-    changes = [places.find(ids.check(change_id))] if change_id else [one for one in places.open() if one.folder]
+    places = ChangeLocator(project)
+    changes = (
+        [places.find(ids.check_change_id(change_id))] if change_id else [one for one in places.open() if one.folder]
+    )
     if change_id and changes[0].summary.problem:
         change = _change(project, changes[0])
         change.read(), change.records()  # whichever is broken says so
     mended = {}
     if fix or diff:
-        work = validation.mended if diff else validation.write_mended
+        work = plan_validation.fixed_documents if diff else plan_validation.write_fixes
         mended = {one.id: _mend(work, _change(project, one), settings, everything) for one in changes}
     if diff:
         return _show_diff(changes, mended, as_json)
-    found = validation.validate_all(project, changes, settings)
+    found = plan_validation.validate_changes(project, changes, settings)
     return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
 
 
@@ -66,12 +68,12 @@ def _mend(
         return {}
 
 
-def _change(project: Project, found: Found) -> Change:
+def _change(project: Project, found: LocatedChange) -> Change:
     return Change(project, found.id, found.tree or "", Path(found.folder or ""))
 
 
 def _show(
-    changes: Sequence[Found],
+    changes: Sequence[LocatedChange],
     found: Sequence[tuple[RuleFinding, ...]],
     mended: dict[str, list[str]],
     strict: bool,
@@ -92,7 +94,7 @@ def _show(
     return output.show("validate", as_json, data, text, 0 if valid else 1)
 
 
-def _one(change: Found, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
+def _one(change: LocatedChange, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
     return output.heading(change.id, f"{change.summary.phase}, {_verdict(findings, strict)}")
 
 
@@ -105,7 +107,7 @@ def _all(count: int, bad: Sequence[str]) -> str:
     return f"{pluralize(count, 'change')}, {len(bad)} not valid: {', '.join(bad[:_NAMED])}{more}"
 
 
-def _row(one: Found, findings: Sequence[RuleFinding], mended: list[str], strict: bool) -> dict[str, Any]:
+def _row(one: LocatedChange, findings: Sequence[RuleFinding], mended: list[str], strict: bool) -> dict[str, Any]:
     number = count_by_severity(findings)
     return {
         "change_id": one.id,
@@ -119,7 +121,7 @@ def _row(one: Found, findings: Sequence[RuleFinding], mended: list[str], strict:
     }
 
 
-def _lines(one: Found, findings: Sequence[RuleFinding]) -> list[str]:
+def _lines(one: LocatedChange, findings: Sequence[RuleFinding]) -> list[str]:
     folder = os.path.relpath(one.folder or "")
     lines = []
     for finding in findings:
@@ -136,7 +138,9 @@ def _verdict(findings: Sequence[RuleFinding], strict: bool) -> str:
     return f"not valid, {words}"
 
 
-def _show_diff(changes: Sequence[Found], mended: dict[str, dict[str, tuple[bytes, bytes]]], as_json: bool) -> int:
+def _show_diff(
+    changes: Sequence[LocatedChange], mended: dict[str, dict[str, tuple[bytes, bytes]]], as_json: bool
+) -> int:
     import difflib  # late: only here
 
     lines: list[str] = []

@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from agentd.change.happenings import is_under_way, words_of
+from agentd.change.event_text import describe_event, is_in_progress
 from agentd.cli import output, table
 from agentd.domain import events
 from agentd.domain.terms import StepStatus
@@ -59,7 +59,7 @@ class Lines(View):
         with self._lock:
             self._board.hear(entry.event, time.monotonic())
             if _is_told(entry.event) or (self._is_verbose and is_detail(entry.event)):
-                parts = (_clock(entry.at), clean(self._board.label_of(entry.event)), clean(words_of(entry.event)))
+                parts = (_clock(entry.at), clean(self._board.label_of(entry.event)), clean(describe_event(entry.event)))
                 _tell(table.shorten_end("  ".join(part for part in parts if part), LONGEST))
 
 
@@ -70,7 +70,7 @@ def clean(text: str) -> str:
 
 def is_detail(event: events.Event) -> bool:
     """What only somebody who wants to know all of it is told."""
-    return isinstance(event, _DETAILS) and not is_under_way(event)
+    return isinstance(event, _DETAILS) and not is_in_progress(event)
 
 
 def _is_told(event: events.Event) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from agentd.change import ids
-from agentd.change.folder import documents
-from agentd.change.places import Found, Places
+from agentd.change.folder import readable_documents
+from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.cli import output, pager
 from agentd.cli.common import anywhere, change_argument
 from agentd.domain.errors import Refusal, UsageError
@@ -91,7 +91,7 @@ def _check(change_id: str | None, is_asked: bool, target: str | None, force: boo
 
 
 def _read(change_id: str) -> int:
-    found = anywhere(Places(find_project()), ids.check(change_id))
+    found = anywhere(ChangeLocator(find_project()), ids.check_change_id(change_id))
     try:
         pager.show(_latest(found), sys.stdout)
     except BrokenPipeError:
@@ -99,9 +99,9 @@ def _read(change_id: str) -> int:
     return 0
 
 
-def _latest(found: Found) -> Path:
+def _latest(found: LocatedChange) -> Path:
     folder = Path(found.folder or "")
-    there = documents(folder)
+    there = readable_documents(folder)
     for name in _FIRST:
         if name in there:
             return folder / name

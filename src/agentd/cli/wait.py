@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from agentd.change import entry, outcome
+from agentd.change import lifecycle, outcome
 from agentd.change.folder import Change
 from agentd.change.inbox import Inbox
 from agentd.cli import closing, output, table
@@ -30,7 +30,7 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
     It returns when the run has ended, with its exit code; with exit code 1 when a person has to decide
     something, or when the time is up and the run goes on. "state" says which: ended, decision, running.
     """
-    change = entry.open_change(find_project(), change_id)
+    change = lifecycle.open_change(find_project(), change_id)
     try:
         if sys.stderr.isatty() and change.active_run():
             output.note(f"Waiting for the run of {change_id}; Ctrl-C ends the waiting, not the run.")
@@ -69,7 +69,7 @@ def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
     """What the run has told; where it could not, or nothing ran lately, how the change stands."""
     end = time.monotonic() + _PATIENCE
     while not (cut := change.cut_off()):
-        kept = outcome.last(change)
+        kept = outcome.last_outcome(change)
         if kept and (kept.pid == last.pid if last else kept.updated_at == change.read().updated_at):
             return kept.result
         if not last or time.monotonic() > end:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentd.change.folder import Change, plan_files
-from agentd.change.state import Moved
+from agentd.change.state import TransitionRecord
 from agentd.context.ground import Reader
 from agentd.context.quoting import shortened
 from agentd.context.requirements import Page, Shown, Told, page, requirements
@@ -64,7 +64,7 @@ def _notes(change: Change, path: str) -> Iterator[str]:
             return
 
 
-def _acceptance(history: Sequence[Moved]) -> str | None:
+def _acceptance(history: Sequence[TransitionRecord]) -> str | None:
     """Of the plan as it is: one that went back since is another one."""
     for moved in reversed(history):
         if moved.to in (Phase.PROPOSED, Phase.REJECTED):

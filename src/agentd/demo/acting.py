@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.calls import run as runs
-from agentd.change import report
-from agentd.change.places import Places
+from agentd.change import overview
+from agentd.change.locator import ChangeLocator
 from agentd.demo import children, proof
 from agentd.demo.acts import ACTS, ANSWERS, DESCRIPTION, ID, Act, Point
 from agentd.demo.laying import commit, lay_down, merge
@@ -95,8 +95,8 @@ def going_on(place: Place) -> str:
     if not proof.folder_of(place).is_dir():
         return ""
     project = find_project(str(place.project))
-    found = next((one for one in Places(project).open() if one.id == ID), None)
-    command = found and report.next_command(project, found)
+    found = next((one for one in ChangeLocator(project).open() if one.id == ID), None)
+    command = found and overview.next_command(project, found)
     # What the demo's own user trusts, this one does not yet.
     trust = " --trust" if command in (f"agentd plan {ID}", f"agentd impl {ID}") else ""
     return f"cd {shlex.quote(str(place.project))} && {command}{trust}" if command else ""

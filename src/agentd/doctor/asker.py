@@ -3,18 +3,18 @@
 import json
 import sys
 
-from agentd.agents.player import Drifted, Server
+from agentd.agents.playbook_player import McpClient, PlaybookMismatch
 
 
 def main(arguments: list[str]) -> int:
     try:
-        server = Server(tuple(arguments))
+        server = McpClient(tuple(arguments))
         try:
             server.greet()
             names = server.tools()
         finally:
             server.close()
-    except Drifted as error:
+    except PlaybookMismatch as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
     sys.stdout.buffer.write(json.dumps(names).encode())

@@ -57,4 +57,4 @@ def _settings(
     if project:
         rows.append(Row(PROJECT, "config", State.OK, f"{CONFIG_PATH} is valid"))
         return settings
-    return replace(settings, roles=detection.map_roles(detection.find_agents(environ, home)))
+    return replace(settings, roles=detection.assign_roles(detection.detect_agents(environ, home)))

@@ -12,7 +12,7 @@ from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Role
 from agentd.project import git, trust
 from agentd.project.config import Config
-from agentd.project.detection import KNOWN, MAKER_OF
+from agentd.project.detection import KNOWN_CLIS, VENDOR_OF
 from agentd.project.layout import Project
 from agentd.storage import locks
 
@@ -88,7 +88,7 @@ def _missing(command: str, project: Project, environ: Mapping[str, str]) -> str 
 
 
 def _judges(config: Config) -> Iterator[Row]:
-    for judge, maker in MAKER_OF.items():
+    for judge, maker in VENDOR_OF.items():
         vendor = _vendor(config, judge)
         if vendor == _vendor(config, maker):
             words = f"{judge} and {maker} are both of {vendor}, so the judge only has a fresh session"
@@ -98,7 +98,7 @@ def _judges(config: Config) -> Iterator[Row]:
 
 def _vendor(config: Config, role: Role) -> str:
     agent = config.agent_for(role)
-    return KNOWN[agent.kind].vendor if agent.kind in KNOWN else agent.name
+    return KNOWN_CLIS[agent.kind].vendor if agent.kind in KNOWN_CLIS else agent.name
 
 
 def runs(project: Project) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.agents import process
-from agentd.agents.process import Bounds, CannotStart, Ending, Outcome
+from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
 from agentd.agents.streams import Stream
 
 SECONDS = 60.0  # a busy machine is slow to start a CLI
@@ -28,23 +28,23 @@ def ask(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Answer:
     def hear(stream: Stream, line: bytes, left_out: int) -> None:
         heard[stream].append(line.decode("utf-8", "replace"))
 
-    bounds = Bounds(wall_secs=SECONDS, idle_secs=SECONDS, output_bytes=_OUTPUT)
+    bounds = ProcessLimits(wall_secs=SECONDS, idle_secs=SECONDS, output_bytes=_OUTPUT)
     try:
-        outcome = process.run(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, hear=hear)
+        outcome = process.run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, hear=hear)
     except CannotStart as error:
         return Answer("", "", str(error))
     out, errors = ("\n".join(lines) for lines in heard.values())
     return Answer(out, errors, _failure(outcome, heard["err"] or heard["out"]))
 
 
-def _failure(outcome: Outcome, said: Sequence[str]) -> str:
+def _failure(outcome: ProcessOutcome, said: Sequence[str]) -> str:
     match outcome.ending, outcome.exit_code:
-        case Ending.EXITED, 0:
+        case ProcessEnding.EXITED, 0:
             return ""
-        case Ending.EXITED, code:
+        case ProcessEnding.EXITED, code:
             last = next((line.strip() for line in reversed(said) if line.strip()), "")
             return f"it ended with exit code {code}: {last[:300]}" if last else f"it ended with exit code {code}"
-        case Ending.OUTPUT, _:
+        case ProcessEnding.OUTPUT, _:
             return "it printed without end"
         case _:
             return f"it did not answer within {SECONDS:g} s"

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.agents import environment, playbook
-from agentd.agents.adapters import adapter_of
 from agentd.agents.process import find_program
+from agentd.agents.registry import get_adapter
 from agentd.doctor import probe
 from agentd.doctor.rows import Row, State, agent_of, problem
 from agentd.domain.errors import AgentdError
 from agentd.project import trust
 from agentd.project.config import AgentSettings, Config
-from agentd.project.detection import KNOWN, Known, Login, instead, login_of
+from agentd.project.detection import KNOWN_CLIS, KnownCli, LoginStatus, detect_login, suggest_alternative
 from agentd.project.layout import Project
 from agentd.storage import files
 
@@ -47,7 +47,7 @@ def _playbook(here: Surroundings, agent: AgentSettings) -> Row:
     if not path.is_file():  # a named pipe would keep us waiting
         return Row(about, "playbook", State.PROBLEM, f"{agent.playbook} is no file of the project", other)
     try:
-        playbook.parse(files.read(path).decode(), agent.playbook)
+        playbook.parse_playbook(files.read(path).decode(), agent.playbook)
     except AgentdError as error:
         return problem(about, "playbook", error)
     except UnicodeError:
@@ -56,14 +56,14 @@ def _playbook(here: Surroundings, agent: AgentSettings) -> Row:
 
 
 def _program(here: Surroundings, agent: AgentSettings) -> Iterator[Row]:
-    about, known = agent_of(agent.name), KNOWN.get(agent.kind)
-    env = environment.allowed(agent, here.environ)
+    about, known = agent_of(agent.name), KNOWN_CLIS.get(agent.kind)
+    env = environment.allowed_environment(agent, here.environ)
     program = find_program(agent.command, env.get("PATH", ""), here.root)
     if program is None:
         where = "no program in the project" if "/" in agent.command else "in no folder of PATH"
-        fix = known.to_install if known else adapter_of(agent.kind).install_hint
+        fix = known.to_install if known else get_adapter(agent.kind).install_hint
         if here.project:
-            fix += instead(agent.kind, lambda name: bool(find_program(name, env.get("PATH", ""))))
+            fix += suggest_alternative(agent.kind, lambda name: bool(find_program(name, env.get("PATH", ""))))
         yield Row(about, "program", State.PROBLEM, f"{agent.command} is {where}", fix)
         return
     yield Row(about, "program", State.OK, program)
@@ -73,7 +73,7 @@ def _program(here: Surroundings, agent: AgentSettings) -> Iterator[Row]:
     yield from _models(agent)
 
 
-def _version(here: Surroundings, agent: AgentSettings, known: Known, program: str, env: Mapping[str, str]) -> Row:
+def _version(here: Surroundings, agent: AgentSettings, known: KnownCli, program: str, env: Mapping[str, str]) -> Row:
     """Asked with its own folder elsewhere: even a question for its version may leave files there."""
     about = agent_of(agent.name)
     if not _is_trusted(here, agent):
@@ -98,13 +98,13 @@ def _is_trusted(here: Surroundings, agent: AgentSettings) -> bool:
         return False  # why is said in the row about trust
 
 
-def _login(here: Surroundings, agent: AgentSettings, known: Known, env: Mapping[str, str]) -> Row:
+def _login(here: Surroundings, agent: AgentSettings, known: KnownCli, env: Mapping[str, str]) -> Row:
     """By what the agent will get to see of our environment."""
-    about, seen = agent_of(agent.name), login_of(known, env, here.home, agent.args)
+    about, seen = agent_of(agent.name), detect_login(known, env, here.home, agent.args)
     match seen.login:
-        case Login.YES:
+        case LoginStatus.YES:
             return Row(about, "login", State.OK, f"by {seen.by}")
-        case Login.UNKNOWN:
+        case LoginStatus.UNKNOWN:
             return Row(about, "login", State.NOTE, f"cannot be seen: {seen.by}", f"if there is none: {known.to_log_in}")
     held_back = [key for key in known.keys if here.environ.get(key)]
     if held_back:

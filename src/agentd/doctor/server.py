@@ -22,7 +22,7 @@ _NAME = "MCP server"
 
 def row(project: Project, environ: Mapping[str, str], server: tuple[str, ...] = _SERVER) -> Row:
     asking = (*_PYTHON, "agentd.doctor.asker", *server)
-    answer = probe.ask(asking, env=environment.basics(environ), cwd=project.root)
+    answer = probe.ask(asking, env=environment.basic_environment(environ), cwd=project.root)
     if answer.failure:
         return Row(PROJECT, _NAME, State.PROBLEM, answer.failure, "agentd mcp, run by hand, says more")
     found = json.loads(answer.out.rpartition("\n")[2])

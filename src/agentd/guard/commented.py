@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError
@@ -22,13 +22,13 @@ def settled(change: Change, mirror: Mirror, root: str) -> Iterator[None]:
     """In here the copy is the version that counts, and nobody writes another one."""
     with contextlib.ExitStack() as lock:
         with contextlib.suppress(OSError, AgentdError):  # an agent made havoc of the room: the older copy counts
-            lock.enter_context(comments.held(change))
+            lock.enter_context(comment_store.comments_lock(change))
             _lay(change, mirror, root)
         yield
 
 
 def _lay(change: Change, mirror: Mirror, root: str) -> None:
-    path = comments.counting(change)
+    path = comment_store.frozen_comments(change)
     data = files.read(path) if path else b""
     if not data:
         return

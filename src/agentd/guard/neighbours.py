@@ -53,7 +53,7 @@ class Neighbours:
 
     def _archived(self, folder: str) -> bool:
         """A second one of the same name has a number behind it."""
-        name = ids.archived(folder)
+        name = ids.archived_change_id(folder)
         return self._at_work(name) or self._at_work(re.sub(r"-\d+$", "", name))
 
     @cached_property

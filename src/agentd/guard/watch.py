@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.domain import clock
 from agentd.domain.errors import StateError
@@ -83,7 +83,7 @@ class Guard:
         if self._begun is None:
             self._mirror.load()
         working = neighbours.running(self._change.project, self._change.id)
-        comments.guard(self._change)
+        comment_store.freeze_comments(self._change)
         what = protected(self._change, self._checks)
         self._mirror.take(what.areas)
         as_found = overlap.adopt(self._change, self._mirror, what, self._folder)
@@ -129,7 +129,7 @@ class Guard:
     def close(self) -> None:
         """What `after` or `finish_cut` told is recorded."""
         (self._folder / CALL).unlink(missing_ok=True)
-        comments.unguard(self._change)
+        comment_store.unfreeze_comments(self._change)
         if self._is_touched:
             self._mirror.remove()  # their bytes cannot be relied on for another call
         self._mirror.close()

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import PurePath
 
-from agentd.change import entry, unfinished
-from agentd.change.folder import STATE, as_bytes
-from agentd.change.overlaps import some
-from agentd.change.places import Places
-from agentd.change.state import Base, State
+from agentd.change import archive_recovery, lifecycle
+from agentd.change.folder import STATE_FILE, encode_state
+from agentd.change.locator import ChangeLocator
+from agentd.change.overlaps import format_names
+from agentd.change.state import BaseSnapshot, ChangeState
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.state_machine import TransitionEvent
@@ -21,23 +21,23 @@ from agentd.storage.transaction import Operation, WriteFile
 
 def refuse(project: Project, moving: Moving) -> None:
     """Names what is there already."""
-    taken = Places(project).taken()
+    taken = ChangeLocator(project).taken()
     there = [f"agentd/specs/{one.id}.md" for one in moving.specs]
     there += [f"agentd/archive/{folder}" for folder in moving.archived]
     found = [path for path in there if (project.root / path).exists()]
     found += [f"the change {one.id}" for one in (*moving.changes, *moving.archived.values()) if one.id in taken]
     if found:
-        words = f"{some(found)} {'is' if len(found) == 1 else 'are'} there already"
+        words = f"{format_names(found)} {'is' if len(found) == 1 else 'are'} there already"
         raise Refusal(f"{words}; nothing was written", "move or rename them, then run the command again")
 
 
 def land(project: Project, moving: Moving) -> None:
-    with unfinished.alone(project):
+    with archive_recovery.archive_lock(project):
         refuse(project, moving)
         title = f"the import from {moving.tool}"
-        record = unfinished.place(project, f"import-{moving.tool.lower().replace(' ', '-')}")
+        record = archive_recovery.archive_record_path(project, f"import-{moving.tool.lower().replace(' ', '-')}")
         transaction.run_transaction(record, project.root, title, operations(project, moving))
-    places = Places(project)
+    places = ChangeLocator(project)
     for one in moving.changes:
         places.remember(project.tree, one.id)
 
@@ -50,20 +50,26 @@ def operations(project: Project, moving: Moving) -> list[Operation]:
         found += [(folder / path, data) for path, data in one.files.items()]
         bases = {f"base/{id_}.md": text for id_, text in one.bases.items() if text is not None}
         found += [(folder / path, text.encode()) for path, text in bases.items()]
-        found.append((folder / STATE, as_bytes(_state(project, moving.tool, one))))
+        found.append((folder / STATE_FILE, encode_state(_state(project, moving.tool, one))))
     for name, one in moving.archived.items():
         folder = home / "archive" / name
         found += [(folder / path, data) for path, data in one.files.items()]
-        found.append((folder / STATE, as_bytes(_ended(moving.tool, one))))
+        found.append((folder / STATE_FILE, encode_state(_ended(moving.tool, one))))
     return [WriteFile(path, data, seen="") for path, data in found]
 
 
-def _state(project: Project, tool: str, one: ChangeFound) -> State:
+def _state(project: Project, tool: str, one: ChangeFound) -> ChangeState:
     """A plan that is whole enough to be judged is proposed; `agentd plan` validates and challenges it."""
     specs = {id_: files.hash_bytes(text.encode()) if text is not None else None for id_, text in one.bases.items()}
-    base = Base(git.head_commit(project.tree), specs=specs)
-    state = State(
-        one.id, one.description, one.created, clock.now(), git=entry.here(project), base=base, extra=_origin(tool, one)
+    base = BaseSnapshot(git.head_commit(project.tree), specs=specs)
+    state = ChangeState(
+        one.id,
+        one.description,
+        one.created,
+        clock.now(),
+        git=lifecycle.current_location(project),
+        base=base,
+        extra=_origin(tool, one),
     )
     if one.phase is Phase.DRAFTING:
         return state
@@ -75,9 +81,9 @@ def _state(project: Project, tool: str, one: ChangeFound) -> State:
     )
 
 
-def _ended(tool: str, one: ChangeFound) -> State:
+def _ended(tool: str, one: ChangeFound) -> ChangeState:
     """Archived elsewhere: no event of ours brought it there, so its history is empty."""
-    state = State(one.id, one.description, one.created, one.created, extra=_origin(tool, one))
+    state = ChangeState(one.id, one.description, one.created, one.created, extra=_origin(tool, one))
     return replace(state, phase=Phase.ARCHIVED)
 
 

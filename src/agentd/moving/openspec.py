@@ -41,8 +41,8 @@ class _Desk:
 
     def spec_id(self, capability: str) -> str:
         if capability not in self.ids:
-            wanted = change_ids.suggest(capability) or "spec"
-            self.ids[capability] = change_ids.free(wanted, self.ids.values())
+            wanted = change_ids.suggest_change_id(capability) or "spec"
+            self.ids[capability] = change_ids.unique_id(wanted, self.ids.values())
         return self.ids[capability]
 
 
@@ -108,8 +108,8 @@ def _left_over(tree: Tree) -> Iterator[Note]:
 
 
 def _id(desk: _Desk, name: str, source: str, taken: set[str]) -> str:
-    wanted = name if CHANGE_ID.fullmatch(name) else change_ids.suggest(name) or "change"
-    id_ = change_ids.free(wanted, taken)
+    wanted = name if CHANGE_ID.fullmatch(name) else change_ids.suggest_change_id(name) or "change"
+    id_ = change_ids.unique_id(wanted, taken)
     taken.add(id_)
     if id_ != name:
         desk.notes.append(Note(source, 0, f"'{name}' is {id_} here"))

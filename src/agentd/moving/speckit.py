@@ -42,11 +42,13 @@ def read(tree: Tree, now: str) -> Moving:
         if _OWN.isdisjoint(files):
             notes.append(Note(f"specs/{name}", 0, "has no spec.md, plan.md or tasks.md; not mapped"))
             continue
-        id_ = change_ids.free(name if CHANGE_ID.fullmatch(name) else change_ids.suggest(name) or "feature", taken)
+        id_ = change_ids.unique_id(
+            name if CHANGE_ID.fullmatch(name) else change_ids.suggest_change_id(name) or "feature", taken
+        )
         taken.add(id_)
         if id_ != name:
             notes.append(Note(f"specs/{name}", 0, f"'{name}' is {id_} here"))
-        spec_id = change_ids.free(_NUMBERED.sub("", id_, count=1), specs)
+        spec_id = change_ids.unique_id(_NUMBERED.sub("", id_, count=1), specs)
         specs.add(spec_id)
         changes.append(_change(tree, name, id_, spec_id, files, now, notes))
     return Moving(TOOL, (), tuple(changes), {}, tuple(notes))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agentd.calls.work import Done
-from agentd.change import texts
+from agentd.change import text_cache
 from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
 from agentd.domain import clock
 from agentd.domain.terms import ChallengeVerdict, Severity
@@ -17,7 +17,7 @@ STEP = PLAN.kind
 def challenge(desk: Desk) -> ReviewRecord:
     desk.write_context(PLAN.judge, PLAN.stage)
     judged = desk.change.hashes()
-    texts.keep_plan(desk.change)
+    text_cache.cache_plan(desk.change)
     paths = [desk.path(name) for name in judged]
     prompt = desk.prompt(STEP, PLAN.judge, PLAN.stage, round=desk.round, documents=paths)
     told, done = judging.ask(desk, PLAN, desk.round, prompt)

@@ -8,7 +8,7 @@ from typing import Any
 from agentd.calls import attempts
 from agentd.calls.work import Work
 from agentd.change.folder import Change
-from agentd.change.state import Step
+from agentd.change.state import StepRecord
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
@@ -77,6 +77,6 @@ def close(desk: Desk, answered: Sequence[Clarification]) -> None:
     rows = [step for step in desk.change.read().steps if step.name == STEP]
     asked = any(step.status is StepStatus.DONE for step in rows) or kept(desk.change) is not None
     status = StepStatus.DONE if asked else StepStatus.SKIPPED
-    row = Step(STEP, 1, 1, max((step.attempt for step in rows), default=1), status, outputs, clock.now())
+    row = StepRecord(STEP, 1, 1, max((step.attempt for step in rows), default=1), status, outputs, clock.now())
     desk.run.update(lambda old: old.with_step(row))
     desk.change.questions_file.unlink(missing_ok=True)

@@ -6,11 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.adapters import adapter_of
+from agentd.agents.registry import get_adapter
 from agentd.calls import drafts, sessions
 from agentd.calls.run import Run, there
 from agentd.calls.work import Work
-from agentd.change import validation
+from agentd.change import plan_validation
 from agentd.change.folder import Change, document_hash
 from agentd.context import judge_context, planner_context
 from agentd.domain.events import NoticeIssued
@@ -74,13 +74,13 @@ class Desk:
 
     def tools(self, role: Role, stage: Stage) -> dict[str, str]:
         """What the agent in that role calls the tools of the stage."""
-        tool_name = adapter_of(self.config.agent_for(role).kind).tool_name
+        tool_name = get_adapter(self.config.agent_for(role).kind).tool_name
         return {tool.name: tool_name(tool.name) for tool in tools_of(stage)}
 
     def write_context(self, role: Role, stage: Stage) -> None:
         """What the agent in that role is to know before it begins, as things are now."""
         name, text = (JUDGE, judge_context) if role.is_judge else (PLANNER, planner_context)
-        brought = adapter_of(self.config.agent_for(role).kind).brings
+        brought = get_adapter(self.config.agent_for(role).kind).brings
         data = text(self.change, tools=self.tools(role, stage), brought=brought).encode()
         with self.change.writing(self.run.token):
             files.write(self.change.folder / name, data)
@@ -117,16 +117,16 @@ class Desk:
 
     def mend(self) -> None:
         """Mechanical faults in what the agent wrote are put right on the spot, without an agent."""
-        for name, (_, new) in validation.mended(self.change, self.config.validation).items():
+        for name, (_, new) in plan_validation.fixed_documents(self.change, self.config.validation).items():
             drafts.mine(self.run.folder, name, new)
-        for name in validation.write_mended(self.change, self.config.validation, self.run.token):
+        for name in plan_validation.write_fixes(self.change, self.config.validation, self.run.token):
             self.run.emit(NoticeIssued(code="mended", message=f"agentd put the form of {name} right"))
 
     # ---- the planner's own session
 
     def is_planner_remembered(self) -> bool:
         """The planner's CLI keeps sessions."""
-        return adapter_of(self.config.agent_for(Role.PLANNER).kind).sessions != "none"
+        return get_adapter(self.config.agent_for(Role.PLANNER).kind).sessions != "none"
 
     def planner_session(self) -> str | None:
         """To be resumed; None: there is none, or it was made on another machine."""

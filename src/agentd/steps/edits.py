@@ -6,7 +6,7 @@ It moves no phase, and the verdict is the judge's: accepting is a decision of it
 import re
 from dataclasses import replace
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.documents import review_edits
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import FindingEdit, ReviewRecord
@@ -84,7 +84,7 @@ def write(desk: Desk, record: ReviewRecord, made: list[FindingEdit]) -> ReviewRe
 def next_id(desk: Desk) -> int:
     """Of the findings that people make; those that wait for a record and those of comments are taken too."""
     known = [one.id for one in (*current_findings(desk.change.records()), *desk.change.read().findings)]
-    known += [one.finding or "" for one in comments.read(desk.change)]
+    known += [one.finding or "" for one in comment_store.read_comments(desk.change)]
     used = [one[1:] for one in known if one.startswith("P")]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)
 

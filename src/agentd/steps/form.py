@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from agentd.calls import attempts
-from agentd.change import validation
-from agentd.change.state import State, Step
+from agentd.change import plan_validation
+from agentd.change.state import ChangeState, StepRecord
 from agentd.domain import events
 from agentd.domain.terms import Phase, Role, Severity, StepStatus
 from agentd.steps import clarify
@@ -27,7 +27,7 @@ def faults(desk: Desk) -> tuple[RuleFinding, ...]:
     there = [(change.folder / name).is_file() for name in ("proposal.md", "tasks.md")]
     complete = change.read().phase is not Phase.DRAFTING or there != [True, False]  # a proposal alone is a beginning
     desk.mend()
-    found = validation.check(change, desk.config.validation, complete=complete)
+    found = plan_validation.check_plan(change, desk.config.validation, complete=complete)
     return tuple(one for one in found if one.severity is Severity.HIGH)
 
 
@@ -45,7 +45,7 @@ def tell(desk: Desk, found: Iterable[RuleFinding]) -> None:
         desk.run.emit(made)
 
 
-def used(state: State) -> int:
+def used(state: ChangeState) -> int:
     """How often the planner has mended since the last other step, within this command."""
     since = state.run.steps_before if state.run else 0
     count = 0
@@ -79,7 +79,7 @@ def fix(desk: Desk, found: Iterable[RuleFinding]) -> None:
     attempts.finish(desk.run, work, done, {name: one for name, one in after.items() if before.get(name) != one})
 
 
-def _number(steps: Iterable[Step], round_: int) -> int:
+def _number(steps: Iterable[StepRecord], round_: int) -> int:
     """The next one; one that was cut off is done again under its number."""
     rows = [step for step in steps if (step.name, step.round) == (STEP, round_)]
     last = max((step.number for step in rows), default=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentd.calls import attempts, drafts
 from agentd.calls.work import Work
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain.terms import Role
 from agentd.steps import facts
 from agentd.steps.desk import Desk
@@ -88,7 +88,7 @@ def keep_bases(desk: Desk) -> None:
         desk.run.update(partial(_with_bases, found))
 
 
-def _with_bases(found: dict[str, str | None], old: State) -> State:
+def _with_bases(found: dict[str, str | None], old: ChangeState) -> ChangeState:
     return replace(old, base=replace(old.base, specs={**old.base.specs, **found}))
 
 

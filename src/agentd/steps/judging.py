@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd.agents.causes import Cause
+from agentd.agents.failures import FailureCause
 from agentd.calls import attempts
 from agentd.calls.work import Done, Work
 from agentd.documents import review_edits, verdict_text
@@ -46,7 +46,7 @@ def ask(desk: Desk, bench: Bench, round_: int, prompt: str) -> tuple[dict[str, A
         done = attempts.perform(desk.run, work)
         told = json.loads(report.read_bytes()) if report.is_file() else _from_text(desk, bench, done.text)
     except AgentFailed as error:
-        if error.cause == Cause.DID_NOTHING and said and said[-1].strip():
+        if error.cause == FailureCause.DID_NOTHING and said and said[-1].strip():
             raise _unreadable(desk, bench) from None
         raise
     return told, done

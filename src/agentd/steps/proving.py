@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentd.calls.run import there
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.checks.comparing import Comparison, compare
 from agentd.checks.result import Result, from_row
 from agentd.checks.running import run
@@ -51,7 +51,7 @@ def prove(desk: Desk, round_: int) -> Proof:
     took = round((time.monotonic() - began) * 1000)
     judged_by = code.specs_of(desk.change.hashes())
     trees = {"tree": proof.tree, **({"left": proof.left} if proof.left not in ("", proof.tree) else {})}
-    row = Step(STEP, round_, 1, names["attempt"], StepStatus.DONE, {**trees, **judged_by}, clock.now())
+    row = StepRecord(STEP, round_, 1, names["attempt"], StepStatus.DONE, {**trees, **judged_by}, clock.now())
     desk.run.update(lambda old: replace(old.with_step(row), checks=_marked(proof)))
     outputs, said = dict(row.outputs), said_of(proof)
     desk.run.emit(events.StepFinished(**names, status=StepStatus.DONE, duration_ms=took, outputs=outputs, message=said))
@@ -82,29 +82,29 @@ def _once(desk: Desk, round_: int, names: Mapping[str, Any]) -> Proof:
     return Proof(tree, tuple(rows), tuple(results))
 
 
-def before_of(state: State, check: CheckSettings) -> Result | None:
+def before_of(state: ChangeState, check: CheckSettings) -> Result | None:
     """How it was before the first edit; None for one that is new, or another one by now."""
     row = _baseline(state, check)
     return from_row(row) if row else None
 
 
-def known_because(state: State, check: CheckSettings) -> str:
+def known_because(state: ChangeState, check: CheckSettings) -> str:
     """Why a person says that its failures were there before."""
     return str(_baseline(state, check).get("known") or "")
 
 
-def with_baseline(state: State, rows: Sequence[Mapping[str, Any]]) -> State:
+def with_baseline(state: ChangeState, rows: Sequence[Mapping[str, Any]]) -> ChangeState:
     """Kept beside the tree that they are of."""
     kept = [{name: value for name, value in row.items() if name not in _OF_ONE_RUN} for row in rows]
     return replace(state, base=replace(state.base, extra={**state.base.extra, "checks": kept}))
 
 
-def baseline(state: State) -> list[dict[str, Any]]:
+def baseline(state: ChangeState) -> list[dict[str, Any]]:
     rows = state.base.extra.get("checks")
     return [dict(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list | tuple) else []
 
 
-def _baseline(state: State, check: CheckSettings) -> dict[str, Any]:
+def _baseline(state: ChangeState, check: CheckSettings) -> dict[str, Any]:
     wanted = (check.name, check.command)
     return next((row for row in baseline(state) if (row.get("name"), row.get("command")) == wanted), {})
 
@@ -126,17 +126,17 @@ def _accepted(comparison: Comparison, now: Result, before: Result | None, reason
     return replace(comparison, blocks=False, why=f"{now.name} failed before the first edit: {reason}")
 
 
-def left_by(state: State, round_: int) -> str:
+def left_by(state: ChangeState, round_: int) -> str:
     """The tree as the checks of that round left it; empty where it is the one they ran on."""
     return str(_outputs(state, round_).get("left", ""))
 
 
-def specs_of(state: State, round_: int) -> dict[str, str]:
+def specs_of(state: ChangeState, round_: int) -> dict[str, str]:
     """The specs that the code of that round is judged by, as they were when it was proved."""
     return code.specs_of(_outputs(state, round_))
 
 
-def _outputs(state: State, round_: int) -> Mapping[str, str]:
+def _outputs(state: ChangeState, round_: int) -> Mapping[str, str]:
     rows = [row.outputs for row in state.steps if (row.name, row.round) == (STEP, round_)]
     return rows[-1] if rows else {}
 

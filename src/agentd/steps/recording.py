@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentd.calls import committing
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.documents import records, review_blocks, review_document
 from agentd.documents.finding_status import count_open, current_findings
 from agentd.documents.records import Finding, ReviewRecord
@@ -48,7 +48,7 @@ def finish(desk: Desk, record: ReviewRecord, attempt: int, duration_ms: int = 0)
     for finding in record.findings:
         desk.run.emit(_made(finding, record, attempt))
     outputs = {one: files.hash_bytes(files.read(desk.change.folder / one)) for one in (name, BY_KIND[step].page)}
-    row = Step(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
+    row = StepRecord(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
     desk.run.update(partial(_moved, record, row, why(desk, record)))
     desk.run.emit(
         events.StepFinished(
@@ -81,7 +81,7 @@ def why(desk: Desk, record: ReviewRecord) -> str:
     return f"{words or 'nothing'} open ({_name(record)})"
 
 
-def _moved(record: ReviewRecord, row: Step, words: str, old: State) -> State:
+def _moved(record: ReviewRecord, row: StepRecord, words: str, old: ChangeState) -> ChangeState:
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)

@@ -6,7 +6,7 @@ The comment is told its finding's id before the finding is made: cut off in betw
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents import anchors
 from agentd.documents.anchors import AnchorMatch, MatchKind
@@ -26,7 +26,9 @@ _TITLE = 120  # characters
 
 def take_up(desk: Desk, bench: Bench) -> None:
     """Into the last record of that judge; where there is none they wait for the first one."""
-    said = [one for one in comments.read(desk.change) if one.words]  # one that is just begun says nothing yet
+    said = [
+        one for one in comment_store.read_comments(desk.change) if one.words
+    ]  # one that is just begun says nothing yet
     if not said:
         return
     waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
@@ -51,7 +53,7 @@ def _linked(desk: Desk, new: Sequence[Comment]) -> list[Comment]:
     without = [one.id for one in new if one.finding is None]
     ids = {id_: f"P{number}" for number, id_ in enumerate(without, first)}
     if ids:
-        comments.link(desk.change, ids)
+        comment_store.link_findings(desk.change, ids)
     return [replace(one, finding=one.finding or ids[one.id]) for one in new]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agentd.calls import attempts
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.terms import Role
@@ -24,7 +24,7 @@ def open_findings(desk: Desk) -> list[Finding]:
     return [one for one in current_findings(desk.change.records(PLAN.kind)) if one.state.is_open]
 
 
-def repropose(desk: Desk, record: ReviewRecord, also: Callable[[State], State] = lambda old: old) -> None:
+def repropose(desk: Desk, record: ReviewRecord, also: Callable[[ChangeState], ChangeState] = lambda old: old) -> None:
     """`record` is the last challenge: the answers are kept in it. `also` is written as one with the step's end."""
     resume = desk.planner_session()
     if resume is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentd.calls import attempts
 from agentd.calls.work import Work
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.terms import CheckStatus, Role
@@ -27,7 +27,7 @@ def open_findings(desk: Desk) -> list[Finding]:
     return [one for one in current_findings(desk.change.records(CODE.kind)) if one.state.is_open]
 
 
-def resolve(desk: Desk, record: ReviewRecord, also: Callable[[State], State] = lambda old: old) -> None:
+def resolve(desk: Desk, record: ReviewRecord, also: Callable[[ChangeState], ChangeState] = lambda old: old) -> None:
     """`record` is the last review: the answers are kept in it. `also` is written as one with the step's end."""
     left, before = open_findings(desk), record.judged["tree"]  # what a call that was cut off did counts
     given = desk.run.folder / ANSWERS

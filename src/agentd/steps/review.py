@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd.agents.adapters import adapter_of
+from agentd.agents.registry import get_adapter
 from agentd.calls.work import Done
 from agentd.context import diff_fits, reviewer_context
 from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
@@ -48,7 +48,7 @@ def review(desk: Desk, proof: Proof) -> ReviewRecord:
 
 def _write_context(desk: Desk, proof: Proof, base: str) -> None:
     tools = desk.tools(CODE.judge, CODE.stage)
-    brought = adapter_of(desk.config.agent_for(CODE.judge).kind).brings
+    brought = get_adapter(desk.config.agent_for(CODE.judge).kind).brings
     text = reviewer_context(desk.change, tools=tools, brought=brought, checks=proof.rows, base=base, tree=proof.tree)
     with desk.change.writing(desk.run.token):
         files.write(desk.change.folder / JUDGE, text.encode())

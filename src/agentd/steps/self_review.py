@@ -5,7 +5,7 @@ from typing import Any
 
 from agentd.calls import attempts
 from agentd.calls.work import Work
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain import clock, events
 from agentd.domain.terms import Role, StepStatus
@@ -85,8 +85,8 @@ def outcome(said: SelfReviewResult, changed: bool, wanted: Look) -> tuple[str, l
     return f"{head}: NEEDS_REVISION{' (auto-fixed)' if changed else ''}", warnings
 
 
-def _without_more(old: State, work: Work, most: int) -> State:
+def _without_more(old: ChangeState, work: Work, most: int) -> ChangeState:
     """The looks that are not needed any more, so that a resumed run does not take them."""
     for number in range(work.number + 1, most + 1):
-        old = old.with_step(Step(work.step, work.round, number, 1, StepStatus.SKIPPED, {}, clock.now()))
+        old = old.with_step(StepRecord(work.step, work.round, number, 1, StepStatus.SKIPPED, {}, clock.now()))
     return old

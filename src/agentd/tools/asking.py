@@ -8,7 +8,7 @@ from typing import Any
 
 from agentd.change import ids
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarification, Clarifications
 from agentd.domain import clock
@@ -82,20 +82,20 @@ def _make_folder(change: Change) -> None:
 
 def _unborn(binding: Binding, change_id: str) -> Change:
     """A change without a proposal: a new one, or one whose folder has no more than clarifications and state."""
-    places = Places(binding.project)
+    places = ChangeLocator(binding.project)
     try:
         found = places.find(change_id)
     except NotCheckedOut as error:
-        raise Refused("id-taken", error.message, f"use {ids.free(change_id, places.taken())}") from None
+        raise Refused("id-taken", error.message, f"use {ids.unique_id(change_id, places.taken())}") from None
     except ChangeNotFound:
         folder = binding.project.changes_in(binding.project.tree) / change_id
         foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.CLARIFICATIONS_FILE}
         if foreign or places.ended(change_id):
             what = f"{change_id} is taken"
-            raise Refused("id-taken", what, f"use {ids.free(change_id, places.taken())}") from None
+            raise Refused("id-taken", what, f"use {ids.unique_id(change_id, places.taken())}") from None
         return Change(binding.project, change_id, binding.project.tree, folder)
     if found.summary.phase in (Phase.COMPLETE, Phase.ARCHIVED, Phase.DROPPED):
-        raise Refused("id-taken", f"{change_id} is finished", f"use {ids.free(change_id, places.taken())}")
+        raise Refused("id-taken", f"{change_id} is finished", f"use {ids.unique_id(change_id, places.taken())}")
     if found.summary.phase is not Phase.DRAFTING:
         raise _too_late(change_id)
     return Change(binding.project, change_id, found.tree or "", Path(found.folder or ""))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
 from agentd.project.layout import Project
 from agentd.tools.paths import Ground
@@ -46,7 +46,7 @@ class Binding:
 
     def find(self, change_id: str) -> Change:
         try:
-            found = Places(self.project).find(change_id)
+            found = ChangeLocator(self.project).find(change_id)
         except ChangeNotFound as error:
             raise Refused("not-found", error.message, error.hint) from None
         except NotCheckedOut as error:
@@ -108,7 +108,7 @@ def run_folder(project: Project, token: str) -> Path:
 
 def bind(project: Project, change_id: str, stage: Stage, token: str) -> Binding:
     """A server for one run: it knows the change's documents as they are now."""
-    found = Places(project).find(change_id)
+    found = ChangeLocator(project).find(change_id)
     change = Change(project, change_id, found.tree or "", Path(found.folder or ""))
     binding = Binding(project, stage, change, token)
     ground = binding.ground(change)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from agentd.change import validation
+from agentd.change import plan_validation
 from agentd.change.folder import Change
-from agentd.change.places import Found
+from agentd.change.locator import LocatedChange
 from agentd.documents.review_blocks import PROPOSAL_FILE, proposal_body
 from agentd.documents.text import InvalidDocument, decode_text
 from agentd.storage import files
@@ -55,11 +55,11 @@ def store(binding: Binding, change: Change, name: str, text: str, revised: bool)
 
 def check(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made."""
-    return validation.check(change, binding.settings(), texts)
+    return plan_validation.check_plan(change, binding.settings(), texts)
 
 
-def check_whole(binding: Binding, found: Found) -> tuple[RuleFinding, ...]:
-    return validation.validate_change(binding.project, found, binding.settings())
+def check_whole(binding: Binding, found: LocatedChange) -> tuple[RuleFinding, ...]:
+    return plan_validation.validate_change(binding.project, found, binding.settings())
 
 
 def summary(findings: list[RuleFinding] | tuple[RuleFinding, ...], strict: bool = False) -> dict[str, Any]:
@@ -80,9 +80,9 @@ def summary(findings: list[RuleFinding] | tuple[RuleFinding, ...], strict: bool 
     }
 
 
-def main_specs(binding: Binding, change: Change) -> validation.MainSpecs:
+def main_specs(binding: Binding, change: Change) -> plan_validation.MainSpecs:
     """The project's own specs, as the change's tree has them."""
-    return validation.MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
+    return plan_validation.MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
 
 
 def readable(work: Callable[[], T]) -> T:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from agentd.change import report
-from agentd.change.folder import documents, read_records
-from agentd.change.overlaps import Radar
-from agentd.change.places import Found, Places
+from agentd.change import overview
+from agentd.change.folder import read_records, readable_documents
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.overlaps import OverlapIndex
 from agentd.documents import tasks
 from agentd.documents.finding_status import current_findings
 from agentd.documents.text import InvalidDocument, decode_text
@@ -19,29 +19,31 @@ _ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "up
 
 
 def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
-    places = Places(binding.project)
+    places = ChangeLocator(binding.project)
     found = places.open() + (places.archived() if arguments.get("all") else [])
     found.sort(key=lambda one: one.summary.updated_at, reverse=True)
-    among = report.radar(found)
+    among = overview.build_overlap_index(found)
     return {"changes": [_row(binding, one, among) for one in found[:MANY]]}
 
 
 def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
-    places = Places(binding.project)
-    found = report.afresh(places.find(change.id))
-    row = report.row(binding.project, found, report.radar(places.open() if found.summary.touches else ()))
+    places = ChangeLocator(binding.project)
+    found = overview.refresh_touched(places.find(change.id))
+    row = overview.change_row(
+        binding.project, found, overview.build_overlap_index(places.open() if found.summary.touches else ())
+    )
     folder = Path(found.folder or "")
     return {
         **{name: row[name] for name in (*_ROW, "description", "git")},
-        "files": [f"agentd/changes/{change.id}/{name}" for name in documents(folder)],
+        "files": [f"agentd/changes/{change.id}/{name}" for name in readable_documents(folder)],
         "findings": _findings(folder),
         "tasks": _tasks(folder),
     }
 
 
-def _row(binding: Binding, found: Found, among: Radar) -> dict[str, Any]:
-    row = report.row(binding.project, found, among)
+def _row(binding: Binding, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
+    row = overview.change_row(binding.project, found, among)
     return {name: row[name] for name in _ROW}
 
 

@@ -48,9 +48,9 @@ def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
     if binding.change:
         findings = check(binding, change)
     else:
-        from agentd.change.places import Places
+        from agentd.change.locator import ChangeLocator
 
-        findings = check_whole(binding, Places(binding.project).find(change.id))
+        findings = check_whole(binding, ChangeLocator(binding.project).find(change.id))
     return summary(findings, arguments.get("strict", False))
 
 

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agentd.change import comments
-from agentd.change.comments import EditedMeanwhile
+from agentd.change import comment_store
+from agentd.change.comment_store import CommentChanged
 from agentd.change.folder import Change
 from agentd.documents.comments import Comment, CommentSeverity
 from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
@@ -130,35 +130,39 @@ def _resume(posted: Posted) -> Response:
 def _comment(posted: Posted) -> Comment:
     weight = posted.value("weight", CommentSeverity)
     change, line = posted.change, posted.value("line", int) if posted.text("line") else 1
-    anchor = comments.anchored(
+    anchor = comment_store.comment_anchor(
         change, posted.value("document", str), posted.text("quote"), posted.text("before"), posted.text("after"), line
     )
-    return comments.add(change, anchor, posted.text("text"), posted.site.by, weight)
+    return comment_store.add_comment(change, anchor, posted.text("text"), posted.site.by, weight)
 
 
 def _reply(posted: Posted) -> Comment:
-    return comments.reply(posted.change, posted.comment, posted.value("text", str), posted.site.by)
+    return comment_store.reply_to_comment(posted.change, posted.comment, posted.value("text", str), posted.site.by)
 
 
 def _edit(posted: Posted) -> Comment:
     number, text = posted.value("number", int), posted.value("text", str)
-    return comments.edit(posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was"))
+    return comment_store.edit_comment(
+        posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was")
+    )
 
 
 def _resolve(posted: Posted) -> Comment:
-    return comments.resolve(posted.change, posted.comment, posted.site.by)
+    return comment_store.resolve_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _reopen(posted: Posted) -> Comment:
-    return comments.reopen(posted.change, posted.comment, posted.site.by)
+    return comment_store.reopen_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _weigh(posted: Posted) -> Comment:
-    return comments.weigh(posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by)
+    return comment_store.set_comment_severity(
+        posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by
+    )
 
 
 def _remove(posted: Posted) -> None:
-    comments.remove(posted.change, posted.comment, posted.site.by)
+    comment_store.remove_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _commented(work: Callable[[Posted], Comment | None], posted: Posted) -> Response:
@@ -209,7 +213,7 @@ def _answered(work: Callable[[Posted], Response], posted: Posted) -> Response:
         return work(posted)
     except AgentdError as error:
         if _is_asked_by_script(posted) and posted.is_comment:
-            other = {"text": error.text} if isinstance(error, EditedMeanwhile) else {}
+            other = {"text": error.text} if isinstance(error, CommentChanged) else {}
             return JSONResponse({"error": error.message, "hint": error.hint, **other}, _status(error))
         return _page(posted, Told(False, error.message, error.hint), status=_status(error))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from agentd.change.folder import Change
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents import anchors
 from agentd.documents.records import Evidence, Finding
 from agentd.domain.errors import AgentdError, Refusal
@@ -80,7 +80,7 @@ def trees(change: Change) -> Trees:
     return Trees(state.base.tree, _last_judged(state), is_now=False)
 
 
-def _last_judged(state: State) -> str | None:
+def _last_judged(state: ChangeState) -> str | None:
     return next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.calls.run import there
-from agentd.change import comments, stopping, texts
+from agentd.change import comment_store, run_control, text_cache
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import AgentdError, Refusal, UsageError
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
@@ -54,13 +54,13 @@ class Told:
 
 def shown(change: Change) -> dict[str, str]:
     """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
-    texts.keep_plan(change)
+    text_cache.cache_plan(change)
     return {**seen.seen(change), **shown_findings(change)}
 
 
 def shown_findings(change: Change) -> dict[str, str]:
     """The part of it that comments change."""
-    return {seen.FINDINGS: texts.keep(change, seen.findings(change).encode())}
+    return {seen.FINDINGS: text_cache.cache_text(change, seen.findings(change).encode())}
 
 
 # ---- what can be decided
@@ -91,7 +91,7 @@ def _answers(asked: Mapping[str, Any] | None) -> tuple[Choice, ...]:
     )
 
 
-def _of_plan(change: Change, state: State) -> tuple[Choice, ...]:
+def _of_plan(change: Change, state: ChangeState) -> tuple[Choice, ...]:
     notes, more = _open(change)
     moves = [moved.event for moved in state.history[-1:]]
     is_approved = moves == [TransitionEvent.ACCEPTED] and is_as_decided(change)
@@ -108,7 +108,7 @@ def _of_plan(change: Change, state: State) -> tuple[Choice, ...]:
     return (*found, Choice("reject", "Reject", True, False, Workflow.PLAN))
 
 
-def _of_code(change: Change, state: State) -> tuple[Choice, ...]:
+def _of_code(change: Change, state: ChangeState) -> tuple[Choice, ...]:
     found = []
     events = TRANSITIONS[state.phase]
     if TransitionEvent.ACCEPTED in events and last(change, CODE) and not blocking_checks(change):
@@ -126,7 +126,9 @@ def _open(change: Change) -> tuple[bool, bool]:
     """Whether notes of people are open, and whether more than that is; comments count before they are findings."""
     found = left_open(change)
     known = {one.id for one in found}
-    said = [one for one in comments.seen(change) if one.is_open and one.words and one.finding not in known]
+    said = [
+        one for one in comment_store.current_comments(change) if one.is_open and one.words and one.finding not in known
+    ]
     notes = [one.by.startswith("person:") and one.severity is Severity.LOW for one in found]
     notes += [one.severity is CommentSeverity.NOTE for one in said]
     return any(notes), not all(notes)
@@ -210,7 +212,7 @@ def _done(change: Change, arguments: list[str], settings: Sequence[str]) -> Told
 
 def stop(change: Change) -> Told:
     """What was done is kept."""
-    holder = stopping.stop(change)
+    holder = run_control.stop_run(change)
     if holder is None:
         return Told(True, f"Nothing is running for {change.id}.")
     return Told(True, "Stopped; what was done is kept.", holder.command)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change.folder import Change, documents
+from agentd.change.folder import Change, readable_documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.text import decode_text
 from agentd.domain import clock
@@ -58,7 +58,7 @@ def export(change: Change, settings: tuple[str, ...] = ()) -> str:
 
 
 def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[Section]:
-    for name in documents(change.folder):
+    for name in readable_documents(change.folder):
         text = files.read(change.folder / name).decode("utf-8-sig", "replace")
         try:
             html, notes = markdown.render(text, name, is_shared=True).html, margin.notes(change, name, text, pattern)
@@ -78,7 +78,7 @@ def _charts(costs: Costs) -> Iterator[tuple[str, Markup]]:
 
 
 def _graph(change: Change) -> Markup | str:
-    if "tasks.md" not in documents(change.folder):
+    if "tasks.md" not in readable_documents(change.folder):
         return ""
     try:
         tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from agentd.change.folder import Change, documents
-from agentd.change.state import State
+from agentd.change.folder import Change, readable_documents
+from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Phase, Workflow
@@ -158,7 +158,7 @@ def as_read(around: Frame, name: str, digest: str) -> Frame:
     return replace(around, shown=json.dumps({**shown, name: digest})) if name in shown else around
 
 
-def _decidable(change: Change, state: State, run: Running | None) -> _Decidable:
+def _decidable(change: Change, state: ChangeState, run: Running | None) -> _Decidable:
     """No approval of what cannot be read in full."""
     try:
         choices, blocked = deciding.choices(change), _blocked(change, state, run)
@@ -172,7 +172,7 @@ def _decidable(change: Change, state: State, run: Running | None) -> _Decidable:
     return _Decidable(tuple(map(_offer, choices)), json.dumps(shown), problem, blocked=blocked)
 
 
-def _blocked(change: Change, state: State, run: Running | None) -> str:
+def _blocked(change: Change, state: ChangeState, run: Running | None) -> str:
     """Where code would be accepted but for its checks."""
     is_asked = run is None or run.asked is not None
     if state.phase is not Phase.IMPLEMENTING or not is_asked or not last(change, CODE):
@@ -192,14 +192,14 @@ def _following(change: Change) -> str:
         return ""
 
 
-def _waits(site: Site, change: Change, state: State) -> Waits | None:
+def _waits(site: Site, change: Change, state: ChangeState) -> Waits | None:
     try:
         return waiting.of_change(site.project, change.id) if state.phase.is_open else None
     except AgentdError:
         return None  # it went away meanwhile
 
 
-def _resume(state: State, following: str) -> str:
+def _resume(state: ChangeState, following: str) -> str:
     """By the command that comes next."""
     match following.split()[1:2]:
         case [Workflow.PLAN]:
@@ -249,9 +249,9 @@ def _last_output(run: Running | None) -> str:
     return f"{clock.utc_now() - timedelta(seconds=run.quiet_for):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _tabs(change: Change, state: State | None, here: str) -> Iterator[Tab]:
+def _tabs(change: Change, state: ChangeState | None, here: str) -> Iterator[Tab]:
     """Those that have something to show."""
-    there = documents(change.folder)
+    there = readable_documents(change.folder)
     has_specs = any(name.startswith("specs/") for name in there)
     is_built = bool(state and state.base.tree)
     wanted = (

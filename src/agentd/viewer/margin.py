@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentd.change import comments, texts
-from agentd.change.folder import Change, documents
+from agentd.change import comment_store, text_cache
+from agentd.change.folder import Change, readable_documents
 from agentd.documents import anchors, spec
 from agentd.documents.anchors import Anchor, MatchKind
 from agentd.documents.comments import COMMENTS_FILE, Comment, misattributed_comments, resolve_comments
@@ -136,7 +136,7 @@ def problems(change: Change) -> tuple[str, ...]:
     """What of the records and the comments cannot be read, or says what it may not."""
     found = recorded.read(change)
     try:
-        foreign = misattributed_comments(comments.read(change), found.findings)
+        foreign = misattributed_comments(comment_store.read_comments(change), found.findings)
     except (AgentdError, OSError) as error:
         return (*found.problems, str(error))
     words = "{}: {} says that it is the finding {:.20}, which was not made of it; that counts for nothing"
@@ -146,7 +146,7 @@ def problems(change: Change) -> tuple[str, ...]:
 def _comments(change: Change, found: Records) -> tuple[Comment, ...]:
     """How they stand, as far as the records can say."""
     try:
-        return resolve_comments(comments.read(change), found.findings)
+        return resolve_comments(comment_store.read_comments(change), found.findings)
     except (AgentdError, OSError):
         return ()  # `problems` tells
 
@@ -156,7 +156,7 @@ def _comments(change: Change, found: Records) -> tuple[Comment, ...]:
 
 def document_of(change: Change, one: Finding) -> str:
     """The document that a finding concerns: that of its evidence, else the spec of its requirement; "": none."""
-    known = documents(change.folder)
+    known = readable_documents(change.folder)
     named = [one.evidence.file if one.evidence else None, re.sub(r":\d+$", "", one.where or "")]
     named.append(f"specs/{one.requirement.partition(':')[0]}.md" if one.requirement else None)
     short = ((name or "").removeprefix(f"agentd/changes/{change.id}/") for name in named)
@@ -194,7 +194,7 @@ def _quoted(anchor: Anchor, text: str, judged: str | None) -> _Spot | None:
 
 def _as_judged(change: Change, found: Records, id_: str, document: str) -> str | None:
     record = next((one for one in found.records if any(own.id == id_ for own in round_findings(one))), None)
-    return texts.text(change, record.judged.get(document, "")) if record else None
+    return text_cache.cached_text(change, record.judged.get(document, "")) if record else None
 
 
 def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -> _Spot:

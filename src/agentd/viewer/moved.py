@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change import texts
+from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.domain.errors import AgentdError
 from agentd.rendering import eliding, words
@@ -49,7 +49,7 @@ def _one(change: Change, start: str, name: str, old: str, new: str) -> Moved:
 
 def _between(change: Change, old: str, new: str) -> Markup | None:
     """Short: the rest was read. None where this machine has not kept what was shown."""
-    before, after = texts.text(change, old), texts.text(change, new)
+    before, after = text_cache.cached_text(change, old), text_cache.cached_text(change, new)
     if before is None or after is None:
         return None
     return Markup(eliding.html(words.diff(before, after)))  # noqa: S704 - escaped there

@@ -9,9 +9,9 @@ from agentd.archive import ending
 from agentd.archive import outlook as merged
 from agentd.archive.outlook import Outcome
 from agentd.calls.run import there
-from agentd.change import report
+from agentd.change import overview
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
@@ -113,7 +113,9 @@ def _broken(change: Change, path: Path, problem: str) -> Spec:
 
 
 def _rivals(change: Change) -> tuple[Rival, ...]:
-    places = Places(change.project)
-    found = report.afresh(places.find(change.id))
-    among = report.radar(places.open() if found.summary.touches else ())
-    return tuple(Rival(one.id, str(one.phase), tuple(one.requirements)) for one in report.rivals(found, among))
+    places = ChangeLocator(change.project)
+    found = overview.refresh_touched(places.find(change.id))
+    among = overview.build_overlap_index(places.open() if found.summary.touches else ())
+    return tuple(
+        Rival(one.id, str(one.phase), tuple(one.requirements)) for one in overview.overlapping_changes(found, among)
+    )

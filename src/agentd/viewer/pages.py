@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from agentd.change.folder import Change, documents
+from agentd.change.folder import Change, readable_documents
 from agentd.documents import tasks as task_lists
 from agentd.documents.task import Task
 from agentd.documents.text import decode_text
@@ -115,7 +115,7 @@ def _bar(site: Site, request: Request, change: Change) -> Response:
 
 def _read(site: Site, request: Request, change: Change) -> Response:
     name = request.path_params["document"]
-    if name not in documents(change.folder):
+    if name not in readable_documents(change.folder):
         raise HTTPException(404)
     pattern, problem = reading.pattern(change, site.settings)
     around, listed = frame(site, change, "read"), reading.listed(change)  # first: no newer than the text
@@ -146,7 +146,7 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
     tasks: tuple[Task, ...] = ()
     problem = ""
     try:
-        if "tasks.md" in documents(change.folder):
+        if "tasks.md" in readable_documents(change.folder):
             tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, FileNotFoundError) as error:
         problem = str(error)

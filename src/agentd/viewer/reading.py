@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentd.calls.run import there
-from agentd.change import texts
-from agentd.change.folder import Change, document_hash, documents, judged_part, linked_documents, plan_files
+from agentd.change import text_cache
+from agentd.change.folder import (
+    Change,
+    document_hash,
+    linked_documents,
+    plan_files,
+    readable_documents,
+    reviewable_part,
+)
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
 from agentd.project import config
@@ -46,7 +53,7 @@ def listed(change: Change) -> tuple[Listed, ...]:
     open_ones = Counter(one.document for one in margin.left(change))
     plan = {path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)}
     found = []
-    for name in documents(change.folder):
+    for name in readable_documents(change.folder):
         label = name.removeprefix("specs/").removesuffix(".md") if name.startswith("specs/") else name
         found.append(Listed(name, label, _hash(change, name), name in plan, open_ones[name]))
     return tuple(found)
@@ -55,7 +62,7 @@ def listed(change: Change) -> tuple[Listed, ...]:
 def read(change: Change, name: str, pattern: re.Pattern[str]) -> Read:
     """What was shown is kept, so that a change to it can be told later; text and hash are of the same bytes."""
     data = files.read(change.folder / name)
-    digest = texts.keep(change, judged_part(name, data))
+    digest = text_cache.cache_text(change, reviewable_part(name, data))
     whole = data.decode("utf-8-sig", "replace")
     text, problem = whole[:_LARGEST], _cut(whole)
     try:

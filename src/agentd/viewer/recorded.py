@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agentd.change.folder import Change, in_order, read_record, record_files
-from agentd.change.state import State
+from agentd.change.folder import Change, read_record, record_files, sort_records
+from agentd.change.state import ChangeState
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.errors import AgentdError
@@ -13,7 +13,7 @@ from agentd.domain.errors import AgentdError
 class Records:
     """`state` None: it cannot be read. `problems` say what else cannot be, each with its file."""
 
-    state: State | None
+    state: ChangeState | None
     records: tuple[ReviewRecord, ...]
     problems: tuple[str, ...]
 
@@ -37,4 +37,4 @@ def read(change: Change) -> Records:
             records.append(read_record(path))
         except (AgentdError, OSError) as error:
             problems.append(str(error))
-    return Records(state, in_order(records), tuple(problems))
+    return Records(state, sort_records(records), tuple(problems))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentd.change import texts
-from agentd.change.folder import Change, document_bytes, documents
+from agentd.change import text_cache
+from agentd.change.folder import Change, document_bytes, readable_documents
 from agentd.documents.finding_status import current_findings, round_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.rendering import words
@@ -128,8 +128,8 @@ def _text(change: Change, name: str, digest: str | None) -> str | None:
     """Of a document that was not there: nothing. What lies in the folder as it was judged needs no copy."""
     if digest is None:
         return ""
-    kept = texts.text(change, digest)
-    if kept is not None or name not in documents(change.folder):
+    kept = text_cache.cached_text(change, digest)
+    if kept is not None or name not in readable_documents(change.folder):
         return kept
     data = document_bytes(change.folder / name)
     return data.decode("utf-8", "replace") if files.hash_bytes(data) == digest else None

@@ -11,8 +11,8 @@ from agentd.agents.transcript import transcript_path
 from agentd.calls import spend
 from agentd.calls.run import there
 from agentd.change import outcome
+from agentd.change.event_text import describe_event
 from agentd.change.folder import Change
-from agentd.change.happenings import words_of
 from agentd.change.inbox import Inbox
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError
@@ -269,7 +269,7 @@ def last(change: Change) -> Last | None:
 
 def _hint(change: Change, exit_code: int) -> str:
     """What to do next, if the result that is kept is that of this end."""
-    kept = outcome.last(change)
+    kept = outcome.last_outcome(change)
     error = kept.result.get("error") if kept and kept.result.get("exit_code") == exit_code else None
     return _word(error, "hint") if isinstance(error, dict) else ""
 
@@ -293,7 +293,7 @@ def story(change: Change, limit: int) -> tuple[Line, ...]:
             if len(found) >= limit:
                 break
             label = getattr(entry.event, "step", None) or ""
-            found.append(Line(entry.seq, entry.at, entry.event.type, label, words_of(entry.event)[:_SAID]))
+            found.append(Line(entry.seq, entry.at, entry.event.type, label, describe_event(entry.event)[:_SAID]))
     return tuple(reversed([*found, *_acts(row, length > 2 * _ACTIONS)][:limit]))
 
 

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 
 from agentd.change import ids
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.locator import ChangeLocator
 from agentd.domain.errors import ChangeNotFound
 from agentd.project import git
 from agentd.project.layout import Project
@@ -36,9 +36,9 @@ class Site:
 
     def change(self, change_id: str) -> Change:
         """An open one, or one that is in the archive."""
-        places = Places(self.project)
+        places = ChangeLocator(self.project)
         try:
-            found = places.find(ids.check(change_id))
+            found = places.find(ids.check_change_id(change_id))
         except ChangeNotFound:
             ended = places.ended(change_id)
             if ended is None or ended.folder is None:

@@ -8,7 +8,7 @@ from agentd.calls.budget import in_force
 from agentd.calls.run import there
 from agentd.calls.sums import Sum, grouped
 from agentd.change.folder import Change
-from agentd.change.state import Call, Step
+from agentd.change.state import CallRecord, StepRecord
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.project import config
@@ -74,7 +74,7 @@ def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
     )
 
 
-def _rows(calls: Iterable[Call], key: Callable[[Call], str | None]) -> tuple[chart.Row, ...]:
+def _rows(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) -> tuple[chart.Row, ...]:
     return tuple(_row(name or _UNNAMED, some) for name, some in grouped(calls, key).items())
 
 
@@ -83,12 +83,12 @@ def _row(label: str, some: Sum) -> chart.Row:
     return chart.Row(label, None if some.without_price == some.calls else some.cost, some.without_price)
 
 
-def _round(call: Call, steps: Sequence[Step]) -> str:
+def _round(call: CallRecord, steps: Sequence[StepRecord]) -> str:
     """STATE.yaml does not say it of a call: that of the step of its name which ended nearest to it."""
     moment = clock.utc_now()
     ended = clock.seconds_since(call.timestamp, moment)
 
-    def distance(step: Step) -> float:
+    def distance(step: StepRecord) -> float:
         other = clock.seconds_since(step.at, moment)
         return abs(ended - other) if ended is not None and other is not None else float("inf")
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from agentd.change import comments, outcome, report
-from agentd.change.folder import STATE, Change
-from agentd.change.index import Summary
-from agentd.change.overlaps import NAMED, Meeting, Radar, some
-from agentd.change.places import Found, Places
+from agentd.change import comment_store, outcome, overview
+from agentd.change.folder import STATE_FILE, Change
+from agentd.change.index import ChangeSummary
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, format_names
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError, OverBudget
 from agentd.domain.terms import Phase
@@ -91,22 +91,22 @@ class _Room:
 
 def rows(project: Project, settings: Sequence[str] = ()) -> list[Row]:
     """What waits for a person first, longest first; then what runs; then the rest. `settings`: of the command line."""
-    found = Places(project).open()
-    met, budget, room = _meetings(report.radar(found)), _budget(project, settings), _look(project)
+    found = ChangeLocator(project).open()
+    met, budget, room = _meetings(overview.build_overlap_index(found)), _budget(project, settings), _look(project)
     made = [_row(one, met.get(one.id, ()), budget, room, settings) for one in found]
     return sorted(made, key=_place)
 
 
 def archived(project: Project) -> list[Ended]:
     """Newest first."""
-    found = Places(project).archived()
+    found = ChangeLocator(project).archived()
     return [Ended(one.id, str(one.summary.phase), one.summary.updated_at, one.summary.description) for one in found]
 
 
 def of_change(project: Project, change_id: str) -> Waits | None:
     """Of one open change that is checked out."""
-    found = Places(project).find(change_id)
-    return _waits(found, report.is_running(project, found), _look(project))
+    found = ChangeLocator(project).find(change_id)
+    return _waits(found, overview.is_running(project, found), _look(project))
 
 
 def _place(row: Row) -> tuple[int, str]:
@@ -129,18 +129,20 @@ def _look(project: Project) -> _Room:
     return _Room(project, names("inbox"), names("questions"), names("outcomes"))
 
 
-def _meetings(among: Radar) -> dict[str, list[Meeting]]:
+def _meetings(among: OverlapIndex) -> dict[str, list[Overlap]]:
     """By change; in time that grows with the changes and not with their pairs."""
-    met: dict[str, list[Meeting]] = {}
+    met: dict[str, list[Overlap]] = {}
     for meeting in among.meetings():
         for change_id in meeting.changes:
             met.setdefault(change_id, []).append(meeting)
     return met
 
 
-def _row(found: Found, met: Sequence[Meeting], budget: float | None, room: _Room, settings: Sequence[str]) -> Row:
+def _row(
+    found: LocatedChange, met: Sequence[Overlap], budget: float | None, room: _Room, settings: Sequence[str]
+) -> Row:
     project, summary = room.project, found.summary
-    is_running = report.is_running(project, found)
+    is_running = overview.is_running(project, found)
     waits, change = _waits(found, is_running, room), _change(found, room)
     run = running.now(change, settings) if change and is_running else None
     counts = (("high", summary.high), ("medium", summary.medium), ("low", summary.low))
@@ -161,13 +163,17 @@ def _row(found: Found, met: Sequence[Meeting], budget: float | None, room: _Room
         kind=waits.kind if waits else "",
         waits=waits.words if waits else "",
         since=waits.since if waits else "",
-        next=_RECHALLENGE % found.id if waits and waits.kind == _EDITED else report.next_command(project, found) or "",
-        overlaps=tuple(f"{some(one.changes, found.id)} in {some(one.requirements)}" for one in met[:NAMED]),
+        next=_RECHALLENGE % found.id
+        if waits and waits.kind == _EDITED
+        else overview.next_command(project, found) or "",
+        overlaps=tuple(
+            f"{format_names(one.changes, found.id)} in {format_names(one.requirements)}" for one in met[:NAMES_SHOWN]
+        ),
         problem=summary.problem or "",
     )
 
 
-def _change(found: Found, room: _Room) -> Change | None:
+def _change(found: LocatedChange, room: _Room) -> Change | None:
     """None where it is not checked out."""
     if found.folder is None or found.tree is None:
         return None
@@ -185,7 +191,9 @@ def _said(change: Change, is_running: bool) -> int:
 def _open_comments(change: Change, stamp: _Stamp) -> int:
     """`stamp` is what the answer holds for."""
     try:
-        return sum(one.is_open and bool(one.words) and not one.finding for one in comments.seen(change))
+        return sum(
+            one.is_open and bool(one.words) and not one.finding for one in comment_store.current_comments(change)
+        )
     except (AgentdError, OSError):
         return 0  # whoever opens it is told what cannot be read
 
@@ -193,14 +201,16 @@ def _open_comments(change: Change, stamp: _Stamp) -> int:
 # ---- what waits
 
 
-def _waits(found: Found, is_running: bool, room: _Room) -> Waits | None:
+def _waits(found: LocatedChange, is_running: bool, room: _Room) -> Waits | None:
     """The first that applies: broken, a question, a failure, and else what its phase says."""
     change = _change(found, room)
     if change is None:
         return None
     summary = found.summary
     if summary.problem:
-        return Waits("broken", f"{STATE} cannot be read: {summary.problem}", _written(f"{found.folder}/{STATE}"))
+        return Waits(
+            "broken", f"{STATE_FILE} cannot be read: {summary.problem}", _written(f"{found.folder}/{STATE_FILE}")
+        )
     if is_running:
         return _asked(change) if found.id in room.asked else None
     return (
@@ -230,7 +240,7 @@ def _unanswered(change: Change) -> Waits | None:
     )
 
 
-def _failed(project: Project, found: Found) -> Waits | None:
+def _failed(project: Project, found: LocatedChange) -> Waits | None:
     """How its last run ended, if that was no answer and nothing happened since."""
     path = project.in_room("outcomes", f"{found.id}.json")
     try:
@@ -247,7 +257,7 @@ def _failed(project: Project, found: Found) -> Waits | None:
 @lru_cache(maxsize=4096)
 def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
     """STATE.yaml's time, exit code and message of a run that failed; read once for each time it is written."""
-    kept = outcome.read(Path(path))
+    kept = outcome.read_outcome(Path(path))
     error = kept.result.get("error") if kept else None
     if kept is None or not isinstance(error, dict):
         return None
@@ -278,7 +288,7 @@ def _stamps(folder: Path) -> tuple[_Stamp, ...]:
     """Of STATE.yaml, then of the plan as it lies there: the folders tell of files that came or went."""
     specs = os.path.join(folder, "specs")
     names = sorted(os.listdir(specs)) if os.path.isdir(specs) else []
-    wanted = (STATE, "proposal.md", "tasks.md", "specs", *(f"specs/{name}" for name in names))
+    wanted = (STATE_FILE, "proposal.md", "tasks.md", "specs", *(f"specs/{name}" for name in names))
     return tuple(_stamp(os.path.join(folder, name)) for name in wanted)
 
 
@@ -290,14 +300,14 @@ def _stamp(path: str) -> _Stamp:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def _by_phase(summary: Summary) -> Waits:
+def _by_phase(summary: ChangeSummary) -> Waits:
     kind, words = _stands(summary)
     if summary.running:
         kind, words = "unfinished", "a run was cut off; the same command goes on"
     return Waits(kind, words, summary.updated_at)
 
 
-def _stands(summary: Summary) -> tuple[str, str]:
+def _stands(summary: ChangeSummary) -> tuple[str, str]:
     counts = ((summary.high, "high"), (summary.medium, "medium"), (summary.low, "low"))
     left = ", ".join(f"{count} {word}" for count, word in counts if count)
     match summary.phase:

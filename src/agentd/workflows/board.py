@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentd.change import happenings
+from agentd.change import event_text
 from agentd.domain import events
 from agentd.domain.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
 from agentd.workflows.course import Ahead
@@ -152,7 +152,7 @@ def _after(row: Row, event: events.Event, at: float) -> Row:
         case events.AgentActivity() | events.CheckFinished() if row.stand is Stand.RUNNING:
             failed = isinstance(event, events.CheckFinished) and event.status != CheckStatus.PASSED
             answer = Answer.FAILED if failed else row.answer
-            return replace(row, words=_cut(happenings.words_of(event)), answer=answer)
+            return replace(row, words=_cut(event_text.describe_event(event)), answer=answer)
     return row
 
 

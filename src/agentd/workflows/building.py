@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.documents.task import Task, canonical_task_id, order_tasks, unknown_dependencies
 from agentd.domain.errors import FormatInvalid, Refusal, UsageError
 from agentd.domain.state_machine import TransitionEvent
@@ -39,7 +39,7 @@ def in_order(tasks: Sequence[Task], change_id: str) -> tuple[Task, ...]:
         raise FormatInvalid(error.message, hint) from None
 
 
-def made(state: State) -> set[str]:
+def made(state: ChangeState) -> set[str]:
     """Tasks whose run has ended, since the implementation of this plan began."""
     if state.phase is Phase.CHALLENGED:
         return set()  # what was made by an earlier plan is made again
@@ -48,13 +48,13 @@ def made(state: State) -> set[str]:
     return {str(id_) for row in rows for id_ in row.extra.get("tasks", ())}
 
 
-def started_at(state: State) -> str:
+def started_at(state: ChangeState) -> str:
     """When the implementation of this plan began."""
     started = [moved.at for moved in state.history if moved.event is TransitionEvent.IMPLEMENTATION_STARTED]
     return started[-1] if started else ""
 
 
-def ahead(state: State, tasks: Sequence[Task], is_sequential: bool) -> list[Making]:
+def ahead(state: ChangeState, tasks: Sequence[Task], is_sequential: bool) -> list[Making]:
     """The runs that are left. `tasks` in their order."""
     finished = made(state)
     left = [task for task in tasks if task.id not in finished and task.status is not TaskStatus.WAIVED]
@@ -86,7 +86,7 @@ def _name(task: Task) -> str:
     return f"{STEP}-{spec}" if spec else STEP
 
 
-def _done(steps: Sequence[Step]) -> list[Step]:
+def _done(steps: Sequence[StepRecord]) -> list[StepRecord]:
     return [
         row for row in steps if row.status is StepStatus.DONE and (row.name == STEP or row.name.startswith(f"{STEP}-"))
     ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents import clarifications
 from agentd.documents.clarifications import Clarification as Answered
 from agentd.documents.text import InvalidDocument, decode_text
@@ -71,13 +71,13 @@ def nobody_to_ask(change_id: str) -> AnswerRequired:
     )
 
 
-def is_due(state: State, is_open: bool = False) -> bool:
+def is_due(state: ChangeState, is_open: bool = False) -> bool:
     """`is_open`: questions were asked, and not all of them are answered."""
     ended = any(step.status in (StepStatus.DONE, StepStatus.SKIPPED) for step in state.steps)
     return state.phase is Phase.DRAFTING and is_only_asked(state) and (is_open or not ended)
 
 
-def is_only_asked(state: State) -> bool:
+def is_only_asked(state: ChangeState) -> bool:
     """Nothing is written yet."""
     return all(step.name == clarify.STEP for step in state.steps)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentd.change.folder import Change
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.task import Task
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Phase, StepStatus
@@ -42,7 +42,9 @@ def of_review(change: Change) -> list[Ahead]:
     return [checks, Ahead(CODE.kind, round_, 1, f"Review, round {round_}", CODE.kind)]
 
 
-def ahead(state: State, tasks: Sequence[Task], is_sequential: bool, round_: int, is_answering: bool) -> list[Ahead]:
+def ahead(
+    state: ChangeState, tasks: Sequence[Task], is_sequential: bool, round_: int, is_answering: bool
+) -> list[Ahead]:
     if state.phase not in (Phase.CHALLENGED, Phase.IMPLEMENTING):
         return []
     found = []
@@ -59,7 +61,7 @@ def ahead(state: State, tasks: Sequence[Task], is_sequential: bool, round_: int,
     return [*found, Ahead(CODE.kind, round_, 1, f"Review{more}", CODE.kind)]
 
 
-def makers(state: State, tasks: Sequence[Task], is_sequential: bool) -> list[Ahead]:
+def makers(state: ChangeState, tasks: Sequence[Task], is_sequential: bool) -> list[Ahead]:
     """The runs of the implementer that are left."""
     left = building.ahead(state, tasks, is_sequential)
     return [_made(one.step, one.number, [task.id for task in one.tasks]) for one in left]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.checks.result import Result
 from agentd.documents.finding_status import ADDED, edit_content
 from agentd.documents.records import FindingEdit
@@ -108,5 +108,5 @@ def _check(desk: Desk, wanted: Phase, what: str) -> None:
         raise WrongPhase(words, f"agentd status {desk.change.id}")
 
 
-def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
+def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: ChangeState) -> ChangeState:
     return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

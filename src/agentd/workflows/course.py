@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentd.change.folder import Change
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.domain.terms import Lane, Phase, StepStatus
 from agentd.project.config import WorkflowSettings
 from agentd.steps import facts as facts_of
@@ -28,7 +28,7 @@ class Ahead:
         return (self.step, self.round, self.number)
 
 
-def makers(state: State, looks: int, facts: Facts | None) -> list[Ahead]:
+def makers(state: ChangeState, looks: int, facts: Facts | None) -> list[Ahead]:
     """The planner's steps until all documents are there; those of specs are known with the proposal."""
     if state.lane is Lane.AUTOMATED:
         return [_one("plan-gen", "Proposal, specs and tasks"), *_reviews("plan", "", looks)]
@@ -43,7 +43,7 @@ def makers(state: State, looks: int, facts: Facts | None) -> list[Ahead]:
     return [*found, _one("tasks-gen", "Tasks"), *_reviews("tasks", "", looks)]
 
 
-def next_maker(state: State, looks: int, facts: Facts | None) -> Ahead | None:
+def next_maker(state: ChangeState, looks: int, facts: Facts | None) -> Ahead | None:
     """The first that is not done. Makers are done by name and round, whatever became of their files."""
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}
     return next((one for one in makers(state, looks, facts) if one.key not in ended), None)
@@ -55,7 +55,7 @@ def of_plan(change: Change, settings: WorkflowSettings) -> list[Ahead]:
     return ahead(change.read(), settings.self_review_iterations, facts_of.read(change), round_, is_answering(change))
 
 
-def ahead(state: State, looks: int, facts: Facts | None, round_: int, is_answering: bool = False) -> list[Ahead]:
+def ahead(state: ChangeState, looks: int, facts: Facts | None, round_: int, is_answering: bool = False) -> list[Ahead]:
     """The steps of this round for somebody who looks on; `is_answering`: findings wait for the planner's answer."""
     first: list[Ahead] = []
     if state.phase not in (Phase.DRAFTING, Phase.PROPOSED):
@@ -79,9 +79,9 @@ def _reviews(what: str, spec: str, looks: int) -> Sequence[Ahead]:
     return [_one(f"{what}-review", label, spec, number) for number in range(1, looks + 1)]
 
 
-def _has(steps: Iterable[Step], name: str) -> bool:
+def _has(steps: Iterable[StepRecord], name: str) -> bool:
     return any(step.name == name for step in steps)
 
 
-def _skipped(steps: Iterable[Step]) -> set[tuple[str, int, int]]:
+def _skipped(steps: Iterable[StepRecord]) -> set[tuple[str, int, int]]:
     return {step.key[:3] for step in steps if step.status is StepStatus.SKIPPED}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.finding_status import ADDED, current_findings, edit_content
 from agentd.documents.records import Finding, FindingEdit, ReviewRecord
 from agentd.domain import clock
@@ -111,5 +111,5 @@ def _move(desk: Desk, event: TransitionEvent, reason: str, by: str, seen: Mappin
     desk.run.update(partial(_moved, event, reason, by, seen))
 
 
-def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: State) -> State:
+def _moved(event: TransitionEvent, reason: str, by: str, hashes: Mapping[str, str], old: ChangeState) -> ChangeState:
     return old.moved(event, by=by, why=reason, at=clock.now(), hashes=hashes)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd.change import ids
-from agentd.change.folder import STATE, Change, read_state
-from agentd.change.places import Found, Places
+from agentd.change.folder import STATE_FILE, Change, read_state
+from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.domain.errors import ChangeNotFound, UsageError
 from agentd.domain.events import WarningIssued
 from agentd.domain.terms import Phase
@@ -16,10 +16,10 @@ from agentd.steps.desk import Desk
 
 def check(project: Project, change_id: str, wanted: Sequence[str]) -> None:
     """Each is a change that is there, and none of them waits for this one."""
-    places = Places(project)
+    places = ChangeLocator(project)
     known = {one.id: one for one in places.open()}
     for other in wanted:
-        if ids.check(other) not in known and places.ended(other) is None:
+        if ids.check_change_id(other) not in known and places.ended(other) is None:
             raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
         if way := _way(known, other, change_id):
             words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
@@ -35,7 +35,7 @@ def waits_for(change: Change) -> dict[str, Phase | None]:
     wanted = change.read().depends_on
     if not wanted:
         return {}
-    places = Places(change.project)
+    places = ChangeLocator(change.project)
     known = {one.id: one for one in places.open()}
     found: dict[str, Phase | None] = {}
     for other in wanted:
@@ -48,8 +48,8 @@ def waits_for(change: Change) -> dict[str, Phase | None]:
 def _is_archived_here(change: Change, other: str) -> bool:
     """In the change's own tree: only there its specs are among those that the change is merged into."""
     archive = change.project.archive_in(change.tree)
-    folders = [path for path in archive.glob(f"*{other}*") if other == ids.archived(path.name)]
-    return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE).is_file())
+    folders = [path for path in archive.glob(f"*{other}*") if other == ids.archived_change_id(path.name)]
+    return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE_FILE).is_file())
 
 
 def standing(phase: Phase | None) -> str:
@@ -65,7 +65,7 @@ def warn(desk: Desk) -> None:
         desk.run.emit(WarningIssued(code="depends", message=words))
 
 
-def _way(known: dict[str, Found], start: str, goal: str) -> tuple[str, ...]:
+def _way(known: dict[str, LocatedChange], start: str, goal: str) -> tuple[str, ...]:
     """From one change to another along what they depend on."""
     ways: list[tuple[str, ...]] = [(start,)]
     seen = set()

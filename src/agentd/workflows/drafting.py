@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentd.change.folder import Change
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.events import NoticeIssued
 from agentd.domain.state_machine import TransitionEvent
@@ -56,7 +56,7 @@ def _make(desk: Desk, following: Ahead, looks: int) -> None:
             self_review.look(desk, following.kind, following.spec, following.number, looks)
 
 
-def _generated(old: State, change: Change) -> State:
+def _generated(old: ChangeState, change: Change) -> ChangeState:
     found = facts.read(change) or Facts()
     specs = {0: "", 1: ", 1 spec"}.get(len(found.specs), f", {len(found.specs)} specs")
     tasks = "1 task" if found.tasks == 1 else f"{found.tasks} tasks"
@@ -82,5 +82,5 @@ def _offer_light(desk: Desk, wishes: Wishes) -> None:
         desk.run.update(lambda old: _light(old, left))
 
 
-def _light(old: State, rounds_left: int) -> State:
+def _light(old: ChangeState, rounds_left: int) -> ChangeState:
     return replace(old, lane=Lane.LIGHT, run=old.run and replace(old.run, rounds_left=rounds_left))

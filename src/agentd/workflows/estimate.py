@@ -6,10 +6,10 @@ from datetime import timedelta
 from functools import lru_cache
 from statistics import median
 
-from agentd import prices
-from agentd.agents.protocol import Usage
+from agentd.agents import pricing
+from agentd.agents.protocol import TokenUsage
 from agentd.calls import ledger
-from agentd.change.state import Call
+from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import SPEC_STEPS
 from agentd.project.config import AgentSettings, Config, PriceSettings
@@ -53,7 +53,7 @@ def expected(project: Project, config: Config, step: str, agent: AgentSettings, 
     return _typical(step, model, config.prices)
 
 
-def _measured(calls: list[Call], model: str | None, known: Mapping[str, PriceSettings]) -> Estimate:
+def _measured(calls: list[CallRecord], model: str | None, known: Mapping[str, PriceSettings]) -> Estimate:
     costs = [cost for call in calls if (cost := _cost(call, model, known)) is not None]
     return Estimate(
         tokens_in=round(median(call.tokens_in or 0 for call in calls)),
@@ -67,31 +67,33 @@ def _typical(step: str, model: str | None, known: Mapping[str, PriceSettings]) -
     if _kind(step) not in _TYPICAL:
         return Estimate(0, 0, None, 0)
     tokens_in, tokens_out = _TYPICAL[_kind(step)]
-    usage = Usage(tokens_in=tokens_in, tokens_out=tokens_out)
-    return Estimate(tokens_in, tokens_out, prices.cost_of(usage, model, known), 0)
+    usage = TokenUsage(tokens_in=tokens_in, tokens_out=tokens_out)
+    return Estimate(tokens_in, tokens_out, pricing.usage_cost(usage, model, known), 0)
 
 
-def _cost(call: Call, model: str | None, known: Mapping[str, PriceSettings]) -> float | None:
+def _cost(call: CallRecord, model: str | None, known: Mapping[str, PriceSettings]) -> float | None:
     """What it did cost, or would have cost with another model.
 
     A CLI may be asked for an alias ("sonnet") and tell a full name: an alias has no price, but the call has a cost.
     """
     if call.cost is not None and model in (None, call.model):
         return call.cost
-    usage = Usage(tokens_in=call.tokens_in or 0, tokens_out=call.tokens_out or 0, tokens_cached=call.tokens_cached or 0)
-    cost = prices.cost_of(usage, model or call.model, known)
+    usage = TokenUsage(
+        tokens_in=call.tokens_in or 0, tokens_out=call.tokens_out or 0, tokens_cached=call.tokens_cached or 0
+    )
+    cost = pricing.usage_cost(usage, model or call.model, known)
     is_alias = model is not None and model in (call.model or "")
     return call.cost if cost is None and is_alias else cost
 
 
-def _recent(project: Project) -> list[Call]:
+def _recent(project: Project) -> list[CallRecord]:
     today = clock.utc_now()
     days = [f"{today - timedelta(days=ago):%Y-%m-%d}" for ago in range(_DAYS)]
     return [call for day in days for call in _of_day(project, day, ledger.size(project, day))]
 
 
 @lru_cache(maxsize=_DAYS)  # a plan is many steps, and each would read the whole month
-def _of_day(project: Project, day: str, _size: int) -> tuple[Call, ...]:
+def _of_day(project: Project, day: str, _size: int) -> tuple[CallRecord, ...]:
     """Whole calls: one that was cut off tells only a part."""
     calls = (slip.call for slip in ledger.read(project, day).values())
     return tuple(call for call in calls if not call.extra.get("cut"))

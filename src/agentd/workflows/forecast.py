@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain.terms import Complexity, Phase, Role, StepStatus
 from agentd.project.config import Config
 from agentd.project.layout import Project
@@ -33,7 +33,7 @@ class Forecast:
 def of_plan(
     project: Project,
     config: Config,
-    state: State,
+    state: ChangeState,
     facts: Facts | None,
     round_: int,
     is_answering: bool,
@@ -49,7 +49,7 @@ def of_plan(
 
 
 def forecast(
-    project: Project, config: Config, state: State, steps: Iterable[Ahead], complexity: Complexity
+    project: Project, config: Config, state: ChangeState, steps: Iterable[Ahead], complexity: Complexity
 ) -> list[Forecast]:
     """Of those that are left and that an agent takes."""
     ended = {step.key[:3] for step in state.steps if step.status in (StepStatus.DONE, StepStatus.SKIPPED)}

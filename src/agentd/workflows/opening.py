@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.change import entry
-from agentd.change.entry import Standing
+from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.change.places import Places
+from agentd.change.lifecycle import ChangeStanding
+from agentd.change.locator import ChangeLocator
 from agentd.domain.errors import WrongPhase
 from agentd.domain.terms import GitSetup, Phase, Workflow
 from agentd.project.layout import Project
@@ -27,8 +27,8 @@ class Opened:
 
 
 def open_plan(project: Project, wanted: str, description: str | None, wish: GitSetup | None = None) -> Opened:
-    found = entry.resolve(Places(project), wanted, description)
-    if found.standing is Standing.NEW:
+    found = lifecycle.resolve_change(ChangeLocator(project), wanted, description)
+    if found.standing is ChangeStanding.NEW:
         taken = (f"{wanted} is taken, so this is {found.id}",) if found.id != wanted else ()
         return Opened(wanted, found.id, None, taken)
     assert found.found
@@ -66,7 +66,7 @@ def begin(
         if setup is GitSetup.WORKTREE:
             prepare(os.path.join(ground.tree, project.prefix))
         placing.take_along(project, change_id, place)
-        return entry.create(project, change_id, description, place, held.token)
+        return lifecycle.create_change(project, change_id, description, place, held.token)
 
 
 def settled(change: Change, rechallenge: bool = False) -> str | None:

@@ -5,16 +5,16 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.change.entry import here
+from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS
 from agentd.change.folder import Change
-from agentd.change.places import Places
-from agentd.change.state import Place
+from agentd.change.lifecycle import current_location
+from agentd.change.locator import ChangeLocator
+from agentd.change.state import GitLocation
 from agentd.documents import clarifications
 from agentd.domain.errors import Busy, SetupError
 from agentd.domain.terms import GitSetup
 from agentd.project import git
 from agentd.project.layout import CONFIG_PATH, Project
-from agentd.skills import CLIS, WORKFLOWS
 from agentd.storage import files
 
 _BLOCK = "agentd"
@@ -46,7 +46,7 @@ def look(project: Project, change_id: str) -> Ground:
     changed = _changed(project.tree)
     own = os.path.join(project.prefix, "agentd") + "/"
     uncommitted = tuple(name for name in changed if _is_needed(name, own))
-    here_ = [found for found in Places(project).open() if found.tree == project.tree and found.folder]
+    here_ = [found for found in ChangeLocator(project).open() if found.tree == project.tree and found.folder]
     running = (Change(project, one.id, project.tree, Path(one.folder or "")) for one in here_)
     return Ground(
         target=_target(project, branch),
@@ -141,21 +141,21 @@ def _typed(names: tuple[str, ...]) -> str:
     return " ".join(shlex.quote(f"{how}{name}") for how, name in zip(magic, names, strict=True))
 
 
-def make(project: Project, change_id: str, setup: GitSetup, ground: Ground) -> Place:
+def make(project: Project, change_id: str, setup: GitSetup, ground: Ground) -> GitLocation:
     """Doing it again after it was cut off takes up what is there."""
     branch = branch_of(change_id)
     if setup is GitSetup.IN_PLACE:
-        return here(project)
+        return current_location(project)
     if setup is GitSetup.BRANCH:
         if _held_by(project, branch) != project.tree:
             _run(project, branch, project.tree, "switch", "--quiet", "-C", branch)
-        return Place(setup, branch, project.tree_name(project.tree), ground.target)
+        return GitLocation(setup, branch, project.tree_name(project.tree), ground.target)
     if os.path.exists(ground.tree) and _is_half_made(ground.tree):
         git.run(project.tree, "worktree", "remove", "-f", "-f", ground.tree)  # twice: it is locked
     if not os.path.exists(ground.tree):
         # -B: one that is there has nothing of its own; -f: a tree that was deleted by hand is still in git's books
         _run(project, branch, ground.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
-    return Place(setup, branch, project.tree_name(ground.tree), ground.target)
+    return GitLocation(setup, branch, project.tree_name(ground.tree), ground.target)
 
 
 def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
@@ -173,7 +173,7 @@ def _is_half_made(tree: str) -> bool:
     return lock.is_file() and lock.read_text().startswith("initializing")
 
 
-def take_along(project: Project, change_id: str, place: Place) -> None:
+def take_along(project: Project, change_id: str, place: GitLocation) -> None:
     """A change being born has its clarifications in the tree where they were written."""
     old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
     source = old / clarifications.CLARIFICATIONS_FILE
@@ -233,7 +233,7 @@ def _is_needed(name: str, own: str) -> bool:
 
 def _skills(project: Project) -> set[str]:
     """What `init` has written for a person's own sessions."""
-    return {os.path.join(project.prefix, cli.path(workflow)) for cli in CLIS for workflow in WORKFLOWS}
+    return {os.path.join(project.prefix, cli.path(workflow)) for cli in SKILL_TARGETS for workflow in SKILL_WORKFLOWS}
 
 
 def some(names: tuple[str, ...]) -> str:

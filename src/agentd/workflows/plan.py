@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain.terms import Lane, Phase, Workflow
 from agentd.project.config import WorkflowSettings
 from agentd.steps.bench import PLAN
@@ -61,7 +61,7 @@ def _planning(desk: Desk, wishes: Wishes) -> AbstractContextManager[None]:
     return under_way(desk, lambda old: _begun(old, desk.config.workflow, wishes))
 
 
-def _begun(old: State, settings: WorkflowSettings, wishes: Wishes) -> State:
+def _begun(old: ChangeState, settings: WorkflowSettings, wishes: Wishes) -> ChangeState:
     lane = old.lane
     if old.phase is Phase.DRAFTING and (not old.steps or (wishes.light and is_only_asked(old))):
         lane = Lane.LIGHT if wishes.light else Lane.FULL if settings.human_in_loop else Lane.AUTOMATED

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentd.calls.run import Run
-from agentd.change.state import Raised, State
+from agentd.change.state import BudgetIncrease, ChangeState
 from agentd.domain import clock, events
 from agentd.domain.errors import UsageError
 
@@ -17,9 +17,9 @@ def raise_budget(run: Run, amount: float, by: str) -> None:
         now = f"may cost {limit:.10g} USD already" if limit else "has no limit"
         raise UsageError(f"{run.change.id} {now}, so {amount:.10g} USD is no more", "leave --raise-budget out")
 
-    def raised(old: State) -> State:
+    def raised(old: ChangeState) -> ChangeState:
         extra = old.budget.extra if old.budget else {}
-        return replace(old, budget=Raised(amount, by, clock.now(), extra))
+        return replace(old, budget=BudgetIncrease(amount, by, clock.now(), extra))
 
     run.update(raised)
     run.emit(events.DecisionMade(id="budget", answer=f"{amount:.10g}", reason=None, by=by, via="flag"))

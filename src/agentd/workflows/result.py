@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.change.folder import Change, documents
-from agentd.change.state import Call, State
+from agentd.change.folder import Change, readable_documents
+from agentd.change.state import CallRecord, ChangeState
 from agentd.documents.finding_status import count_open
 from agentd.documents.records import Finding
 from agentd.domain.errors import AgentdError
@@ -78,7 +78,7 @@ def standing(change: Change) -> dict[str, Any]:
     }
 
 
-def exit_code(command: str, state: State) -> int:
+def exit_code(command: str, state: ChangeState) -> int:
     """Yes or no: a proposal is generated, its findings are answered, a plan or code is approved."""
     if command in ("proposal", "reproposal"):
         return int(state.phase is Phase.DRAFTING)
@@ -95,7 +95,7 @@ def verdict_line(verdict: str | None, found: list[Finding]) -> str:
     return f"{verdict} - {f'Found {words} severity issues' if words else 'No finding is open any more'}"
 
 
-def _message(change: Change, state: State, found: list[Finding]) -> str:
+def _message(change: Change, state: ChangeState, found: list[Finding]) -> str:
     moved = state.history[-1] if state.history else None
     if moved and moved.event in _DECIDED:
         return f"{_DECIDED[moved.event]} by {moved.by.removeprefix('person:')}: {moved.why}"
@@ -119,7 +119,7 @@ def _findings(found: list[Finding]) -> dict[str, Any]:
     }
 
 
-def _question(change: Change, state: State, found: list[Finding]) -> dict[str, Any] | None:
+def _question(change: Change, state: ChangeState, found: list[Finding]) -> dict[str, Any] | None:
     """What a person should decide after a verdict that asks for changes."""
     if state.phase is Phase.IMPLEMENTING and found and last(change, CODE):
         question = after_review(change)
@@ -147,7 +147,7 @@ def next_command(change: Change) -> str | None:
 
 def _files(change: Change) -> list[str]:
     """As a person finds them: from the project's root, also where the change is archived."""
-    names = documents(change.folder)
+    names = readable_documents(change.folder)
     folder = change.folder.relative_to(change.project.changes_in(change.tree).parent.parent).as_posix()
     reviews = [f"reviews/{path.name}" for path in (change.folder / "reviews").glob("*.yaml")]
     return [f"{folder}/{name}" for name in (*names, *sorted(reviews, key=_natural))]
@@ -158,7 +158,7 @@ def _natural(name: str) -> tuple[str, int]:
     return (match[1], int(match[2])) if match else (name, 0)
 
 
-def _spent(state: State, before: int) -> dict[str, Any]:
+def _spent(state: ChangeState, before: int) -> dict[str, Any]:
     calls = state.llm_calls
     return {
         "cost": {
@@ -175,7 +175,7 @@ def _spent(state: State, before: int) -> dict[str, Any]:
     }
 
 
-def _known(calls: Sequence[Call]) -> float | None:
+def _known(calls: Sequence[CallRecord]) -> float | None:
     """USD over known costs; None where there were calls and none has one."""
     if calls and all(call.cost is None for call in calls):
         return None

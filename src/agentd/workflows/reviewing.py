@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.documents.task import Task
 from agentd.domain import events
 from agentd.domain.errors import ChangeNotReady, WrongPhase
@@ -98,7 +98,7 @@ def take_up_edits(desk: Desk) -> None:
 def know_failures(desk: Desk, reason: str, by: str) -> None:
     """A person says that what failed before the first edit was there before."""
 
-    def known(old: State) -> State:
+    def known(old: ChangeState) -> ChangeState:
         said = {"known": f"{reason} ({by})"}
         return proving.with_baseline(old, [{**row, **(said if _failed(row) else {})} for row in proving.baseline(old)])
 

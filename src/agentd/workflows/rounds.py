@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain.errors import ChangeNotReady, WrongPhase
 from agentd.domain.events import NoticeIssued, WarningIssued
 from agentd.domain.terms import Phase
@@ -48,7 +48,7 @@ def judge(desk: Desk, wishes: Wishes) -> bool:
     return is_due
 
 
-def repropose(desk: Desk, wishes: Wishes, also: Callable[[State], State] = lambda old: old) -> None:
+def repropose(desk: Desk, wishes: Wishes, also: Callable[[ChangeState], ChangeState] = lambda old: old) -> None:
     """The planner's part of a round; `also` is written as one with its end."""
     check_phase(desk, Phase.PROPOSED)
     take_up_edits(desk)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from textwrap import indent
 
-from agentd.change import comments
+from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
@@ -58,7 +58,7 @@ def check(change: Change, wanted: str) -> None:
 
 def findings(change: Change) -> str:
     """All that is open, as a text; a comment says the same before and after it has become a finding."""
-    left, said = left_open(change), comments.seen(change)
+    left, said = left_open(change), comment_store.current_comments(change)
     told = {one.finding: one for one in said if one.finding}
     rows = [_row(one, one.id, f"{one.title}\n{one.what}") for one in left if one.id not in told]
     made = {one.id: one for one in left}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agentd.change.folder import Change
-from agentd.change.state import State
+from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.errors import ChangeNotReady, Refusal
 from agentd.domain.events import WarningIssued
@@ -92,13 +92,13 @@ def _warn_of_failures(desk: Desk, proof: proving.Proof) -> None:
         desk.run.emit(WarningIssued(code="fails-already", message=words))
 
 
-def _started(old: State, base: str, hashes: dict[str, str]) -> State:
+def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState:
     new = replace(old, base=replace(old.base, tree=base), round=0)
     why = f"the code as it was is {base[:12]}"
     return new.moved(TransitionEvent.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
 
 
-def _warn_of_edits(desk: Desk, state: State) -> None:
+def _warn_of_edits(desk: Desk, state: ChangeState) -> None:
     """tasks.md is left out: agentd ticks in it."""
     starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
     begun = state.history[starts[-1] - 1].hashes if starts else {}
@@ -112,7 +112,7 @@ def _warn_of_edits(desk: Desk, state: State) -> None:
         desk.run.emit(WarningIssued(code="plan-edited", message=words))
 
 
-def _older(change: Change, old: State) -> str:
+def _older(change: Change, old: ChangeState) -> str:
     return git.run(change.tree, "rev-parse", f"{old.base.commit or 'HEAD'}^{{tree}}")
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from agentd.calls import committing
 from agentd.change.inbox import Inbox
-from agentd.change.state import Run as Begun
-from agentd.change.state import State
+from agentd.change.state import ChangeState
+from agentd.change.state import RunState as Begun
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Workflow
@@ -18,7 +18,7 @@ from agentd.workflows.verdict import rounds_used
 
 
 @contextmanager
-def under_way(desk: Desk, begin: Callable[[State], State]) -> Iterator[None]:
+def under_way(desk: Desk, begin: Callable[[ChangeState], ChangeState]) -> Iterator[None]:
     Inbox(desk.change).close("the run that asked was killed")
     if record := recording.left_over(desk):
         if of := edits.shown(desk, BY_KIND[record.kind]):
@@ -38,7 +38,7 @@ def under_way(desk: Desk, begin: Callable[[State], State]) -> Iterator[None]:
     committing.commit(desk.run, f"end of {workflow.workflow}" if workflow else "end")
 
 
-def begun(old: State, workflow: Workflow, granted: int) -> State:
+def begun(old: ChangeState, workflow: Workflow, granted: int) -> ChangeState:
     """A command that was interrupted goes on: the rounds that it has used count."""
     is_same = old.run is not None and old.run.workflow == workflow
     run = old.run if is_same and old.run else Begun(workflow, clock.now(), steps_before=len(old.steps))
@@ -46,10 +46,10 @@ def begun(old: State, workflow: Workflow, granted: int) -> State:
     return replace(old, run=replace(run, rounds_left=max(0, granted - used)))
 
 
-def one_round_less(old: State) -> State:
+def one_round_less(old: ChangeState) -> ChangeState:
     assert old.run
     return replace(old, run=replace(old.run, rounds_left=max(0, old.run.rounds_left - 1)))
 
 
-def _over(old: State) -> State:
+def _over(old: ChangeState) -> ChangeState:
     return replace(old, run=None)

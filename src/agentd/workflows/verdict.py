@@ -1,7 +1,7 @@
 """How a plan stands with its judge: the last verdict, and whether it is on the plan as it is now."""
 
 from agentd.change.folder import Change
-from agentd.change.state import State, Step
+from agentd.change.state import ChangeState, StepRecord
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain.events import NoticeIssued
@@ -58,12 +58,12 @@ def is_answered(change: Change, round_: int, step: str = PLAN.answer) -> bool:
     return any((row.name, row.round, row.status) == (step, round_, StepStatus.DONE) for row in change.read().steps)
 
 
-def rounds_used(state: State) -> int:
+def rounds_used(state: ChangeState) -> int:
     """By the command under way: the rounds in which its maker has answered."""
     return sum(step.name in (PLAN.answer, CODE.answer) for step in _done(state))
 
 
-def has_judged(state: State) -> bool:
+def has_judged(state: ChangeState) -> bool:
     """The command under way has come to a verdict."""
     return any(step.name in (PLAN.kind, CODE.kind) for step in _done(state))
 
@@ -98,7 +98,7 @@ def closed_nothing(change: Change, bench: Bench = PLAN) -> bool:
     return before <= after
 
 
-def _done(state: State) -> list[Step]:
+def _done(state: ChangeState) -> list[StepRecord]:
     """The steps that the command under way has finished."""
     rows = state.steps[state.run.steps_before :] if state.run else ()
     return [step for step in rows if step.status is StepStatus.DONE]

@@ -13,7 +13,7 @@ from agentd.storage import files
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 
 
-def keep(change: Change, data: bytes) -> str:
+def cache_text(change: Change, data: bytes) -> str:
     """Its hash, under which it lies; one that is there is not written again."""
     digest = files.hash_bytes(data)
     path = _file(change, digest.removeprefix("sha256:"))
@@ -23,14 +23,14 @@ def keep(change: Change, data: bytes) -> str:
     return digest
 
 
-def keep_plan(change: Change) -> None:
+def cache_plan(change: Change) -> None:
     """Proposal, specs and tasks, each as `Change.hashes` knows it."""
     for path in plan_files(change.folder):
         with suppress(OSError, files.CannotRead):
-            keep(change, document_bytes(path))
+            cache_text(change, document_bytes(path))
 
 
-def text(change: Change, digest: str) -> str | None:
+def cached_text(change: Change, digest: str) -> str | None:
     """None: not kept on this machine, or not what the hash says."""
     name = _DIGEST.fullmatch(digest)
     if name is None:

@@ -10,43 +10,43 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agentd.change import ids
-from agentd.change.index import Index, Summary
+from agentd.change.index import ChangeIndex, ChangeSummary
 from agentd.domain.errors import ChangeNotFound, NotCheckedOut
 from agentd.domain.terms import GitSetup
 from agentd.project import git
 from agentd.project.layout import Project
 
 
-class Found(NamedTuple):
+class LocatedChange(NamedTuple):
     """A change. Without a folder no tree has it checked out, and `fix` is what to type."""
 
     id: str
-    summary: Summary
+    summary: ChangeSummary
     tree: str | None
     folder: str | None
     fix: str | None = None
     archived: bool = False
 
 
-class Places:
+class ChangeLocator:
     """One look at the repository: its work trees and the change folders in them."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         if _folders(project.in_room("archiving")):
-            from agentd.change import unfinished  # late: there is rarely anything to finish
+            from agentd.change import archive_recovery  # late: there is rarely anything to finish
 
-            unfinished.finish(project)
-        self.index = Index(project.in_room("index.json"))
+            archive_recovery.finish_archives(project)
+        self.index = ChangeIndex(project.in_room("index.json"))
         self._trees = {tree.path: tree for tree in git.worktrees(project.repo)}
         self._tree_names = {path: project.tree_name(path) for path in self._trees}
         self._bases: dict[tuple[str, str], tuple[str, str]] = {}
         self._merged: dict[str, dict[str, str]] = {}
 
-    def open(self) -> list[Found]:
+    def open(self) -> list[LocatedChange]:
         """Every change that is not archived, newest first."""
-        owners: dict[str, Found] = {}
-        copies: dict[str, dict[str, Summary]] = {}
+        owners: dict[str, LocatedChange] = {}
+        copies: dict[str, dict[str, ChangeSummary]] = {}
         for tree in self._trees:
             key, folder = self._base(tree, "changes")
             for name in self._names(tree):
@@ -55,7 +55,7 @@ class Places:
                 if summary is None:
                     continue
                 if self._at_home(tree, name, summary):
-                    owners.setdefault(name, Found(name, summary, tree, path))
+                    owners.setdefault(name, LocatedChange(name, summary, tree, path))
                 else:
                     copies.setdefault(name, {})[tree] = summary
         for name, sights in copies.items():
@@ -67,27 +67,29 @@ class Places:
         self.index.save()
         return sorted(owners.values(), key=_newest, reverse=True)
 
-    def archived(self) -> list[Found]:
+    def archived(self) -> list[LocatedChange]:
         """Archived and dropped ones, newest first. What another work tree has only repeats what is known."""
-        found: dict[str, Found] = {}
+        found: dict[str, LocatedChange] = {}
         for tree in dict.fromkeys((*self._trees, self.project.repo.main, self.project.tree)):
             for name in _folders(self._base(tree, "archive")[1]):
                 if name in found and tree not in (self.project.repo.main, self.project.tree):
                     continue
                 if summary := self._look(tree, "archive", name):
                     folder = os.path.join(self._base(tree, "archive")[1], name)
-                    found[name] = Found(summary.change_id or ids.archived(name), summary, tree, folder, archived=True)
+                    found[name] = LocatedChange(
+                        summary.change_id or ids.archived_change_id(name), summary, tree, folder, archived=True
+                    )
         self.index.save()
         return sorted(found.values(), key=_newest, reverse=True)
 
-    def ended(self, change_id: str) -> Found | None:
+    def ended(self, change_id: str) -> LocatedChange | None:
         """The archived or dropped change of that id, by what STATE.yaml says or how its folder is called."""
         for found in self.archived():
-            if change_id in (found.id, ids.archived(os.path.basename(found.folder or ""))):
+            if change_id in (found.id, ids.archived_change_id(os.path.basename(found.folder or ""))):
                 return found
         return None
 
-    def find(self, change_id: str) -> Found:
+    def find(self, change_id: str) -> LocatedChange:
         """The open change of that id, wherever it lies."""
         seen = {tree: self._look(tree, "changes", change_id) for tree in self._trees}
         sights = {tree: summary for tree, summary in seen.items() if summary}
@@ -119,7 +121,7 @@ class Places:
         for tree in self._trees:
             names.update(_folders(self._base(tree, "changes")[1]))
             archived = _folders(self._base(tree, "archive")[1])
-            names.update(archived, map(ids.archived, archived))
+            names.update(archived, map(ids.archived_change_id, archived))
         return names
 
     def remember(self, tree: str, change_id: str) -> None:
@@ -141,7 +143,7 @@ class Places:
             known = self._bases[tree, kind] = (name, os.path.join(tree, inside))
         return known
 
-    def _look(self, tree: str, kind: str, name: str) -> Summary | None:
+    def _look(self, tree: str, kind: str, name: str) -> ChangeSummary | None:
         key, folder = self._base(tree, kind)
         return self.index.summary(f"{key}/{name}", f"{folder}/{name}")
 
@@ -155,7 +157,7 @@ class Places:
         branch = self._trees[tree].branch or ""
         return [*own, branch.removeprefix("agentd/")] if branch.startswith("agentd/") else own
 
-    def _adopted(self, name: str, sights: dict[str, Summary]) -> Found:
+    def _adopted(self, name: str, sights: dict[str, ChangeSummary]) -> LocatedChange:
         """None of these is at home: the branch is merged or gone, or it is not checked out."""
         order = [t for t in (self.project.repo.top, self.project.repo.main, *sights) if t in sights]
         tree, summary = order[0], sights[order[0]]
@@ -163,14 +165,14 @@ class Places:
             return self._elsewhere(name, summary)
         return self._found(name, tree, summary)
 
-    def _at_home(self, tree: str, name: str, summary: Summary) -> bool:
+    def _at_home(self, tree: str, name: str, summary: ChangeSummary) -> bool:
         if summary.problem:  # it cannot say itself where it belongs
             return self._trees[tree].branch == f"agentd/{name}"
         if summary.branch:
             return self._trees[tree].branch == summary.branch
         return self._tree_names[tree] == summary.tree
 
-    def _merged_into(self, tree: str, name: str, summary: Summary) -> bool:
+    def _merged_into(self, tree: str, name: str, summary: ChangeSummary) -> bool:
         """The change's branch has commits of its own, and this tree contains them."""
         from pathlib import Path  # late: only for a change that is not at home
 
@@ -182,13 +184,13 @@ class Places:
         base = read_state(Path(self._base(tree, "changes")[1], name)).base
         return tip is not None and tip != base.commit
 
-    def _found(self, name: str, tree: str, summary: Summary) -> Found:
-        return Found(name, summary, tree, f"{self._base(tree, 'changes')[1]}/{name}")
+    def _found(self, name: str, tree: str, summary: ChangeSummary) -> LocatedChange:
+        return LocatedChange(name, summary, tree, f"{self._base(tree, 'changes')[1]}/{name}")
 
-    def _elsewhere(self, name: str, summary: Summary) -> Found:
-        return Found(name, summary, None, None, self._fix(summary))
+    def _elsewhere(self, name: str, summary: ChangeSummary) -> LocatedChange:
+        return LocatedChange(name, summary, None, None, self._fix(summary))
 
-    def _fix(self, summary: Summary) -> str:
+    def _fix(self, summary: ChangeSummary) -> str:
         import shlex  # late: only where something is missing
 
         branch = shlex.quote(summary.branch or summary.target or "")
@@ -199,16 +201,16 @@ class Places:
             return f"git -C {shlex.quote(os.path.relpath(tree))} switch {branch}"
         return f"git switch {branch}"
 
-    def _why_not(self, found: Found) -> str:
+    def _why_not(self, found: LocatedChange) -> str:
         summary = found.summary
         if summary.setup == GitSetup.WORKTREE and not os.path.exists(self.project.tree_path(summary.tree)):
             lost = "" if self._committed(summary.branch or "", found.id) else ", and nothing of it was committed"
             return f"the work tree of {found.id} is gone ({summary.tree}, branch {summary.branch}){lost}"
         return f"{found.id} is on the branch {summary.branch or summary.target}, which is not checked out"
 
-    def _absent(self, seen: Collection[str], only: str | None = None) -> dict[str, Summary]:
+    def _absent(self, seen: Collection[str], only: str | None = None) -> dict[str, ChangeSummary]:
         """Changes that no tree shows because their branch is not checked out."""
-        absent: dict[str, Summary] = {}
+        absent: dict[str, ChangeSummary] = {}
         for key in self.index.unseen():
             kind, name = os.path.basename(os.path.dirname(key)), os.path.basename(key)
             if kind != "changes" or name in seen or (only and name != only):
@@ -220,7 +222,7 @@ class Places:
                 self.index.forget(key)
         return absent | self._on_branches({*seen, *absent}, only)
 
-    def _waits(self, name: str, summary: Summary) -> bool:
+    def _waits(self, name: str, summary: ChangeSummary) -> bool:
         """Switching to its branch would bring the change back."""
         branch = summary.branch or summary.target or ""
         if branch not in self._branches or self._checked_out(branch) or name in self._archive_ids:
@@ -229,7 +231,7 @@ class Places:
             return True
         return bool(self._committed(branch, name))
 
-    def _on_branches(self, known: set[str], only: str | None) -> dict[str, Summary]:
+    def _on_branches(self, known: set[str], only: str | None) -> dict[str, ChangeSummary]:
         """What the index does not know: branches named like a change, asked for by id or after a lost index."""
         if self.index.complete and not only:
             return {}
@@ -257,7 +259,9 @@ class Places:
 
     @cached_property
     def _archive_ids(self) -> set[str]:
-        return {ids.archived(name) for tree in self._trees for name in _folders(self._base(tree, "archive")[1])}
+        return {
+            ids.archived_change_id(name) for tree in self._trees for name in _folders(self._base(tree, "archive")[1])
+        }
 
     def _not_found(self, change_id: str) -> ChangeNotFound:
         if ended := self.ended(change_id):
@@ -269,7 +273,7 @@ class Places:
         return ChangeNotFound(f"there is no change '{change_id}'", hint)
 
 
-def _newest(found: Found) -> tuple[str, str]:
+def _newest(found: LocatedChange) -> tuple[str, str]:
     return found.summary.updated_at, found.id
 
 

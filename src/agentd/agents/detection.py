@@ -12,7 +12,7 @@ from agentd.domain.terms import Role
 from agentd.project.detection.project_scan import ProjectScan, is_installed
 
 
-class Login(StrEnum):
+class LoginStatus(StrEnum):
     """The best first."""
 
     YES = "yes"
@@ -21,27 +21,27 @@ class Login(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundAgent:
+class DetectedAgent:
     """`to_install` and `to_log_in` are what to type."""
 
     name: str
     vendor: str
     installed: bool
-    login: Login
+    login: LoginStatus
     to_install: str
     to_log_in: str
 
 
 @dataclass(frozen=True, slots=True)
-class SeenLogin:
+class DetectedLogin:
     """`by` is what shows it, or why it cannot be seen."""
 
-    login: Login
+    login: LoginStatus
     by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownCli:
     """What we know about a CLI: all of it is here and in its adapter."""
 
     name: str  # also the name of its program
@@ -62,7 +62,7 @@ class Known:
 
 
 _ALL = (
-    Known(
+    KnownCli(
         "gemini",
         "Google",
         "0.61",
@@ -78,7 +78,7 @@ _ALL = (
         settings=("settings.json",),
         mentions=("vertex-ai", "compute-default-credentials", "cloud-shell", "gateway"),
     ),
-    Known(
+    KnownCli(
         "codex",
         "OpenAI",
         "0.166",
@@ -92,7 +92,7 @@ _ALL = (
         settings=("config.toml",),
         mentions=("model_provider", "cli_auth_credentials_store"),
     ),
-    Known(
+    KnownCli(
         "claude",
         "Anthropic",
         "2.1",
@@ -108,7 +108,7 @@ _ALL = (
         keychain=("darwin",),
     ),
 )
-KNOWN: Mapping[str, Known] = MappingProxyType({known.name: known for known in _ALL})
+KNOWN_CLIS: Mapping[str, KnownCli] = MappingProxyType({known.name: known for known in _ALL})
 
 # Who is asked first for a seat. Judges look at the work of the maker beside them.
 _PREFERRED = {
@@ -117,21 +117,21 @@ _PREFERRED = {
     Role.IMPLEMENTER: ("claude", "codex", "gemini"),
     Role.REVIEWER: ("codex", "claude", "gemini"),
 }
-MAKER_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
+VENDOR_OF = {Role.CHALLENGER: Role.PLANNER, Role.REVIEWER: Role.IMPLEMENTER}
 
 
-def find_agents(
+def detect_agents(
     environ: Mapping[str, str],
     home: Path,
     on_path: Callable[[str], bool] = is_installed,
     platform: str = sys.platform,
-) -> tuple[FoundAgent, ...]:
+) -> tuple[DetectedAgent, ...]:
     return tuple(
-        FoundAgent(
+        DetectedAgent(
             known.name,
             known.vendor,
             on_path(known.name),
-            login_of(known, environ, home, platform=platform).login,
+            detect_login(known, environ, home, platform=platform).login,
             known.to_install,
             known.to_log_in,
         )
@@ -139,30 +139,30 @@ def find_agents(
     )
 
 
-def login_of(
-    known: Known, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
-) -> SeenLogin:
+def detect_login(
+    known: KnownCli, environ: Mapping[str, str], home: Path, args: Sequence[str] = (), platform: str = sys.platform
+) -> DetectedLogin:
     """By what exists. What its settings or arguments mention may be a login of another kind."""
     moved = environ.get(known.home)
     folder = Path(moved or home, known.folder if known.in_moved_home or not moved else "")
     if key := next((key for key in known.keys if environ.get(key)), None):
-        return SeenLogin(Login.YES, key)
+        return DetectedLogin(LoginStatus.YES, key)
     if os.path.isfile(folder / known.file):
-        return SeenLogin(Login.YES, str(folder / known.file))
+        return DetectedLogin(LoginStatus.YES, str(folder / known.file))
     if hint := next((hint for hint in known.hints if environ.get(hint) or os.path.isfile(folder / hint)), None):
-        return SeenLogin(Login.UNKNOWN, f"{hint} may be one")
+        return DetectedLogin(LoginStatus.UNKNOWN, f"{hint} may be one")
     look = ProjectScan(folder, ())
     paths = [os.path.normpath(folder / name) for name in known.settings]
     texts = {"its args": " ".join(args)} | {path: look.text(path) for path in paths}
     for place, text in texts.items():
         if word := next((word for word in known.mentions if word in text), None):
-            return SeenLogin(Login.UNKNOWN, f"{word} in {place} may name one")
+            return DetectedLogin(LoginStatus.UNKNOWN, f"{word} in {place} may name one")
     if platform in known.keychain:
-        return SeenLogin(Login.UNKNOWN, "it may lie in the keychain")
-    return SeenLogin(Login.NO)
+        return DetectedLogin(LoginStatus.UNKNOWN, "it may lie in the keychain")
+    return DetectedLogin(LoginStatus.NO)
 
 
-def map_roles(found: Sequence[FoundAgent]) -> Mapping[Role, str]:
+def assign_roles(found: Sequence[DetectedAgent]) -> Mapping[Role, str]:
     """Who sits where, by what is installed; with nothing installed, as if everything were.
 
     One that is not logged in comes last, also as the only judge of another vendor: a judge that cannot speak is no
@@ -170,43 +170,44 @@ def map_roles(found: Sequence[FoundAgent]) -> Mapping[Role, str]:
     """
     here = [agent for agent in found if agent.installed]
     agents = here or [
-        FoundAgent(known.name, known.vendor, False, Login.UNKNOWN, known.to_install, known.to_log_in) for known in _ALL
+        DetectedAgent(known.name, known.vendor, False, LoginStatus.UNKNOWN, known.to_install, known.to_log_in)
+        for known in _ALL
     ]
     seats = {role: min(agents, key=_wish(role)) for role in Role if not role.is_judge}
-    for judge, maker in MAKER_OF.items():
+    for judge, maker in VENDOR_OF.items():
         seats[judge] = min(agents, key=_wish(judge, seats[maker].vendor))
     return MappingProxyType({role: seats[role].name for role in Role})
 
 
-def _wish(role: Role, maker: str = "") -> Callable[[FoundAgent], tuple[bool, bool, int]]:
+def _wish(role: Role, maker: str = "") -> Callable[[DetectedAgent], tuple[bool, bool, int]]:
     """The smaller, the better in that seat; for a judge, `maker` is the vendor of whose work it judges."""
 
-    def order(agent: FoundAgent) -> tuple[bool, bool, int]:
-        return agent.login is Login.NO, agent.vendor == maker, _PREFERRED[role].index(agent.name)
+    def order(agent: DetectedAgent) -> tuple[bool, bool, int]:
+        return agent.login is LoginStatus.NO, agent.vendor == maker, _PREFERRED[role].index(agent.name)
 
     return order
 
 
-def notes(found: Sequence[FoundAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
+def role_notes(found: Sequence[DetectedAgent], roles: Mapping[Role, str] | None = None) -> tuple[str, ...]:
     """What a person should know about these seats, those of `map_roles` if none are given: one sentence each."""
     here = [agent for agent in found if agent.installed]
     if not here:
         ways = ", ".join(f"`{agent.to_install}`" for agent in found)
         words = f"No agent was found; install at least one, better two of different vendors: {ways}"
         return (f"{words}. Then run agentd init again.",)
-    return (*_shared(found, roles or map_roles(found)), *filter(None, map(_about_login, here)))
+    return (*_shared(found, roles or assign_roles(found)), *filter(None, map(_about_login, here)))
 
 
-def instead(kind: str, on_path: Callable[[str], bool]) -> str:
+def suggest_alternative(kind: str, on_path: Callable[[str], bool]) -> str:
     """For who misses that CLI: which other one is here, and the command that seats it or tells how."""
-    here = next((name for name in KNOWN if name != kind and on_path(name)), None)
-    return f"; or seat {here}, which is here: agentd init" if here and kind in KNOWN else ""
+    here = next((name for name in KNOWN_CLIS if name != kind and on_path(name)), None)
+    return f"; or seat {here}, which is here: agentd init" if here and kind in KNOWN_CLIS else ""
 
 
-def _shared(found: Sequence[FoundAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
+def _shared(found: Sequence[DetectedAgent], roles: Mapping[Role, str]) -> tuple[str, ...]:
     vendor = {agent.name: agent.vendor for agent in found}
     seated = {role: vendor.get(name, name) for role, name in roles.items()}
-    shared = {seated[judge] for judge, maker in MAKER_OF.items() if seated[judge] == seated[maker]}
+    shared = {seated[judge] for judge, maker in VENDOR_OF.items() if seated[judge] == seated[maker]}
     if not shared:
         return ()
     sentence = f"Judge and maker are both of {' and of '.join(sorted(shared))}, so the judge only has a fresh session"
@@ -217,11 +218,11 @@ def _shared(found: Sequence[FoundAgent], roles: Mapping[Role, str]) -> tuple[str
     return (f"{sentence}; for a second vendor's opinion: `{other.to_install}`.",)
 
 
-def _about_login(agent: FoundAgent) -> str | None:
+def _about_login(agent: DetectedAgent) -> str | None:
     match agent.login:
-        case Login.YES:
+        case LoginStatus.YES:
             return None
-        case Login.NO:
+        case LoginStatus.NO:
             return f"{agent.name} is installed but not logged in: type `{agent.to_log_in}`."
-        case Login.UNKNOWN:
+        case LoginStatus.UNKNOWN:
             return f"Whether {agent.name} is logged in cannot be seen from here; if not: type `{agent.to_log_in}`."

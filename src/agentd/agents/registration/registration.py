@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from agentd.agents.registration import json_entry, toml_entry
+from agentd.agents.registration.server_entry import ENTRY, NAME, find_insertion, remove_at
 from agentd.domain.errors import Refusal, SetupError
 from agentd.project import git
-from agentd.register import json_text, toml_text
-from agentd.register.entry import ENTRY, NAME, cut, insertion
 from agentd.storage import files
 
 
-class Kind(NamedTuple):
+class ClientFile(NamedTuple):
     """A project file that a CLI reads its servers from, and how text gets and loses our entry there."""
 
     name: str
@@ -25,21 +25,21 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(
+    ClientFile(
         ".mcp.json",
-        partial(json_text.with_entry, entry={"type": "stdio", **ENTRY}),
-        json_text.without_entry,
+        partial(json_entry.add_json_entry, entry={"type": "stdio", **ENTRY}),
+        json_entry.remove_json_entry,
     ),
-    Kind(
+    ClientFile(
         ".gemini/settings.json",
-        partial(json_text.with_entry, entry=ENTRY),
-        json_text.without_entry,
+        partial(json_entry.add_json_entry, entry=ENTRY),
+        json_entry.remove_json_entry,
     ),
-    Kind(".codex/config.toml", toml_text.with_entry, toml_text.without_entry),
+    ClientFile(".codex/config.toml", toml_entry.add_toml_entry, toml_entry.remove_toml_entry),
 )
 
 
-class Answer(NamedTuple):
+class RegistrationResult(NamedTuple):
     """What became of one file: written or kept; removed (the entry), deleted (the file) or absent; refused, and why."""
 
     word: str
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
     entry: str = ""  # for a file that did not take it: what a person can add by hand
 
 
-class Record(NamedTuple):
+class RegistrationRecord(NamedTuple):
     """What was put where. It holds the inserted piece only: the file may have secrets, which are not ours to copy."""
 
     created: bool  # the file was not there
@@ -57,31 +57,33 @@ class Record(NamedTuple):
     after: str  # digest of the file as we left it
 
 
-def add(repo: git.Repository, root: Path) -> dict[str, Answer]:
+def register_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
     """Put our entry into each file; a file that cannot take it is refused and the others are done."""
     answers = _each(repo, root, _add)
     samples = {kind.name: kind.with_entry("") for kind in KINDS}
     return {name: one._replace(entry=samples[name] if one.why else "") for name, one in answers.items()}
 
 
-def take_back(repo: git.Repository, root: Path) -> dict[str, Answer]:
+def unregister_server(repo: git.Repository, root: Path) -> dict[str, RegistrationResult]:
     """Take our entry out again. Untouched since, a file gets its former bytes and what we made is gone."""
     return _each(repo, root, _take_back)
 
 
-def _each(repo: git.Repository, root: Path, act: Callable[[Kind, Path, Path], str]) -> dict[str, Answer]:
+def _each(
+    repo: git.Repository, root: Path, act: Callable[[ClientFile, Path, Path], str]
+) -> dict[str, RegistrationResult]:
     answers = {}
     for kind in KINDS:
         try:
-            answers[kind.name] = Answer(act(kind, root, _record_file(repo, root, kind)))
+            answers[kind.name] = RegistrationResult(act(kind, root, _record_file(repo, root, kind)))
         except (Refusal, SetupError) as error:
-            answers[kind.name] = Answer("refused", error.message)
+            answers[kind.name] = RegistrationResult("refused", error.message)
         except OSError as error:
-            answers[kind.name] = Answer("refused", error.strerror or str(error))
+            answers[kind.name] = RegistrationResult("refused", error.strerror or str(error))
     return answers
 
 
-def _add(kind: Kind, root: Path, record_file: Path) -> str:
+def _add(kind: ClientFile, root: Path, record_file: Path) -> str:
     path = root / kind.name
     _check_real(root, path)
     data = _read(path)
@@ -89,16 +91,16 @@ def _add(kind: Kind, root: Path, record_file: Path) -> str:
     new = kind.with_entry(old)
     if new == old:
         return "kept"
-    put = insertion(old, new)
+    put = find_insertion(old, new)
     assert put, "with_entry changes one place"
-    record = Record(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
+    record = RegistrationRecord(data is None, not path.parent.exists(), *put, files.hash_bytes(new.encode()))
     # first the record: without the entry it does no harm, while an entry without it is hard to take out exactly
     files.write(record_file, json.dumps({"file": kind.name, **record._asdict()}, indent=2).encode())
     files.write(path, new.encode())
     return "written"
 
 
-def _take_back(kind: Kind, root: Path, record_file: Path) -> str:
+def _take_back(kind: ClientFile, root: Path, record_file: Path) -> str:
     path = root / kind.name
     record = _load(record_file)
     data = _read(path)
@@ -116,15 +118,15 @@ def _take_back(kind: Kind, root: Path, record_file: Path) -> str:
     return word
 
 
-def _former(kind: Kind, text: str, record: Record | None, data: bytes) -> str:
+def _former(kind: ClientFile, text: str, record: RegistrationRecord | None, data: bytes) -> str:
     if record and record.after == files.hash_bytes(data):
-        return cut(text, record.at, record.piece)
+        return remove_at(text, record.at, record.piece)
     if not record and text == kind.with_entry(""):
         return ""
     return kind.without_entry(text, record.piece if record else "")
 
 
-def _put_back(path: Path, rest: str, record: Record | None) -> str:
+def _put_back(path: Path, rest: str, record: RegistrationRecord | None) -> str:
     """Write what is left, or delete the file if that is nothing and nobody else made it."""
     nothing_left = "".join(rest.split()) in ("", "{}") if record else not rest
     if not nothing_left or (record and not record.created):
@@ -168,22 +170,22 @@ def _remove_if_empty(folder: Path) -> None:
 # the records, in the local room that all work trees share
 
 
-def _record_file(repo: git.Repository, root: Path, kind: Kind) -> Path:
+def _record_file(repo: git.Repository, root: Path, kind: ClientFile) -> Path:
     place = os.path.relpath(root, repo.main)
     key = files.hash_bytes(os.fsencode(place)).removeprefix("sha256:")[:16]
     return Path(repo.common, "agentd", "registered", key, quote(kind.name, safe="") + ".json")
 
 
-def _load(path: Path) -> Record | None:
+def _load(path: Path) -> RegistrationRecord | None:
     """None if it is lost or cannot be read: then the entry is taken out as well as the text tells."""
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    fields = Record.__annotations__
+    fields = RegistrationRecord.__annotations__
     if not isinstance(data, Mapping) or any(type(data.get(name)) is not kind for name, kind in fields.items()):
         return None
-    return Record(**{name: data[name] for name in fields})
+    return RegistrationRecord(**{name: data[name] for name in fields})
 
 
 def _forget(path: Path) -> None:

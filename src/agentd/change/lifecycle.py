@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 
 from agentd.change import ids
-from agentd.change.folder import STATE, Change, as_bytes
-from agentd.change.places import Found, Places
-from agentd.change.state import Base, Place, State
+from agentd.change.folder import STATE_FILE, Change, encode_state
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change.state import BaseSnapshot, ChangeState, GitLocation
 from agentd.domain import clock
 from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, Refusal
 from agentd.domain.state_machine import TransitionEvent
@@ -23,30 +23,30 @@ _FIRST = 4  # words of a sentence that make an id
 _LONGEST = 60  # characters of a description in a command to type
 
 
-class Standing(Enum):
+class ChangeStanding(Enum):
     NEW = "new"  # to be created, maybe in a folder that has clarifications.md only
     OPEN = "open"
     ENDED = "ended"  # archived or dropped
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ResolvedChange:
     """The id asked for and the one it became; `found` is None for a new change."""
 
     wanted: str
     id: str
-    standing: Standing
-    found: Found | None
+    standing: ChangeStanding
+    found: LocatedChange | None
 
 
 def open_change(project: Project, change_id: str) -> Change:
     """The open change of that id, from anywhere in the repository."""
-    found = Places(project).find(ids.check(change_id))
+    found = ChangeLocator(project).find(ids.check_change_id(change_id))
     assert found.tree and found.folder
     return Change(project, change_id, found.tree, Path(found.folder))
 
 
-def resolve(places: Places, wanted: str, description: str | None) -> Entry:
+def resolve_change(places: ChangeLocator, wanted: str, description: str | None) -> ResolvedChange:
     """An open id goes on. One that is finished, archived or somebody else's folder gets a suffix,
     if there is a description to begin with."""
     _check(wanted, description)
@@ -56,17 +56,19 @@ def resolve(places: Places, wanted: str, description: str | None) -> Entry:
     except ChangeNotFound:
         return _not_open(places, wanted, description, taken)
     if found.summary.phase is Phase.COMPLETE and description:
-        return Entry(wanted, ids.free(wanted, taken | {wanted}), Standing.NEW, None)
-    return Entry(wanted, wanted, Standing.OPEN if found.summary.phase.is_open else Standing.ENDED, found)
+        return ResolvedChange(wanted, ids.unique_id(wanted, taken | {wanted}), ChangeStanding.NEW, None)
+    return ResolvedChange(
+        wanted, wanted, ChangeStanding.OPEN if found.summary.phase.is_open else ChangeStanding.ENDED, found
+    )
 
 
 def _check(wanted: str, description: str | None) -> None:
     """A sentence in the place of the id is a description, and has an id in it."""
     try:
-        ids.check(wanted)
+        ids.check_change_id(wanted)
     except InvalidChangeId as error:
         words = wanted.split()
-        better = ids.suggest(" ".join(words[:_FIRST]))
+        better = ids.suggest_change_id(" ".join(words[:_FIRST]))
         said = description or (" ".join(words) if len(words) > 1 else "")
         raise InvalidChangeId(error.message, _to_type(better, said) if better else None) from None
 
@@ -79,32 +81,32 @@ def _to_type(change_id: str, description: str = "") -> str:
     return f"agentd plan {change_id} {quoted}"
 
 
-def _taken(places: Places, wanted: str) -> set[str]:
+def _taken(places: ChangeLocator, wanted: str) -> set[str]:
     """Every id that is somebody's; not the one wanted while that is being born."""
-    born = birthplace(places.project, wanted)
+    born = new_change_folder(places.project, wanted)
     return places.taken() - ({wanted} if born else set())
 
 
-def _not_open(places: Places, wanted: str, description: str | None, taken: set[str]) -> Entry:
+def _not_open(places: ChangeLocator, wanted: str, description: str | None, taken: set[str]) -> ResolvedChange:
     if not description:
         if found := places.ended(wanted):
-            return Entry(wanted, wanted, Standing.ENDED, found)
+            return ResolvedChange(wanted, wanted, ChangeStanding.ENDED, found)
         near, new = places.near(wanted), _to_type(wanted)
         hint = f"did you mean agentd plan {near}? A new one: {new}" if near else new
         raise MissingDescription(f"{wanted} is a new change and needs a description", hint)
-    return Entry(wanted, ids.free(wanted, taken), Standing.NEW, None)
+    return ResolvedChange(wanted, ids.unique_id(wanted, taken), ChangeStanding.NEW, None)
 
 
-def birthplace(project: Project, change_id: str) -> Path | None:
+def new_change_folder(project: Project, change_id: str) -> Path | None:
     """The folder of a change being born: here, or in the work tree that a set-up made before it was cut off."""
     trees = dict.fromkeys((project.tree, *(tree.path for tree in git.worktrees(project.repo))))
     folders = [folder for tree in trees if (folder := project.changes_in(tree) / change_id).exists()]
-    if not folders or not is_being_born(folders[0]):
+    if not folders or not is_incomplete(folders[0]):
         return None
-    return max(filter(is_being_born, folders), key=lambda folder: len(os.listdir(folder)))  # the first with words in it
+    return max(filter(is_incomplete, folders), key=lambda folder: len(os.listdir(folder)))  # the first with words in it
 
 
-def is_being_born(folder: Path) -> bool:
+def is_incomplete(folder: Path) -> bool:
     """Nothing in it but clarifications.md, or what a creation that was cut off left."""
     if not folder.is_dir():
         return False
@@ -112,37 +114,39 @@ def is_being_born(folder: Path) -> bool:
     return names in ([], ["clarifications.md"])
 
 
-def create(
-    project: Project, change_id: str, description: str, place: Place | None = None, token: str | None = None
+def create_change(
+    project: Project, change_id: str, description: str, place: GitLocation | None = None, token: str | None = None
 ) -> Change:
     """Make the folder and its first STATE.yaml, in the tree that `place` names."""
-    ids.check(change_id)
+    ids.check_change_id(change_id)
     if not description.strip():
         raise MissingDescription(f"{change_id} needs a description", _to_type(change_id))
-    place = place or here(project)
+    place = place or current_location(project)
     tree = project.tree_path(place.tree)
     folder = project.changes_in(tree) / change_id
     change = Change(project, change_id, tree, folder)
     with change.writing(token):
-        if folder.exists() and not is_being_born(folder):
+        if folder.exists() and not is_incomplete(folder):
             raise Refusal(f"{folder} is there already", f"agentd status {change_id}")
         if change.questions_file.exists():
             change.questions_file.unlink()  # of an earlier change with this id
         now = clock.now()
-        first = State(change_id, description.strip(), now, now, git=place, base=Base(git.head_commit(tree)))
-        files.write(folder / STATE, as_bytes(first))
-    Places(project).remember(tree, change_id)
+        first = ChangeState(
+            change_id, description.strip(), now, now, git=place, base=BaseSnapshot(git.head_commit(tree))
+        )
+        files.write(folder / STATE_FILE, encode_state(first))
+    ChangeLocator(project).remember(tree, change_id)
     return change
 
 
-def here(project: Project) -> Place:
+def current_location(project: Project) -> GitLocation:
     """In place: the tree we stand in, and the branch that is current there."""
     top = project.repo.top
     branch = next((tree.branch for tree in git.worktrees(project.repo) if tree.path == top), None)
-    return Place(tree=project.tree_name(top), target=branch)
+    return GitLocation(tree=project.tree_name(top), target=branch)
 
 
-def drop(change: Change, by: str, why: str) -> Path:
+def drop_change(change: Change, by: str, why: str) -> Path:
     """Move an open change to the archive as dropped. Cut off half-way, a second drop finishes it."""
     with change.running(f"agentd drop {change.id}") as holder:
         if change.read().phase is not Phase.DROPPED:
@@ -154,7 +158,7 @@ def drop(change: Change, by: str, why: str) -> Path:
         name = f"{clock.now()[:10].replace('-', '')}-{change.id}"
         taken = set(os.listdir(archive)) if archive.is_dir() else set()
         with change.writing(holder.token):
-            target = archive / ids.free(name, taken, longest=200)
+            target = archive / ids.unique_id(name, taken, longest=200)
             files.move(change.folder, target)
-    Places(change.project).forget(change.tree, change.id)
+    ChangeLocator(change.project).forget(change.tree, change.id)
     return target

@@ -13,8 +13,19 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from agentd.agents import playbook
-from agentd.agents.causes import Cause
-from agentd.agents.playbook import Call, Delete, Edit, Expect, Fault, Say, Spend, Turn, Wait, Write
+from agentd.agents.failures import FailureCause
+from agentd.agents.playbook import (
+    DeleteAction,
+    EditAction,
+    ExpectAction,
+    FaultAction,
+    PlaybookTurn,
+    SayAction,
+    SpendAction,
+    ToolAction,
+    WaitAction,
+    WriteAction,
+)
 from agentd.domain.errors import AgentdError
 
 _PROTOCOL = "2025-06-18"
@@ -22,7 +33,7 @@ _PATIENCE = 60.0  # seconds, for a busy machine; a server whose stdin is closed 
 _GARBAGE = b"Segmentation fault (not really)\n{half a line\n\xff\xfe\x00\n[1, 2]\nnull\n"
 
 
-class Drifted(AgentdError):
+class PlaybookMismatch(AgentdError):
     """The run went otherwise than the playbook expects."""
 
 
@@ -31,12 +42,12 @@ def main(arguments: list[str]) -> int:
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     if session := call["resume"] or call["session"]:
         _tell("session", id=session)
-    player = Player(tuple(call["server"]), prompt)
+    player = PlaybookPlayer(tuple(call["server"]), prompt)
     try:
-        turn = Turn(call["step"], call["round"], call["number"], call["attempt"])
+        turn = PlaybookTurn(call["step"], call["round"], call["number"], call["attempt"])
         code = player.play(_read(call["playbook"]).find(turn))
     except AgentdError as error:
-        _tell("end", cause=Cause.CRASHED, message=error.message, wait=None)
+        _tell("end", cause=FailureCause.CRASHED, message=error.message, wait=None)
         code = 1
     finally:
         player.close()
@@ -48,37 +59,37 @@ def _read(path: str) -> playbook.Playbook:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeError) as error:
-        raise playbook.BadPlaybook(f"cannot read the playbook {path}: {error}") from error
-    return playbook.parse(text, os.path.basename(path))
+        raise playbook.InvalidPlaybook(f"cannot read the playbook {path}: {error}") from error
+    return playbook.parse_playbook(text, os.path.basename(path))
 
 
-class Player:
+class PlaybookPlayer:
     """Does one action after the other in the working folder."""
 
     def __init__(self, argv: tuple[str, ...], prompt: str) -> None:
         self._argv = argv
         self._prompt = prompt
-        self._server: Server | None = None
+        self._server: McpClient | None = None
         self._parts = 0
 
     def play(self, actions: Iterable[playbook.Action]) -> int:
         """The exit code. Without a fault it ends well, and says so."""
         for action in actions:
             match action:
-                case Say(text):
+                case SayAction(text):
                     _tell("text", text=text)
-                case Call():
+                case ToolAction():
                     self._call(action)
-                case Write() | Edit() | Delete():
+                case WriteAction() | EditAction() | DeleteAction():
                     _tell("tool", text=_touch(action), ok=True)
-                case Spend():
+                case SpendAction():
                     self._spend(action)
-                case Wait(seconds):
+                case WaitAction(seconds):
                     time.sleep(seconds)
-                case Expect(text):
+                case ExpectAction(text):
                     if text not in self._prompt:
-                        raise Drifted(f"the prompt does not have the expected text: {text}")
-                case Fault():
+                        raise PlaybookMismatch(f"the prompt does not have the expected text: {text}")
+                case FaultAction():
                     return _fail(action)
         _tell("end", cause=None, message="", wait=None)
         return 0
@@ -87,46 +98,46 @@ class Player:
         if self._server:
             self._server.close()
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: ToolAction) -> None:
         if self._server is None:
-            self._server = Server(self._argv)
+            self._server = McpClient(self._argv)
             self._server.greet()
         _tell("tool", text=call.tool, ok=None)
         refused, answer = self._server.call(call.tool, dict(call.arguments))
         first = answer.strip().partition("\n")[0]
         _tell("tool", text=f"{call.tool}: {first}" if refused else call.tool, ok=not refused)
         if refused and not call.refused:
-            raise Drifted(f"{call.tool} was refused: {first}")
+            raise PlaybookMismatch(f"{call.tool} was refused: {first}")
         if call.refused and not refused:
-            raise Drifted(f"{call.tool} was to be refused, but the server took it: {first}")
+            raise PlaybookMismatch(f"{call.tool} was to be refused, but the server took it: {first}")
 
-    def _spend(self, spend: Spend) -> None:
+    def _spend(self, spend: SpendAction) -> None:
         self._parts += 1
         tokens = {"in": spend.tokens_in, "out": spend.tokens_out, "cached": spend.tokens_cached}
         _tell("usage", part=str(self._parts), cost=spend.cost, model=spend.model, **tokens)
 
 
-def _touch(action: Write | Edit | Delete) -> str:
+def _touch(action: WriteAction | EditAction | DeleteAction) -> str:
     """Change a file of the working folder, and say what was done."""
     path = action.path
     try:
         match action:
-            case Write(text=text):
+            case WriteAction(text=text):
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
                 _put(path, text)
                 return f"write {path}"
-            case Edit(old=old, new=new):
+            case EditAction(old=old, new=new):
                 with open(path, encoding="utf-8", newline="") as file:
                     text = file.read()
                 if (count := text.count(old)) != 1:
-                    raise Drifted(f"edit {path}: the old text stands there {count} times, not once")
+                    raise PlaybookMismatch(f"edit {path}: the old text stands there {count} times, not once")
                 _put(path, text.replace(old, new))
                 return f"edit {path}"
-            case Delete():
+            case DeleteAction():
                 os.unlink(path)
                 return f"delete {path}"
     except (OSError, UnicodeError) as error:
-        raise Drifted(f"{type(action).__name__.lower()} {path}: {error}") from error
+        raise PlaybookMismatch(f"{type(action).__name__.lower()} {path}: {error}") from error
 
 
 def _put(path: str, text: str) -> None:
@@ -134,7 +145,7 @@ def _put(path: str, text: str) -> None:
         file.write(text)
 
 
-def _fail(fault: Fault) -> int:
+def _fail(fault: FaultAction) -> int:
     match fault.kind:
         case "crash":
             os.write(2, f"{fault.message or 'crashed as the playbook asks'}\n".encode())
@@ -149,7 +160,7 @@ def _fail(fault: Fault) -> int:
             return 0
         case "silent-end":
             return 0
-    cause = Cause(fault.kind)
+    cause = FailureCause(fault.kind)
     _tell("end", cause=cause, message=fault.message or playbook.TOLD[cause], wait=fault.wait)
     return 1
 
@@ -159,7 +170,7 @@ def _hang() -> NoReturn:
         time.sleep(3600)
 
 
-class Server:
+class McpClient:
     """The MCP server of this call as a child, spoken to in JSON-RPC lines."""
 
     def __init__(self, argv: tuple[str, ...]) -> None:
@@ -168,14 +179,14 @@ class Server:
         try:
             self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as error:
-            raise Drifted(f"the MCP server does not start: {error}") from error
+            raise PlaybookMismatch(f"the MCP server does not start: {error}") from error
         self._number = 0
 
     def greet(self) -> None:
         about = {"name": "agentd-player", "version": "1"}
         answer = self._request("initialize", {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": about})
         if "error" in answer:
-            raise Drifted(f"the MCP server refused to start: {_words(answer)}")
+            raise PlaybookMismatch(f"the MCP server refused to start: {_words(answer)}")
         self._send({"method": "notifications/initialized"})
 
     def call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, str]:
@@ -190,7 +201,7 @@ class Server:
     def tools(self) -> list[str]:
         answer = self._request("tools/list", {})
         if "error" in answer:
-            raise Drifted(f"the MCP server does not tell its tools: {_words(answer)}")
+            raise PlaybookMismatch(f"the MCP server does not tell its tools: {_words(answer)}")
         return [tool["name"] for tool in answer["result"]["tools"]]
 
     def close(self) -> None:
@@ -211,7 +222,7 @@ class Server:
             try:
                 message = json.loads(line)
             except ValueError:
-                raise Drifted(f"the MCP server wrote what is no JSON: {line[:200]!r}") from None
+                raise PlaybookMismatch(f"the MCP server wrote what is no JSON: {line[:200]!r}") from None
             if message.get("id") == self._number and "method" not in message:
                 return dict(message)
         raise self._ended()
@@ -224,8 +235,8 @@ class Server:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def _ended(self) -> Drifted:
-        return Drifted(f"the MCP server ended with exit code {self._process.wait()}")
+    def _ended(self) -> PlaybookMismatch:
+        return PlaybookMismatch(f"the MCP server ended with exit code {self._process.wait()}")
 
 
 def _words(answer: dict[str, Any]) -> str:

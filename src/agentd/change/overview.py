@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentd.change import overlaps
-from agentd.change.overlaps import Radar, Rival
-from agentd.change.places import Found
+from agentd.change.locator import LocatedChange
+from agentd.change.overlaps import OverlapIndex, OverlappingChange
 from agentd.domain.terms import Phase
 from agentd.project.layout import Project
 
@@ -20,7 +20,7 @@ _NEXT = {
 }
 
 
-def next_command(project: Project, found: Found) -> str | None:
+def next_command(project: Project, found: LocatedChange) -> str | None:
     if found.fix:
         return found.fix
     if is_running(project, found):
@@ -31,7 +31,7 @@ def next_command(project: Project, found: Found) -> str | None:
     return following % found.id
 
 
-def is_running(project: Project, found: Found) -> bool:
+def is_running(project: Project, found: LocatedChange) -> bool:
     """STATE.yaml says that a run began; the lock says whether it is alive."""
     if not found.summary.running:
         return False
@@ -42,38 +42,38 @@ def is_running(project: Project, found: Found) -> bool:
     return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
-def has_failed(project: Project, found: Found) -> bool:
+def has_failed(project: Project, found: LocatedChange) -> bool:
     """Of a run that is over but not done: it ended by itself, by a budget or a program that is missing, and said so."""
     from pathlib import Path  # late: see above
 
     from agentd.change import outcome
     from agentd.domain.errors import Interrupted
 
-    last = outcome.read(Path(project.in_room("outcomes", f"{found.id}.json")))
+    last = outcome.read_outcome(Path(project.in_room("outcomes", f"{found.id}.json")))
     if last is None or last.updated_at != found.summary.updated_at:
         return False
     return last.result.get("exit_code") != Interrupted.exit_code
 
 
-def radar(found: Iterable[Found]) -> Radar:
+def build_overlap_index(found: Iterable[LocatedChange]) -> OverlapIndex:
     """Of the open ones among them, by what was last seen of each."""
     touching = (one for one in found if one.summary.touches and not one.archived)
-    return Radar((one.id, one.summary.phase, one.summary.touches) for one in touching)
+    return OverlapIndex((one.id, one.summary.phase, one.summary.touches) for one in touching)
 
 
-def rivals(found: Found, among: Radar) -> list[Rival]:
+def overlapping_changes(found: LocatedChange, among: OverlapIndex) -> list[OverlappingChange]:
     """The open changes that touch the same as this one, if it is open itself."""
     is_open = found.summary.phase.is_open and not found.archived
     return among.rivals(found.id, found.summary.touches) if is_open else []
 
 
-def afresh(found: Found) -> Found:
+def refresh_touched(found: LocatedChange) -> LocatedChange:
     """The same with what its specs touch now: a person may have edited them since its last step."""
     assert found.folder, "what is looked for by its id is checked out"
-    return found._replace(summary=found.summary._replace(touches=overlaps.look(found.folder)))
+    return found._replace(summary=found.summary._replace(touches=overlaps.read_touched(found.folder)))
 
 
-def row(project: Project, found: Found, among: Radar) -> dict[str, Any]:
+def change_row(project: Project, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
     """One entry of `list --json`, `status --json` and the MCP tool `list_changes`."""
     summary = found.summary
     return {
@@ -95,5 +95,7 @@ def row(project: Project, found: Found, among: Radar) -> dict[str, Any]:
         },
         "checked_out": found.folder is not None,
         "problem": summary.problem,
-        "overlaps": [{"change_id": one.id, "requirements": one.requirements} for one in rivals(found, among)],
+        "overlaps": [
+            {"change_id": one.id, "requirements": one.requirements} for one in overlapping_changes(found, among)
+        ],
     }

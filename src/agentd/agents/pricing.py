@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
-from agentd.agents.protocol import Usage
+from agentd.agents.protocol import TokenUsage
 from agentd.project.config import PriceSettings
 
 _MOST_TOKENS = 10**12
@@ -17,7 +17,7 @@ _SAMPLE = 1000  # tokens; far below the size from which a vendor charges one req
 _DIGITS = Decimal("0.000001")  # as STATE.yaml keeps it
 
 
-def sane(usage: Usage) -> Usage:
+def sanitize_usage(usage: TokenUsage) -> TokenUsage:
     """No count below zero or beyond belief, no more cached than there was; such a cost is no figure at all."""
     tokens_in = _count(usage.tokens_in)
     believed = usage.cost is not None and 0 <= usage.cost < _MOST_USD  # false for what is no number, too
@@ -30,19 +30,19 @@ def sane(usage: Usage) -> Usage:
     )
 
 
-def cost_of(usage: Usage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
+def usage_cost(usage: TokenUsage, model: str | None, prices: Mapping[str, PriceSettings]) -> float | None:
     """In USD, to six digits. `model` is the one asked for; the one that the usage names goes before it.
 
     A price without `cached` says that input from the cache costs as much as any other.
     """
-    usage = sane(usage)
+    usage = sanitize_usage(usage)
     if usage.cost is not None:
         return round(usage.cost, 6)
     price = _price(usage.model, model, prices)
     return None if price is None else _times(usage, price)
 
 
-def is_known(model: str | None, prices: Mapping[str, PriceSettings]) -> bool:
+def has_known_price(model: str | None, prices: Mapping[str, PriceSettings]) -> bool:
     """For the question before a call: will tokens alone tell what it cost?"""
     return _price(None, model, prices) is not None
 
@@ -53,7 +53,7 @@ def _price(used: str | None, asked: str | None, prices: Mapping[str, PriceSettin
     return own or next((price for name in names if (price := _from_table(name))), None)
 
 
-def _times(usage: Usage, price: PriceSettings) -> float:
+def _times(usage: TokenUsage, price: PriceSettings) -> float:
     cached = price.input if price.cached is None else price.cached
     per_million = (
         (usage.tokens_in - usage.tokens_cached) * _exact(price.input)

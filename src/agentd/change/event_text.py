@@ -3,12 +3,12 @@
 from agentd.domain import events, formatting
 
 
-def is_under_way(event: events.Event) -> bool:
+def is_in_progress(event: events.Event) -> bool:
     """An action of an agent whose end is told too."""
     return isinstance(event, events.AgentActivity) and event.kind != "text" and event.ok is None
 
 
-def words_of(event: events.Event) -> str:
+def describe_event(event: events.Event) -> str:
     match event:
         case events.RunStarted(command=command):
             return command
@@ -17,13 +17,13 @@ def words_of(event: events.Event) -> str:
         case events.StepStarted():
             return _started(event)
         case events.StepFinished(status=status, duration_ms=took, message=message):
-            return f"{status} after {seconds(took)}{f': {message}' if message else ''}"
+            return f"{status} after {format_seconds(took)}{f': {message}' if message else ''}"
         case events.AgentActivity(kind=kind, text=text, ok=ok):
             return text if kind == "text" else f"{_MARKS[ok]} {text}"
         case events.UsageRecorded():
             return _usage(event)
         case events.CheckFinished(name=name, status=status, duration_ms=took):
-            return f"check {name} {status.replace('-', ' ')} after {seconds(took)}"
+            return f"check {name} {status.replace('-', ' ')} after {format_seconds(took)}"
         case events.FindingReported(id=id_, severity=severity, title=title, where=where, state=state):
             place = f" ({where})" if where else ""
             return f"{' '.join(word for word in (id_, severity) if word)}, {state}: {title}{place}"
@@ -60,7 +60,7 @@ def _usage(event: events.UsageRecorded) -> str:
     return f"{event.tokens_in:,} tokens in{cached}, {event.tokens_out:,} out, {cost}"
 
 
-def seconds(milliseconds: int) -> str:
+def format_seconds(milliseconds: int) -> str:
     whole = milliseconds / 1000
     if whole < 10:
         return f"{whole:.1f} s"

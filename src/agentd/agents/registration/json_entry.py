@@ -5,15 +5,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from agentd.agents.registration.server_entry import NAME, has_entry, newline, remove_once, split_mark
 from agentd.domain.errors import Refusal
-from agentd.register.entry import NAME, cut_once, is_there, newline, split_mark
 
 TABLE = "mcpServers"
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
-class Member(NamedTuple):
+class JsonMember(NamedTuple):
     """`"key": value` in the text: where it starts, where its value starts, where it ends."""
 
     key: str
@@ -22,33 +22,33 @@ class Member(NamedTuple):
     end: int
 
 
-class Object(NamedTuple):
+class JsonObject(NamedTuple):
     """The places of an object's braces and members; `owner` is the start of what it is the value of."""
 
     owner: int
     open: int
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
     close: int
 
 
-class Style(NamedTuple):
+class JsonStyle(NamedTuple):
     newline: str
     unit: str  # one step of indentation
     colon: str
     comma: str  # between members on one line
 
 
-def with_entry(text: str, entry: Mapping[str, object]) -> str:
+def add_json_entry(text: str, entry: Mapping[str, object]) -> str:
     """The text with our entry last among the servers, in the text's own style; one that is there stays as it is."""
     mark, body = split_mark(text)
     if not body.strip(_SPACE):
-        return text + with_entry("{}\n", entry)
+        return text + add_json_entry("{}\n", entry)
     data, root = _parse(body)
     style = _style(body, root)
     servers = _find(root, TABLE)
     if not servers:
         new, wanted = _insert(body, root, TABLE, {NAME: entry}, style), {**data, TABLE: {NAME: entry}}
-    elif is_there(data[TABLE], TABLE):
+    elif has_entry(data[TABLE], TABLE):
         return text
     else:
         new = _insert(body, _object(body, servers.value, servers.start), NAME, entry, style)
@@ -58,19 +58,19 @@ def with_entry(text: str, entry: Mapping[str, object]) -> str:
     return mark + new
 
 
-def without_entry(text: str, piece: str = "") -> str:
+def remove_json_entry(text: str, piece: str = "") -> str:
     """The text without our entry. `piece` is what was once put in for it, where that is still known."""
     mark, body = split_mark(text)
     if not body.strip(_SPACE):
         return text
     data, root = _parse(body)
     servers = _find(root, TABLE)
-    if not servers or not is_there(data[TABLE], TABLE):
+    if not servers or not has_entry(data[TABLE], TABLE):
         return text
     others = {key: value for key, value in data[TABLE].items() if key != NAME}
     bare = {key: value for key, value in data.items() if key != TABLE}
     wanted = {**bare, TABLE: others}
-    put_back = cut_once(body, piece)
+    put_back = remove_once(body, piece)
     if _reads_as(put_back, wanted) or (not others and _reads_as(put_back, bare)):
         return mark + put_back
     if others or (piece and f'"{TABLE}"' not in piece):
@@ -85,7 +85,7 @@ def without_entry(text: str, piece: str = "") -> str:
 # reading
 
 
-def _parse(body: str) -> tuple[dict[str, Any], Object]:
+def _parse(body: str) -> tuple[dict[str, Any], JsonObject]:
     try:
         data = json.loads(body, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -103,7 +103,7 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(word)
 
 
-def _object(body: str, at: int, owner: int) -> Object:
+def _object(body: str, at: int, owner: int) -> JsonObject:
     """Valid JSON with a brace at this place: where its members are."""
     members = []
     place = _after_space(body, at + 1)
@@ -111,11 +111,11 @@ def _object(body: str, at: int, owner: int) -> Object:
         key, end = _DECODER.raw_decode(body, place)
         value = _after_space(body, _after_space(body, end) + 1)
         _, end = _DECODER.raw_decode(body, value)
-        members.append(Member(key, place, value, end))
+        members.append(JsonMember(key, place, value, end))
         place = _after_space(body, end)
         if body[place] == ",":
             place = _after_space(body, place + 1)
-    return Object(owner, at, tuple(members), place)
+    return JsonObject(owner, at, tuple(members), place)
 
 
 def _after_space(body: str, at: int) -> int:
@@ -124,7 +124,7 @@ def _after_space(body: str, at: int) -> int:
     return at
 
 
-def _find(owner: Object, key: str) -> Member | None:
+def _find(owner: JsonObject, key: str) -> JsonMember | None:
     found = [member for member in owner.members if member.key == key]
     if len(found) > 1:
         raise Refusal(f"it has {key} more than once")
@@ -138,13 +138,13 @@ def _reads_as(body: str, wanted: Mapping[str, object]) -> bool:
         return False
 
 
-def _style(body: str, root: Object) -> Style:
+def _style(body: str, root: JsonObject) -> JsonStyle:
     if not root.members:
-        return Style(newline(body), "  ", ": ", ", ")
+        return JsonStyle(newline(body), "  ", ": ", ", ")
     first = root.members[0]
     wide = body[first.value - 1] in _SPACE
     unit = _indent(body, first.start)
-    return Style(newline(body), "  " if unit is None else unit, ": " if wide else ":", ", " if wide else ",")
+    return JsonStyle(newline(body), "  " if unit is None else unit, ": " if wide else ":", ", " if wide else ",")
 
 
 def _indent(body: str, at: int) -> str | None:
@@ -156,7 +156,7 @@ def _indent(body: str, at: int) -> str | None:
 # writing
 
 
-def _insert(body: str, owner: Object, key: str, value: Mapping[str, object], style: Style) -> str:
+def _insert(body: str, owner: JsonObject, key: str, value: Mapping[str, object], style: JsonStyle) -> str:
     if owner.members:
         last = owner.members[-1]
         indent = _indent(body, last.start)
@@ -175,7 +175,7 @@ def _insert(body: str, owner: Object, key: str, value: Mapping[str, object], sty
     return body[: owner.open + 1] + piece + body[owner.open + 1 :]
 
 
-def _member(key: str, value: object, indent: str | None, style: Style) -> str:
+def _member(key: str, value: object, indent: str | None, style: JsonStyle) -> str:
     """On one line where there is no indentation, else tables over lines and lists on one."""
     head = json.dumps(key) + style.colon
     if not isinstance(value, Mapping):
@@ -188,7 +188,7 @@ def _member(key: str, value: object, indent: str | None, style: Style) -> str:
     return f"{head}{{{','.join(lines)}{style.newline}{indent}}}"
 
 
-def _remove(body: str, owner: Object, key: str) -> str:
+def _remove(body: str, owner: JsonObject, key: str) -> str:
     """A member with its comma; of the only one, all that `_insert` puts between empty braces."""
     number = [member.key for member in owner.members].index(key)
     member = owner.members[number]

@@ -10,7 +10,7 @@ ENTRY: Mapping[str, object] = {"command": "agentd", "args": ["mcp"]}
 BOM = "\ufeff"
 
 
-def is_there(servers: object, table: str) -> bool:
+def has_entry(servers: object, table: str) -> bool:
     """Whether our entry is among the servers. One that others made under our name is refused, whatever it starts."""
     if not isinstance(servers, Mapping):
         raise Refusal(f"its {table} is not a table of servers")
@@ -33,18 +33,18 @@ def newline(text: str) -> str:
     return found[0] if found else "\n"
 
 
-def insertion(old: str, new: str) -> tuple[int, str] | None:
+def find_insertion(old: str, new: str) -> tuple[int, str] | None:
     """Where a single piece was put into the old text to make the new one, and that piece; None if more changed."""
     same = (number for number, (one, other) in enumerate(zip(old, new, strict=False)) if one != other)
     at = next(same, min(len(old), len(new)))
     piece = new[at : at + len(new) - len(old)]
-    return (at, piece) if cut(new, at, piece) == old else None
+    return (at, piece) if remove_at(new, at, piece) == old else None
 
 
-def cut(text: str, at: int, piece: str) -> str:
+def remove_at(text: str, at: int, piece: str) -> str:
     return text[:at] + text[at + len(piece) :]
 
 
-def cut_once(text: str, piece: str) -> str:
+def remove_once(text: str, piece: str) -> str:
     """The text without the piece, if that is in there word for word and once."""
     return text.replace(piece, "") if piece and text.count(piece) == 1 else text

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentd.change.folder import Change
-from agentd.change.places import Found
+from agentd.change.locator import LocatedChange
 from agentd.documents import spec
 from agentd.documents.spec import Spec
 from agentd.documents.text import InvalidDocument, decode_text
@@ -52,12 +52,12 @@ class MainSpecs(Mapping[str, Spec]):
         return len(self._ids)
 
 
-def validate_change(project: Project, found: Found, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
+def validate_change(project: Project, found: LocatedChange, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
     return _Validator(project, settings).validate(found)
 
 
-def validate_all(
-    project: Project, changes: Sequence[Found], settings: ValidationSettings
+def validate_changes(
+    project: Project, changes: Sequence[LocatedChange], settings: ValidationSettings
 ) -> list[tuple[RuleFinding, ...]]:
     """Each change's findings, in the order of the changes; many are shared out among the processors."""
     if len(changes) < _WORTH_A_PROCESS or (os.cpu_count() or 1) == 1:
@@ -72,7 +72,9 @@ def validate_all(
         return [findings for part in parts for findings in part]
 
 
-def _chunk(project: Project, changes: Sequence[Found], settings: ValidationSettings) -> list[tuple[RuleFinding, ...]]:
+def _chunk(
+    project: Project, changes: Sequence[LocatedChange], settings: ValidationSettings
+) -> list[tuple[RuleFinding, ...]]:
     validator = _Validator(project, settings)
     return [validator.validate(found) for found in changes]
 
@@ -85,7 +87,7 @@ class _Validator:
         self._settings = settings
         self._main: dict[str, MainSpecs] = {}
 
-    def validate(self, found: Found) -> tuple[RuleFinding, ...]:
+    def validate(self, found: LocatedChange) -> tuple[RuleFinding, ...]:
         assert found.tree and found.folder
         if found.summary.problem:
             hint = "mend it, or take it from git"
@@ -94,7 +96,7 @@ class _Validator:
         root = os.path.join(tree, self._project.prefix)
         if tree not in self._main:
             self._main[tree] = MainSpecs(Path(root, "agentd", "specs"), self._settings)
-        texts = read_texts(found.folder)
+        texts = read_plan_texts(found.folder)
         plan = PlanDocuments(
             texts=texts,
             main=self._main[tree],
@@ -105,13 +107,13 @@ class _Validator:
         return validate(plan, self._settings)
 
 
-def check(
+def check_plan(
     change: Change, settings: ValidationSettings, texts: Mapping[str, bytes] | None = None, complete: bool = False
 ) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made, as it lies in the change's folder or as `texts` have it."""
     root = change.project.changes_in(change.tree).parent.parent
     plan = PlanDocuments(
-        texts=read_texts(str(change.folder)) if texts is None else texts,
+        texts=read_plan_texts(str(change.folder)) if texts is None else texts,
         main=MainSpecs(root / "agentd" / "specs", settings),
         complete=complete,
         folder=f"agentd/changes/{change.id}",
@@ -120,14 +122,16 @@ def check(
     return validate(plan, settings)
 
 
-def faults_left(change: Change, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
+def remaining_faults(change: Change, settings: ValidationSettings) -> tuple[RuleFinding, ...]:
     """In a whole plan, what only its planner can put right: findings of high severity."""
-    texts = read_texts(str(change.folder)) | {name: new for name, (_, new) in mended(change, settings).items()}
-    found = check(change, settings, texts, complete=True)
+    texts = read_plan_texts(str(change.folder)) | {
+        name: new for name, (_, new) in fixed_documents(change, settings).items()
+    }
+    found = check_plan(change, settings, texts, complete=True)
     return tuple(one for one in found if one.severity is Severity.HIGH)
 
 
-def read_texts(folder: str) -> dict[str, bytes]:
+def read_plan_texts(folder: str) -> dict[str, bytes]:
     """The documents that rules look at, by short name."""
     names = ["clarifications.md", "proposal.md", "tasks.md"]
     with contextlib.suppress(OSError):
@@ -154,10 +158,10 @@ def _read(path: str) -> bytes | None:
 _NOT_TEXT = b"\0"
 
 
-def mended(change: Change, settings: ValidationSettings) -> dict[str, tuple[bytes, bytes]]:
+def fixed_documents(change: Change, settings: ValidationSettings) -> dict[str, tuple[bytes, bytes]]:
     """The documents whose mechanical faults can be mended: before and after."""
     main = MainSpecs(change.project.changes_in(change.tree).parent / "specs", settings)
-    texts = read_texts(str(change.folder))
+    texts = read_plan_texts(str(change.folder))
     after = {}
     for name, data in texts.items():
         own = main.get(Path(name).stem) if name.startswith("specs/") else None
@@ -168,12 +172,12 @@ def mended(change: Change, settings: ValidationSettings) -> dict[str, tuple[byte
     return after
 
 
-def write_mended(
+def write_fixes(
     change: Change, settings: ValidationSettings, token: str | None = None
 ) -> dict[str, tuple[bytes, bytes]]:
     """Mend them on disk, unless somebody else is at work on the change."""
     with change.writing(token):
-        done = mended(change, settings)
+        done = fixed_documents(change, settings)
         for name, (_, new) in done.items():
             files.write(change.folder / name, new)
     return done

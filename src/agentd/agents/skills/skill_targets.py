@@ -12,12 +12,12 @@ _LONG, _SHORT = "540", "240"
 _READING = ("Read", "Glob", "Grep")
 _KEEPING = "mcp__agentd__create_clarifications"
 
-Parts = tuple[str, str]  # what stands before our mark, and after it
-Format = Callable[["Workflow", str], Parts]
+SkillParts = tuple[str, str]  # what stands before our mark, and after it
+SkillFormat = Callable[["SkillWorkflow", str], SkillParts]
 
 
 @dataclass(frozen=True)
-class Workflow:
+class SkillWorkflow:
     name: str
     description: str
     hint: str  # its arguments
@@ -26,40 +26,40 @@ class Workflow:
 
 
 @dataclass(frozen=True)
-class Cli:
+class SkillTarget:
     """`values` fill the templates; a CLI is here if its program or one of the folders is."""
 
     name: str
     folders: tuple[str, ...]
     place: str  # of a command in the project, with the name of its workflow
-    format: Format
+    format: SkillFormat
     values: Mapping[str, str] = field(default_factory=dict)
 
-    def path(self, workflow: Workflow) -> str:
+    def path(self, workflow: SkillWorkflow) -> str:
         return self.place.format(workflow.name)
 
 
-WORKFLOWS = (
-    Workflow(
+SKILL_WORKFLOWS = (
+    SkillWorkflow(
         "plan",
         "Plan a change with agentd, challenged by another vendor's agent",
         'ID "what should change"',
         ("list", "config", "plan", "wait", "status", "view", "impl"),
         asks=True,
     ),
-    Workflow(
+    SkillWorkflow(
         "impl",
         "Implement a planned change with agentd, with checks and a review",
         "ID",
         ("list", "plan", "impl", "wait", "status", "view"),
     ),
-    Workflow(
+    SkillWorkflow(
         "archive", "Archive a finished change with agentd and merge its specs", "ID", ("list", "archive", "rebase")
     ),
 )
 
 
-def _claude(workflow: Workflow, body: str) -> Parts:
+def _claude(workflow: SkillWorkflow, body: str) -> SkillParts:
     tools = [f"Bash(agentd {command}:*)" for command in workflow.runs]
     rows = {
         "description": workflow.description,
@@ -70,12 +70,12 @@ def _claude(workflow: Workflow, body: str) -> Parts:
     return _frontmatter(rows), f"---\n{body}"
 
 
-def _codex(workflow: Workflow, body: str) -> Parts:
+def _codex(workflow: SkillWorkflow, body: str) -> SkillParts:
     words = f"{workflow.description}. Only when the person asks for agentd."
     return _frontmatter({"name": f"agentd-{workflow.name}", "description": words}), f"---\n{body}"
 
 
-def _gemini(workflow: Workflow, body: str) -> Parts:
+def _gemini(workflow: SkillWorkflow, body: str) -> SkillParts:
     description = json.dumps(workflow.description)  # a TOML string too
     return "", f"description = {description}\nprompt = '''\n{body}'''\n"
 
@@ -85,8 +85,8 @@ def _frontmatter(rows: Mapping[str, object]) -> str:
     return "".join(["---\n", *(f"{key}: {json.dumps(value)}\n" for key, value in rows.items())])
 
 
-CLIS = (
-    Cli(
+SKILL_TARGETS = (
+    SkillTarget(
         "claude",
         (".claude",),
         ".claude/commands/agentd/{}.md",
@@ -101,7 +101,7 @@ CLIS = (
             "archive": "/agentd:archive",
         },
     ),
-    Cli(
+    SkillTarget(
         "gemini",
         (".gemini",),
         ".gemini/commands/agentd/{}.toml",
@@ -116,7 +116,7 @@ CLIS = (
             "archive": "/agentd:archive",
         },
     ),
-    Cli(
+    SkillTarget(
         "codex",
         (".codex", ".agents"),
         ".agents/skills/agentd-{}/SKILL.md",

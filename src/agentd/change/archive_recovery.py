@@ -13,11 +13,11 @@ from agentd.project.layout import Project
 from agentd.storage import files, locks, transaction
 
 UNDER_WAY, DONE = "archiving", "archived"
-CHANGE = "change"  # the fact by which a record is known to be an archive, which can be undone
+CHANGE_FACT = "change"  # the fact by which a record is known to be an archive, which can be undone
 
 
 @contextmanager
-def alone(project: Project) -> Iterator[None]:
+def archive_lock(project: Project) -> Iterator[None]:
     """One at a time: all archives write the same specs. What a killed one left is completed first."""
     with locks.write_lock(Path(project.in_room("locks", "@specs.write"))):
         _finish(project)
@@ -25,27 +25,27 @@ def alone(project: Project) -> Iterator[None]:
         _tidy(project)
 
 
-def finish(project: Project) -> None:
+def finish_archives(project: Project) -> None:
     """For whoever looks at the changes and finds a record under way."""
-    with alone(project):
+    with archive_lock(project):
         pass
 
 
-def place(project: Project, name: str) -> Path:
+def archive_record_path(project: Project, name: str) -> Path:
     """Where a record of that name is made."""
     return Path(project.in_room(UNDER_WAY, name))
 
 
-def done(project: Project) -> list[transaction.TransactionRecord]:
+def completed_archives(project: Project) -> list[transaction.TransactionRecord]:
     """Those that can be undone, in the order of their names."""
     folder = Path(project.in_room(DONE))
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     return [record for name in names if (record := transaction.read_transaction(folder / name))]
 
 
-def undo(project: Project, record: transaction.TransactionRecord, title: str) -> None:
+def undo_record(project: Project, record: transaction.TransactionRecord, title: str) -> None:
     """Within `alone`."""
-    back = place(project, record.folder.name)
+    back = archive_record_path(project, record.folder.name)
     files.move(record.folder, back)
     again = transaction.read_transaction(back)
     assert again
@@ -74,7 +74,7 @@ def _tidy(project: Project) -> None:
         return
     for path in sorted(folder.iterdir()):
         record = transaction.read_transaction(path)
-        if record and record.is_done and CHANGE in record.facts:
+        if record and record.is_done and CHANGE_FACT in record.facts:
             files.move(path, _free(Path(project.in_room(DONE, path.name))))
         elif record and record.is_done:
             transaction.drop_transaction(path)

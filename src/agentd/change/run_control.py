@@ -12,7 +12,7 @@ _PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themse
 _MOMENT = 1.0  # seconds; a run that begins or ends has no name in its lock for an instant
 
 
-def stop(change: Change) -> LockHolder | None:
+def stop_run(change: Change) -> LockHolder | None:
     """Whose run it was that has ended now; None: nothing was running."""
     holder = _holder(change)
     if holder:

@@ -5,8 +5,16 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentd.agents.registration.server_entry import (
+    ENTRY,
+    NAME,
+    find_insertion,
+    has_entry,
+    newline,
+    remove_once,
+    split_mark,
+)
 from agentd.domain.errors import Refusal
-from agentd.register.entry import ENTRY, NAME, cut_once, insertion, is_there, newline, split_mark
 
 TABLE = "mcp_servers"
 _LINES = (f"[{TABLE}.{NAME}]", 'command = "agentd"', 'args = ["mcp"]')
@@ -14,25 +22,25 @@ _INLINE = '{command = "agentd", args = ["mcp"]}'
 _HEADER = re.compile(rf"""[ \t]*\[[ \t]*(["']?){TABLE}\1[ \t]*\.[ \t]*(["']?){NAME}\2[ \t]*[.\]]""")
 
 
-def with_entry(text: str) -> str:
+def add_toml_entry(text: str) -> str:
     """The text with our entry as its last table; one that is there stays as it is."""
     mark, body = split_mark(text)
     data = _parse(body)
     servers = data.get(TABLE, {})
-    if is_there(servers, TABLE):
+    if has_entry(servers, TABLE):
         return text
     wanted = {**data, TABLE: {**servers, NAME: ENTRY}}
     for new in _with_candidates(body):
-        if _reads_as(new, wanted) and insertion(body, new):
+        if _reads_as(new, wanted) and find_insertion(body, new):
             return mark + new
     raise Refusal(f"its {TABLE} takes no further entry without being rewritten")
 
 
-def without_entry(text: str, piece: str = "") -> str:
+def remove_toml_entry(text: str, piece: str = "") -> str:
     """The text without our entry. `piece` is what was once put in for it, where that is still known."""
     mark, body = split_mark(text)
     data = _parse(body)
-    if not is_there(data.get(TABLE, {}), TABLE):
+    if not has_entry(data.get(TABLE, {}), TABLE):
         return text
     others = {key: value for key, value in data[TABLE].items() if key != NAME}
     bare = {key: value for key, value in data.items() if key != TABLE}
@@ -51,10 +59,10 @@ def _with_candidates(body: str) -> Iterator[str]:
 
 
 def _without_candidates(body: str, piece: str) -> Iterator[str]:
-    yield cut_once(body, piece)
+    yield remove_once(body, piece)
     yield _without_blocks(body)
     inline = _changed_within(body, lambda servers: servers.remove(NAME))
-    if insertion(inline, body):
+    if find_insertion(inline, body):
         yield inline
 
 

@@ -2,20 +2,20 @@
 
 from agentd.agents.claude import Claude
 from agentd.agents.codex import Codex
-from agentd.agents.command import AnyProgram
+from agentd.agents.command import CommandAgent
 from agentd.agents.gemini import Gemini
 from agentd.agents.protocol import Adapter
-from agentd.agents.scripted import Scripted
+from agentd.agents.scripted import ScriptedAgent
 from agentd.project.config.settings import AgentKind
 
 _ADAPTERS: dict[AgentKind, Adapter] = {
     "claude": Claude(),
     "codex": Codex(),
-    "command": AnyProgram(),
+    "command": CommandAgent(),
     "gemini": Gemini(),
-    "scripted": Scripted(),
+    "scripted": ScriptedAgent(),
 }
 
 
-def adapter_of(kind: AgentKind) -> Adapter:
+def get_adapter(kind: AgentKind) -> Adapter:
     return _ADAPTERS[kind]

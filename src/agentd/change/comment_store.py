@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd.change.folder import STATE, Change, document_hash, documents, is_plain
+from agentd.change.folder import STATE_FILE, Change, document_hash, is_regular_file, readable_documents
 from agentd.documents import anchors, comments
 from agentd.documents.anchors import Anchor
 from agentd.documents.comments import COMMENTS_FILE, Comment, CommentEntry, CommentSeverity, CommentState
@@ -24,7 +24,7 @@ from agentd.storage import files, locks
 LENGTH = 20_000  # characters of one entry
 
 
-class EditedMeanwhile(Refusal):
+class CommentChanged(Refusal):
     """`text` is what the entry says now."""
 
     def __init__(self, comment_id: str, text: str) -> None:
@@ -32,21 +32,23 @@ class EditedMeanwhile(Refusal):
         self.text = text
 
 
-def read(change: Change) -> tuple[Comment, ...]:
+def read_comments(change: Change) -> tuple[Comment, ...]:
     """As they are written; `seen` says how they stand."""
     return _parsed(change, _bytes(change))
 
 
-def seen(change: Change) -> tuple[Comment, ...]:
+def current_comments(change: Change) -> tuple[Comment, ...]:
     """As they are to be shown: by their own findings, and no others."""
-    found = read(change)
+    found = read_comments(change)
     return comments.resolve_comments(found, _findings(change)) if any(one.finding for one in found) else found
 
 
-def anchored(change: Change, document: str, quote: str, before: str = "", after: str = "", line: int = 1) -> Anchor:
+def comment_anchor(
+    change: Change, document: str, quote: str, before: str = "", after: str = "", line: int = 1
+) -> Anchor:
     """The place of what a reader has selected in a document."""
-    if document not in documents(change.folder):
-        known = ", ".join(documents(change.folder)) or "none yet"
+    if document not in readable_documents(change.folder):
+        known = ", ".join(readable_documents(change.folder)) or "none yet"
         raise UsageError(f"{change.id} has no document {document}", f"these can be commented: {known}")
     text = decode_text(files.read(change.folder / document), document)
     anchor = anchors.anchor_selection(document, text, quote, before, after, line)
@@ -55,7 +57,7 @@ def anchored(change: Change, document: str, quote: str, before: str = "", after:
     return anchor
 
 
-def add(
+def add_comment(
     change: Change, anchor: Anchor, text: str, by: str, severity: CommentSeverity = CommentSeverity.SHOULD
 ) -> Comment:
     """A new thread; its text may still be empty."""
@@ -71,12 +73,12 @@ def add(
     return _changed(change, with_new)[-1]
 
 
-def reply(change: Change, comment_id: str, text: str, by: str) -> Comment:
+def reply_to_comment(change: Change, comment_id: str, text: str, by: str) -> Comment:
     entry = _entry(text, by)
     return _with(change, comment_id, lambda old: replace(old, thread=(*old.thread, entry)))
 
 
-def edit(change: Change, comment_id: str, number: int, text: str, by: str, was: str | None = None) -> Comment:
+def edit_comment(change: Change, comment_id: str, number: int, text: str, by: str, was: str | None = None) -> Comment:
     """Other words for the number-th entry of a thread, from 0; people change their own only.
 
     `was`: the words that they had before them; None where nobody says.
@@ -92,7 +94,7 @@ def edit(change: Change, comment_id: str, number: int, text: str, by: str, was: 
         if _plain(now) == _plain(text):
             return old if now == text else old.with_text(number, text, entry.at)
         if was is not None and _plain(was) != _plain(now):
-            raise EditedMeanwhile(old.id, now)
+            raise CommentChanged(old.id, now)
         if not text.strip():
             raise UsageError(f"{old.id} would have no words", "resolve it, or remove it while it is yours alone")
         return old.with_text(number, text, entry.at)
@@ -100,13 +102,13 @@ def edit(change: Change, comment_id: str, number: int, text: str, by: str, was: 
     return _with(change, comment_id, edited)
 
 
-def resolve(change: Change, comment_id: str, by: str) -> Comment:
+def resolve_comment(change: Change, comment_id: str, by: str) -> Comment:
     """A finding that it became is withdrawn by the next command that takes up edits."""
     _check_person(by)
     return _with(change, comment_id, lambda old: replace(old, state=CommentState.RESOLVED, resolved_by=by))
 
 
-def reopen(change: Change, comment_id: str, by: str) -> Comment:
+def reopen_comment(change: Change, comment_id: str, by: str) -> Comment:
     """A finding that is settled stays so: the comment becomes a new one."""
     _check_person(by)
     is_settled = _settled(change)
@@ -118,7 +120,7 @@ def reopen(change: Change, comment_id: str, by: str) -> Comment:
     return _with(change, comment_id, opened)
 
 
-def weigh(change: Change, comment_id: str, severity: CommentSeverity, by: str) -> Comment:
+def set_comment_severity(change: Change, comment_id: str, severity: CommentSeverity, by: str) -> Comment:
     """How much it asks for, until it is a finding."""
     _check_person(by)
 
@@ -130,7 +132,7 @@ def weigh(change: Change, comment_id: str, severity: CommentSeverity, by: str) -
     return _with(change, comment_id, weighed)
 
 
-def remove(change: Change, comment_id: str, by: str) -> None:
+def remove_comment(change: Change, comment_id: str, by: str) -> None:
     """A draft that is given up: one's own words, to which nobody said a word, and no finding yet."""
     _check_person(by)
 
@@ -145,7 +147,7 @@ def remove(change: Change, comment_id: str, by: str) -> None:
     _changed(change, without)
 
 
-def link(change: Change, findings: Mapping[str, str]) -> None:
+def link_findings(change: Change, findings: Mapping[str, str]) -> None:
     """Say of comments which finding each becomes."""
     _changed(change, lambda old: tuple(replace(one, finding=findings.get(one.id, one.finding)) for one in old))
 
@@ -153,28 +155,28 @@ def link(change: Change, findings: Mapping[str, str]) -> None:
 # ---- while an agent's call is under way
 
 
-def guard(change: Change) -> None:
+def freeze_comments(change: Change) -> None:
     """A call begins: what is in the folder counts, and what is written by us from now on."""
     path = change.folder / COMMENTS_FILE
-    with held(change):
-        if is_plain(path) or not os.path.lexists(path):
+    with comments_lock(change):
+        if is_regular_file(path) or not os.path.lexists(path):
             files.write(_copy(change), _bytes(change), mode=0o600)
         else:
-            unguard(change)  # a link: it is guarded like any other
+            unfreeze_comments(change)  # a link: it is guarded like any other
 
 
-def unguard(change: Change) -> None:
+def unfreeze_comments(change: Change) -> None:
     with contextlib.suppress(OSError):  # not there, or a folder in its place: neither counts
         _copy(change).unlink()
 
 
-def counting(change: Change) -> Path | None:
+def frozen_comments(change: Change) -> Path | None:
     """The version that counts, empty if there is to be none; None: no call is under way."""
-    return _copy(change) if is_plain(_copy(change)) else None
+    return _copy(change) if is_regular_file(_copy(change)) else None
 
 
 @contextlib.contextmanager
-def held(change: Change) -> Iterator[None]:
+def comments_lock(change: Change) -> Iterator[None]:
     """Nobody else writes comments of the change."""
     with locks.write_lock(Path(change.project.in_room("locks", f"{change.id}.comments"))):
         yield
@@ -201,8 +203,8 @@ def _chosen(change: Change, found: Sequence[Comment], comment_id: str) -> Commen
 
 def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]) -> tuple[Comment, ...]:
     """Read, change and write as one. What counts is written first: killed in between, the guard puts it there."""
-    with held(change):
-        if not (change.folder / STATE).is_file():
+    with comments_lock(change):
+        if not (change.folder / STATE_FILE).is_file():
             raise ChangeNotFound(f"{change.id} is no longer in {change.folder}")
         files.remove_leftovers(change.folder / COMMENTS_FILE)
         base = _base(change)
@@ -211,7 +213,7 @@ def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment
         if new == old and base == _bytes(change):
             return new
         data = _as_bytes(new)
-        if counting(change):
+        if frozen_comments(change):
             files.write(_copy(change), data, mode=0o600)
         files.write(change.folder / COMMENTS_FILE, data)
     return new
@@ -219,7 +221,7 @@ def _changed(change: Change, step: Callable[[tuple[Comment, ...]], tuple[Comment
 
 def _base(change: Change) -> bytes:
     """What a new version is made from: during a call not what its agent may have written."""
-    found, copy = _bytes(change), counting(change)
+    found, copy = _bytes(change), frozen_comments(change)
     if copy is None or not change.active_run():
         return found
     counts = files.read(copy)
@@ -240,7 +242,7 @@ def _bytes(change: Change) -> bytes:
     path = change.folder / COMMENTS_FILE
     if not os.path.lexists(path):
         return b""
-    if not is_plain(path):
+    if not is_regular_file(path):
         raise StateError(f"{path} is a link, or no file at all", f"git log -p -- {path}")
     return files.read(path)
 
