@@ -10,7 +10,7 @@ from agentd.calls.work import Done, Work
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.terms import Role
-from agentd.guard import plan_rule
+from agentd.guard import plan_write_rule
 from agentd.project.layout import find_project
 from agentd.tools.table import Stage
 from playbooks import Action
@@ -34,7 +34,7 @@ def planner_request(run: runs.Run, **other: Any) -> Work:
         "prompt": "Write the proposal.",
         "reminder": "There is no proposal yet: call create_proposal.",
         "effect": (run.change.folder / "proposal.md").is_file,
-        "may_edit": plan_rule(run.change.id),
+        "may_edit": plan_write_rule(run.change.id),
     }
     return Work(**{**values, **other})
 

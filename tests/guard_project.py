@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.guard import Guard, Trespass, Watched, nothing
+from agentd.guard import Guard, GuardResult, Violation, allow_nothing
 from agentd.project.config import CheckSettings
 from agentd.project.layout import find_project
 from scenario import Scenario
@@ -33,7 +33,7 @@ class GuardProject:
         self.user = box.home / ".config" / "agentd"
 
     def guard(
-        self, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing, call: bool = True
+        self, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = allow_nothing, call: bool = True
     ) -> Guard:
         guard = Guard(self.change, self.folder, [check(one) for one in checks], judge, may_edit)
         if call:
@@ -54,13 +54,13 @@ class GuardProject:
         assert done.returncode == 0, done.stderr
 
     def watched(
-        self, code: str, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = nothing
-    ) -> Watched:
+        self, code: str, *checks: str, judge: bool = False, may_edit: Callable[[str], bool] = allow_nothing
+    ) -> GuardResult:
         guard = self.guard(*checks, judge=judge, may_edit=may_edit)
         self.agent(code)
         return finish(guard)
 
-    def kept(self, trespass: Trespass) -> Path:
+    def kept(self, trespass: Violation) -> Path:
         assert trespass.kept.startswith(".git/agentd/kept/add-oauth/")
         return Path(self.change.project.repo.main, trespass.kept)
 
@@ -74,7 +74,7 @@ class GuardProject:
         return found
 
 
-def finish(guard: Guard) -> Watched:
+def finish(guard: Guard) -> GuardResult:
     """What it tells at the end of a call, recorded."""
     watched = guard.after()
     guard.close()

@@ -12,7 +12,7 @@ from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.domain import events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
-from agentd.guard import Guard, Watched, plan_rule
+from agentd.guard import Guard, GuardResult, plan_write_rule
 from agentd.project.layout import find_project
 from agentd.storage import files
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
@@ -154,7 +154,7 @@ def test_concurrent_comments_during_a_run_are_all_kept(yard: GuardProject, chang
 
 
 def plan_guard(yard: GuardProject) -> Guard:
-    return yard.guard(may_edit=plan_rule("add-oauth"))
+    return yard.guard(may_edit=plan_write_rule("add-oauth"))
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -166,7 +166,7 @@ def test_comment_added_during_a_call_is_kept_and_not_reported(
     with change.running("agentd plan add-oauth"):
         guard = plan_guard(yard)
         say(change, "Meanwhile.")
-        assert finish(guard) == Watched()
+        assert finish(guard) == GuardResult()
     assert texts(change)[-1] == ["Meanwhile."] and len(texts(change)) == 2 - is_first
 
 
@@ -180,13 +180,13 @@ def test_comments_changed_by_an_agent_are_restored_and_reported(
 ) -> None:
     say(change)
     before = (change.folder / COMMENTS_FILE).read_bytes()
-    watched = yard.watched(code, may_edit=plan_rule("add-oauth"))
+    watched = yard.watched(code, may_edit=plan_write_rule("add-oauth"))
     assert [(one.path, one.what) for one in watched.put_back] == [(f"{OWN}/{COMMENTS_FILE}", what)]
     assert (change.folder / COMMENTS_FILE).read_bytes() == before
 
 
 def test_comments_created_by_an_agent_are_removed(yard: GuardProject, change: Change) -> None:
-    (trespass,) = yard.watched(FORGED, may_edit=plan_rule("add-oauth")).put_back
+    (trespass,) = yard.watched(FORGED, may_edit=plan_write_rule("add-oauth")).put_back
     assert (trespass.path, trespass.what) == (f"{OWN}/{COMMENTS_FILE}", "created")
     assert not (change.folder / COMMENTS_FILE).exists() and yard.kept(trespass).read_text() == "[]\n"
 
@@ -220,7 +220,7 @@ def test_agents_edit_is_not_adopted_by_a_later_comment(yard: GuardProject, chang
         guard = plan_guard(yard)
         yard.agent(f"Path('{OWN}/{COMMENTS_FILE}').write_text({forged!r})")
         say(change, "Meanwhile.")
-        assert finish(guard) == Watched()
+        assert finish(guard) == GuardResult()
     assert texts(change) == [["Before."], ["Meanwhile."]]
     (said,) = [one.event for one in change.journal().since(0)[0] if isinstance(one.event, events.WarningIssued)]
     assert said.code == "put-back" and said.message.startswith("comments.yaml was changed during an agent's call")
@@ -244,7 +244,7 @@ def test_comment_added_during_an_interrupted_call_is_kept(yard: GuardProject, ch
         say(change, "Meanwhile.")
     say(change, "After the kill.")
     later = yard.guard(call=False)
-    assert later.finish_cut(None) == Watched()
+    assert later.finish_cut(None) == GuardResult()
     later.close()
     assert texts(change) == [["Before."], ["Meanwhile."], ["After the kill."]]
 

@@ -62,7 +62,7 @@ def sample(name: str) -> str:
 
 @pytest.mark.parametrize("name", ["pip-audit", "pip-audit-desc", "pip-audit-json"])
 def test_pip_audit_output_is_parsed(name: str) -> None:
-    none, fixed = audits.read(sample(name))
+    none, fixed = audits.read_audit(sample(name))
     assert none.title == "jinja2 2.4.1: PYSEC-2014-82"
     assert none.what.endswith("No fixed version is known.")
     assert fixed.title == "jinja2 2.4.1: CVE-2019-10906"
@@ -72,7 +72,7 @@ def test_pip_audit_output_is_parsed(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "versions"), [("npm-audit", "4.17.11"), ("npm-audit-json", "<4.17.21")])
 def test_npm_audit_output_is_parsed(name: str, versions: str) -> None:
-    problem, *others = audits.read(sample(name))
+    problem, *others = audits.read_audit(sample(name))
     assert problem.title == f"lodash {versions}: GHSA-35jh-r3h4-6jhm"
     assert problem.what == "Command Injection in lodash. The advisory calls it high. Fixed in 4.17.21."
     assert problem.severity is Severity.MEDIUM, "never high: it does not come from the change"
@@ -80,18 +80,18 @@ def test_npm_audit_output_is_parsed(name: str, versions: str) -> None:
 
 
 def test_cargo_audit_output_is_parsed() -> None:
-    segfault, unmaintained = audits.read(CARGO)
+    segfault, unmaintained = audits.read_audit(CARGO)
     assert segfault.title == "time 0.1.43: RUSTSEC-2020-0071"
     assert segfault.suggestion == "Upgrade time to >=0.2.23."
     assert unmaintained.title == "net2 0.2.37: RUSTSEC-2020-0016"
     assert unmaintained.severity is Severity.LOW
-    [problem] = audits.read(json.dumps(CARGO_JSON))
+    [problem] = audits.read_audit(json.dumps(CARGO_JSON))
     assert (problem.title, problem.suggestion) == (segfault.title, segfault.suggestion)
 
 
 def test_at_most_twenty_problems_are_listed_and_the_rest_counted() -> None:
     head = "Name Version ID    Fix Versions\n---- ------- ----- ------------\n"
-    problems = audits.read(head + "".join(f"a    1       I-{number:03}\n" for number in range(45)))
+    problems = audits.read_audit(head + "".join(f"a    1       I-{number:03}\n" for number in range(45)))
     assert len(problems) == audits.MOST
     assert problems[-1].title == "26 more known vulnerabilities"
 
@@ -99,7 +99,7 @@ def test_at_most_twenty_problems_are_listed_and_the_rest_counted() -> None:
 def test_other_output_yields_no_problems() -> None:
     others = [path for path in DATA.glob("*.txt") if "audit" not in path.name]
     assert len(others) > 40
-    assert [path.name for path in others if audits.read(path.read_text(encoding="utf-8"))] == []
+    assert [path.name for path in others if audits.read_audit(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_other_output_yields_no_problems() -> None:
     ],
 )
 def test_malformed_audit_json_is_tolerated(text: str) -> None:
-    assert all(problem.title for problem in audits.read(text))
+    assert all(problem.title for problem in audits.read_audit(text))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentd.checks.comparing import compare
-from agentd.checks.findings import finding_of, finding_of_problem, findings_of
-from agentd.checks.result import Counts, Problem, Result, from_row
+from agentd.checks.check_findings import check_findings, failed_check_finding, problem_finding
+from agentd.checks.comparison import compare_check
+from agentd.checks.result import CheckProblem, CheckResult, TestCounts, result_from_row
 from agentd.documents import records, review_document
 from agentd.domain import yaml12
 from agentd.domain.errors import StateError
@@ -19,18 +19,18 @@ RECORD = (EXAMPLE / "reviews" / "review-1.yaml").read_text(encoding="utf-8")
 ROWS: list[dict[str, Any]] = yaml12.load(RECORD)["checks"]
 
 
-def failed(*names: str, passed: int = 40, more: int = 0, code: int = 1) -> Result:
+def failed(*names: str, passed: int = 40, more: int = 0, code: int = 1) -> CheckResult:
     """`more`: failures without a name."""
     tail = "\n".join(f"FAILED {name} - no" for name in names)
-    counts = Counts(passed, len(names) + more, 0)
-    return Result("tests", "pytest -q", True, FAILED, code, 10, counts, names, tail)
+    counts = TestCounts(passed, len(names) + more, 0)
+    return CheckResult("tests", "pytest -q", True, FAILED, code, 10, counts, names, tail)
 
 
-def passed(counts: Counts | None = None) -> Result:
-    return Result("tests", "pytest -q", True, PASSED, 0, 10, counts or Counts(41, 0, 0), (), "41 passed")
+def passed(counts: TestCounts | None = None) -> CheckResult:
+    return CheckResult("tests", "pytest -q", True, PASSED, 0, 10, counts or TestCounts(41, 0, 0), (), "41 passed")
 
 
-COULD_NOT = Result("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, (), "sh: pytest: not found")
+COULD_NOT = CheckResult("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, (), "sh: pytest: not found")
 
 
 # ---- the record
@@ -38,7 +38,7 @@ COULD_NOT = Result("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, ()
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["name"]))
 def test_row_matches_the_record(row: dict[str, Any]) -> None:
-    result = from_row(row)
+    result = result_from_row(row)
     before = replace(result, status=CheckStatus(row["before"]["status"]), failed_tests=())
     again = result.row(before, row["tree"], row["at"])
     assert again == row
@@ -56,7 +56,7 @@ def test_row_without_an_earlier_run_has_no_before() -> None:
 
 def test_damaged_row_is_reported() -> None:
     with pytest.raises(StateError, match="the check tests: status is 'fine'"):
-        from_row({**ROWS[0], "status": "fine"})
+        result_from_row({**ROWS[0], "status": "fine"})
 
 
 def test_row_of_any_result_can_be_stored_and_rendered() -> None:
@@ -64,17 +64,17 @@ def test_row_of_any_result_can_be_stored_and_rendered() -> None:
     odd = replace(odd, tail="  indented first\n\n# no comment\n- no item\n: \U0001f600 \ufffd")
     row = odd.row(COULD_NOT, "t", "2026-01-19T11:29:55Z")
     assert yaml12.load(yaml12.dump(row)) == row
-    assert from_row(row) == replace(odd, problems=())
+    assert result_from_row(row) == replace(odd, problems=())
     record = records.parse_record(RECORD, "record")
     assert "- **Before the first edit**: could not run" in review_document.render_review(replace(record, checks=(row,)))
 
 
 def test_finding_matches_the_record() -> None:
     """The example's first finding, from the example's first row."""
-    now = from_row(ROWS[0])
-    before = replace(now, status=PASSED, failed_tests=(), counts=Counts(42, 0, 0), exit_code=0)
+    now = result_from_row(ROWS[0])
+    before = replace(now, status=PASSED, failed_tests=(), counts=TestCounts(42, 0, 0), exit_code=0)
     expected = records.parse_record(RECORD, "record").findings[0]
-    assert finding_of(now, compare(now, before), "V1") == expected
+    assert failed_check_finding(now, compare_check(now, before), "V1") == expected
 
 
 # ---- what blocks
@@ -104,31 +104,33 @@ def test_finding_matches_the_record() -> None:
         (replace(failed(), exit_code=None, counts=None), failed("a"), (), (), True),
         (COULD_NOT, passed(), (), (), True),
         (COULD_NOT, COULD_NOT, (), (), True),
-        (passed(Counts(0, 0, 0)), passed(), (), (), True),
-        (passed(Counts(0, 0, 41)), passed(), (), (), True),
-        (passed(Counts(0, 0, 0)), passed(Counts(0, 0, 0)), (), (), False),
+        (passed(TestCounts(0, 0, 0)), passed(), (), (), True),
+        (passed(TestCounts(0, 0, 41)), passed(), (), (), True),
+        (passed(TestCounts(0, 0, 0)), passed(TestCounts(0, 0, 0)), (), (), False),
     ],
 )
 def test_only_failures_known_by_name_do_not_block(
-    now: Result, before: Result | None, known: tuple[str, ...], new: tuple[str, ...], blocks: bool
+    now: CheckResult, before: CheckResult | None, known: tuple[str, ...], new: tuple[str, ...], blocks: bool
 ) -> None:
-    found = compare(now, before)
+    found = compare_check(now, before)
     assert (found.known, found.new, found.blocks) == (known, new, blocks)
-    assert not compare(replace(now, required=False), before).blocks
+    assert not compare_check(replace(now, required=False), before).blocks
 
 
 @pytest.mark.parametrize(
     ("now", "before", "fewer"),
     [
-        (passed(Counts(30, 0, 11)), passed(), 11),
-        (passed(Counts(50, 0, 0)), passed(), 0),
+        (passed(TestCounts(30, 0, 11)), passed(), 11),
+        (passed(TestCounts(50, 0, 0)), passed(), 0),
         (replace(failed("a", passed=3), is_whole=False), passed(), 0),
         (replace(passed(), counts=None), passed(), 0),
         (passed(), None, 0),
     ],
 )
-def test_tests_that_no_longer_run_are_counted_in_a_complete_run(now: Result, before: Result | None, fewer: int) -> None:
-    assert compare(now, before).fewer == fewer
+def test_tests_that_no_longer_run_are_counted_in_a_complete_run(
+    now: CheckResult, before: CheckResult | None, fewer: int
+) -> None:
+    assert compare_check(now, before).fewer == fewer
 
 
 @pytest.mark.parametrize(
@@ -164,18 +166,18 @@ def test_tests_that_no_longer_run_are_counted_in_a_complete_run(now: Result, bef
         (replace(failed(), exit_code=None), passed(), "was ended at its time limit. It passed before the first edit."),
         (COULD_NOT, passed(), "could not run, so nothing was checked."),
         (passed(), passed(), "passed."),
-        (passed(Counts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
+        (passed(TestCounts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
     ],
 )
-def test_comparison_explains_why_the_check_failed(now: Result, before: Result | None, why: str) -> None:
-    assert compare(now, before).why == f"`pytest -q` {why}"
+def test_comparison_explains_why_the_check_failed(now: CheckResult, before: CheckResult | None, why: str) -> None:
+    assert compare_check(now, before).why == f"`pytest -q` {why}"
 
 
 # ---- findings
 
 
 def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
-    finding = finding_of(COULD_NOT, compare(COULD_NOT, None), "V2")
+    finding = failed_check_finding(COULD_NOT, compare_check(COULD_NOT, None), "V2")
     assert finding.title == "Required check could not run: tests"
     assert finding.suggestion == "Install what `pytest -q` needs, or mend the check in agentd/config.toml."
     assert finding.evidence == records.Evidence(check="tests", quote="sh: pytest: not found")
@@ -183,14 +185,14 @@ def test_finding_for_a_check_that_could_not_run_suggests_a_fix() -> None:
 
 def test_finding_without_test_names_quotes_the_failure_line() -> None:
     lint = replace(failed(), command="ruff check .", counts=None, tail="a.py:1:1: F401\nFound 1 error.\n[1 fixable]")
-    finding = finding_of(lint, compare(lint, None), "V1")
+    finding = failed_check_finding(lint, compare_check(lint, None), "V1")
     assert finding.suggestion == "Make `ruff check .` pass without weakening it."
     assert finding.evidence and finding.evidence.quote == "Found 1 error."
 
 
 def test_finding_quotes_the_time_limit() -> None:
     late = replace(failed(), exit_code=None, tail="1 error so far\n[ended at its time limit of 600 s]")
-    evidence = finding_of(late, compare(late, None), "V1").evidence
+    evidence = failed_check_finding(late, compare_check(late, None), "V1").evidence
     assert evidence and evidence.quote == "[ended at its time limit of 600 s]"
 
 
@@ -206,23 +208,23 @@ def test_finding_quotes_the_time_limit() -> None:
 )
 def test_finding_quotes_the_line_that_names_the_test(name: str, line: str) -> None:
     result = replace(failed(name), tail=f"some error\n{line}\n  at {name}\nFAILED (failures=1)")
-    evidence = finding_of(result, compare(result, passed()), "V1").evidence
+    evidence = failed_check_finding(result, compare_check(result, passed()), "V1").evidence
     assert evidence and evidence.quote == line
 
 
 def test_problem_becomes_a_finding_of_its_check() -> None:
-    problem = Problem("jinja2 2.4.1: CVE-2019-10906", "Fixed in 2.10.1.", Severity.LOW, "Upgrade it.")
+    problem = CheckProblem("jinja2 2.4.1: CVE-2019-10906", "Fixed in 2.10.1.", Severity.LOW, "Upgrade it.")
     audit = replace(failed(), name="audit", required=False, tail="Name\njinja2 2.4.1 CVE-2019-10906 2.10.1")
-    finding = finding_of_problem(audit, problem, "V3")
+    finding = problem_finding(audit, problem, "V3")
     assert (finding.id, finding.by, finding.where) == ("V3", "check:audit", "check audit")
     assert (finding.title, finding.what, finding.suggestion) == (problem.title, problem.what, problem.suggestion)
     assert finding.evidence and finding.evidence.quote == "jinja2 2.4.1 CVE-2019-10906 2.10.1"
 
 
 def test_check_findings_combine_failure_and_problems() -> None:
-    problem = Problem("No test ran", "It ran no test.", Severity.MEDIUM)
-    lost = replace(passed(Counts(0, 0, 0)), problems=(problem,))
+    problem = CheckProblem("No test ran", "It ran no test.", Severity.MEDIUM)
+    lost = replace(passed(TestCounts(0, 0, 0)), problems=(problem,))
     titles = ["Required check ran no test: tests", "No test ran"]
-    assert [one.title for one in findings_of(lost, compare(lost, passed()))] == titles
-    assert [one.title for one in findings_of(lost, compare(lost, None))] == titles[1:]
-    assert findings_of(failed("a"), compare(failed("a"), failed("a"))) == []
+    assert [one.title for one in check_findings(lost, compare_check(lost, passed()))] == titles
+    assert [one.title for one in check_findings(lost, compare_check(lost, None))] == titles[1:]
+    assert check_findings(failed("a"), compare_check(failed("a"), failed("a"))) == []

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.checks import output, running
-from agentd.checks.result import Counts, Result
+from agentd.checks import captured_output, runner
+from agentd.checks.result import CheckResult, TestCounts
 from agentd.domain.terms import CheckStatus
 from agentd.project.config import CheckSettings
 from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
@@ -31,9 +31,11 @@ def command(code: str) -> str:
     return shlex.join(python(code))
 
 
-def run(stage: Stage, words: str, timeout: float = PATIENCE, variables: dict[str, str] | None = None) -> Result:
+def run(stage: Stage, words: str, timeout: float = PATIENCE, variables: dict[str, str] | None = None) -> CheckResult:
     try:
-        return running.run(CheckSettings("tests", words, True, timeout), stage.folder, stage.env | (variables or {}))
+        return runner.run_check(
+            CheckSettings("tests", words, True, timeout), stage.folder, stage.env | (variables or {})
+        )
     finally:
         assert stage.left() == {}, "the check is over, but not all are gone"
 
@@ -170,7 +172,7 @@ def test_two_hundred_megabytes_are_read_in_bounded_memory(stage: Stage, tmp_path
         [sys.executable, "-c", script, command(lines)], capture_output=True, text=True, env=stage.env, check=True
     )
     peak, _, told = done.stdout.partition(" ")
-    assert told == f"{Counts(2, 0, 0)} False\n"
+    assert told == f"{TestCounts(2, 0, 0)} False\n"
     assert int(peak) < 200
     assert set(tmp_path.rglob("*")) == before
 
@@ -181,12 +183,12 @@ def test_beginning_and_end_of_long_output_are_kept(stage: Stage) -> None:
     assert (result.failed_tests, result.is_whole) == (("a.py::test_a",), False)
     assert result.tail.split("\n")[0] == "FAILED a.py::test_a - x"
     assert result.tail.split("\n")[-1] == "1 failed in 0.01s"
-    assert len(result.tail.split("\n")) == output.TAIL_LINES
+    assert len(result.tail.split("\n")) == captured_output.TAIL_LINES
 
 
 def test_line_without_newline_is_truncated(stage: Stage) -> None:
     result = run(stage, command("import sys; sys.stdout.write('x' * 5_000_000)"))
-    assert len(result.tail) < output.TAIL_CHARACTERS
+    assert len(result.tail) < captured_output.TAIL_CHARACTERS
     assert not result.is_whole
 
 
@@ -199,10 +201,10 @@ NODE = 'const test = require("node:test");\ntest("adds", () => {{ if (!({0})) th
 def test_unittest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m unittest discover -s tests"
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 2")})
-    assert run(stage, words).counts == Counts(1, 0, 0)
+    assert run(stage, words).counts == TestCounts(1, 0, 0)
     lay(stage, {"tests/test_more.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, words)
-    assert (result.status, result.exit_code, result.counts) == (FAILED, 1, Counts(1, 1, 0))
+    assert (result.status, result.exit_code, result.counts) == (FAILED, 1, TestCounts(1, 1, 0))
     assert result.failed_tests == ("test_more.Notes.test_adds",)
 
 
@@ -210,35 +212,35 @@ def test_pytest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist"
     lay(stage, {"tests/test_notes.py": "def test_a(): pass\ndef test_b(): assert 302 == 400\n"})
     result = run(stage, words)
-    assert (result.status, result.counts) == (FAILED, Counts(1, 1, 0))
+    assert (result.status, result.counts) == (FAILED, TestCounts(1, 1, 0))
     assert result.failed_tests == ("tests/test_notes.py::test_b",)
     assert "FAILED tests/test_notes.py::test_b - assert 302 == 400" in result.tail.split("\n")
     lay(stage, {"tests/test_notes.py": ""})
     result = run(stage, words)
-    assert (result.status, result.exit_code, result.counts) == (FAILED, 5, Counts(0, 0, 0))
+    assert (result.status, result.exit_code, result.counts) == (FAILED, 5, TestCounts(0, 0, 0))
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
 def test_node_result_is_parsed(stage: Stage) -> None:
     lay(stage, {"test/notes.test.js": NODE.format("1 + 1 === 2")})
-    assert run(stage, "node --test").counts == Counts(1, 0, 0)
+    assert run(stage, "node --test").counts == TestCounts(1, 0, 0)
     lay(stage, {"test/more.test.js": NODE.format("1 + 1 === 3")})
     result = run(stage, "node --test")
-    assert (result.status, result.counts) == (FAILED, Counts(1, 1, 0))
+    assert (result.status, result.counts) == (FAILED, TestCounts(1, 1, 0))
     assert result.failed_tests == ("test/more.test.js > adds",)
 
 
 def test_runner_that_finds_no_test_passes_with_a_problem(stage: Stage) -> None:
     lay(stage, {"package.json": "{}"})
     result = run(stage, "node --test")
-    assert (result.status, result.counts) == (PASSED, Counts(0, 0, 0))
+    assert (result.status, result.counts) == (PASSED, TestCounts(0, 0, 0))
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
 def test_test_failures_ignored_by_the_command_are_a_problem(stage: Stage) -> None:
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, f"{sys.executable} -m unittest discover -s tests || true")
-    assert (result.status, result.counts) == (PASSED, Counts(0, 1, 0))
+    assert (result.status, result.counts) == (PASSED, TestCounts(0, 1, 0))
     assert [problem.title for problem in result.problems] == ["Failed tests are passed over"]
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.checks import audits, output, summaries
-from agentd.checks.found import LONG, MANY, NOTHING
-from agentd.checks.result import Counts
+from agentd.checks import audits, captured_output, runner
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import LONG, MANY, NOTHING
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -90,60 +90,60 @@ CARGO = ("notes: src/lib.rs - add", "src/lib.rs: tests::is_refused", "tests/flow
     ],
 )
 def test_runner_output_is_parsed(name: str, counts: tuple[int, int, int] | None, failed: tuple[str, ...]) -> None:
-    summary = summaries.read(sample(name), 1)
+    summary = runner.read_test_summary(sample(name), 1)
     assert summary.runner == re.match("[a-z]+", name)[0]  # type: ignore[index]
-    assert summary.counts == (counts and Counts(*counts))
+    assert summary.counts == (counts and TestCounts(*counts))
     assert tuple(sorted(summary.failed_tests)) == failed
 
 
 @pytest.mark.parametrize("name", ["cargo-broken", "pytest-internal", "npm-audit", "pip-audit"])
 def test_output_without_a_summary_has_no_counts(name: str) -> None:
-    assert summaries.read(sample(name), 1) == NOTHING
+    assert runner.read_test_summary(sample(name), 1) == NOTHING
 
 
 @pytest.mark.parametrize("name", ["pytest-stopped", "pytest-collection", "cargo-plain"])
 def test_summary_of_a_runner_that_stopped_early_is_incomplete(name: str) -> None:
-    assert not summaries.read(sample(name), 1).is_whole
-    assert summaries.read(sample("pytest-q"), 1).is_whole
-    assert summaries.read(sample("cargo-all"), 1).is_whole
+    assert not runner.read_test_summary(sample(name), 1).is_whole
+    assert runner.read_test_summary(sample("pytest-q"), 1).is_whole
+    assert runner.read_test_summary(sample("cargo-all"), 1).is_whole
 
 
 def test_failures_of_several_runners_are_added() -> None:
-    both = summaries.read(sample("pytest-q") + sample("node20-tap"), 1)
-    assert both.counts == Counts(7, 11, 4)
+    both = runner.read_test_summary(sample("pytest-q") + sample("node20-tap"), 1)
+    assert both.counts == TestCounts(7, 11, 4)
     assert set(both.failed_tests) == {*PYTEST, *NODE}
 
 
 def test_omitted_test_names_do_not_change_the_count() -> None:
     lines = [f"FAILED test_a.py::test_{number} - x" for number in range(MANY + 5)]
     text = "\n".join(("=== short test summary info ===", *lines, f"{len(lines)} failed in 1.00s"))
-    summary = summaries.read(text, 1)
-    assert summary.counts == Counts(0, MANY + 5, 0)
+    summary = runner.read_test_summary(text, 1)
+    assert summary.counts == TestCounts(0, MANY + 5, 0)
     assert len(summary.failed_tests) == MANY
     long = f"=== short test summary info ===\nFAILED a.py::test[{'x' * LONG}]\n1 failed in 1.00s"
-    assert summaries.read(long, 1).failed_tests == ()
+    assert runner.read_test_summary(long, 1).failed_tests == ()
 
 
 def test_unittest_names_from_older_python_versions_are_parsed() -> None:
     text = sample("unittest-plain").replace("(tests.test_notes.Notes.test_refused)", "(tests.test_notes.Notes)")
-    assert "tests.test_notes.Notes.test_refused" in summaries.read(text, 1).failed_tests
+    assert "tests.test_notes.Notes.test_refused" in runner.read_test_summary(text, 1).failed_tests
 
 
 def test_crashed_cargo_binary_is_a_failure_without_a_name() -> None:
     text = sample("cargo-passed").replace("test result: ok. 1 passed; 0 failed;", "Segmentation fault", 1)
-    summary = summaries.read(text, 101)
-    assert summary.counts == Counts(1, 1, 0)
+    summary = runner.read_test_summary(text, 101)
+    assert summary.counts == TestCounts(1, 1, 0)
     assert summary.failed_tests == ()
 
 
 def test_text_printed_by_a_test_is_not_a_result(tmp_path: Path) -> None:
     """The error of one test in the samples says "not ok 9 - really"."""
     assert "not ok 9 - really" in sample("node20-tap")
-    assert not [name for name in summaries.read(sample("node20-tap"), 1).failed_tests if "really" in name]
+    assert not [name for name in runner.read_test_summary(sample("node20-tap"), 1).failed_tests if "really" in name]
 
 
 def test_terminated_command_has_no_summary() -> None:
-    assert summaries.read(sample("pytest-q"), None) == NOTHING
+    assert runner.read_test_summary(sample("pytest-q"), None) == NOTHING
 
 
 # ---- any text
@@ -155,20 +155,20 @@ PIECES = sorted({line for path in DATA.glob("*.txt") for line in path.read_text(
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=30)), max_size=60), st.integers(0, 255))
 def test_arbitrary_output_never_fails_the_parsers(lines: list[str], code: int) -> None:
     text = "\n".join(lines)
-    summary = summaries.read(text, code)
+    summary = runner.read_test_summary(text, code)
     if summary.counts:
         assert min(summary.counts.passed, summary.counts.failed, summary.counts.skipped) >= 0
-    assert len(audits.read(text)) <= audits.MOST
-    tail = output.tail(text, summary.said)
-    assert len(tail) <= output.TAIL_CHARACTERS
-    assert tail.count("\n") < output.TAIL_LINES
+    assert len(audits.read_audit(text)) <= audits.MOST
+    tail = captured_output.output_tail(text, summary.said)
+    assert len(tail) <= captured_output.TAIL_CHARACTERS
+    assert tail.count("\n") < captured_output.TAIL_LINES
 
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_become_plain_text(data: bytes) -> None:
-    text = output.clean(data)
+    text = captured_output.clean_output(data)
     assert not [letter for letter in text if letter < " " and letter not in "\n\t"]
-    assert text == output.clean(text.encode())
+    assert text == captured_output.clean_output(text.encode())
 
 
 UNITS = {
@@ -201,8 +201,8 @@ UNITS = {
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_parsing_takes_linear_time(unit: str) -> None:
     def look(text: str) -> None:
-        cleaned = output.clean(text.encode())
-        output.tail(cleaned, summaries.read(cleaned, 1).said)
-        audits.read(cleaned)
+        cleaned = captured_output.clean_output(text.encode())
+        captured_output.output_tail(cleaned, runner.read_test_summary(cleaned, 1).said)
+        audits.read_audit(cleaned)
 
     assert_grows_linearly(look, "", unit, count=2000)

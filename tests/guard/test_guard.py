@@ -16,9 +16,9 @@ from agentd.change.folder import Change
 from agentd.change.state import CallRecord
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState, Severity
-from agentd.guard import Guard, Trespass, Watched, finding_of, plan_rule
-from agentd.guard.looking import Area
-from agentd.guard.mirror import Mirror
+from agentd.guard import Guard, GuardResult, Violation, plan_write_rule, violation_finding
+from agentd.guard.scan import ProtectedArea
+from agentd.guard.snapshot import Snapshot
 from agentd.project.layout import find_project
 from agentd.storage.files import CannotWrite
 from guard_project import OWN, GuardProject, let_files_age, looks, make_guard_project
@@ -82,7 +82,7 @@ def test_protected_file_is_restored_exactly_and_reported(yard: GuardProject, nam
     else:
         place = yard.box.home / path.removeprefix("~/") if path.startswith("~/") else yard.box.root / path
         assert looks(yard.kept(told)) == changed.get(str(place), changed["config"])
-    assert yard.guard().after() == Watched(), "the next call finds nothing to tell"
+    assert yard.guard().after() == GuardResult(), "the next call finds nothing to tell"
 
 
 def test_renamed_file_is_restored_and_its_new_name_removed(yard: GuardProject) -> None:
@@ -98,7 +98,7 @@ def test_renamed_file_is_restored_and_its_new_name_removed(yard: GuardProject) -
 def test_deleted_agentd_folder_is_restored_and_reported_once(yard: GuardProject) -> None:
     before = yard.everything()
     [told] = yard.watched("shutil.rmtree('agentd')").put_back
-    assert told == Trespass("agentd", "deleted", "")
+    assert told == Violation("agentd", "deleted", "")
     assert yard.everything() == before
 
 
@@ -156,8 +156,8 @@ def test_change_with_a_forged_mtime_is_detected(yard: GuardProject) -> None:
 def test_write_within_the_timestamp_resolution_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("schema_version = 1\n")
-    area = Area(str(tmp_path), (path.name,))
-    Mirror(tmp_path / "guard").take({"tree": area})
+    area = ProtectedArea(str(tmp_path), (path.name,))
+    Snapshot(tmp_path / "guard").take({"tree": area})
     path.write_text("schema_version = 2\n")
     # Many file systems tick every few milliseconds; where this one does not, its times are made to look like it.
     table = tmp_path / "guard/mirror.json"
@@ -166,7 +166,7 @@ def test_write_within_the_timestamp_resolution_is_detected(tmp_path: Path) -> No
     row[1] = now.st_mtime_ns
     row[2] = row[2] and now.st_ctime_ns
     table.write_text(json.dumps(rows))
-    later = Mirror(tmp_path / "guard")
+    later = Snapshot(tmp_path / "guard")
     assert later.load()
     assert [one.path for one in later.differences("tree", area)] == ["config.toml"]
 
@@ -180,7 +180,7 @@ def test_a_file_put_back_has_its_old_time(yard: GuardProject) -> None:
 
 
 def test_touched_file_is_not_a_violation(yard: GuardProject) -> None:
-    assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == Watched()
+    assert yard.watched("os.utime('agentd/config.toml'); os.link('agentd/config.toml', 'copy')") == GuardResult()
 
 
 def test_file_that_cannot_be_restored_is_named_and_restored_by_a_later_run(yard: GuardProject) -> None:
@@ -221,7 +221,7 @@ def test_full_disk_does_not_prevent_removing_created_files(yard: GuardProject) -
 
 def test_violation_is_a_high_finding_that_names_the_kept_copy(yard: GuardProject) -> None:
     [told] = yard.watched("Path('agentd/config.toml').write_text('mine')").put_back
-    found = finding_of(told, "codex")
+    found = violation_finding(told, "codex")
     assert (found.severity, found.state, found.by, found.verified) == (
         Severity.HIGH,
         FindingState.OPEN,
@@ -281,7 +281,7 @@ def test_tests_and_files_named_by_tasks_may_be_edited(yard: GuardProject) -> Non
     yard.box.write("Makefile", "test:\n")
     code = "for name in ('tests/test_x.py', 'a.test.js', 'Makefile', 'src/app.py'): Path(name).write_text('edited')"
     checks = ("python -m pytest tests/test_x.py", "node --test a.test.js", "make")
-    assert yard.watched(code, *checks, may_edit=lambda path: path == "Makefile") == Watched()
+    assert yard.watched(code, *checks, may_edit=lambda path: path == "Makefile") == GuardResult()
     assert (yard.box.root / "Makefile").read_text() == "edited"
 
 
@@ -302,7 +302,7 @@ def test_only_the_relevant_section_of_a_shared_file_is_protected(
     yard: GuardProject, command: str, name: str, text: str, honest: str, bad: str
 ) -> None:
     path = yard.box.write(name, text)
-    assert yard.watched(f"Path({name!r}).write_text({honest!r})", command) == Watched()
+    assert yard.watched(f"Path({name!r}).write_text({honest!r})", command) == GuardResult()
     assert path.read_text() == honest
     for trespass in (bad, honest + "\n]]] not to be read"):
         [told] = yard.watched(f"Path({name!r}).write_text({trespass!r})", command).put_back
@@ -329,7 +329,7 @@ def test_new_runner_settings_closer_to_the_tests_are_a_violation(yard: GuardProj
     ["", "'", '"make', "&& || ;", "$(", "cd", "cd $X && make", "\x00", "((((", "python -m", "bash -c", "make -f"],
 )
 def test_unparsable_check_command_is_tolerated(yard: GuardProject, command: str) -> None:
-    assert yard.watched("Path('src/app.py').write_text('1')", command, "eval " * 3000 + command) == Watched()
+    assert yard.watched("Path('src/app.py').write_text('1')", command, "eval " * 3000 + command) == GuardResult()
 
 
 # Honest work
@@ -342,14 +342,14 @@ def test_plan_stage_may_write_only_its_own_documents(yard: GuardProject) -> None
         "for name in ('proposal.md', 'tasks.md', 'clarifications.md'): (own / name).write_text('# Text')\n"
         "(own / '.tasks.md.4711-0a1b2c3d.tmp').write_text('half')\n"
     )
-    assert yard.watched(code, may_edit=plan_rule("add-oauth")) == Watched()
+    assert yard.watched(code, may_edit=plan_write_rule("add-oauth")) == GuardResult()
     assert (yard.change.folder / "specs/auth-flow.md").read_text() == "# Spec"
     code = (
         f"own = Path('{OWN}')\n"
         "(own / 'specs/x.sh').write_text('x'); (own / 'CHALLENGE.md').write_text('APPROVED')\n"
         "os.unlink(own / 'tasks.md'); os.symlink('/etc/passwd', own / 'tasks.md')\n"
     )
-    told = yard.watched(code, may_edit=plan_rule("add-oauth")).put_back
+    told = yard.watched(code, may_edit=plan_write_rule("add-oauth")).put_back
     assert [one.path for one in told] == [f"{OWN}/CHALLENGE.md", f"{OWN}/specs/x.sh", f"{OWN}/tasks.md"]
     assert (yard.change.folder / "tasks.md").read_text() == "# Text"
     assert [one.path for one in yard.watched(f"Path('{OWN}/proposal.md').write_text('# Mine')").put_back] == [
@@ -364,7 +364,7 @@ def test_code_commits_refs_and_byproducts_are_allowed(yard: GuardProject) -> Non
         "              ['tag', 'v1'], ['gc', '-q']):\n"
         "    subprocess.run(['git', *words], check=True)\n"
     )
-    assert yard.watched(code, "pytest", "make") == Watched()
+    assert yard.watched(code, "pytest", "make") == GuardResult()
     assert yard.box.git("log", "-1", "--format=%s") == "work"
 
 
@@ -388,7 +388,7 @@ DROP = "from agentd.change.entry import drop, open_change; from agentd.project i
 @pytest.mark.parametrize("work", [WORK_ON_OTHER, CREATE, DROP], ids=["a run", "a new change", "a drop"])
 def test_concurrent_work_on_another_change_is_left_alone(yard: GuardProject, work: str) -> None:
     before = yard.everything()
-    assert yard.watched(work) == Watched()
+    assert yard.watched(work) == GuardResult()
     after = yard.everything()
     assert after != before
     [told] = yard.watched("Path('agentd/config.toml').write_text('x')").put_back
@@ -422,13 +422,13 @@ def test_other_run_killed_during_the_call_is_left_alone(yard: GuardProject) -> N
     finally:
         other.kill()
         other.communicate()
-    assert guard.after() == Watched()
+    assert guard.after() == GuardResult()
     assert (yard.box.root / "agentd/changes/other/tasks.md").read_text() == "x"
 
 
 def test_specs_merged_by_another_changes_archive_are_kept(yard: GuardProject) -> None:
     archive = DROP + "\nfrom pathlib import Path; Path('agentd/specs/auth.md').write_text('merged')"
-    assert yard.watched(archive) == Watched()
+    assert yard.watched(archive) == GuardResult()
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "merged"
     [told] = yard.watched("Path('agentd/specs/auth.md').write_text('mine')").put_back
     assert told.path == "agentd/specs/auth.md"
@@ -454,7 +454,7 @@ def test_agentds_own_write_is_kept_but_an_agents_earlier_edit_is_not(
     guard = yard.guard(judge=True)
     with guard.own_write(path):
         yard.change.update(lambda old: old.with_call(call))
-    assert guard.after() == Watched()
+    assert guard.after() == GuardResult()
     guard = yard.guard()
     with guard.own_write(path):
         yard.change.update(lambda old: old.with_call(call))
@@ -468,7 +468,7 @@ def test_agentds_own_write_is_kept_but_an_agents_earlier_edit_is_not(
 
 def test_judge_that_changes_nothing_passes(yard: GuardProject) -> None:
     code = "os.mkdir('src/__pycache__'); Path('src/__pycache__/a.pyc').write_text('x'); os.utime('src/app.py')"
-    assert yard.watched(code, judge=True) == Watched()
+    assert yard.watched(code, judge=True) == GuardResult()
 
 
 def test_all_files_changed_by_a_judge_are_named_and_protected_ones_restored(yard: GuardProject) -> None:
@@ -549,7 +549,7 @@ def test_later_run_restores_files_of_a_killed_call_and_keeps_the_users_edits(yar
     assert not (yard.box.root / "agentd/archive/20260101-old/proposal.md").exists()
     assert [path.name for path in (yard.box.root / "agentd/new").rglob("*")] == ["in", "b"]
     guard.close()
-    assert yard.guard(call=False).finish_cut(mark) == Watched(), "once is enough"
+    assert yard.guard(call=False).finish_cut(mark) == GuardResult(), "once is enough"
 
 
 @pytest.mark.parametrize("old_mark", [True, False], ids=["of an earlier call", "none"])
@@ -565,7 +565,7 @@ def test_without_an_end_marker_all_later_changes_count_as_the_agents(yard: Guard
 
 
 def test_interrupted_planners_documents_are_not_a_violation(yard: GuardProject) -> None:
-    yard.guard("make", may_edit=lambda path: path == "Makefile" or plan_rule("add-oauth")(path))
+    yard.guard("make", may_edit=lambda path: path == "Makefile" or plan_write_rule("add-oauth")(path))
     yard.agent(
         f"own = Path('{OWN}'); (own / 'specs').mkdir(); (own / 'specs/a.md').write_text('a')\n"
         "(own / 'proposal.md').write_text('b'); (own / 'REVIEW.md').write_text('c'); Path('Makefile').write_text('a:')"
@@ -580,15 +580,15 @@ def test_state_agentd_was_writing_when_killed_is_kept(yard: GuardProject) -> Non
     with yard.guard().own_write(path):
         written = path.read_bytes() + b"more: 1\n"
         path.write_bytes(written)
-        assert yard.guard(call=False).finish_cut(None) == Watched(), "as if it was killed here"
+        assert yard.guard(call=False).finish_cut(None) == GuardResult(), "as if it was killed here"
     assert path.read_bytes() == written
 
 
 def test_completed_call_leaves_nothing_to_finish(yard: GuardProject) -> None:
     yard.watched("Path('agentd/config.toml').write_text('x')")
     (yard.box.root / "agentd/config.toml").write_text("a person's\n")
-    assert yard.guard(call=False).finish_cut(None) == Watched()
-    assert yard.guard(call=False).finish_cut(yard.folder / "no such mark") == Watched()
+    assert yard.guard(call=False).finish_cut(None) == GuardResult()
+    assert yard.guard(call=False).finish_cut(yard.folder / "no such mark") == GuardResult()
     assert (yard.box.root / "agentd/config.toml").read_text() == "a person's\n"
 
 
@@ -662,7 +662,7 @@ def test_paths_of_a_subfolder_project_are_reported_relative_to_it(
         f"Path('{OWN}/proposal.md').write_text('x'); Path('../../agentd/config.toml.txt').write_text('x')\n"
         "Path('Makefile').write_text('x'); Path('../web.txt').write_text('x')"
     )
-    watched = yard.watched(code, "pytest", "make", judge=True, may_edit=plan_rule("add-oauth"))
+    watched = yard.watched(code, "pytest", "make", judge=True, may_edit=plan_write_rule("add-oauth"))
     assert [one.path for one in watched.put_back] == ["../../pyproject.toml", "Makefile", f"{OWN}/STATE.yaml"]
     assert set(watched.changed) == {
         *(one.path for one in watched.put_back),

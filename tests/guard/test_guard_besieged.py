@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.guard import Guard, Watched, finding_of
-from agentd.guard.looking import folder
+from agentd.guard import Guard, GuardResult, violation_finding
+from agentd.guard.scan import open_folder
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario
 
@@ -74,12 +74,12 @@ def test_deleting_the_guards_files_does_not_prevent_the_restore(yard: GuardProje
     assert later.finish_cut(None) == watched, "another process can tell it too"
     guard.close()
     assert not yard.guard(call=False).is_open
-    assert yard.watched("pass") == Watched()
+    assert yard.watched("pass") == GuardResult()
 
 
 def test_deleted_local_state_is_reported(yard: GuardProject) -> None:
     [finish] = yard.watched("shutil.rmtree('.git/agentd')").put_back
-    found = finding_of(finish, "codex")
+    found = violation_finding(finish, "codex")
     assert found.title == ".git/agentd was deleted by codex, which may not do that"
     assert "put back as it was" not in found.what
     assert "journal and transcripts" in found.what
@@ -125,7 +125,7 @@ def test_agentds_own_write_does_not_follow_a_planted_symlink(yard: GuardProject,
 
 def test_path_cannot_leave_its_root(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    with pytest.raises(OSError, match="out of its root"), folder(str(tmp_path / "in"), "../in"):
+    with pytest.raises(OSError, match="out of its root"), open_folder(str(tmp_path / "in"), "../in"):
         pass
 
 
@@ -144,7 +144,7 @@ def test_non_utf8_names_are_restored_and_reported_escaped(yard: GuardProject) ->
     assert not os.path.exists(b"agentd/changes/other/\xff\n\x1b.md")
     kept = os.fsencode(yard.box.root / ".git/agentd/kept/add-oauth")
     assert [names for _, _, names in os.walk(kept) if names] == [[b"\xff\n\x1b.md"]]
-    finding = replace(finding_of(trespass, "codex"), id="G1")
+    finding = replace(violation_finding(trespass, "codex"), id="G1")
     yard.change.update(lambda old: replace(old, findings=(finding,)))
     assert yard.change.read().findings == (finding,)
 
@@ -165,7 +165,7 @@ def test_restored_files_are_reported_until_recorded_and_restored_only_once(yard:
     assert (yard.box.root / "agentd/config.toml").read_text() == "a person's\n"
     later.close()
     assert not later.is_open
-    assert yard.guard(call=False).finish_cut(None) == Watched()
+    assert yard.guard(call=False).finish_cut(None) == GuardResult()
 
 
 CUT = """
@@ -216,7 +216,7 @@ def test_committed_version_is_restored_when_the_copy_was_forged(yard: GuardProje
         ("agentd/specs/auth.md", "changed"),
     ]
     assert (yard.box.root / "agentd/specs/auth.md").read_text() == "# Auth\n"
-    assert "tampered with, so the committed version" in finding_of(found[1], "codex").what
+    assert "tampered with, so the committed version" in violation_finding(found[1], "codex").what
 
 
 def test_file_with_a_forged_copy_and_no_commit_is_kept_and_reported(yard: GuardProject) -> None:
@@ -225,7 +225,7 @@ def test_file_with_a_forged_copy_and_no_commit_is_kept_and_reported(yard: GuardP
     found = yard.watched(FORGE + "Path('.git/hooks/commit-msg').write_text('mine')").put_back
     assert found[1][:3] == (".git/hooks/commit-msg", "changed", "")
     assert hook.read_text() == "mine"
-    assert "could not be put back, because its copy was tampered with" in finding_of(found[1], "codex").what
+    assert "could not be put back, because its copy was tampered with" in violation_finding(found[1], "codex").what
 
 
 def test_tampered_copies_are_not_used_for_the_next_call(yard: GuardProject) -> None:
@@ -249,7 +249,7 @@ def test_forged_snapshot_table_is_ignored(yard: GuardProject) -> None:
     ]
     assert yard.everything() == before
     let_files_age()
-    assert yard.watched("pass") == Watched()
+    assert yard.watched("pass") == GuardResult()
 
 
 def test_closed_guard_leaves_no_open_file_descriptor(yard: GuardProject) -> None:

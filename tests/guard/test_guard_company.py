@@ -9,7 +9,7 @@ import pytest
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.guard import Guard, Watched
+from agentd.guard import Guard, GuardResult
 from agentd.project.git import GitFailed
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario
@@ -63,7 +63,7 @@ def test_second_runs_guard_does_not_recreate_what_the_first_removed(yard: GuardP
     with two(yard, code) as (first, second):
         assert [one.path for one in finish(first).put_back] == [path]
         assert yard.everything() == before
-        assert finish(second) == Watched()
+        assert finish(second) == GuardResult()
     assert yard.everything() == before
 
 
@@ -72,7 +72,7 @@ def test_second_guard_that_ends_first_leaves_the_violation_to_the_first(yard: Gu
     code, path = PLANTED[name]
     before = yard.everything()
     with two(yard, code) as (first, second):
-        assert finish(second) == Watched()
+        assert finish(second) == GuardResult()
         assert [one.path for one in finish(first).put_back] == [path]
     assert yard.everything() == before
 
@@ -83,7 +83,7 @@ def test_second_agents_own_violation_is_restored_to_the_original(yard: GuardProj
         yard.agent("Path('.git/hooks/commit-msg').write_text('worse')")
         assert [one.path for one in finish(second).put_back] == [".git/hooks/commit-msg"]
         assert yard.everything() == before
-        assert finish(first) == Watched()
+        assert finish(first) == GuardResult()
     assert yard.everything() == before
 
 
@@ -95,7 +95,7 @@ def test_guard_of_a_killed_second_run_ignores_the_first_runs_violation(yard: Gua
         folder = next(
             path for path in Path(other.project.in_room("runs")).glob("*/guard") if (path / "call.json").exists()
         )
-        assert Guard(other, folder).finish_cut(None) == Watched()
+        assert Guard(other, folder).finish_cut(None) == GuardResult()
         second.close()
     assert yard.everything() == before
 
@@ -112,7 +112,7 @@ def test_first_agents_allowed_edit_is_the_baseline_for_the_second(yard: GuardPro
         yard.agent("Path('Makefile').write_text('mine')")
         assert [one.path for one in finish(second).put_back] == ["Makefile"]
         assert (yard.box.root / "Makefile").read_text() == "by right"
-        assert finish(first) == Watched()
+        assert finish(first) == GuardResult()
 
 
 def test_snapshot_of_a_finished_run_is_ignored(yard: GuardProject) -> None:
@@ -220,7 +220,7 @@ def shell(code: str) -> str:
 @pytest.mark.parametrize("name", HONEST)
 def test_harmless_git_settings_may_change(yard: GuardProject, connected: Path, name: str) -> None:
     before = connected.read_bytes()
-    assert yard.watched(shell(HONEST[name])) == Watched()
+    assert yard.watched(shell(HONEST[name])) == GuardResult()
     assert connected.read_bytes() != before
 
 
@@ -255,7 +255,7 @@ def test_trust_given_in_another_repository_is_kept(yard: GuardProject, tmp_path:
     (other / "Makefile").write_text("test:\n\ttrue\n")
     guard = yard.guard()
     assert yard.box.agentd("init", cwd=other).code == 0
-    assert finish(guard) == Watched()
+    assert finish(guard) == GuardResult()
     assert str(other) in path.read_text()
 
 
@@ -290,8 +290,8 @@ def test_unreadable_trust_file_is_restored(yard: GuardProject, text: str) -> Non
 
 def test_judge_that_commits_has_changed_head(yard: GuardProject) -> None:
     code = "subprocess.run(['git', 'commit', '-q', '--allow-empty', '-m', 'x'], check=True)"
-    assert yard.watched(code, judge=True) == Watched(changed=("HEAD",))
-    assert yard.watched(code) == Watched(), "a maker may"
+    assert yard.watched(code, judge=True) == GuardResult(changed=("HEAD",))
+    assert yard.watched(code) == GuardResult(), "a maker may"
 
 
 def test_judge_that_creates_an_empty_repository_has_changed_that_folder(yard: GuardProject) -> None:

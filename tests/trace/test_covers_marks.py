@@ -2,10 +2,10 @@
 
 import pytest
 
-from agentd.trace import marks
-from agentd.trace.coverage import tests_of as covering
+from agentd.trace import coverage
+from agentd.trace.coverage import covering_tests as covering
 
-KNOWN = marks.known_of(["auth-flow:R1", "auth-flow:R2", "auth-flow:R12", "user-model:R1", "user:AUTH-R3"])
+KNOWN = coverage.known_requirements(["auth-flow:R1", "auth-flow:R2", "auth-flow:R12", "user-model:R1", "user:AUTH-R3"])
 
 SAID = {
     "# covers: auth-flow:R1": ["auth-flow:R1"],
@@ -34,8 +34,8 @@ SAID = {
 
 @pytest.mark.parametrize("text", SAID)
 def test_coverage_marks_are_parsed(text: str) -> None:
-    assert [one.requirement for one in marks.find(text, KNOWN)] == SAID[text]
-    assert all(one.known for one in marks.find(text, KNOWN))
+    assert [one.requirement for one in coverage.find_marks(text, KNOWN)] == SAID[text]
+    assert all(one.known for one in coverage.find_marks(text, KNOWN))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_coverage_marks_are_parsed(text: str) -> None:
     ],
 )
 def test_mark_of_an_unknown_requirement_is_reported_verbatim(text: str, told: str) -> None:
-    (mark,) = marks.find(f"\n{text}\n", KNOWN)
+    (mark,) = coverage.find_marks(f"\n{text}\n", KNOWN)
     assert (mark.requirement, mark.line, mark.known) == (told, 2, False)
 
 

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from agentd.trace.weakened import Pair, weakened, weakened_all
+from agentd.trace.weakened_tests import ChangedFile, weakened, weakened_in_all
 
 HONEST = {
     "a renamed test": (
@@ -260,19 +260,19 @@ def test_honest_refactoring_is_not_reported(name: str) -> None:
 
 def test_test_moved_to_another_file_is_not_reported_as_deleted() -> None:
     one, two = "def test_one():\n    assert price(1) == 10\n\n", "def test_two():\n    assert tax(2) == 7\n\n"
-    pairs = [Pair("tests/test_all.py", one + two, one), Pair("tests/test_tax.py", None, two)]
-    assert weakened_all(pairs) == []
-    assert len(weakened_all(pairs[:1])) == 1, "without the other file it is"
+    pairs = [ChangedFile("tests/test_all.py", one + two, one), ChangedFile("tests/test_tax.py", None, two)]
+    assert weakened_in_all(pairs) == []
+    assert len(weakened_in_all(pairs[:1])) == 1, "without the other file it is"
 
 
 def test_helper_moved_to_another_file_still_counts() -> None:
     helper = "def same(a, b):\n    assert a.x == b.x\n    assert a.y == b.y\n\n"
     test = "def test_copy():\n    same(read(), copy())\n"
     pairs = [
-        Pair("tests/test_copy.py", helper + test, "from compare import same\n\n" + test),
-        Pair("tests/compare.py", None, helper),
+        ChangedFile("tests/test_copy.py", helper + test, "from compare import same\n\n" + test),
+        ChangedFile("tests/compare.py", None, helper),
     ]
-    assert weakened_all(pairs) == []
+    assert weakened_in_all(pairs) == []
 
 
 def test_non_test_code_may_lose_its_assertions() -> None:
@@ -282,5 +282,5 @@ def test_non_test_code_may_lose_its_assertions() -> None:
 def test_unparsable_test_file_is_left_to_the_checks() -> None:
     before = "def test_a():\n    assert a()\n"
     assert weakened("test_a.py", before, "def test_a(:\n") == []
-    gone = [Pair("test_a.py", before, ""), Pair("test_b.py", "", "def test_a(:\n")]
-    assert weakened_all(gone) == [], "it may stand there"
+    gone = [ChangedFile("test_a.py", before, ""), ChangedFile("test_b.py", "", "def test_a(:\n")]
+    assert weakened_in_all(gone) == [], "it may stand there"

@@ -11,19 +11,19 @@ from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
 from agentd.project import config
-from agentd.trace import reading
-from agentd.trace.build import build, weakenings
-from agentd.trace.findings import findings
-from agentd.trace.matrix import Matrix, Row
+from agentd.trace import git_trees
+from agentd.trace.matrix import TraceMatrix, TraceRow
+from agentd.trace.matrix_builder import build_matrix, find_weakenings
+from agentd.trace.trace_findings import trace_findings
 from scenario import Scenario
 from trace_example import begun, implemented, planned, trees
 
 
-def matrix_of(change: Change) -> Matrix:
-    return build(change, *trees(change))
+def matrix_of(change: Change) -> TraceMatrix:
+    return build_matrix(change, *trees(change))
 
 
-def row(matrix: Matrix, requirement: str) -> Row:
+def row(matrix: TraceMatrix, requirement: str) -> TraceRow:
     return next(one for one in matrix.rows if one.requirement == requirement)
 
 
@@ -32,7 +32,7 @@ def found_in(change: Change, **severities: Severity | None) -> list[Finding]:
     rules |= {name.replace("_", "-"): severity for name, severity in severities.items()}
     base, tree = trees(change)
     ids = (f"T{number}" for number in count(1))
-    return list(findings(build(change, base, tree), weakenings(change, base, tree), rules, ids))
+    return list(trace_findings(build_matrix(change, base, tree), find_weakenings(change, base, tree), rules, ids))
 
 
 def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scenario) -> None:
@@ -40,7 +40,7 @@ def test_every_requirement_has_its_scenarios_tasks_files_and_tests(project: Scen
     assert [one.requirement for one in matrix.rows] == [
         "user-model:R1", "user-model:R2", "auth-flow:R1", "auth-flow:R2", "api-endpoints:R2", "api-endpoints:R5",
     ]  # fmt: skip
-    assert row(matrix, "auth-flow:R2") == Row(
+    assert row(matrix, "auth-flow:R2") == TraceRow(
         "auth-flow:R2",
         "Provider callback",
         ("Callback signs the person in", "Foreign state is refused", "Provider refuses"),
@@ -64,10 +64,10 @@ def implemented_again(box: Scenario) -> Change:
 def test_unimplemented_change_has_no_files_and_no_tests(project: Scenario) -> None:
     change = planned(project)
     project.write("tests/test_early.py", "# covers: auth-flow:R1\ndef test_a():\n    assert a()\n")
-    matrix = build(change, None, None)
+    matrix = build_matrix(change, None, None)
     assert not matrix.implemented and not matrix.tests
     assert all(one.tasks and not one.files and not one.tests for one in matrix.rows)
-    assert findings(matrix, weakenings(change, None, None), {}, iter(())) == ()
+    assert trace_findings(matrix, find_weakenings(change, None, None), {}, iter(())) == ()
 
 
 def test_each_gap_is_a_finding_with_its_location(project: Scenario) -> None:
@@ -179,7 +179,7 @@ def test_tests_in_other_languages_and_unchanged_files_count(project: Scenario) -
 
 def test_number_of_scanned_files_is_limited_and_reported(project: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     change = implemented(project)
-    monkeypatch.setattr(reading, "MOST_FILES", 3)
+    monkeypatch.setattr(git_trees, "MOST_FILES", 3)
     (note,) = matrix_of(change).notes
     assert note.what.endswith("files were not looked into for tests")
 
@@ -208,7 +208,7 @@ def test_oversized_test_file_is_ignored(project: Scenario) -> None:
     project.write("tests/test_large.py", large)
     change = begun(project)
     project.write("tests/test_large.py", large.replace("    assert a()", "    a()"))
-    assert weakenings(change, *trees(change)) == ()
+    assert find_weakenings(change, *trees(change)) == ()
 
 
 def test_tests_removed_by_the_plan_are_allowed(project: Scenario) -> None:
@@ -224,7 +224,7 @@ def test_tests_removed_by_the_plan_are_allowed(project: Scenario) -> None:
     tasks = change.folder / "tasks.md"
     block = '```yaml\nid: "4.2"\nfile: tests/test_old.py\naction: DELETE\nspec_ref: api-endpoints:R5\n```\n'
     tasks.write_text(f"{tasks.read_text()}\n### Task 4.2: Old tests\n\n{block}")
-    assert weakenings(change, *trees(change)) == ()
+    assert find_weakenings(change, *trees(change)) == ()
 
 
 def test_missing_base_tree_is_reported(project: Scenario) -> None:

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentd.trace import marks
-from agentd.trace.coverage import tests_of as covering
-from agentd.trace.masking import mask
-from agentd.trace.scanning import scan
-from agentd.trace.weakened import weakened
+from agentd.trace import coverage
+from agentd.trace.coverage import covering_tests as covering
+from agentd.trace.source_blocks import mask_source
+from agentd.trace.test_scan import scan_tests
+from agentd.trace.weakened_tests import weakened
 from assertions import assert_grows_linearly
 
 PATHS = ("test_a.py", "a.test.ts", "a_test.rs", "a_test.go", "ATest.java", "ATests.cs", "a_spec.rb")
 LANGUAGES = ("javascript", "rust", "go", "java", "csharp")
-KNOWN = marks.known_of(["auth-flow:R1", "a:R2"])
+KNOWN = coverage.known_requirements(["auth-flow:R1", "a:R2"])
 PIECES = (
     "it('x', () => {", "describe.only(", "test.each([", "${", "`", "'", '"', '"""', "/*", "*/", "//", "/", "[/", "\\",
     "#[test]", "#[", "fn a(", "mod m {", 'r#"', "func TestA(", "t.Error(", "for ", "@Test", "void a() {", "[Fact]",
@@ -37,7 +37,7 @@ def test_arbitrary_text_never_crashes_the_scanner(before: str, after: str, path:
 
 @given(texts, st.sampled_from(LANGUAGES))
 def test_masking_keeps_every_other_character_in_place(text: str, language: str) -> None:
-    masked = mask(text, language)
+    masked = mask_source(text, language)
     assert len(masked) == len(text)
     assert all(new in (old, " ") for old, new in zip(text, masked, strict=True))
 
@@ -45,12 +45,12 @@ def test_masking_keeps_every_other_character_in_place(text: str, language: str) 
 @pytest.mark.parametrize("path", PATHS[:-1])
 @pytest.mark.parametrize("piece", [*PIECES, "it('x', () => { expect(a).toBe(1) })\n", "assert x\n"])
 def test_scanning_takes_linear_time(path: str, piece: str) -> None:
-    assert_grows_linearly(lambda text: scan(path, text), "", piece, count=150)
+    assert_grows_linearly(lambda text: scan_tests(path, text), "", piece, count=150)
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "covers a:R2 and "])
 def test_finding_marks_takes_linear_time(piece: str) -> None:
-    assert_grows_linearly(lambda text: marks.find(text, KNOWN), "", piece)
+    assert_grows_linearly(lambda text: coverage.find_marks(text, KNOWN), "", piece)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_comparing_many_tests_of_one_file_takes_linear_time(path: str, unit: str
     ],
 )
 def test_masking_keeps_code(language: str, text: str, left: str) -> None:
-    assert mask(text, language) == left
+    assert mask_source(text, language) == left

@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from agentd.trace.weakened import Pair, weakened, weakened_all
+from agentd.trace.weakened_tests import ChangedFile, weakened, weakened_in_all
 
 PYTHON = """
     import pytest
@@ -310,17 +310,19 @@ def test_deleted_test_file_of_another_language_is_reported() -> None:
     (found,) = weakened("spec/cart_spec.rb", "it 'adds' do\nend\n", None)
     assert found.what == "the file was deleted"
     moved = [
-        Pair("spec/cart_spec.rb", "it 'adds' do\nend\n", None),
-        Pair("spec/shop/cart_spec.rb", None, "it 'adds' do\nend\n"),
+        ChangedFile("spec/cart_spec.rb", "it 'adds' do\nend\n", None),
+        ChangedFile("spec/shop/cart_spec.rb", None, "it 'adds' do\nend\n"),
     ]
-    assert weakened_all(moved) == []
+    assert weakened_in_all(moved) == []
     assert weakened("tests/data/basket.sh", "x\n", None) == [], "not every file in tests/ is a test"
 
 
 def test_moved_test_that_lost_an_assertion_is_reported_at_its_new_place() -> None:
     before = dedent(PYTHON)
     after = before.replace("    assert full.count == 3\n", "")
-    (found,) = weakened_all([Pair("tests/test_cart.py", before, None), Pair("tests/shop/test_cart.py", None, after)])
+    (found,) = weakened_in_all(
+        [ChangedFile("tests/test_cart.py", before, None), ChangedFile("tests/shop/test_cart.py", None, after)]
+    )
     assert (found.path, found.what) == ("tests/shop/test_cart.py", "test_total has 2 assertions, 3 before")
 
 
@@ -377,8 +379,8 @@ def test_skipped_class_is_reported_in_one_sentence() -> None:
 
 def test_removal_of_tests_on_allowed_lines_is_not_reported() -> None:
     before = "# covers: a:R1\ndef test_old():\n    assert old()\n"
-    assert weakened_all([Pair("test_a.py", before, "", frozenset({1}))]) == []
-    assert len(weakened_all([Pair("test_a.py", before, "")])) == 1
+    assert weakened_in_all([ChangedFile("test_a.py", before, "", frozenset({1}))]) == []
+    assert len(weakened_in_all([ChangedFile("test_a.py", before, "")])) == 1
 
 
 def test_trivial_assertion_does_not_count() -> None:

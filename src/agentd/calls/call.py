@@ -24,7 +24,7 @@ from agentd.change.folder import STATE_FILE
 from agentd.change.state import CallRecord
 from agentd.domain import clock, events
 from agentd.domain.errors import OverBudget, StateError
-from agentd.guard import Guard, Trespass
+from agentd.guard import Guard, Violation
 from agentd.storage import files
 from agentd.tools.binding import SERVED
 
@@ -229,7 +229,7 @@ class _Call:
         spent = replace(self._spent, today=today)
         budget.check(self._limits, run.change.id, spent, self._open.cost, run.max_cost, self._work.role)
 
-    def _tell_kept(self, put_back: tuple[Trespass, ...]) -> None:
+    def _tell_kept(self, put_back: tuple[Violation, ...]) -> None:
         """It may have been a person's: say where it is."""
         for one in put_back[:5]:
             if one.kept:

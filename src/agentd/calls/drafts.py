@@ -13,7 +13,7 @@ from pathlib import Path
 from agentd.calls.work import Work
 from agentd.change.folder import Change, plan_files
 from agentd.domain.terms import StepStatus
-from agentd.guard import plan_rule
+from agentd.guard import plan_write_rule
 from agentd.storage import files
 from agentd.tools.binding import WRITTEN
 from agentd.tools.table import Stage
@@ -38,7 +38,7 @@ def put_back(change: Change, folder: Path, token: str) -> None:
     key, before = kept
     if any(step.key == key and step.status is StepStatus.DONE for step in change.read().steps):
         return  # it was killed just after the step was finished
-    is_of_plan = plan_rule(change.id)
+    is_of_plan = plan_write_rule(change.id)
     with change.writing(token):
         for name, digest in written(folder):
             path = change.folder / name

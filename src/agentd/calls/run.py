@@ -19,7 +19,7 @@ from agentd.documents.records import Finding
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError, InternalError, Interrupted
 from agentd.domain.terms import StepStatus, Workflow
-from agentd.guard import Guard, Trespass, finding_of
+from agentd.guard import Guard, Violation, violation_finding
 from agentd.project import trust
 from agentd.project.config import BudgetSettings, Config
 from agentd.project.layout import Project
@@ -144,12 +144,12 @@ def there(change: Change) -> Project:
     return change.project._replace(tree=change.tree)
 
 
-def _put_right(change: Change, token: str) -> dict[Path, tuple[Trespass, ...]]:
+def _put_right(change: Change, token: str) -> dict[Path, tuple[Violation, ...]]:
     """What a killed run left: files its agent may not have changed, calls it did not count, steps half done.
 
     Told by the folder of the old run, which stays until that is recorded.
     """
-    found: dict[Path, tuple[Trespass, ...]] = {}
+    found: dict[Path, tuple[Violation, ...]] = {}
     has_begun = False
     for folder in _left_behind(change):
         found[folder] = ()
@@ -197,13 +197,13 @@ def _not_running(step: StepRecord) -> StepRecord:
     return replace(step, status=StepStatus.FAILED, extra={**step.extra, "cause": str(FailureCause.INTERRUPTED)})
 
 
-def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping[str, Any]) -> None:
+def trespassed(run: Run, found: tuple[Violation, ...], agent: str, names: Mapping[str, Any]) -> None:
     """What the guard put back waits in STATE.yaml as findings until the record of a round takes them up."""
     if not found:
         return
     used = [one.id for one in (*current_findings(run.change.records()), *run.change.read().findings)]
     first = max((int(id_[1:]) for id_ in used if re.fullmatch(r"G\d{1,9}", id_)), default=0) + 1
-    findings = [finding_of(one, agent) for one in found[:_TOLD]]
+    findings = [violation_finding(one, agent) for one in found[:_TOLD]]
     if len(found) > _TOLD:
         findings[-1] = _many(found[_TOLD - 1 :], findings[-1])
     made = tuple(replace(one, id=f"G{number}") for number, one in enumerate(findings, first))
@@ -213,7 +213,7 @@ def trespassed(run: Run, found: tuple[Trespass, ...], agent: str, names: Mapping
         run.emit(events.FindingReported(**names, **told))
 
 
-def _many(rest: tuple[Trespass, ...], like: Finding) -> Finding:
+def _many(rest: tuple[Violation, ...], like: Finding) -> Finding:
     kept = next((one.kept for one in rest if one.kept), "")
     what = f"{len(rest)} more guarded files differed after the call and were put back, {rest[0].path} among them."
     where = f" What was found there is kept beside {kept}." if kept else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from agentd.checks.result import MEND, Problem
+from agentd.checks.result import SUGGESTION, CheckProblem
 from agentd.domain.terms import Severity
 
 MOST = 20
@@ -35,7 +35,7 @@ class _Advisory(NamedTuple):
     fixed: str = ""
 
 
-def read(output: str) -> tuple[Problem, ...]:
+def read_audit(output: str) -> tuple[CheckProblem, ...]:
     """None for any other output."""
     lines = output.split("\n")
     found = list(islice(_advisories(output, lines), 50 * MOST))
@@ -43,7 +43,7 @@ def read(output: str) -> tuple[Problem, ...]:
     if len(problems) <= MOST:
         return tuple(problems)
     more = f"{len(problems) - MOST + 1} more known vulnerabilities"
-    last = Problem(more, "Run the command by hand to see them all.", Severity.LOW)
+    last = CheckProblem(more, "Run the command by hand to see them all.", Severity.LOW)
     return (*problems[: MOST - 1], last)
 
 
@@ -53,18 +53,18 @@ def _advisories(output: str, lines: Sequence[str]) -> Iterator[_Advisory]:
     yield from (*_pip_text(lines), *_npm_text(lines), *_cargo_text(lines))
 
 
-def _problem(advisory: _Advisory) -> Problem:
+def _problem(advisory: _Advisory) -> CheckProblem:
     note = advisory.note.strip().partition("\n")[0][:_NOTE].rstrip(". ")
     words = [
         f"{note}." if note else "",
         f"The advisory calls it {advisory.severity}." if advisory.severity else "",
         f"Fixed in {advisory.fixed}." if advisory.fixed else "No fixed version is known.",
     ]
-    return Problem(
+    return CheckProblem(
         title=f"{advisory.package} {advisory.version}".strip() + f": {advisory.id}",
         what=" ".join(word for word in words if word),
         severity=Severity.MEDIUM if any(word in advisory.severity.lower() for word in _SERIOUS) else Severity.LOW,
-        suggestion=f"Upgrade {advisory.package} to {advisory.fixed}." if advisory.fixed else MEND,
+        suggestion=f"Upgrade {advisory.package} to {advisory.fixed}." if advisory.fixed else SUGGESTION,
     )
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from agentd.domain.fields import FieldReader
 from agentd.domain.terms import CheckStatus, Severity
 
-MEND = "Mend it if it belongs to this change; if not, say so."
+SUGGESTION = "Mend it if it belongs to this change; if not, say so."
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TestCounts:
     """Tests. Errors count as failed, expected failures and those to be done as skipped."""
 
     passed: int
@@ -24,17 +24,17 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CheckProblem:
     """Something to know about a check that its status does not say: what an audit found, that no test ran."""
 
     title: str
     what: str
     severity: Severity
-    suggestion: str = MEND
+    suggestion: str = SUGGESTION
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """`counts` None: they could not be read. A name stands twice in `failed_tests` if two tests of that name failed.
 
     `exit_code` None: it did not run, or was ended at its time limit. `is_whole` False: the runner stopped early, or
@@ -47,15 +47,15 @@ class Result:
     status: CheckStatus
     exit_code: int | None
     duration_ms: int
-    counts: Counts | None
+    counts: TestCounts | None
     failed_tests: tuple[str, ...]
     tail: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[CheckProblem, ...] = ()
     is_whole: bool = True
 
-    def row(self, before: "Result | Mapping[str, Any] | None", tree: str, at: str) -> dict[str, Any]:
+    def row(self, before: "CheckResult | Mapping[str, Any] | None", tree: str, at: str) -> dict[str, Any]:
         """As a record has it. `before`: the run before the first edit, None if there was none."""
-        earlier = from_row(before) if isinstance(before, Mapping) else before
+        earlier = result_from_row(before) if isinstance(before, Mapping) else before
         return {
             "name": self.name,
             "command": self.command,
@@ -72,11 +72,11 @@ class Result:
         }
 
 
-def from_row(row: Mapping[str, Any]) -> Result:
+def result_from_row(row: Mapping[str, Any]) -> CheckResult:
     """A row that cannot be read is a StateError."""
     fields = FieldReader(row, f"the check {row.get('name')}")
     counts = fields.inner("counts")
-    return Result(
+    return CheckResult(
         name=fields.text("name"),
         command=fields.text("command", ""),
         required=fields.flag("required"),
@@ -85,11 +85,11 @@ def from_row(row: Mapping[str, Any]) -> Result:
         duration_ms=fields.count("duration_ms"),
         counts=None
         if counts is None
-        else Counts(counts.count("passed"), counts.count("failed"), counts.count("skipped")),
+        else TestCounts(counts.count("passed"), counts.count("failed"), counts.count("skipped")),
         failed_tests=fields.texts("failed_tests"),
         tail=fields.text("tail", "").removesuffix("\n"),
     )
 
 
-def _counts_row(counts: Counts) -> dict[str, int]:
+def _counts_row(counts: TestCounts) -> dict[str, int]:
     return {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}

@@ -14,9 +14,9 @@ from agentd.cli.common import anywhere, change_argument
 from agentd.domain.errors import Refusal, UsageError
 from agentd.project import config, git
 from agentd.project.layout import find_project
-from agentd.trace import build
-from agentd.trace.matrix import Matrix
-from agentd.trace.weakened import Weakening
+from agentd.trace import matrix_builder
+from agentd.trace.matrix import TraceMatrix
+from agentd.trace.weakened_tests import Weakening
 
 _TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -39,8 +39,8 @@ def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
     pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     base, now = _trees(change, found.archived)
-    matrix = build.build(change, base, now, pattern)
-    weaker = build.weakenings(change, base, now, pattern)
+    matrix = matrix_builder.build_matrix(change, base, now, pattern)
+    weaker = matrix_builder.find_weakenings(change, base, now, pattern)
     draw = trace_table.markdown if markdown else trace_table.text
     return output.show("trace", as_json, _data(change_id, matrix, weaker), lambda: draw(change_id, matrix, weaker))
 
@@ -62,7 +62,7 @@ def _is_here(tree: str, judged: str) -> bool:
     return bool(_TREE.fullmatch(judged)) and git.run(tree, "cat-file", "-t", judged, failing="") == "tree"
 
 
-def _data(change_id: str, matrix: Matrix, weaker: tuple[Weakening, ...]) -> dict[str, Any]:
+def _data(change_id: str, matrix: TraceMatrix, weaker: tuple[Weakening, ...]) -> dict[str, Any]:
     """`files` and `tests` are null as long as nothing is implemented."""
     there = matrix.implemented
     return {

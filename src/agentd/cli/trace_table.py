@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from agentd.cli import output, table
 from agentd.domain.formatting import pluralize
-from agentd.trace.matrix import Matrix, Row
-from agentd.trace.weakened import Weakening
+from agentd.trace.matrix import TraceMatrix, TraceRow
+from agentd.trace.weakened_tests import Weakening
 
 _NONE = "✗ none"
 _AHEAD = "-"
@@ -17,7 +17,7 @@ _TITLE = 40  # columns
 _GAPS = {"task": "task", "file": "changed file", "test": "test"}
 
 
-def text(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str:
+def text(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
     width = output.width()
     if not matrix.rows:
         lines = output.prose(_EMPTY % change_id)
@@ -30,7 +30,7 @@ def text(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str:
     return "\n".join(lines)
 
 
-def markdown(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str:
+def markdown(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
     lines = [f"# Trace of {change_id}", ""]
     if matrix.rows:
         lines += ["| Requirement | Scenarios | Tasks | Files | Tests |", "|---|---|---|---|---|"]
@@ -46,7 +46,7 @@ def markdown(change_id: str, matrix: Matrix, weaker: Sequence[Weakening]) -> str
     return "\n".join(lines)
 
 
-def _cells(row: Row, matrix: Matrix) -> list[list[str]]:
+def _cells(row: TraceRow, matrix: TraceMatrix) -> list[list[str]]:
     """Scenarios, tasks, files and tests; what is missing is said."""
     gaps = row.gaps(matrix.implemented)
     tasks = [f"{', '.join(row.tasks)} (waived)"] if row.waived else [", ".join(row.tasks)] if row.tasks else [_NONE]
@@ -56,7 +56,7 @@ def _cells(row: Row, matrix: Matrix) -> list[list[str]]:
     return found
 
 
-def _table(matrix: Matrix, width: int | None) -> list[str] | None:
+def _table(matrix: TraceMatrix, width: int | None) -> list[str] | None:
     """Without titles where there is no room for them; None where even that is too wide."""
     rows = [_HEAD]
     for row in matrix.rows:
@@ -74,7 +74,7 @@ def _table(matrix: Matrix, width: int | None) -> list[str] | None:
     return None
 
 
-def _blocks(matrix: Matrix, width: int) -> list[str]:
+def _blocks(matrix: TraceMatrix, width: int) -> list[str]:
     """One requirement after another, for a narrow terminal."""
     lines: list[str] = []
     for row in matrix.rows:
@@ -102,7 +102,7 @@ def _marked(cell: str) -> str:
     return output.paint(cell, fg="yellow") if cell == _NONE else cell
 
 
-def _summary(matrix: Matrix) -> str:
+def _summary(matrix: TraceMatrix) -> str:
     rows = matrix.rows
     count = pluralize(len(rows), "requirement")
     lacking = Counter(gap for row in rows for gap in row.gaps(matrix.implemented))
@@ -112,7 +112,7 @@ def _summary(matrix: Matrix) -> str:
     return f"{count}, {gaps or 'each with task, changed file and test'}"
 
 
-def _below(matrix: Matrix, weaker: Sequence[Weakening]) -> list[tuple[str, list[str]]]:
+def _below(matrix: TraceMatrix, weaker: Sequence[Weakening]) -> list[tuple[str, list[str]]]:
     """What there is to tell beside the matrix, each part with its title."""
     parts = [
         ("Tests that prove less than before", [f"{_place(one.path, one.line)}: {one.what}" for one in weaker]),

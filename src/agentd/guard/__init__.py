@@ -5,7 +5,7 @@
 `restoring` and `putback` restore, `record` is what is told and kept of a call. `room` is the guard's own place.
 """
 
-from agentd.guard.record import Trespass, Watched, finding_of
-from agentd.guard.watch import Guard, nothing, plan_rule
+from agentd.guard.call_record import GuardResult, Violation, violation_finding
+from agentd.guard.guard import Guard, allow_nothing, plan_write_rule
 
-__all__ = ["Guard", "Trespass", "Watched", "finding_of", "nothing", "plan_rule"]
+__all__ = ["Guard", "Violation", "GuardResult", "violation_finding", "allow_nothing", "plan_write_rule"]

@@ -15,7 +15,7 @@ from agentd.change.folder import Change, document_hash
 from agentd.context import judge_context, planner_context
 from agentd.domain.events import NoticeIssued
 from agentd.domain.terms import Role
-from agentd.guard import plan_rule
+from agentd.guard import plan_write_rule
 from agentd.project.config import Config
 from agentd.prompts import Prompts
 from agentd.steps import facts
@@ -109,7 +109,7 @@ class Desk:
             complexity=facts.complexity(self.change),
             resume=resume,
             on_session=on_session,
-            may_edit=plan_rule(self.change.id),
+            may_edit=plan_write_rule(self.change.id),
         )
 
     def hashes(self, *names: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from agentd.checks.findings import findings_of
+from agentd.checks.check_findings import check_findings
 from agentd.documents.finding_status import closed_by_people, current_findings
 from agentd.documents.records import Evidence, Finding
 from agentd.documents.task import Task, TaskFile
@@ -19,8 +19,8 @@ from agentd.steps import code
 from agentd.steps.bench import CODE
 from agentd.steps.desk import Desk
 from agentd.steps.proving import Proof
-from agentd.trace.build import build, has_fewer_tests, weakenings
-from agentd.trace.findings import findings as trace_findings
+from agentd.trace.matrix_builder import build_matrix, find_weakenings, has_fewer_tests
+from agentd.trace.trace_findings import trace_findings
 
 UNDONE = "rule:task-undone"
 _OWN = ("check:", "rule:")
@@ -33,9 +33,9 @@ def look(desk: Desk, proof: Proof, base: str) -> list[Finding]:
     """On the tree that the checks ran on; ids are given later."""
     change, settings = desk.change, desk.config.validation
     pattern = re.compile(settings.requirement_pattern)
-    matrix = build(change, base, proof.tree, pattern)
-    weaker = weakenings(change, base, proof.tree, pattern)
-    checked = [one for result, comparison in proof.results for one in findings_of(result, comparison)]
+    matrix = build_matrix(change, base, proof.tree, pattern)
+    weaker = find_weakenings(change, base, proof.tree, pattern)
+    checked = [one for result, comparison in proof.results for one in check_findings(result, comparison)]
     traced = trace_findings(matrix, weaker, settings.severity, repeat(""))
     if (severity := settings.severity["test-weakened"]) and not weaker:
         checked += _not_run(proof, severity, has_fewer_tests(change, base, proof.tree, pattern))

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentd.calls.run import there
 from agentd.change.state import ChangeState, StepRecord
-from agentd.checks.comparing import Comparison, compare
-from agentd.checks.result import Result, from_row
-from agentd.checks.running import run
+from agentd.checks.comparison import CheckComparison, compare_check
+from agentd.checks.result import CheckResult, result_from_row
+from agentd.checks.runner import run_check
 from agentd.domain import clock, events
 from agentd.domain.terms import CheckStatus, StepStatus
 from agentd.project.config import CheckSettings
@@ -28,7 +28,7 @@ class Proof:
 
     tree: str
     rows: tuple[Mapping[str, Any], ...]
-    results: tuple[tuple[Result, Comparison], ...]
+    results: tuple[tuple[CheckResult, CheckComparison], ...]
     left: str = ""
     """The tree that the checks left, where it is not the one they ran on."""
 
@@ -71,10 +71,10 @@ def _once(desk: Desk, round_: int, names: Mapping[str, Any]) -> Proof:
     rows, results = [], []
     for check in desk.config.checks:
         before = None if round_ == BASELINE else before_of(state, check)
-        result = run(check, Path(there(desk.change).root), desk.environ, lock=desk.run.held.handle)
+        result = run_check(check, Path(there(desk.change).root), desk.environ, lock=desk.run.held.handle)
         told = {name: getattr(result, name) for name in ("name", "status", "required", "exit_code", "duration_ms")}
         desk.run.emit(events.CheckFinished(**names, **told))
-        comparison = compare(result, before)
+        comparison = compare_check(result, before)
         if reason := known_because(state, check):
             comparison = _accepted(comparison, result, before, reason)
         rows.append({**result.row(before, tree, clock.now()), **_known(reason)})
@@ -82,10 +82,10 @@ def _once(desk: Desk, round_: int, names: Mapping[str, Any]) -> Proof:
     return Proof(tree, tuple(rows), tuple(results))
 
 
-def before_of(state: ChangeState, check: CheckSettings) -> Result | None:
+def before_of(state: ChangeState, check: CheckSettings) -> CheckResult | None:
     """How it was before the first edit; None for one that is new, or another one by now."""
     row = _baseline(state, check)
-    return from_row(row) if row else None
+    return result_from_row(row) if row else None
 
 
 def known_because(state: ChangeState, check: CheckSettings) -> str:
@@ -118,7 +118,9 @@ def _marked(proof: Proof) -> tuple[Mapping[str, Any], ...]:
     return tuple({**row, "blocks": True} if row["name"] in proof.blocking else row for row in proof.rows)
 
 
-def _accepted(comparison: Comparison, now: Result, before: Result | None, reason: str) -> Comparison:
+def _accepted(
+    comparison: CheckComparison, now: CheckResult, before: CheckResult | None, reason: str
+) -> CheckComparison:
     """A person has said that it failed before; one that passed then is not among those."""
     failed_before = before is not None and before.status is CheckStatus.FAILED
     if not comparison.blocks or not failed_before or now.status is not CheckStatus.FAILED or comparison.new:

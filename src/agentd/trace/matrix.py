@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TraceRow:
     """`files` are those of its tasks that changed, `tests` those that say they cover it: `tests/a.py:12 test_x`."""
 
     requirement: str  # auth-flow:R1
@@ -24,7 +24,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class CoveringTest:
     """A test that says what it covers. Without a name the mark is for the whole file."""
 
     path: str
@@ -37,7 +37,7 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class TraceNote:
     """What a reader of the matrix should know about a place, such as a mark of a requirement that is not there."""
 
     path: str
@@ -46,9 +46,9 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    rows: tuple[Row, ...]
+class TraceMatrix:
+    rows: tuple[TraceRow, ...]
     unnamed: tuple[str, ...] = ()  # changed files that no task names
-    tests: tuple[Test, ...] = ()
-    notes: tuple[Note, ...] = ()
+    tests: tuple[CoveringTest, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     implemented: bool = False  # before that there are no files and no tests

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from agentd.trace.cases import MANY, Assertion, Call, Case, Group, Place, Scan
+from agentd.trace.test_cases import UNBOUNDED, Assertion, HelperCall, ScannedTests, SkipMark, TestCase, TestGroup
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ASSERTS = re.compile(r"assert|expect$|raises$|warns$|fail$")
@@ -19,34 +19,34 @@ _COMMON = frozenset(
 _TEST_CLASS = re.compile(r"test|spec|should|when", re.IGNORECASE)
 
 
-def scan(text: str) -> Scan | None:
+def scan_python(text: str) -> ScannedTests | None:
     """None: this is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        return _Reader(text.split("\n")).read(tree)
+        return _PythonReader(text.split("\n")).read(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 @dataclass
-class _Reader:
+class _PythonReader:
     lines: list[str]
-    cases: dict[str, Case] = field(default_factory=dict)
-    helpers: dict[str, Case] = field(default_factory=dict)
-    groups: list[Group] = field(default_factory=list)
+    cases: dict[str, TestCase] = field(default_factory=dict)
+    helpers: dict[str, TestCase] = field(default_factory=dict)
+    groups: list[TestGroup] = field(default_factory=list)
 
-    def read(self, tree: ast.Module) -> Scan:
+    def read(self, tree: ast.Module) -> ScannedTests:
         self._body(tree.body, "", self._skip_of_body(tree.body))
-        return Scan(tuple(self.cases.values()), self.helpers, tuple(self.groups))
+        return ScannedTests(tuple(self.cases.values()), self.helpers, tuple(self.groups))
 
-    def _body(self, body: list[ast.stmt], inside: str, skip: Place | None, may_test: bool = True) -> None:
+    def _body(self, body: list[ast.stmt], inside: str, skip: SkipMark | None, may_test: bool = True) -> None:
         for node in _flat(body):
             if isinstance(node, ast.ClassDef):
                 name = f"{inside}{node.name}"
                 own = self._skip_of_decorators(node.decorator_list) or self._skip_of_body(node.body) or skip
-                self.groups.append(Group(name, _first(node), node.end_lineno or node.lineno))
+                self.groups.append(TestGroup(name, _first(node), node.end_lineno or node.lineno))
                 self._body(node.body, f"{name} > ", own, bool(node.bases or _TEST_CLASS.search(node.name)))
             elif isinstance(node, _Function):
                 case = self._case(node, inside, skip)
@@ -55,17 +55,17 @@ class _Reader:
                 else:
                     self.helpers[node.name] = case
 
-    def _case(self, node: _Function, inside: str, skip: Place | None) -> Case:
+    def _case(self, node: _Function, inside: str, skip: SkipMark | None) -> TestCase:
         factor = _cases_of(node.decorator_list)
         asserts, calls = [], []
         for one, times in _reached(node.body):
-            times = min(times * factor, MANY)
+            times = min(times * factor, UNBOUNDED)
             if found := _assertion(one):
-                asserts.append(replace(found, most=min(found.most * times, MANY)))
+                asserts.append(replace(found, most=min(found.most * times, UNBOUNDED)))
             elif isinstance(one, ast.Call) and (name := _dotted(one.func).rpartition(".")[2]):
-                calls.append(Call(name, _plain(one), times))
+                calls.append(HelperCall(name, _plain(one), times))
         own = self._skip_of_decorators(node.decorator_list) or self._skip_inside(node)
-        return Case(
+        return TestCase(
             name=f"{inside}{node.name}",
             first=_first(node),
             line=node.lineno,
@@ -77,30 +77,30 @@ class _Reader:
             words=frozenset(_words(node)),
         )
 
-    def _skip_of_decorators(self, decorators: Iterable[ast.expr]) -> Place | None:
+    def _skip_of_decorators(self, decorators: Iterable[ast.expr]) -> SkipMark | None:
         for decorator in decorators:
             for node in ast.walk(decorator):
                 if (word := _dotted(node).rpartition(".")[2]) in _SKIPS:
-                    return Place(decorator.lineno, word, self._quote(decorator.lineno))
+                    return SkipMark(decorator.lineno, word, self._quote(decorator.lineno))
         return None
 
-    def _skip_of_body(self, body: list[ast.stmt]) -> Place | None:
+    def _skip_of_body(self, body: list[ast.stmt]) -> SkipMark | None:
         """A mark for a whole module or class: `pytestmark`, `__test__ = False`, `pytest.skip(...)`."""
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
                 if target.id == "pytestmark" and (found := self._skip_of_decorators([node.value])):
                     return found
                 if target.id == "__test__" and isinstance(node.value, ast.Constant) and node.value.value is False:
-                    return Place(node.lineno, "__test__ = False", self._quote(node.lineno))
+                    return SkipMark(node.lineno, "__test__ = False", self._quote(node.lineno))
             value = node.value if isinstance(node, ast.Expr) else None
             if isinstance(value, ast.Call) and _dotted(value.func) in _SKIPS_INSIDE:
-                return Place(node.lineno, "skip", self._quote(node.lineno))
+                return SkipMark(node.lineno, "skip", self._quote(node.lineno))
         return None
 
-    def _skip_inside(self, function: _Function) -> Place | None:
+    def _skip_inside(self, function: _Function) -> SkipMark | None:
         for node in ast.walk(function):
             if isinstance(node, ast.Attribute | ast.Name) and _dotted(node) in _SKIPS_INSIDE:
-                return Place(node.lineno, _dotted(node).rpartition(".")[2], self._quote(node.lineno))
+                return SkipMark(node.lineno, _dotted(node).rpartition(".")[2], self._quote(node.lineno))
         return None
 
     def _quote(self, line: int) -> str:
@@ -130,7 +130,7 @@ def _reached(body: list[ast.stmt]) -> Iterator[tuple[ast.AST, int]]:
         yield node, times
         if isinstance(node, ast.Assert):
             continue  # what stands in it is its own
-        inner = min(times * _turns(node), MANY)
+        inner = min(times * _turns(node), UNBOUNDED)
         waiting += [(one, inner) for one in ast.iter_child_nodes(node)][::-1]
 
 
@@ -138,14 +138,14 @@ def _turns(node: ast.AST) -> int:
     """A function within a test may be called any number of times, too."""
     if isinstance(node, ast.For | ast.AsyncFor):
         return _length(node.iter)
-    return MANY if isinstance(node, _LOOPS) else 1
+    return UNBOUNDED if isinstance(node, _LOOPS) else 1
 
 
 def _length(node: ast.AST) -> int:
     """Of a list that is written out; of any other nobody knows."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set) and not any(isinstance(e, ast.Starred) for e in node.elts):
         return len(node.elts)
-    return MANY
+    return UNBOUNDED
 
 
 def _cases_of(decorators: Iterable[ast.expr]) -> int:
@@ -156,8 +156,8 @@ def _cases_of(decorators: Iterable[ast.expr]) -> int:
         if name == "parametrize" and isinstance(one, ast.Call) and len(one.args) > 1:
             times *= max(_length(one.args[1]), 1)
         elif name in ("given", "parametrize", "parameterized", "expand", "ddt", "data", "subtest"):
-            times *= MANY
-    return min(times, MANY)
+            times *= UNBOUNDED
+    return min(times, UNBOUNDED)
 
 
 def _assertion(node: ast.AST) -> Assertion | None:
@@ -188,7 +188,7 @@ def _weighed(text: str, name: str, parts: list[ast.expr]) -> Assertion:
         elif isinstance(node, ast.Call) and _dotted(node.func)[:1].isupper():
             most = max(most, len(node.args) + len(node.keywords))  # an object compared as a whole
         elif isinstance(node, ast.comprehension):
-            most = MANY
+            most = UNBOUNDED
     return Assertion(text, 1, most, name)
 
 

@@ -4,32 +4,32 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from agentd.trace.blocks import Block, Kind, Page
-from agentd.trace.cases import MANY, Assertion, Call, Case, Group, Place, Scan
-from agentd.trace.dialects import ASSERTIONS, BLOCKS, CALLS, COMMON, SKIPS_INSIDE, WORDS
+from agentd.trace.languages import ASSERTIONS, BLOCKS, CALLS, COMMON, SKIPS_INSIDE, WORDS
+from agentd.trace.source_blocks import BlockKind, SourceBlock, SourceText
+from agentd.trace.test_cases import UNBOUNDED, Assertion, HelperCall, ScannedTests, SkipMark, TestCase, TestGroup
 
 
 @dataclass
-class _Open:
+class _OpenBlock:
     """A block on the way through the text, and what was found in it."""
 
-    block: Block
+    block: SourceBlock
     name: str
-    skip: Place | None
+    skip: SkipMark | None
     times: int
-    owner: "_Open | None" = None  # the test or helper that what is met here belongs to
+    owner: "_OpenBlock | None" = None  # the test or helper that what is met here belongs to
     asserts: list[Assertion] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[HelperCall] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
 
 
-def scan(text: str, language: str) -> Scan:
-    page = Page(text, language)
+def scan_brace_language(text: str, language: str) -> ScannedTests:
+    page = SourceText(text, language)
     blocks = sorted(BLOCKS[language](page), key=lambda block: (block.body, -block.end))
-    reader = _Reader(page)
+    reader = _BraceReader(page)
     for at, _, what in sorted(_events(page, blocks), key=lambda event: event[:2]):
         reader.leave(at)
-        if isinstance(what, Block):
+        if isinstance(what, SourceBlock):
             reader.enter(what)
         else:
             reader.meet(at, *what)
@@ -37,10 +37,10 @@ def scan(text: str, language: str) -> Scan:
     return reader.scan()
 
 
-Event = tuple[int, int, Block | tuple[str, str, int]]
+_Event = tuple[int, int, SourceBlock | tuple[str, str, int]]
 
 
-def _events(page: Page, blocks: list[Block]) -> Iterator[Event]:
+def _events(page: SourceText, blocks: list[SourceBlock]) -> Iterator[_Event]:
     """Blocks, assertions, calls and words that skip; at one place in this order."""
     yield from ((block.body, 0, block) for block in blocks)
     asserted: set[int] = set()
@@ -56,34 +56,34 @@ def _events(page: Page, blocks: list[Block]) -> Iterator[Event]:
 
 
 @dataclass
-class _Reader:
-    page: Page
-    stack: list[_Open] = field(default_factory=list)
-    cases: dict[str, Case] = field(default_factory=dict)
-    helpers: dict[str, Case] = field(default_factory=dict)
-    groups: list[Group] = field(default_factory=list)
-    only: list[Place] = field(default_factory=list)
+class _BraceReader:
+    page: SourceText
+    stack: list[_OpenBlock] = field(default_factory=list)
+    cases: dict[str, TestCase] = field(default_factory=dict)
+    helpers: dict[str, TestCase] = field(default_factory=dict)
+    groups: list[TestGroup] = field(default_factory=list)
+    only: list[SkipMark] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     read_to: int = 0
 
-    def enter(self, block: Block) -> None:
+    def enter(self, block: SourceBlock) -> None:
         self._read_words(block.first)
         around = self.stack[-1] if self.stack else None
         owner = around.owner if around else None
         if (
-            block.kind is Kind.HELPER and owner
+            block.kind is BlockKind.HELPER and owner
         ):  # a function within a test is a part of it, called nobody knows how often
-            block = replace(block, kind=Kind.LOOP)
+            block = replace(block, kind=BlockKind.LOOP)
         name = around.name if around else ""
-        if block.kind in (Kind.GROUP, Kind.TEST):
+        if block.kind in (BlockKind.GROUP, BlockKind.TEST):
             name = (f"{name} > {block.name}" if name else block.name)[-2000:]
         skip = self._place(*block.skip) if block.skip else around.skip if around else None
-        times = around.times if around and block.kind is not Kind.HELPER else 1
-        times = MANY if block.kind is Kind.LOOP or block.is_table else times
+        times = around.times if around and block.kind is not BlockKind.HELPER else 1
+        times = UNBOUNDED if block.kind is BlockKind.LOOP or block.is_table else times
         if block.only is not None:
             self.only.append(self._place(block.only, "only"))
-        opened = _Open(block, name, skip, times, owner)
-        if block.kind in (Kind.TEST, Kind.HELPER):
+        opened = _OpenBlock(block, name, skip, times, owner)
+        if block.kind in (BlockKind.TEST, BlockKind.HELPER):
             opened.owner = opened
         if opened.owner:
             opened.owner.words.update(WORDS.findall(self.page.text, block.first, block.start))
@@ -94,13 +94,13 @@ class _Reader:
         while self.stack and self.stack[-1].block.end <= at:
             self._read_words(self.stack[-1].block.end)
             done = self.stack.pop()
-            if done.block.kind is Kind.GROUP:
-                self.groups.append(Group(done.name, *self._lines(done.block)))
-            elif done.block.kind is Kind.TEST:
+            if done.block.kind is BlockKind.GROUP:
+                self.groups.append(TestGroup(done.name, *self._lines(done.block)))
+            elif done.block.kind is BlockKind.TEST:
                 self.seen[done.name] += 1  # two tests of one name are two tests
                 name = done.name if self.seen[done.name] == 1 else f"{done.name} ({self.seen[done.name]})"
                 self.cases[name] = self._case(done, name)
-            elif done.block.kind is Kind.HELPER:
+            elif done.block.kind is BlockKind.HELPER:
                 self.helpers[done.block.name] = self._case(done, done.block.name)
 
     def meet(self, at: int, what: str, word: str, end: int) -> None:
@@ -112,17 +112,17 @@ class _Reader:
             owner.asserts.append(self.page.assertion(at, end, times))
         elif what == "call":
             close = min(self.page.close(end - 1), at + 300)
-            owner.calls.append(Call(word, "".join(self.page.text[at:close].split()), times))
+            owner.calls.append(HelperCall(word, "".join(self.page.text[at:close].split()), times))
         elif owner.skip is None:
             owner.skip = self._place(at, word)
 
-    def scan(self) -> Scan:
-        return Scan(tuple(self.cases.values()), self.helpers, tuple(self.groups), tuple(self.only))
+    def scan(self) -> ScannedTests:
+        return ScannedTests(tuple(self.cases.values()), self.helpers, tuple(self.groups), tuple(self.only))
 
-    def _case(self, done: _Open, name: str) -> Case:
+    def _case(self, done: _OpenBlock, name: str) -> TestCase:
         block = done.block
         first, last = self._lines(block)
-        return Case(
+        return TestCase(
             name=name,
             first=first,
             line=self.page.line(block.start),
@@ -140,8 +140,8 @@ class _Reader:
             self.stack[-1].owner.words.update(WORDS.findall(self.page.text, self.read_to, to))
         self.read_to = max(self.read_to, to)
 
-    def _lines(self, block: Block) -> tuple[int, int]:
+    def _lines(self, block: SourceBlock) -> tuple[int, int]:
         return self.page.line(block.first), self.page.line(max(block.end - 1, block.start))
 
-    def _place(self, at: int, word: str) -> Place:
-        return Place(self.page.line(at), word, self.page.quote(at))
+    def _place(self, at: int, word: str) -> SkipMark:
+        return SkipMark(self.page.line(at), word, self.page.quote(at))

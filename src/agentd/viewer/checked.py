@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.change.folder import Change
-from agentd.checks.comparing import compare
-from agentd.checks.result import Counts, Result, from_row
+from agentd.checks.comparison import compare_check
+from agentd.checks.result import CheckResult, TestCounts, result_from_row
 from agentd.domain.errors import AgentdError
 from agentd.steps import proving
 
@@ -23,11 +23,11 @@ class Row:
     why: str
     exit_code: int | None
     seconds: float
-    counts: Counts | None
+    counts: TestCounts | None
     failed_tests: tuple[str, ...]
     new_failures: tuple[str, ...]
     before: str
-    counts_before: Counts | None
+    counts_before: TestCounts | None
     known: str
     output: str
     """The end of what it printed, as it is kept in STATE.yaml."""
@@ -62,9 +62,9 @@ def checks(change: Change) -> Checks:
 
 
 def _row(row: Mapping[str, Any], earlier: Mapping[str, Any]) -> Row:
-    now = from_row(row)
-    before: Result | None = from_row(earlier) if earlier and row is not earlier else None
-    comparison = compare(now, before)
+    now = result_from_row(row)
+    before: CheckResult | None = result_from_row(earlier) if earlier and row is not earlier else None
+    comparison = compare_check(now, before)
     return Row(
         name=now.name,
         command=now.command,

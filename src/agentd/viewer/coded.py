@@ -14,7 +14,7 @@ from agentd.rendering import hunks, shown
 from agentd.rendering.hunks import Hunk
 from agentd.tools import diff
 from agentd.tools.diff import Changed
-from agentd.trace.reading import check_there
+from agentd.trace.git_trees import check_trees_exist
 from agentd.viewer import margin, recorded
 from agentd.viewer.margin import Note
 
@@ -63,7 +63,7 @@ def code(change: Change) -> Code:
         found = trees(change)
         if found.base is None or found.tree is None:
             return Code(nothing, (), 0, "")
-        check_there(change.tree, found.base, change.id)
+        check_trees_exist(change.tree, found.base, change.id)
         check_tree(change, found.tree)
         some = diff.changed_files(change, found.base, found.tree)
         return Code(found, _diffs(change, found.base, found.tree, some), max(0, len(some) - _NAMES), "")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from agentd.change.folder import Change
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
-from agentd.trace import build
-from agentd.trace.matrix import Matrix
+from agentd.trace import matrix_builder
+from agentd.trace.matrix import TraceMatrix
 from agentd.viewer import coded
 
 
@@ -57,14 +57,14 @@ def trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Tra
     """Where the code cannot be seen, the plan alone."""
     try:
         trees = coded.trees(change)
-        matrix = build.build(change, trees.base, trees.tree, pattern)
-        weaker = build.weakenings(change, trees.base, trees.tree, pattern)
+        matrix = matrix_builder.build_matrix(change, trees.base, trees.tree, pattern)
+        weaker = matrix_builder.find_weakenings(change, trees.base, trees.tree, pattern)
     except AgentdError as error:
-        return _told(build.build(change, None, None, pattern), (), error.message)
+        return _told(matrix_builder.build_matrix(change, None, None, pattern), (), error.message)
     return _told(matrix, tuple(Place(one.path, one.line, one.what) for one in weaker))
 
 
-def _told(matrix: Matrix, weakened: tuple[Place, ...], problem: str = "") -> Trace:
+def _told(matrix: TraceMatrix, weakened: tuple[Place, ...], problem: str = "") -> Trace:
     rows = tuple(
         Row(
             requirement=row.requirement,

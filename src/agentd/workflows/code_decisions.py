@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from agentd.change.state import ChangeState
-from agentd.checks.result import Result
+from agentd.checks.result import CheckResult
 from agentd.documents.finding_status import ADDED, edit_content
 from agentd.documents.records import FindingEdit
 from agentd.domain import clock
@@ -76,7 +76,7 @@ def plan_wrong(desk: Desk, reason: str, by: str, read: str) -> None:
     desk.run.update(partial(_moved, TransitionEvent.PLAN_WRONG, reason, by, desk.change.hashes()))
 
 
-def _before(desk: Desk, proof: Proof) -> list[Result | None]:
+def _before(desk: Desk, proof: Proof) -> list[CheckResult | None]:
     """How those that stand in the way were before the first edit."""
     state = desk.change.read()
     return [proving.before_of(state, one) for one in desk.config.checks if one.name in proof.blocking]

@@ -13,7 +13,7 @@ from agentd.merge import find_conflict_markers
 from agentd.project import git
 from agentd.steps import code, proving
 from agentd.steps.desk import Desk
-from agentd.trace.reading import check_there
+from agentd.trace.git_trees import check_trees_exist
 from agentd.workflows import building
 from agentd.workflows.verdict import is_edited
 
@@ -53,7 +53,7 @@ def start(desk: Desk) -> None:
     refuse_unmerged(change)
     refuse_marks(change)
     if state.base.tree:
-        check_there(change.tree, state.base.tree, change.id)
+        check_trees_exist(change.tree, state.base.tree, change.id)
     if not desk.config.checks:
         words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
         desk.run.emit(WarningIssued(code="no-checks", message=words))

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
 
 _RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 _TARGET = re.compile(r" *(?:Running (?:unittests )?(\S+) \(.*\)|Doc-tests (\S+))")
@@ -13,7 +13,7 @@ _LINE_NUMBER = re.compile(r" \(line \d+\)$")
 _ALL_RAN = re.compile(r"error: \d+ targets? failed:")
 
 
-class _Reading:
+class _CargoReader:
     def __init__(self) -> None:
         self.target = ""
         self.listed: list[str] | None = None  # the last list of failures, None outside of one
@@ -49,8 +49,8 @@ class _Reading:
         self.listed = None
 
 
-def read(lines: Sequence[str]) -> Found | None:
-    reading = _Reading()
+def read(lines: Sequence[str]) -> RunnerSummary | None:
+    reading = _CargoReader()
     for line in lines:
         reading.take(line)
     if not reading.ended:
@@ -58,9 +58,9 @@ def read(lines: Sequence[str]) -> Found | None:
     unnamed = reading.crashes + max(0, reading.started - reading.ended)  # a binary that ended without a result
     failed = reading.failed + unnamed
     has_stopped = any(line.startswith("error: test failed") for line in lines)
-    return Found(
+    return RunnerSummary(
         runner="cargo",
-        counts=Counts(reading.passed, failed, reading.skipped),
+        counts=TestCounts(reading.passed, failed, reading.skipped),
         names=tuple(reading.names),
         unnamed=max(0, failed - len(reading.names)),
         said=tuple(reading.said),

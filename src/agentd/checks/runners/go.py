@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
 
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")
@@ -15,17 +15,17 @@ _NO_FILES = "[no test files]"
 _WORDS = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
 
 
-class _Test(NamedTuple):
+class _GoTest(NamedTuple):
     package: str
     name: str
     end: str  # pass, fail or skip
     line: str
 
 
-class _Reading:
+class _GoReader:
     def __init__(self) -> None:
-        self.tests: list[_Test] = []
-        self.waiting: dict[str, list[_Test]] = {}  # by package; in plain text its name comes after them
+        self.tests: list[_GoTest] = []
+        self.waiting: dict[str, list[_GoTest]] = {}  # by package; in plain text its name comes after them
         self.crashed: list[str] = []  # the line for each package that failed otherwise than by a test
         self.packages = self.without_tests = 0
         self.has_counts = self.has_panicked = False
@@ -44,9 +44,9 @@ class _Reading:
             self._package(tests, package[1] == "FAIL", package[3] == _NO_FILES, line)
 
     def _wait(self, package: str, name: str, end: str, line: str) -> None:
-        self.waiting.setdefault(package, []).append(_Test(package, name, end, line))
+        self.waiting.setdefault(package, []).append(_GoTest(package, name, end, line))
 
-    def _package(self, tests: list[_Test], has_failed: bool, is_without_tests: bool, line: str) -> None:
+    def _package(self, tests: list[_GoTest], has_failed: bool, is_without_tests: bool, line: str) -> None:
         self.packages += 1
         self.without_tests += is_without_tests
         self.tests += tests
@@ -72,8 +72,8 @@ class _Reading:
             self._package(self.waiting.pop(package, []), action == "fail", action == "skip", line)
 
 
-def read(lines: Sequence[str]) -> Found | None:
-    reading = _Reading()
+def read(lines: Sequence[str]) -> RunnerSummary | None:
+    reading = _GoReader()
     for line in lines:
         reading.take(line)
     if not reading.packages:
@@ -83,16 +83,16 @@ def read(lines: Sequence[str]) -> Found | None:
     passed, skipped = (sum(test.end == end for test in tests) for end in ("pass", "skip"))
     unnamed = len(reading.crashed)
     is_counted = reading.has_counts or reading.without_tests == reading.packages
-    return Found(
+    return RunnerSummary(
         runner="go",
-        counts=Counts(passed, len(failed) + unnamed, skipped) if is_counted else None,
+        counts=TestCounts(passed, len(failed) + unnamed, skipped) if is_counted else None,
         names=tuple(f"{test.package}.{test.name}" for test in failed),
         unnamed=unnamed,
         said=(*(test.line for test in failed), *reading.crashed),
     )
 
 
-def _leaves(tests: Iterable[_Test]) -> list[_Test]:
+def _leaves(tests: Iterable[_GoTest]) -> list[_GoTest]:
     """Without those that are only the sum of their subtests."""
     tests = list(tests)
     parents = {(test.package, parent) for test in tests for parent in _parents(test.name)}

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
 
 _TOTALS = re.compile(r"Tests: +((?:\d+ \w+, )*\d+ total)")
 _FILE = re.compile(r"(FAIL|PASS) (\S.*?)(?: \([\d.]+ m?s\))?")
@@ -14,10 +14,10 @@ _REPEATED = "Summary of all failing tests"
 _NOTHING = re.compile(r"No tests found, exiting with code \d+")
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def read(lines: Sequence[str]) -> RunnerSummary | None:
     totals = [match[1] for line in lines if (match := _TOTALS.fullmatch(line))]
     if not totals:
-        return Found("jest", Counts(0, 0, 0)) if any(map(_NOTHING.fullmatch, lines)) else None
+        return RunnerSummary("jest", TestCounts(0, 0, 0)) if any(map(_NOTHING.fullmatch, lines)) else None
     words = [part.split(" ") for total in totals for part in total.split(", ")]
     passed, failed, skipped = (
         sum(int(number) for number, word in words if word in kind)
@@ -28,9 +28,9 @@ def read(lines: Sequence[str]) -> Found | None:
     failures = list(_failures(lines))
     names = [f"{file} › {title}" for file, title in failures if title != _CRASH]
     crashes = len(failures) - len(names)
-    return Found(
+    return RunnerSummary(
         runner="jest",
-        counts=Counts(passed, failed + crashes, skipped),
+        counts=TestCounts(passed, failed + crashes, skipped),
         names=tuple(names),
         unnamed=max(crashes, failed + crashes - len(names)),
         said=tuple(f"  ● {title}" for _, title in failures),

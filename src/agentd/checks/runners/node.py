@@ -4,18 +4,72 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
-from agentd.checks.runners import tap
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
+
+_OPENED = re.compile(r"( *)# Subtest: (.*)")
+_POINT = re.compile(r"( *)(not ok|ok) \d+(?: - (.*))?")
+_DETAIL = re.compile(r" *(failureType|type|location): '(.*)'")
+_PLACE = re.compile(r"(.+?)(?::\d+)+")
+_BY_SUBTESTS = "subtestsFailed"
+
+
+class _TapFailure(NamedTuple):
+    file: str
+    path: tuple[str, ...]
+    line: str
+    is_parent: bool  # it failed by its subtests alone
+
+
+def _tap_failures(lines: Sequence[str]) -> list[_TapFailure]:
+    return [one for one in _failed(lines) if not one.is_parent]
+
+
+def _failed_parents(lines: Sequence[str]) -> int:
+    return sum(one.is_parent for one in _failed(lines))
+
+
+def _failed(lines: Sequence[str]) -> Iterator[_TapFailure]:
+    opened: list[str] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if start := _OPENED.fullmatch(line):
+            opened[len(start[1]) // 4 :] = [start[2]]
+        elif point := _POINT.fullmatch(line):
+            depth = len(point[1]) // 4
+            details, at = _details(lines, at, point[1])
+            name, _, directive = (point[3] or "").partition(" # ")
+            if point[2] == "not ok" and not directive.startswith(("TODO", "SKIP")):
+                place = _PLACE.fullmatch(details.get("location", ""))
+                is_parent = details.get("failureType") == _BY_SUBTESTS
+                yield _TapFailure(place[1] if place else "", (*opened[:depth], name), line.strip(), is_parent)
+
+
+def _details(lines: Sequence[str], at: int, indent: str) -> tuple[dict[str, str], int]:
+    """What stands in the block, and where it ends: at the latest with the text. Texts of others are indented deeper."""
+    if at >= len(lines) or lines[at] != f"{indent}  ---":
+        return {}, at
+    details: dict[str, str] = {}
+    for number in range(at + 1, len(lines)):
+        line = lines[number]
+        if line == f"{indent}  ...":
+            return details, number + 1
+        is_key = line.startswith(f"{indent}  ") and not line.startswith(f"{indent}   ")
+        if is_key and (detail := _DETAIL.fullmatch(line)):
+            details[detail[1]] = detail[2]
+    return details, len(lines)
+
 
 _COUNT = re.compile(r"(?:ℹ|#) (tests|suites|pass|fail|cancelled|skipped|todo) (\d+)")
 _TEST = re.compile(r"( *)([✔✖⚠﹣▶]) (.*)")
 _TIME = re.compile(r" \([\d.]+ms\)")
-_PLACE = re.compile(r"test at (.+?)(?::\d+)+")
+_SPEC_PLACE = re.compile(r"test at (.+?)(?::\d+)+")
 _LIST = "✖ failing tests:"
 
 
-class _Failure(NamedTuple):
+class _NodeFailure(NamedTuple):
     file: str
     path: tuple[str, ...]
     line: str
@@ -26,13 +80,13 @@ class _Failure(NamedTuple):
         return self.path[-1] in (self.file, "") or self.path[-1].endswith(f"/{self.file}")
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def read(lines: Sequence[str]) -> RunnerSummary | None:
     totals = list(_totals(lines))
     if not totals:
         return None
     if any(line == "TAP version 13" for line in lines):
-        failures = [_Failure(one.file, one.path, one.line) for one in tap.failures(lines)]
-        parents = tap.failed_parents(lines)
+        failures = [_NodeFailure(one.file, one.path, one.line) for one in _tap_failures(lines)]
+        parents = _failed_parents(lines)
     else:
         failures, parents = _of_spec(lines)
     passed, failed, skipped = (
@@ -42,9 +96,9 @@ def read(lines: Sequence[str]) -> Found | None:
     # A test that fails by its subtests alone is counted by node, and is none of the failures.
     failed = len(failures) if len(failures) <= failed <= len(failures) + parents else failed
     tests = [one for one in failures if not one.is_file]
-    return Found(
+    return RunnerSummary(
         runner="node",
-        counts=Counts(passed, failed, skipped),
+        counts=TestCounts(passed, failed, skipped),
         names=tuple(" > ".join((one.file, *one.path) if one.file else one.path) for one in tests),
         unnamed=max(0, failed - len(tests)),
         said=tuple(one.line for one in failures),
@@ -63,7 +117,7 @@ def _totals(lines: Sequence[str]) -> Iterator[dict[str, int]]:
             total = {}
 
 
-def _of_spec(lines: Sequence[str]) -> tuple[list[_Failure], int]:
+def _of_spec(lines: Sequence[str]) -> tuple[list[_NodeFailure], int]:
     """Also how many groups or tests failed by what is in them: which of the two they are is not said."""
     start = lines.index(_LIST) if _LIST in lines else len(lines)
     listed = list(_listed(lines[start + 1 :]))
@@ -73,14 +127,14 @@ def _of_spec(lines: Sequence[str]) -> tuple[list[_Failure], int]:
     return [failure._replace(path=path) for failure, path in zip(listed, shown, strict=True)], parents
 
 
-def _listed(lines: Sequence[str]) -> Iterator[_Failure]:
+def _listed(lines: Sequence[str]) -> Iterator[_NodeFailure]:
     """The list knows the file of a test, not its groups."""
     file = ""
     for line in lines:
-        if place := _PLACE.fullmatch(line):
+        if place := _SPEC_PLACE.fullmatch(line):
             file = place[1]
         elif line.startswith("✖ ") and (name := _failed_name(line[2:])) is not None:
-            yield _Failure(file, (name,), line)
+            yield _NodeFailure(file, (name,), line)
 
 
 def _shown(lines: Sequence[str]) -> tuple[list[tuple[str, ...]], int]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
 
 _TOTALS = re.compile(
     r"(?:=+ )?(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?"
@@ -19,14 +19,14 @@ _PASSED = ("passed", "xpassed")
 _SKIPPED = ("skipped", "xfailed")
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def read(lines: Sequence[str]) -> RunnerSummary | None:
     totals = [match[1] for line in lines if (match := _TOTALS.fullmatch(line))]
     if not totals:
         return None
     counts = _counts(totals)
     said = list(_summary_lines(lines)) or [line for line in lines if _verbose_name(line)]
     names = [name for line in said if (name := _name(line))]
-    return Found(
+    return RunnerSummary(
         runner="pytest",
         counts=counts,
         names=tuple(names),
@@ -36,12 +36,12 @@ def read(lines: Sequence[str]) -> Found | None:
     )
 
 
-def _counts(totals: Sequence[str]) -> Counts:
+def _counts(totals: Sequence[str]) -> TestCounts:
     words = [part.split(" ", 1) for total in totals if total[0].isdigit() for part in total.split(", ")]
     passed, failed, skipped = (
         sum(int(number) for number, word in words if word in kind) for kind in (_PASSED, _FAILED, _SKIPPED)
     )
-    return Counts(passed, failed, skipped)
+    return TestCounts(passed, failed, skipped)
 
 
 def _summary_lines(lines: Sequence[str]) -> Iterator[str]:

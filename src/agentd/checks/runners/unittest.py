@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.found import Found
-from agentd.checks.result import Counts
+from agentd.checks.result import TestCounts
+from agentd.checks.test_summary import RunnerSummary
 
 _RAN = re.compile(r"Ran (\d+) tests? in [\d.]+s")
 _END = re.compile(r"(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?")
@@ -18,7 +18,7 @@ _FAILED = ("failures", "errors", "unexpected successes")
 _SKIPPED = ("skipped", "expected failures")
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def read(lines: Sequence[str]) -> RunnerSummary | None:
     runs = list(_runs(lines))
     if not runs:
         return None
@@ -32,9 +32,9 @@ def read(lines: Sequence[str]) -> Found | None:
     named = [(test, detail) for _, test, detail in heads if test]
     # A module that cannot be imported is run as a test; setting up a class is not.
     ended_badly = len({test for test, _ in named}) + sum(_NO_MODULE in line for line, _, _ in heads)
-    return Found(
+    return RunnerSummary(
         runner="unittest",
-        counts=Counts(max(0, ran - ended_badly - skipped), failed, skipped),
+        counts=TestCounts(max(0, ran - ended_badly - skipped), failed, skipped),
         names=tuple(f"{test} {detail}".rstrip() for test, detail in named),
         unnamed=max(0, failed - len(named)),
         said=tuple(line for line, _, _ in heads),

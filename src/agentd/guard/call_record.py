@@ -1,0 +1,111 @@
+"""What the guard tells, and what it keeps on disk of a call until that is told: `call.json` in its folder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from agentd.documents.records import Finding
+from agentd.domain.terms import FindingState, Severity
+from agentd.guard.protected_paths import ProtectedPaths
+from agentd.guard.scan import ProtectedArea
+from agentd.guard.snapshot import Row
+from agentd.project.config.display import printable
+
+What = Literal["changed", "deleted", "created"]
+
+CALL = "call.json"  # there while a call is under way or not yet told: a later run finds by it what was cut off
+
+
+class Violation(NamedTuple):
+    """Printable text, for findings. `kept` is the version that was found, seen from the main work tree ("": none).
+
+    `note` says what became of it where it was not simply put back.
+    """
+
+    path: str
+    what: What
+    kept: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class GuardResult:
+    """`changed`: after a judge's call every file that differs, put back or not, and "HEAD" if that moved."""
+
+    put_back: tuple[Violation, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class HeadState(NamedTuple):
+    """The branch ("": detached), the commit, and what that has of agentd/; "" if there is none."""
+
+    branch: str
+    commit: str
+    listing: str
+
+
+@dataclass(frozen=True)
+class CallStart:
+    """What was so when the call began, and what was put back so far: another process can go on from here."""
+
+    since: int
+    head: HeadState
+    listing: str  # what HEAD has of agentd/ in the project's work tree, where that is another one
+    snapshot: str  # "": no judge
+    running: tuple[str, ...]
+    editable: tuple[str, ...]
+    protected: ProtectedPaths
+    as_found: Mapping[str, Mapping[str, Row | None]]  # area, path: what is not as another guard has it
+    found: tuple[Violation, ...] = ()
+    changed: tuple[str, ...] = field(default=())
+    is_done: bool = False
+
+    @property
+    def watched(self) -> GuardResult:
+        return GuardResult(self.found, self.changed)
+
+
+def encode_call(begun: CallStart) -> bytes:
+    what = {"areas": begun.protected.areas, "sections": begun.protected.sections}
+    return json.dumps({**vars(begun), "protected": what}).encode()
+
+
+def read_call_record(path: Path) -> CallStart | None:
+    """None if it cannot be read."""
+    try:
+        data = json.loads(path.read_bytes())
+        what = data["protected"]
+        areas = {
+            name: ProtectedArea(root, tuple(paths), tuple(out)) for name, (root, paths, out) in what["areas"].items()
+        }
+        data["protected"] = ProtectedPaths(areas, what["sections"])
+        data |= {name: tuple(data[name]) for name in ("running", "editable", "changed")}
+        data |= {"head": HeadState(*data["head"]), "found": tuple(Violation(*one) for one in data["found"])}
+        return CallStart(**data)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def printable_name(name: str) -> str:
+    """A file's name as text that can be written and shown: undecodable bytes and control characters escaped."""
+    return "".join(f"\\x{ord(c) - 0xDC00:02x}" if "\udc80" <= c <= "\udcff" else printable(c) for c in name)
+
+
+def violation_finding(trespass: Violation, agent: str) -> Finding:
+    kept = f" What was found there is kept as {trespass.kept}." if trespass.kept else ""
+    became = trespass.note or "It has been put back as it was."
+    return Finding(
+        id="",
+        severity=Severity.HIGH,
+        title=f"{trespass.path} was {trespass.what} by {agent}, which may not do that",
+        what=f"During its call {trespass.path} was {trespass.what}. {became}{kept}",
+        suggestion="Leave it as it is. If it has to change, a person changes it, or a task of the plan names it.",
+        requirement=None,
+        where=trespass.path,
+        evidence=None,
+        verified=True,
+        by="agentd:guard",
+        state=FindingState.OPEN,
+    )

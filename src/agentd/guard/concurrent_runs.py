@@ -1,0 +1,101 @@
+"""Other changes that agentd was at work on meanwhile, in the same tree: what moved of theirs is nobody's trespass.
+
+Their lock files tell: whoever runs or writes holds one, and moves its time.
+"""
+
+import os
+import re
+from collections.abc import Collection
+from functools import cached_property
+from pathlib import Path
+
+from agentd.change import ids
+from agentd.documents.comments import COMMENTS_FILE
+from agentd.project.layout import Project
+from agentd.storage import locks
+
+_COMMENTS = re.compile(rf"{re.escape(COMMENTS_FILE)}|\.{re.escape(COMMENTS_FILE)}\..+\.tmp")
+
+
+class ConcurrentRuns:
+    """As seen after a call: who was at work when it began, when that was, and the paths that differ now."""
+
+    def __init__(
+        self, project: Project, own: str, running: Collection[str], since: int, moved: Collection[str]
+    ) -> None:
+        self._project = project
+        self._own = own
+        self._since = since
+        self._moved = moved
+        self._known = dict.fromkeys(running, True)
+
+    def made(self, path: str) -> bool:
+        """Whether a path that differs is of another change's work."""
+        parts = path.split("/")
+        if len(parts) > 2 and parts[:2] == ["agentd", "changes"]:
+            return self._at_work(parts[2]) or self._commented(parts[2], "/".join(parts[3:]))
+        if len(parts) > 2 and parts[:2] == ["agentd", "archive"]:
+            return self._archived(parts[2])
+        return parts[:2] == ["agentd", "specs"] and self._archiving
+
+    def _at_work(self, change_id: str) -> bool:
+        if change_id == self._own:
+            return False
+        if change_id not in self._known:
+            paths = [Path(self._project.in_room("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
+            self._known[change_id] = any(_touched(path, self._since) or locks.active_run(path) for path in paths)
+        return self._known[change_id]
+
+    def _commented(self, change_id: str, name: str) -> bool:
+        """People comment while nobody runs it; that says nothing about its other files."""
+        lock = Path(self._project.in_room("locks", f"{change_id}.comments"))
+        return change_id != self._own and bool(_COMMENTS.fullmatch(name)) and _touched(lock, self._since)
+
+    def _archived(self, folder: str) -> bool:
+        """A second one of the same name has a number behind it."""
+        name = ids.archived_change_id(folder)
+        return self._at_work(name) or self._at_work(re.sub(r"-\d+$", "", name))
+
+    @cached_property
+    def _archiving(self) -> bool:
+        """Specs are merged by an archive: one that came or went meanwhile, or is under way."""
+        folders = {path.split("/")[2] for path in self._moved if path.startswith("agentd/archive/")}
+        return any(self._archived(folder) for folder in folders) or any(
+            "archive" in holder.command.split() for holder in _holders(self._project, self._own).values()
+        )
+
+
+def running_changes(project: Project, own: str) -> list[str]:
+    """The other changes whose run lock is held now."""
+    return sorted(_holders(project, own))
+
+
+def active_run_folders(project: Project) -> list[Path]:
+    """The folders of all runs that are active in the repository, of every project in it."""
+    room = Path(project.repo.common, "agentd")
+    found = []
+    for each in (room, *room.glob("projects/*")):
+        found += [each / "runs" / holder.token for holder in _held(str(each / "locks")).values() if holder.token]
+    return found
+
+
+def _holders(project: Project, own: str) -> dict[str, locks.LockHolder]:
+    return {name: holder for name, holder in _held(project.in_room("locks")).items() if name != own}
+
+
+def _held(folder: str) -> dict[str, locks.LockHolder]:
+    try:
+        with os.scandir(folder) as entries:
+            # an empty one was let go of; only the others need a look
+            named = [entry.path for entry in entries if entry.name.endswith(".run") and entry.stat().st_size]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    found = {os.path.basename(path).removesuffix(".run"): locks.active_run(Path(path)) for path in named}
+    return {name: holder for name, holder in found.items() if holder}
+
+
+def _touched(path: Path, since: int) -> bool:
+    try:
+        return path.stat().st_mtime_ns >= since
+    except OSError:
+        return False

@@ -1,0 +1,112 @@
+"""What an agent may not change: agentd's files, git's own, what defines a check, and the user's agentd files."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentd.change.folder import Change
+from agentd.guard.check_definitions import files_defining
+from agentd.guard.scan import ProtectedArea
+from agentd.project import git
+from agentd.project.config import CheckSettings
+from agentd.project.config.layers import user_config_file, user_config_label
+
+TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
+PROJECT = "project"  # the work tree whose configuration is in force, where the change lives in another one
+
+_HOOKS = (
+    *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
+    *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-auto-gc"),
+    *("post-rewrite", "post-index-change", "reference-transaction", "sendemail-validate", "fsmonitor-watchman"),
+)
+
+
+@dataclass(frozen=True)
+class ProtectedPaths:
+    """Areas by name. `sections` are files of the tree of which only a section counts."""
+
+    areas: Mapping[str, ProtectedArea]
+    sections: Mapping[str, str] = field(default_factory=dict)
+
+
+def protected_paths(change: Change, checks: Sequence[CheckSettings]) -> ProtectedPaths:
+    top = os.path.realpath(change.tree)
+    defined = [one for check in checks for one in files_defining(check.command, top, change.project.prefix)]
+    whole = [one.path for one in defined if not one.section]
+    whole += [worktree_path(change, "agentd"), *_hook_paths(change, top)]
+    partly = {one.path: one.section for one in defined if not is_covered(one.path, whole)}
+    areas = {
+        TREE: ProtectedArea(top, outermost_paths([*whole, *partly])),
+        GIT: ProtectedArea(
+            change.project.repo.common, _git_paths(change), left_out=("info/refs",)
+        ),  # a repack writes it
+    }
+    if os.path.isfile(os.path.join(top, ".git")):  # a linked work tree says there which repository is its own
+        areas[POINTER] = ProtectedArea(top, (".git",))
+    if (other := os.path.realpath(change.project.tree)) != top:
+        areas[PROJECT] = ProtectedArea(other, (worktree_path(change, "agentd"),))
+    if user := user_config_file(os.environ):
+        areas[USER] = ProtectedArea("/", outermost_paths([*_real(user), *_real(user.with_name("trust.json"))]))
+    return ProtectedPaths(areas, partly)
+
+
+def display_path(change: Change, area: str, root: str, path: str) -> str:
+    """A path as a person reads it: from the project's root, the repository's git folder by its name, home as ~."""
+    if area == USER:
+        return user_config_label(Path(root, path), os.environ)
+    if area == PROJECT:
+        return os.path.relpath(
+            os.path.join(root, path), os.path.join(os.path.realpath(change.tree), change.project.prefix)
+        )
+    if area == GIT:
+        return os.path.relpath(os.path.join(root, path), change.project.repo.main)
+    return os.path.relpath(path, change.project.prefix) if change.project.prefix else path
+
+
+def worktree_path(change: Change, name: str) -> str:
+    """A name of the project as a path from the top of a work tree."""
+    return os.path.join(change.project.prefix, name)
+
+
+def _git_paths(change: Change) -> tuple[str, ...]:
+    common = change.project.repo.common
+    own = os.path.relpath(os.path.realpath(git.run(change.tree, "rev-parse", "--absolute-git-dir")), common)
+    names = ["config", "config.worktree", "hooks", "info"]
+    if own != "." and not own.startswith(".."):
+        names += [f"{own}/config.worktree", f"{own}/commondir"]
+    inside = (os.path.relpath(folder, common) for folder in _hook_folders(change))
+    return outermost_paths([*names, *(path for path in inside if path != "." and not path.startswith(".."))])
+
+
+def _hook_paths(change: Change, top: str) -> list[str]:
+    """Hooks that lie in the work tree. A folder that is more than hooks has them by their names."""
+    found = []
+    project = os.path.join(top, change.project.prefix)
+    for folder in _hook_folders(change):
+        inside = os.path.relpath(folder, top)
+        if inside.startswith("..") or inside == ".git" or inside.startswith(".git/"):
+            continue
+        holds_all = os.path.commonpath([folder, project]) == folder
+        found += [os.path.normpath(os.path.join(inside, name)) for name in _HOOKS] if holds_all else [inside]
+    return found
+
+
+def _hook_folders(change: Change) -> list[str]:
+    """Where git finds hooks, as real paths."""
+    named = git.run(change.tree, "config", "--type=path", "--get", "core.hooksPath", failing="")
+    places = [os.path.join(change.tree, named)] if named else []
+    return [os.path.realpath(place) for place in (*places, os.path.join(change.project.repo.common, "hooks"))]
+
+
+def _real(file: Path) -> list[str]:
+    """A file and where it leads if it is a link, from / on."""
+    return [os.path.realpath(file.parent)[1:] + f"/{file.name}", os.path.realpath(file)[1:]]
+
+
+def is_covered(path: str, whole: Sequence[str]) -> bool:
+    return any(path == other or path.startswith(f"{other}/") for other in whole)
+
+
+def outermost_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(path for path in dict.fromkeys(paths) if not is_covered(path, [one for one in paths if one != path]))

@@ -1,0 +1,228 @@
+"""Copies of protected files as they were before an agent call, kept from call to call of a run, and what differs now.
+
+A file whose stat has not moved is neither copied nor read again.
+"""
+
+import contextlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentd.guard.copy_store import CopyStore, Fill, hash_pieces
+from agentd.guard.scan import FileStamp, ProtectedArea, open_file, open_folder, scan_area, stamp_of, stat_name
+from agentd.storage import files
+
+_RACY = 50_000_000  # ns: a write this soon after another may leave the same stat behind
+
+
+class FileCopy(NamedTuple):
+    seen: FileStamp
+    start: int = -1  # of a file's bytes in the store; -1: there are none
+    target: str = ""  # of a link
+    hash: str = ""  # of a file's bytes
+
+
+class FileDifference(NamedTuple):
+    """Of one path: its copy (None: it was not there) and how it looks now (None: it is gone)."""
+
+    area: str
+    path: str
+    before: FileCopy | None
+    after: FileStamp | None
+
+    @property
+    def was_folder(self) -> bool:
+        return self.before is not None and stat.S_ISDIR(self.before.seen.mode)
+
+    @property
+    def is_folder(self) -> bool:
+        return self.after is not None and stat.S_ISDIR(self.after.mode)
+
+
+Row = list[Any]  # a copy as JSON has it; there are tens of thousands, and few are looked at
+
+
+class Snapshot:
+    """The copies: their stats and hashes in `mirror.json` and in memory, which counts; their bytes in `store`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._table = folder / "mirror.json"
+        self._store = CopyStore(folder / "store")
+        self._rows: dict[str, dict[str, Row]] = {}
+        self._left: FileStamp | None = None  # how the table looked when we last wrote it
+
+    def load(self) -> bool:
+        """False if there is none that can be read."""
+        self._rows = {}
+        try:
+            self._rows = json.loads(self._table.read_bytes())
+            self._left = stamp_of(os.lstat(self._table))
+        except (OSError, ValueError):
+            return False
+        return self._store.open()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def paths(self, area: str) -> Sequence[str]:
+        return tuple(self._rows.get(area, ()))
+
+    def take(self, areas: Mapping[str, ProtectedArea]) -> None:
+        """Make the copies be what is there now; only what moved is read."""
+        before = dict(self._rows)
+        with self._store.filling() as fill:
+            for name, area in areas.items():
+                self._rows[name] = _taken(before.get(name, {}), area, fill)
+        if self._rows != before:
+            self._save()
+
+    def follow(self, name: str, root: str, path: str) -> None:
+        """The copy of one file becomes what is there now."""
+        rows = self._rows.setdefault(name, {})
+        old = {path: rows.pop(path)} if path in rows else {}
+        with self._store.filling() as fill:
+            rows.update(_taken(old, ProtectedArea(root, (path,)), fill))
+        self._save()
+
+    def lay(self, name: str, path: str, data: bytes, like: FileStamp) -> None:
+        """The copy of one file becomes these bytes, with the rights that it had, else those of `like`."""
+        rows = self._rows.setdefault(name, {})
+        if path in rows and _copy(rows[path]).hash == hash_pieces(iter((data,))):
+            return
+        mode = rows[path][0] if path in rows else like.mode
+        with self._store.filling() as fill:
+            start, size, hash_ = fill(iter((data,)))
+        rows[path] = [*FileStamp(mode, like.mtime, 0, size, 0), start, "", hash_]
+        self._save()
+
+    def adopt(self, name: str, other: "Snapshot", theirs: Sequence[FileDifference]) -> dict[str, Row | None]:
+        """Another guard's copies of these paths take the place of ours; what ours were is returned."""
+        rows = self._rows[name]
+        ours: dict[str, Row | None] = {}
+        with self._store.filling() as fill:
+            for one in theirs:
+                row: Row | None = None
+                if copy := one.before:
+                    try:
+                        start = fill(other.pieces(copy))[0] if copy.start >= 0 else -1
+                    except OSError:
+                        continue  # then ours has to do
+                    row = [*copy.seen._replace(ctime=0), start, copy.target, copy.hash]
+                ours[one.path] = rows.pop(one.path, None)
+                if row:
+                    rows[one.path] = row
+        self._save()
+        return ours
+
+    def is_as(self, row: Row | None, one: FileDifference, root: str) -> bool:
+        """What is there now is what the row tells; None: nothing."""
+        if row is None or one.after is None:
+            return row is None and one.after is None
+        above, _, leaf = one.path.rpartition("/")
+        try:
+            with open_folder(root, above) as handle:
+                return not _differs(_copy(row), stat_name(leaf, handle), handle, leaf)
+        except OSError:
+            return False
+
+    def differences(self, name: str, area: ProtectedArea) -> list[FileDifference]:
+        """What was changed, deleted or created, folders before what is in them."""
+        below = tuple(f"{path}/" for path in area.paths)
+        rows = self._rows.get(name, {})
+        missing = {path: row for path, row in rows.items() if path in area.paths or path.startswith(below)}
+        found = []
+
+        def visit(path: str, seen: FileStamp, handle: int, leaf: str) -> None:
+            row = missing.pop(path, None)
+            if row is None:
+                found.append(FileDifference(name, path, None, seen))
+            elif row[:5] != [*seen] and _differs(_copy(row), seen, handle, leaf):
+                found.append(FileDifference(name, path, _copy(row), seen))
+
+        scan_area(area, visit)
+        found += [FileDifference(name, path, _copy(row), None) for path, row in missing.items()]
+        return sorted(found, key=lambda one: one.path.split("/"))
+
+    def pieces(self, copy: FileCopy) -> Iterator[bytes]:
+        """The bytes of a copied file; they count when the last one came without an error."""
+        if copy.start < 0:
+            raise OSError(0, "it could not be read before the call")
+        return self._store.pieces(copy.start, copy.seen.size, copy.hash)
+
+    def is_untouched(self) -> bool:
+        """On disk everything is as we left it."""
+        try:
+            return stamp_of(os.lstat(self._table)) == self._left and self._store.is_untouched()
+        except OSError:
+            return False
+
+    def remove(self) -> None:
+        """Off the disk: the next ones are made from nothing."""
+        self._table.unlink(missing_ok=True)
+        self._store.remove()
+
+    def rewrite(self) -> None:
+        """On disk again, as we have it, into a folder without them."""
+        self._store.rewrite()
+        self._save()
+
+    def _save(self) -> None:
+        files.write(self._table, json.dumps(self._rows, separators=(",", ":")).encode(), mode=0o600)
+        self._left = stamp_of(os.lstat(self._table))
+
+
+def _taken(old: Mapping[str, Row], area: ProtectedArea, fill: Fill) -> dict[str, Row]:
+    now = time.time_ns()
+    rows: dict[str, Row] = {}
+
+    def visit(path: str, seen: FileStamp, handle: int, leaf: str) -> None:
+        known = old.get(path)
+        if known and known[:5] == [*seen]:
+            rows[path] = known
+            return
+        start, target, hash_ = -1, "", ""
+        if stat.S_ISREG(seen.mode):
+            with contextlib.suppress(OSError), open_file(leaf, handle) as file:
+                start, size, hash_ = fill(_read(file))
+                seen = seen._replace(size=size)  # as many as were copied
+        elif stat.S_ISLNK(seen.mode):
+            with contextlib.suppress(OSError):
+                target = os.readlink(leaf, dir_fd=handle)
+        if seen.ctime > now - _RACY:
+            seen = seen._replace(ctime=0)
+        rows[path] = [*seen, start, target, hash_]
+
+    scan_area(area, visit)
+    return rows
+
+
+def _read(file: int) -> Iterator[bytes]:
+    while piece := os.read(file, 1 << 20):
+        yield piece
+
+
+def _differs(old: FileCopy, seen: FileStamp, handle: int, leaf: str) -> bool:
+    """The stat moved; only content and rights count."""
+    if old.seen.mode != seen.mode:
+        return True
+    if stat.S_ISDIR(seen.mode):
+        return False
+    try:
+        if stat.S_ISLNK(seen.mode):
+            return os.readlink(leaf, dir_fd=handle) != old.target
+        if not stat.S_ISREG(seen.mode) or old.start < 0:
+            return old.seen.inode != seen.inode or old.seen.size != seen.size
+        if old.seen.size != seen.size:
+            return True
+        with open_file(leaf, handle) as file:
+            return hash_pieces(_read(file)) != old.hash
+    except OSError:
+        return True  # nobody can say that it is the same
+
+
+def _copy(row: Row) -> FileCopy:
+    return FileCopy(FileStamp._make(row[:5]), *row[5:])
