@@ -4,15 +4,15 @@ import json
 import re
 from typing import Any
 
-from agentd.calls import attempts
-from agentd.calls import run as runs
-from agentd.calls.work import Done, Work
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.terms import Role
+from agentd.engine.calls import retries
+from agentd.engine.calls import run_context as runs
+from agentd.engine.calls.call_request import CallRequest, CallResult
+from agentd.engine.tools.tool_table import Stage
 from agentd.guard import plan_write_rule
 from agentd.project.layout import find_project
-from agentd.tools.table import Stage
 from playbooks import Action
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, open_run
 
@@ -25,7 +25,7 @@ def play(scenario: Scenario, more: str = "", **steps: list[Action]) -> Change:
     return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
-def planner_request(run: runs.Run, **other: Any) -> Work:
+def planner_request(run: runs.RunContext, **other: Any) -> CallRequest:
     """The planner is to write proposal.md."""
     values: dict[str, Any] = {
         "step": "proposal-gen",
@@ -36,10 +36,10 @@ def planner_request(run: runs.Run, **other: Any) -> Work:
         "effect": (run.change.folder / "proposal.md").is_file,
         "may_edit": plan_write_rule(run.change.id),
     }
-    return Work(**{**values, **other})
+    return CallRequest(**{**values, **other})
 
 
-def challenger_request(run: runs.Run, **other: Any) -> Work:
+def challenger_request(run: runs.RunContext, **other: Any) -> CallRequest:
     """The challenger is to report."""
     values: dict[str, Any] = {
         "step": "challenge",
@@ -49,9 +49,9 @@ def challenger_request(run: runs.Run, **other: Any) -> Work:
         "reminder": "There is no report yet: call append_review.",
         "effect": (run.folder / "report.json").is_file,
     }
-    return Work(**{**values, **other})
+    return CallRequest(**{**values, **other})
 
 
-def call_planner(change: Change, **other: Any) -> Done:
+def call_planner(change: Change, **other: Any) -> CallResult:
     with open_run(change) as run:
-        return attempts.perform(run, planner_request(run, **other))
+        return retries.perform_call(run, planner_request(run, **other))

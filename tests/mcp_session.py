@@ -16,11 +16,11 @@ from mcp.client.streamable_http import streamable_http_client
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.documents import records
+from agentd.engine.tools.binding import Binding, bind_run, run_folder
+from agentd.engine.tools.tool_table import Stage
 from agentd.mcp.server import build
 from agentd.project import git
 from agentd.project.layout import find_project
-from agentd.tools.binding import Binding, bind, run_folder
-from agentd.tools.table import Stage
 from plans import EXAMPLE
 from program import AGENTD, PATIENCE, Program, server
 from scenario import Scenario
@@ -55,7 +55,9 @@ class Staged:
     def binding(self) -> Binding:
         project = find_project()
         return (
-            Binding(project) if self.stage is Stage.UNBOUND else bind(project, self.change.id, self.stage, self.token)
+            Binding(project)
+            if self.stage is Stage.UNBOUND
+            else bind_run(project, self.change.id, self.stage, self.token)
         )
 
     def run_json(self, name: str) -> Any:

@@ -4,11 +4,11 @@ import os
 from typing import Any
 
 from agentd.agents.registry import get_adapter
+from agentd.engine.prompts import Prompts
+from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project import trust
 from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
-from agentd.prompts import Prompts
-from agentd.tools.table import Stage, tools_of
 
 CLIS: tuple[AgentKind, ...] = ("gemini", "codex", "claude")
 FOLDER = "agentd/changes/add-oauth"

@@ -324,12 +324,12 @@ class Scenario:
         return self
 
     def _judge_plan(self, verdict: str, findings: Sequence[tuple[str, str]]) -> None:
-        from agentd.steps import recording
-        from agentd.steps.desk import Desk
+        from agentd.engine.steps import verdict_record
+        from agentd.engine.steps.step_context import StepContext
 
         change = self.change
         with open_run(change) as run:
-            desk = Desk(run, os.environ)
+            desk = StepContext(run, os.environ)
             record = ReviewRecord(
                 change_id=change.id,
                 kind="challenge",
@@ -346,8 +346,8 @@ class Scenario:
                 judged=change.hashes(),
                 findings=tuple(_finding(f"C{number}", *one) for number, one in enumerate(findings, 1)),
             )
-            recording.keep(desk, record)
-            recording.finish(desk, record, 1)
+            verdict_record.save_record(desk, record)
+            verdict_record.finish_record(desk, record, 1)
 
     def _generated(self, documents: Mapping[str, str], why: str = "test") -> "Scenario":
         change = lifecycle.create_change(find_project(), self.change_id, self.description)
@@ -566,11 +566,11 @@ def journal_of(change: Change, kind: type[events.Event]) -> list[Any]:
 @contextmanager
 def open_run(change: Change, watch: Callable[[events.JournalEntry], None] = lambda entry: None) -> Iterator[Any]:
     """A plan of the change under way in this process."""
-    from agentd.calls import run as runs
     from agentd.domain.terms import Workflow
+    from agentd.engine.calls import run_context as runs
 
     command = f"agentd plan {change.id}"
-    with runs.begin(
+    with runs.begin_run(
         change, lambda: config.load_config(change.project.config_file), Workflow.PLAN, command, watch
     ) as run:
         yield run

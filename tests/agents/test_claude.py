@@ -11,7 +11,7 @@ from briefs import agent, brief
 from agentd.agents.claude import Claude
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import AgentAction, AgentEnded, AgentText, SessionStarted, TokenUsage, UsageUpdate
-from agentd.calls.listening import Listener
+from agentd.engine.calls.stream_accumulator import StreamAccumulator
 
 CLAUDE = Claude()
 STREAMS = Path(__file__).parent.parent / "data" / "streams" / "claude"
@@ -22,8 +22,8 @@ def lines(name: str) -> list[str]:
     return (STREAMS / f"{name}.jsonl").read_text().splitlines()
 
 
-def heard(*told: str) -> Listener:
-    listener = Listener(CLAUDE.read, lambda *did: None, lambda session: None, lambda usage: None)
+def heard(*told: str) -> StreamAccumulator:
+    listener = StreamAccumulator(CLAUDE.read, lambda *did: None, lambda session: None, lambda usage: None)
     for line in told:
         listener.hear(line.encode())
     return listener

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from agentd.archive import ending
 from agentd.change import lifecycle
 from agentd.change.folder import read_state
 from agentd.cli import app
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.terms import Phase
+from agentd.engine.archive import archive
 from agentd.project.layout import find_project
 from agentd.storage import locks
 from assertions import Contents, folder_contents
@@ -92,9 +92,9 @@ def work(is_undo: bool) -> None:
     """What the command does, from looking for the change on."""
     project = find_project()
     if is_undo:
-        ending.undo(project, SHORT_TITLES_ID)
+        archive.undo_archive(project, SHORT_TITLES_ID)
     else:
-        ending.archive(lifecycle.open_change(project, SHORT_TITLES_ID), REQUIREMENT_PATTERN)
+        archive.archive_change(lifecycle.open_change(project, SHORT_TITLES_ID), REQUIREMENT_PATTERN)
 
 
 def writes(ground: Ground, is_undo: bool) -> list[int]:

@@ -4,7 +4,7 @@ import pytest
 
 from agentd.change.folder import Change, read_state
 from agentd.domain.state_machine import TransitionEvent
-from agentd.workflows.verdict import is_edited
+from agentd.engine.workflows.verdict_status import is_plan_edited
 from plans import NOTES, delta_text, requirement_text, scenario_text
 from scenario import Scenario, approve_code, move, tree_files
 
@@ -41,7 +41,7 @@ def test_rebase_without_overlap_keeps_the_approval(notes: Scenario) -> None:
     assert (done.code, done.json["next"], done.json["approval_stale"]) == (0, "agentd impl short", False), done.out
     assert page(change) == SHORT.replace("base_version: 1", "base_version: 2")
     assert (change.folder / "base/notes.md").read_text() == (notes.root / "agentd/specs/notes.md").read_text()
-    assert not is_edited(change), "the approval is on the same words"
+    assert not is_plan_edited(change), "the approval is on the same words"
     again = notes.agentd("rebase", "short")
     assert again.code == 0 and "short stands on the specs of today." in again.out
 
@@ -53,7 +53,7 @@ def test_rebase_over_an_overlapping_requirement_makes_the_approval_stale(notes: 
     archive_another(notes, SHORT)
     done = notes.agentd("rebase", "empty", "--json")
     assert (done.code, done.json["approval_stale"]) == (0, True), done.out
-    assert done.json["next"] == "agentd plan empty --rechallenge" and is_edited(change)
+    assert done.json["next"] == "agentd plan empty --rechallenge" and is_plan_edited(change)
     refused = notes.agentd("impl", "empty", "--json")
     assert refused.code == 1 and "--rechallenge" in refused.json["error"]["hint"]
 
@@ -150,7 +150,7 @@ def test_approval_after_a_rebase_counts(notes: Scenario) -> None:
     archive_another(notes, KEPT)
     assert notes.agentd("rebase", "short").code == 0
     move(change, TransitionEvent.CHALLENGE_APPROVED)  # what `plan --rechallenge` comes to
-    assert not is_edited(change)
+    assert not is_plan_edited(change)
     assert notes.agentd("status", "short", "--json").json["next"] == "agentd impl short"
 
 

@@ -17,15 +17,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from agent_calls import challenger_request, planner_request
-from agentd.calls import attempts
-from agentd.calls.run import Run
-from agentd.calls.work import Work
 from agentd.change import lifecycle
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Role
+from agentd.engine.calls import retries
+from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.calls.run_context import RunContext
+from agentd.engine.tools.tool_table import Stage
 from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
-from agentd.tools.table import Stage
 from loopback import clis
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY as CLAUDE_KEY
@@ -108,19 +108,19 @@ CLIS = (
 )
 
 
-def asking(run: Run, **other: Any) -> Work:
+def asking(run: RunContext, **other: Any) -> CallRequest:
     """The planner is to ask what it must know."""
     return planner_request(run, step="clarify", stage=Stage.CLARIFY, may_edit=lambda path: False, **other)
 
 
-def coding(run: Run, **other: Any) -> Work:
+def coding(run: RunContext, **other: Any) -> CallRequest:
     """The implementer is to write code, and may run the check and what git only reads."""
     commands = ("python -m pytest -q", "git diff", "git log", "git status")
     role, stage = Role.IMPLEMENTER, Stage.IMPLEMENT
-    return Work(step="implement", role=role, stage=stage, commands=commands, reminder="", **other)
+    return CallRequest(step="implement", role=role, stage=stage, commands=commands, reminder="", **other)
 
 
-def reviewing(run: Run, **other: Any) -> Work:
+def reviewing(run: RunContext, **other: Any) -> CallRequest:
     """The reviewer is to report."""
     return challenger_request(run, step="review", role=Role.REVIEWER, stage=Stage.REVIEW, **other)
 
@@ -147,11 +147,11 @@ def ours(cli: Cli, model: Model, box: Scenario, step: str, prompt: str) -> int:
     box.configure(SETTINGS.format(name=cli.name, program=program, env=names, model=cli.model))
     change = lifecycle.create_change(find_project(), f"a-{step}", "Let people sign in")
     with open_run(change) as run, contextlib.suppress(AgentdError):
-        attempts.perform(run, WORKS[step](run, prompt=prompt, effect=None))
+        retries.perform_call(run, WORKS[step](run, prompt=prompt, effect=None))
     return asked_first(conversation)
 
 
-WORKS: dict[str, Callable[..., Work]] = {
+WORKS: dict[str, Callable[..., CallRequest]] = {
     "asking": asking,
     "planning": planner_request,
     "judging": challenger_request,

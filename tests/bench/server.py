@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import anyio
 from mcp import Client, StdioServerParameters
 
+from agentd.engine.tools.binding import run_folder
 from agentd.project.layout import find_project
-from agentd.tools.binding import run_folder
 from mcp_session import lay_out
 from program import AGENTD
 from scenario import Scenario

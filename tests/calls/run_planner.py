@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from agentd.calls import attempts
 from agentd.change import lifecycle
 from agentd.cli import app, output
 from agentd.domain.errors import AgentdError
+from agentd.engine.calls import retries
 from agentd.project.layout import find_project
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -20,8 +20,8 @@ def main() -> int:
     try:
         with open_run(change) as run:
             work = planner_request(run)
-            done = attempts.perform(run, work)
-            attempts.finish(run, work, done, {})
+            done = retries.perform_call(run, work)
+            retries.finish_step(run, work, done, {})
     except AgentdError as error:
         return output.fail(error, [], ())
     return 0

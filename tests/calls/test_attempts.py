@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request, play
-from agentd.calls import attempts
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
@@ -26,6 +25,7 @@ from agentd.domain.errors import (
     StateError,
 )
 from agentd.domain.terms import StepStatus
+from agentd.engine.calls import retries
 from agentd.project.layout import find_project
 from playbooks import Action, propose, say, usage, write_document
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, journal_of, open_run
@@ -43,8 +43,8 @@ def test_planner_call_through_mcp_is_recorded(project: Scenario) -> None:
     change = play(project, proposal_gen=[say("Reading."), propose(), usage(0.5), say("Done.")])
     with open_run(change) as run:
         work = planner_request(run)
-        done = attempts.perform(run, work)
-        attempts.finish(run, work, done, {"proposal.md": "sha256:1"})
+        done = retries.perform_call(run, work)
+        retries.finish_step(run, work, done, {"proposal.md": "sha256:1"})
     assert (change.folder / "proposal.md").is_file()
     assert done.attempt == 1
     assert done.text == "Reading.Done."
@@ -258,8 +258,8 @@ def test_daily_budget_applies_to_every_change(project: Scenario) -> None:
 def test_unknown_price_warns_once_or_stops_by_configuration(project: Scenario) -> None:
     change = play(project, proposal_gen=[usage(), write_document("proposal.md")])
     with open_run(change) as run:
-        attempts.perform(run, planner_request(run))
-        attempts.perform(run, planner_request(run, number=2))
+        retries.perform_call(run, planner_request(run))
+        retries.perform_call(run, planner_request(run, number=2))
     (warned,) = journal_of(change, events.WarningIssued)
     assert warned.code == "price-unknown"
     assert [call.cost for call in change.read().llm_calls] == [None, None]
@@ -272,7 +272,7 @@ def test_unknown_price_warns_once_or_stops_by_configuration(project: Scenario) -
 def test_judge_reports_through_mcp(project: Scenario) -> None:
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
     with open_run(change) as run:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
 
 
@@ -282,7 +282,7 @@ def test_report_of_a_judge_that_died_is_discarded(project: Scenario) -> None:
         project, challenge_r1_a1=[report, {"fault": "server-error"}], challenge_r1_a2=[say("hm")], challenge=[say("hm")]
     )
     with open_run(change) as run, pytest.raises(AgentFailed) as caught:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
     assert caught.value.code == "did-nothing"
     assert not os.path.exists(change.project.in_room("runs", "report.json"))
 
@@ -291,7 +291,7 @@ def test_judge_that_wrote_files_has_failed(project: Scenario) -> None:
     report = {"call": "append_review", "with": APPROVED}
     change = play(project, challenge=[{"write": "src/notes.py", "text": "x = 1\n"}, report])
     with open_run(change) as run, pytest.raises(AgentFailed, match=r"src/notes\.py changed") as caught:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
     assert caught.value.code == "changed-files"
 
 
@@ -325,7 +325,7 @@ def test_session_id_is_saved_as_soon_as_it_is_known(project: Scenario) -> None:
     with open_run(change) as run:
         save = lambda session: run.update(lambda old: replace(old, session_id=session))  # noqa: E731
         with pytest.raises(AgentFailed):
-            attempts.perform(run, planner_request(run, on_session=save))
+            retries.perform_call(run, planner_request(run, on_session=save))
     (started,) = journal_of(change, events.StepStarted)
     assert change.read().session_id == started.session
     assert not change.read().findings  # agentd's own write is no trespass
@@ -458,7 +458,7 @@ def test_unwritable_journal_does_not_end_the_run(project: Scenario) -> None:
     os.makedirs(change.project.in_room("journal", "add-oauth.jsonl"))
     seen: list[events.JournalEntry] = []
     with open_run(change, seen.append) as run:
-        attempts.perform(run, planner_request(run))
+        retries.perform_call(run, planner_request(run))
     assert "journal" in [one.event.code for one in seen if isinstance(one.event, events.WarningIssued)]
     assert (change.folder / "proposal.md").is_file()
 
@@ -467,7 +467,7 @@ def test_folder_in_place_of_the_report_does_not_fail_the_call(project: Scenario)
     change = play(project, challenge=[{"call": "append_review", "with": APPROVED}])
     with open_run(change) as run:
         (run.folder / "report.json" / "deep").mkdir(parents=True)
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
 
 
 def test_many_guard_violations_are_reported_as_twenty_findings(project: Scenario) -> None:

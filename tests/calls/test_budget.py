@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from agent_calls import planner_request, play
 from agentd.agents.protocol import TokenUsage
-from agentd.calls import attempts, spend
-from agentd.calls import run as runs
-from agentd.calls.budget import Over, check, check_price, over
-from agentd.calls.spend import OpenCall, Spent
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import Workflow
+from agentd.engine.calls import retries, spending
+from agentd.engine.calls import run_context as runs
+from agentd.engine.calls.budget import ExceededLimit, check_budget, check_price, find_exceeded
+from agentd.engine.calls.spending import OpenCall, Spending
 from agentd.project import config
 from agentd.project.config import BudgetSettings, Config
 from playbooks import usage, write_document
@@ -24,38 +24,40 @@ def limits(per_change: float = 10.0, per_day: float = 0.0, stop: bool = False) -
     return BudgetSettings(per_change, per_day, "stop" if stop else "allow")
 
 
-def refused(budget: BudgetSettings, spent: Spent, in_flight: float | None = None, max_cost: float = 0.0) -> OverBudget:
+def refused(
+    budget: BudgetSettings, spent: Spending, in_flight: float | None = None, max_cost: float = 0.0
+) -> OverBudget:
     with pytest.raises(OverBudget) as caught:
-        check(budget, "add-oauth", spent, in_flight, max_cost)
+        check_budget(budget, "add-oauth", spent, in_flight, max_cost)
     assert caught.value.exit_code == 7
     return caught.value
 
 
 def test_reached_limit_stops_the_next_call() -> None:
-    assert over(limits(), Spent(9.999999, 0)) is None
-    assert over(limits(), Spent(10.0, 0)) == Over("per_change", 10.0, 10.0)
-    assert over(limits(0, 5), Spent(100, 4.99)) is None
-    assert over(limits(0, 5), Spent(0, 5.0)) == Over("per_day", 5.0, 5.0)
+    assert find_exceeded(limits(), Spending(9.999999, 0)) is None
+    assert find_exceeded(limits(), Spending(10.0, 0)) == ExceededLimit("per_change", 10.0, 10.0)
+    assert find_exceeded(limits(0, 5), Spending(100, 4.99)) is None
+    assert find_exceeded(limits(0, 5), Spending(0, 5.0)) == ExceededLimit("per_day", 5.0, 5.0)
 
 
 def test_limit_may_be_reached_but_not_exceeded_during_a_call() -> None:
-    assert over(limits(), Spent(9.0, 0), 1.0) is None
-    assert over(limits(), Spent(9.0, 0), 1.000001) == Over("per_change", 10.000001, 10.0)
-    assert over(limits(0, 5), Spent(0, 4.5), 0.51) == Over("per_day", 5.01, 5.0)
-    assert over(limits(), Spent(10.0, 0), 0.0) is None, "a call that costs nothing passes nothing"
+    assert find_exceeded(limits(), Spending(9.0, 0), 1.0) is None
+    assert find_exceeded(limits(), Spending(9.0, 0), 1.000001) == ExceededLimit("per_change", 10.000001, 10.0)
+    assert find_exceeded(limits(0, 5), Spending(0, 4.5), 0.51) == ExceededLimit("per_day", 5.01, 5.0)
+    assert find_exceeded(limits(), Spending(10.0, 0), 0.0) is None, "a call that costs nothing passes nothing"
 
 
 def test_floating_point_rounding_does_not_exceed_a_limit() -> None:
-    assert over(limits(0.3), Spent(0.1, 0), 0.2) is None  # 0.30000000000000004 in binary
+    assert find_exceeded(limits(0.3), Spending(0.1, 0), 0.2) is None  # 0.30000000000000004 in binary
 
 
 def test_zero_means_no_limit() -> None:
-    assert over(limits(0, 0), Spent(1e6, 1e6)) is None
-    assert over(limits(0, 0), Spent(1e6, 1e6), 1e6) is None
+    assert find_exceeded(limits(0, 0), Spending(1e6, 1e6)) is None
+    assert find_exceeded(limits(0, 0), Spending(1e6, 1e6), 1e6) is None
 
 
 def test_error_shows_the_amounts_and_how_to_raise_the_limit() -> None:
-    error = refused(limits(), Spent(9.0, 0), 1.02)
+    error = refused(limits(), Spending(9.0, 0), 1.02)
     assert error.message == "add-oauth has cost 10.02 USD of its 10.00 USD"
     assert error.hint == (
         "agentd plan add-oauth --raise-budget 20 goes on; or set budget.per_change above 10.02 in agentd/config.toml "
@@ -64,7 +66,7 @@ def test_error_shows_the_amounts_and_how_to_raise_the_limit() -> None:
 
 
 def test_daily_limit_error_names_the_day() -> None:
-    error = refused(limits(10, 5), Spent(1, 21))
+    error = refused(limits(10, 5), Spending(1, 21))
     assert error.message == "today's calls have cost 21.00 USD of the day's 5.00 USD"
     assert "--set budget.per_day=40 …" in error.hint and "wait for the next day (UTC)" in error.hint
 
@@ -79,7 +81,7 @@ def test_daily_limit_error_names_the_day() -> None:
     ],
 )
 def test_amounts_have_enough_digits_to_show_the_difference(spent: float, limit: float, words: str) -> None:
-    assert words in refused(limits(limit), Spent(spent, 0)).message
+    assert words in refused(limits(limit), Spending(spent, 0)).message
 
 
 USD = st.integers(1, 10**9).map(lambda millionths: millionths / 10**6)
@@ -87,12 +89,12 @@ USD = st.integers(1, 10**9).map(lambda millionths: millionths / 10**6)
 
 @given(USD, USD, st.none() | USD)
 def test_suggested_limit_is_sufficient(limit: float, spent: float, in_flight: float | None) -> None:
-    if over(limits(limit), Spent(spent, 0), in_flight) is None:
+    if find_exceeded(limits(limit), Spending(spent, 0), in_flight) is None:
         return
-    error = refused(limits(limit), Spent(spent, 0), in_flight)
+    error = refused(limits(limit), Spending(spent, 0), in_flight)
     proposed = float(error.hint.split("--set budget.per_change=")[1].split()[0])
-    assert over(limits(proposed), Spent(spent, 0), in_flight) is None
-    assert over(limits(proposed), Spent(round(spent + (in_flight or 0), 6), 0)) is None
+    assert find_exceeded(limits(proposed), Spending(spent, 0), in_flight) is None
+    assert find_exceeded(limits(proposed), Spending(round(spent + (in_flight or 0), 6), 0)) is None
 
 
 def test_unknown_price_is_a_warning_when_a_limit_is_set() -> None:
@@ -114,21 +116,23 @@ def test_unknown_price_stops_when_configured() -> None:
 
 
 def test_max_cost_limits_a_run() -> None:
-    assert over(limits(), Spent(5.0, 5.0, 0.49), max_cost=0.5) is None
-    assert over(limits(), Spent(5.0, 5.0, 0.5), max_cost=0.5) == Over("per_run", 0.5, 0.5)
-    assert over(limits(), Spent(5.0, 5.0, 0.2), 0.3, max_cost=0.5) is None
-    assert over(limits(0, 0), Spent(0, 0, 0.2), 0.300001, max_cost=0.5) == Over("per_run", 0.500001, 0.5)
-    assert over(limits(), Spent(5.0, 5.0, 9.0)) is None
+    assert find_exceeded(limits(), Spending(5.0, 5.0, 0.49), max_cost=0.5) is None
+    assert find_exceeded(limits(), Spending(5.0, 5.0, 0.5), max_cost=0.5) == ExceededLimit("per_run", 0.5, 0.5)
+    assert find_exceeded(limits(), Spending(5.0, 5.0, 0.2), 0.3, max_cost=0.5) is None
+    assert find_exceeded(limits(0, 0), Spending(0, 0, 0.2), 0.300001, max_cost=0.5) == ExceededLimit(
+        "per_run", 0.500001, 0.5
+    )
+    assert find_exceeded(limits(), Spending(5.0, 5.0, 9.0)) is None
 
 
 def test_run_over_max_cost_says_how_to_continue() -> None:
-    error = refused(limits(), Spent(1.0, 1.0, 0.5), 0.02, max_cost=0.5)
+    error = refused(limits(), Spending(1.0, 1.0, 0.5), 0.02, max_cost=0.5)
     assert error.message == "this run has cost 0.52 USD of the 0.50 USD it may (--max-cost)"
     assert error.hint == "run again with a higher --max-cost, such as 1: it goes on where it stopped"
 
 
 def test_change_budget_is_reported_before_max_cost() -> None:
-    assert "of its 10.00 USD" in refused(limits(), Spent(10.0, 0, 1.0), max_cost=0.5).message
+    assert "of its 10.00 USD" in refused(limits(), Spending(10.0, 0, 1.0), max_cost=0.5).message
 
 
 def test_max_cost_requires_a_known_price() -> None:
@@ -143,10 +147,10 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
     def load() -> Config:
         return config.load_config(change.project.config_file)
 
-    with runs.begin(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
+    with runs.begin_run(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
         first = len(change.read().steps) + 1
         for number in range(first, first + times):
-            attempts.perform(run, planner_request(run, number=number))
+            retries.perform_call(run, planner_request(run, number=number))
 
 
 def test_run_stops_before_a_call_that_max_cost_does_not_cover(project: Scenario) -> None:
@@ -189,6 +193,6 @@ def test_cost_of_a_killed_run_does_not_count_toward_max_cost(project: Scenario) 
             session=None,
         )
         call.saw(TokenUsage(tokens_in=100), 0.4)
-    assert spend.spent(change).change == 0.4
+    assert spending.change_spending(change).change == 0.4
     perform(change, max_cost=0.4)
     assert change.read().total_cost == pytest.approx(0.65)

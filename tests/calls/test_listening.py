@@ -12,8 +12,8 @@ from agentd.agents.protocol import (
     TokenUsage,
     UsageUpdate,
 )
-from agentd.calls import listening
-from agentd.calls.listening import Listener
+from agentd.engine.calls import stream_accumulator
+from agentd.engine.calls.stream_accumulator import StreamAccumulator
 
 
 class Ears:
@@ -24,7 +24,7 @@ class Ears:
         self.sessions: list[str] = []
         self.used: list[TokenUsage] = []
         script = list(heard)
-        self.listener = Listener(
+        self.listener = StreamAccumulator(
             lambda line: [script[int(line)]],
             lambda *one: self.did.append(one),
             self.sessions.append,
@@ -71,7 +71,7 @@ def test_text_is_reported_before_the_following_action() -> None:
 
 
 def test_beginning_and_end_of_a_long_text_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "WORDS", 20)
+    monkeypatch.setattr(stream_accumulator, "WORDS", 20)
     ears = Ears(*(AgentText(f"{number:03} ") for number in range(100)))
     text = ears.listener.text
     assert text.startswith("000 001 00")
@@ -81,8 +81,8 @@ def test_beginning_and_end_of_a_long_text_are_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_number_of_reported_activities_is_limited() -> None:
-    ears = Ears(*[AgentAction("tool", "x" * 1000, True)] * (listening.ACTIVITIES + 10))
-    assert len(ears.did) == listening.ACTIVITIES
+    ears = Ears(*[AgentAction("tool", "x" * 1000, True)] * (stream_accumulator.ACTIVITIES + 10))
+    assert len(ears.did) == stream_accumulator.ACTIVITIES
     assert len(ears.did[0][1]) <= 200
 
 
@@ -104,7 +104,7 @@ def test_session_id_is_reported_once_and_only_if_valid() -> None:
 
 
 def test_collapsing_thousands_of_usage_parts_keeps_tokens_and_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "_PARTS", 10)
+    monkeypatch.setattr(stream_accumulator, "_PARTS", 10)
     cheap = [UsageUpdate(TokenUsage(tokens_in=1, model="cheap"), f"c{number}") for number in range(50)]
     dear = [UsageUpdate(TokenUsage(tokens_in=2, model="dear", cost=0.5), f"d{number}") for number in range(50)]
     ears = Ears(*cheap, *dear)

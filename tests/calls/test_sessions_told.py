@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agent_calls import planner_request
-from agentd.calls import attempts
-from agentd.calls.work import Done
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.errors import AgentFailed, SessionLost
+from agentd.engine.calls import retries
+from agentd.engine.calls.call_request import CallResult
 from agentd.project.layout import find_project
 from scenario import ROLES, Scenario, open_run
 
@@ -39,9 +39,9 @@ def used(tokens_in: int, cached: int, tokens_out: int) -> dict[str, Any]:
     return {"type": "turn.completed", "usage": dict(zip(names, (tokens_in, cached, tokens_out), strict=True))}
 
 
-def perform(change: Change, **other: Any) -> Done:
+def perform(change: Change, **other: Any) -> CallResult:
     with open_run(change) as run:
-        return attempts.perform(run, planner_request(run, effect=None, **other))
+        return retries.perform_call(run, planner_request(run, effect=None, **other))
 
 
 def counted(change: Change) -> list[tuple[int | None, int | None, int | None]]:

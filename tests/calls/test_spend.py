@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentd.agents.protocol import TokenUsage
-from agentd.calls import budget, ledger
-from agentd.calls.spend import OpenCall, Spent, settle, spent, spent_on
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.state import CallRecord, ChangeState, StepRecord
 from agentd.domain import clock
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import StepStatus
+from agentd.engine.calls import budget, ledger
+from agentd.engine.calls.spending import OpenCall, Spending, change_spending, day_spending, settle_open_calls
 from agentd.project.config import BudgetSettings
 from agentd.project.layout import find_project
 from crash import Tell, run_in_fork
@@ -60,7 +60,7 @@ def call_once(change: Change, cost: float | None, session: str | None = "s") -> 
 
 def settled(change: Change) -> tuple[CallRecord, ...]:
     with change.running("agentd plan") as held:
-        return settle(change, held.token)
+        return settle_open_calls(change, held.token)
 
 
 def today() -> str:
@@ -95,9 +95,9 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.duration_ms) == (100, 10, 5, 1234)
     assert (call.step, call.agent, call.role, call.model) == ("challenge", "codex", "challenger", "gpt-5.2-codex")
     assert call.cost == 0.25 and call.session == "s" and not call.extra
-    (slip,) = ledger.read(change.project, today()).values()
+    (slip,) = ledger.read_ledger(change.project, today()).values()
     assert slip.call == call and (slip.change_id, slip.round, slip.attempt) == ("add-oauth", 2, 1)
-    assert spent(change) == Spent(0.25, 0.25)
+    assert change_spending(change) == Spending(0.25, 0.25)
     assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
 
 
@@ -119,15 +119,15 @@ def test_call_without_usage_has_unknown_cost(change: Change) -> None:
     assert state.llm_calls == (call,) and len(state.steps) == 1
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.cost) == (None, None, None, None)
     assert "tokens_in: null" in (change.folder / "STATE.yaml").read_text()
-    assert spent(change) == Spent(0.0, 0.0)
-    assert ledger.read(change.project, today()) == {} and slips(change) == []
+    assert change_spending(change) == Spending(0.0, 0.0)
+    assert ledger.read_ledger(change.project, today()) == {} and slips(change) == []
 
 
 def test_unknown_cost_adds_nothing_to_the_total(change: Change) -> None:
     call = call_once(change, None)
     assert call and call.cost is None and call.tokens_in == 100
     call_once(change, 0.5)
-    assert spent(change) == Spent(0.5, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5)
 
 
 def test_known_cost_is_not_overwritten_by_an_unknown_one(change: Change) -> None:
@@ -146,21 +146,21 @@ def test_call_in_progress_counts_and_can_be_excluded(change: Change) -> None:
     call_once(other, 1.0)
     with change.running("agentd plan") as held:
         call = begin(change, held.token)
-        assert spent(change) == Spent(0.0, 1.0)
+        assert change_spending(change) == Spending(0.0, 1.0)
         call.saw(TokenUsage(tokens_in=1), 0.25)
-        assert spent(change) == Spent(0.25, 1.25)
-        assert spent(other) == Spent(1.0, 1.25)
-        assert spent(change, but=call.id) == Spent(0.0, 1.0)
+        assert change_spending(change) == Spending(0.25, 1.25)
+        assert change_spending(other) == Spending(1.0, 1.25)
+        assert change_spending(change, but=call.id) == Spending(0.0, 1.0)
 
 
 def test_interrupted_call_is_settled_by_the_next_run(change: Change) -> None:
     leave_open(change, 0.5)
-    assert spent(change) == Spent(0.5, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5)
     (call,) = settled(change)
     assert call.cost == 0.5 and call.extra == {"cut": True}
     assert change.read().llm_calls == (call,) and "cut: true" in (change.folder / "STATE.yaml").read_text()
     assert settled(change) == () and slips(change) == []
-    assert spent(change) == Spent(0.5, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5)
 
 
 def test_interrupted_call_without_usage_has_unknown_cost(change: Change) -> None:
@@ -168,7 +168,7 @@ def test_interrupted_call_without_usage_has_unknown_cost(change: Change) -> None
         begin(change, held.token)
     (call,) = settled(change)
     assert (call.tokens_in, call.cost, call.extra) == (None, None, {"cut": True}) and slips(change) == []
-    assert change.read().llm_calls == (call,) and ledger.read(change.project, today()) == {}
+    assert change.read().llm_calls == (call,) and ledger.read_ledger(change.project, today()) == {}
 
 
 def test_call_that_could_not_start_leaves_no_record(change: Change) -> None:
@@ -182,16 +182,16 @@ def test_call_counts_on_the_day_it_began(change: Change) -> None:
     path = leave_open(change, 0.5)
     eve = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%d")
     rewrite(path, began=f"{eve}T23:59:59Z")
-    assert spent(change) == Spent(0.5, 0.0)
+    assert change_spending(change) == Spending(0.5, 0.0)
     settled(change)
-    assert spent(change) == Spent(0.5, 0.0)
-    assert spent_on(change.project, eve) == 0.5
+    assert change_spending(change) == Spending(0.5, 0.0)
+    assert day_spending(change.project, eve) == 0.5
 
 
 def test_daily_total_includes_dropped_changes(change: Change) -> None:
     call_once(change, 0.5)
     lifecycle.drop_change(change, "person:dev", "no need")
-    assert spent(lifecycle.create_change(find_project(), "next", "words")) == Spent(0.0, 0.5)
+    assert change_spending(lifecycle.create_change(find_project(), "next", "words")) == Spending(0.0, 0.5)
 
 
 def test_identical_earlier_call_is_counted_separately(change: Change) -> None:
@@ -199,10 +199,10 @@ def test_identical_earlier_call_is_counted_separately(change: Change) -> None:
     first = call_once(change, 0.5, session=None)
     assert first
     rewrite(leave_open(change), call=asdict(first))
-    assert spent(change).change == 1.0
+    assert change_spending(change).change == 1.0
     settled(change)
     assert change.read().llm_calls == (first, first)
-    assert spent(change) == Spent(1.0, 1.0)
+    assert change_spending(change) == Spending(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_invalid_files_among_open_calls_are_ignored(change: Change, content: byt
         strange.write_bytes(content)
     (folder / "folder.json").mkdir()
     Path(change.project.in_room("calls", "a-file")).write_text("x")
-    assert spent(change) == Spent(0.5, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5)
     assert len(settled(change)) == 1
-    assert strange.exists() and spent(change) == Spent(0.5, 0.5)
+    assert strange.exists() and change_spending(change) == Spending(0.5, 0.5)
 
 
 def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> None:
@@ -231,7 +231,7 @@ def test_copy_of_an_open_call_in_another_folder_is_ignored(change: Change) -> No
     copy.parent.mkdir()
     copy.write_bytes(path.read_bytes())
     path.with_name("copy.json").write_bytes(path.read_bytes())
-    assert spent(change) == Spent(0.5, 0.5) and spent(other) == Spent(0.0, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5) and change_spending(other) == Spending(0.0, 0.5)
     assert settled(other) == ()
 
 
@@ -241,14 +241,14 @@ def test_torn_ledger_line_loses_only_itself(change: Change) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole + b"\xff\n" + b"[]\n\n" + whole[:40])
     call_once(change, 0.5)
-    assert spent(change) == Spent(0.75, 0.75)
+    assert change_spending(change) == Spending(0.75, 0.75)
 
 
 def test_last_ledger_line_of_a_call_counts(change: Change) -> None:
     call_once(change, 0.25)
-    (slip,) = ledger.read(change.project, today()).values()
-    ledger.append(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
-    assert spent(change).today == 0.5
+    (slip,) = ledger.read_ledger(change.project, today()).values()
+    ledger.append_entry(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
+    assert change_spending(change).today == 0.5
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "\ud800", "x" * 10_000, "\x1b[31m", "a\u2028b", "\ufeff", ": {", "123"])
@@ -271,7 +271,7 @@ def test_unwritable_ledger_is_reported_and_nothing_is_lost(change: Change) -> No
     assert change.read().llm_calls == ()
     Path(change.project.in_room("spend")).unlink()
     settled(change)
-    assert spent(change) == Spent(0.5, 0.5)
+    assert change_spending(change) == Spending(0.5, 0.5)
 
 
 # ---- killed at any point ------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def test_unwritable_ledger_is_reported_and_nothing_is_lost(change: Change) -> No
 def one_call(change: Change, session: str) -> Callable[[Tell], None]:
     def work(tell: Tell) -> None:
         with change.running("agentd plan") as held:
-            settle(change, held.token)
+            settle_open_calls(change, held.token)
             call = begin(change, held.token, session)
             for cents in (10, 25):
                 call.saw(TokenUsage(tokens_in=cents), cents / 100)
@@ -309,12 +309,12 @@ def test_run_killed_at_any_operation_counts_its_call_exactly_once(
     for number, told in points(lambda n: run_in_fork(one_call(change, f"s{n}"), project.root, n), exhaustive):
         session = f"s{number}"
         costs = {(told[-1] if told[-1] != "finished" else 25) / 100} if told else {None}
-        as_seen = spent(change)
+        as_seen = change_spending(change)
         settled(change)
         state = change.read()
         calls = [call for call in state.llm_calls if call.session == session]
         ended = [step for step in state.steps if step.outputs["of"] == session]
-        kept = [slip for slip in ledger.read(change.project, today()).values() if slip.call.session == session]
+        kept = [slip for slip in ledger.read_ledger(change.project, today()).values() if slip.call.session == session]
         # what was being written when it died may be there or not; what was told as seen must be
         costs |= {0.1} if not told else {0.25}
         assert len(calls) <= 1 and {call.cost for call in calls} <= costs, (number, told, calls)
@@ -323,7 +323,7 @@ def test_run_killed_at_any_operation_counts_its_call_exactly_once(
         assert not ended or not calls[0].extra, "a step ends with its exact call"
         assert "finished" not in told or ended
         total = round(total + sum(call.cost or 0 for call in calls), 6)
-        assert as_seen == spent(change) == Spent(total, total), (number, told)
+        assert as_seen == change_spending(change) == Spending(total, total), (number, told)
         assert slips(change) == []
 
 
@@ -341,10 +341,10 @@ def test_settlement_killed_at_any_operation_settles_exactly_once(
     for number, _ in points(attempt, exhaustive):
         sessions.append(f"s{number}")
         total = len(sessions) / 4
-        assert spent(change) == Spent(total, total)
+        assert change_spending(change) == Spending(total, total)
         settled(change)
         assert [call.session for call in change.read().llm_calls] == sessions
-        assert spent(change) == Spent(total, total)
+        assert change_spending(change) == Spending(total, total)
 
 
 # ---- the promise: never past the budget by more than the call in flight, nothing twice, nothing forgotten --------
@@ -366,9 +366,9 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
     """What a workflow does with money, told as it happens."""
 
     def calls(token: str, tell: Tell) -> None:
-        settle(change, token)
+        settle_open_calls(change, token)
         for number, stream in enumerate(run["calls"]):
-            budget.check(limits, change.id, spent(change))
+            budget.check_budget(limits, change.id, change_spending(change))
             session, total = f"{mark}-{number}", 0
             tell([session, "began"])
             call = begin(change, token, session)
@@ -378,7 +378,7 @@ def a_run(change: Change, limits: BudgetSettings, run: dict[str, Any], mark: str
                     tell([session, "tries"])
                     call.saw(TokenUsage(tokens_in=total), total / 100)
                     tell([session, "saw"])
-                    budget.check(limits, change.id, spent(change, but=call.id), call.cost)
+                    budget.check_budget(limits, change.id, change_spending(change, but=call.id), call.cost)
             finally:
                 tell([session, "ends"])
                 call.finish(1, session, lambda old: done(old, mark))
@@ -425,13 +425,13 @@ def test_crashes_never_corrupt_the_budget(
         number, word, dies_at = run["dies"] or (0, None, None)
         work = a_run(changes[run["change"]], limits, run, f"r{order}")
         told.append(run_in_fork(work, project.root, dies_at, [f"r{order}-{number}", word])[1])
-    as_left = [spent(change) for change in changes]
+    as_left = [change_spending(change) for change in changes]
     for change in changes:
         settled(change)
 
     rows = [call for change in changes for call in change.read().llm_calls]
     final = {call.session: round((call.cost or 0) * 100) for call in rows}
-    booked = {slip.call.session: slip.call for slip in ledger.read(find_project(), today()).values()}
+    booked = {slip.call.session: slip.call for slip in ledger.read_ledger(find_project(), today()).values()}
     assert len(rows) == len(final), "nothing is counted twice"
     assert booked == {call.session: call for call in rows if call.tokens_in is not None}
     by = {"day": 0, **{change.id: 0 for change in changes}}
@@ -453,8 +453,8 @@ def test_crashes_never_corrupt_the_budget(
         if ["", "over"] in words:
             assert 0 < per_change <= by[of_change] or 0 < per_day <= by["day"], "it stopped too early"
     assert not final, "nothing is counted that was never called"
-    figures = [Spent(by[change.id] / 100, by["day"] / 100) for change in changes]
-    assert [spent(change) for change in changes] == as_left == figures
+    figures = [Spending(by[change.id] / 100, by["day"] / 100) for change in changes]
+    assert [change_spending(change) for change in changes] == as_left == figures
 
 
 # ---- many at once -------------------------------------------------------------------------------
@@ -495,8 +495,8 @@ def test_processes_on_different_changes_share_the_daily_budget(project: Scenario
     ]
     assert [process.wait(timeout=PATIENCE) for process in started] == [0] * 4
     rows = [call for change in changes for call in change.read().llm_calls]
-    booked = ledger.read(here, today())
+    booked = ledger.read_ledger(here, today())
     assert sorted(str(call.session) for call in rows) == sorted(str(slip.call.session) for slip in booked.values())
     cents = 10 * len(rows)
     assert 400 <= cents <= 400 + 4 * 10, "over by at most the calls in flight"
-    assert spent_on(here, today()) == cents / 100
+    assert day_spending(here, today()) == cents / 100

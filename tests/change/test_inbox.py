@@ -7,13 +7,15 @@ import pytest
 
 from agentd.change import lifecycle
 from agentd.change.inbox import Decision, Inbox
+from agentd.engine.workflows.decision_questions import Question, QuestionOption, refusal_reason
 from agentd.project.layout import find_project
-from agentd.workflows.asking import Option, Question, refused
 from scenario import Scenario, names_in
 
 HASHES = {"proposal.md": "sha256:1", "tasks.md": "sha256:2"}
-OFFERED = (Option("fix", "Fix"), Option("accept", "Accept", asks="Why?"))
-QUESTION = Question("after-challenge-1", "What next?", OFFERED, "fix", (Option("reject", "Reject", asks="Why?"),))
+OFFERED = (QuestionOption("fix", "Fix"), QuestionOption("accept", "Accept", asks="Why?"))
+QUESTION = Question(
+    "after-challenge-1", "What next?", OFFERED, "fix", (QuestionOption("reject", "Reject", asks="Why?"),)
+)
 
 
 def decision(answer: str = "accept", question: str = "after-challenge-1", reason: str = "Good enough.") -> Decision:
@@ -114,4 +116,4 @@ def test_unreadable_question_is_treated_as_none(inbox: Inbox, project: Scenario,
     ],
 )  # fmt: skip
 def test_decision_must_match_the_question_and_the_read_hashes(given: Decision, why: str | None) -> None:
-    assert refused(given, QUESTION, HASHES) == why
+    assert refusal_reason(given, QUESTION, HASHES) == why

@@ -7,17 +7,17 @@ from typing import Any
 
 from agentd.cli.live import watching  # noqa: F401
 from agentd.domain import clock, events
-from agentd.workflows.course import Ahead
+from agentd.engine.workflows.plan_steps import PlannedStep
 
 _numbers = count(1)
 
 COURSE = (
-    Ahead("proposal-gen", 1, 1, "Proposal"),
-    Ahead("proposal-review", 1, 1, "Review"),
-    Ahead("spec-gen-auth-flow", 1, 1, "Spec 1/2: auth-flow"),
-    Ahead("spec-gen-user-model", 1, 1, "Spec 2/2: user-model"),
-    Ahead("tasks-gen", 1, 1, "Tasks"),
-    Ahead("challenge", 1, 1, "Challenge"),
+    PlannedStep("proposal-gen", 1, 1, "Proposal"),
+    PlannedStep("proposal-review", 1, 1, "Review"),
+    PlannedStep("spec-gen-auth-flow", 1, 1, "Spec 1/2: auth-flow"),
+    PlannedStep("spec-gen-user-model", 1, 1, "Spec 2/2: user-model"),
+    PlannedStep("tasks-gen", 1, 1, "Tasks"),
+    PlannedStep("challenge", 1, 1, "Challenge"),
 )
 
 
@@ -68,9 +68,9 @@ def warned(message: str, step: str | None = None) -> events.JournalEntry:
     return entry(events.WarningIssued(**(at(step) if step else {}), code="price-unknown", message=message))
 
 
-def course(labels: Sequence[str]) -> Callable[[], Sequence[Ahead]]:
+def course(labels: Sequence[str]) -> Callable[[], Sequence[PlannedStep]]:
     """Steps that are called s0, s1, …"""
-    return lambda: [Ahead(f"s{number}", 1, 1, label) for number, label in enumerate(labels)]
+    return lambda: [PlannedStep(f"s{number}", 1, 1, label) for number, label in enumerate(labels)]
 
 
 def look(seconds: float = 0.3) -> None:

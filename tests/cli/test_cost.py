@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from agentd.agents.protocol import TokenUsage
-from agentd.calls.spend import OpenCall
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.state import CallRecord
 from agentd.cli.table import columns
 from agentd.domain import clock
+from agentd.engine.calls.spending import OpenCall
 from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario

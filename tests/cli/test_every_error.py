@@ -14,7 +14,6 @@ from error_messages import leads_on, refused
 
 import agentd
 from agentd.agents.playbook_player import PlaybookMismatch
-from agentd.archive.outlook import MergeConflict
 from agentd.change import lifecycle
 from agentd.change.state import GitLocation
 from agentd.documents.frontmatter import InvalidFrontmatter
@@ -36,6 +35,7 @@ from agentd.domain.errors import (
 )
 from agentd.domain.terms import GitSetup
 from agentd.domain.yaml12 import InvalidYaml
+from agentd.engine.archive.preview import MergeConflict
 from agentd.project.layout import find_project
 from plans import SHORT_TITLES, delta_text, greeting_plan, requirement_text
 from scenario import Scenario

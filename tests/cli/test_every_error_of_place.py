@@ -19,11 +19,11 @@ from agentd.domain.errors import (
     SetupError,
     StateError,
 )
+from agentd.engine.prompts import InvalidPrompt
 from agentd.project.git import GitFailed, NestedRepository
 from agentd.project.layout import find_project
 from agentd.project.trust.items import UnreadablePrompt
 from agentd.project.trust.store import InvalidTrustFile, NoHomeFolder
-from agentd.prompts import BrokenPrompt
 from agentd.storage.files import CannotRead, CannotWrite
 from git_setups import BEGIN, prepare_project
 from playbooks import implement
@@ -161,7 +161,7 @@ def test_unknown_prompt_file_is_refused(project: Scenario) -> None:
     prepare_project(project)
     project.write("agentd/prompts/chalenge.md", "Look closely.\n")
     project.paste(f"{AGENTD} trust --yes")
-    assert refused(BrokenPrompt, project, *BEGIN, names="agentd/prompts/chalenge.md")
+    assert refused(InvalidPrompt, project, *BEGIN, names="agentd/prompts/chalenge.md")
     (project.root / "agentd/prompts/chalenge.md").unlink()
     assert project.agentd(*BEGIN).code == 0
 

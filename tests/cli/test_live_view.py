@@ -13,7 +13,7 @@ import pytest
 from live_events import COURSE, did, started
 
 from agentd.cli import frame
-from agentd.workflows.board import Board
+from agentd.engine.workflows.progress import ProgressBoard
 from scenario import Result
 from terminal import ENTER, Display, Person, start_on_terminal
 
@@ -149,7 +149,7 @@ with watching("t", lambda: COURSE, "live") as view:
 
 
 def test_silent_agent_is_reported_after_a_while() -> None:
-    board = Board(lambda: COURSE)
+    board = ProgressBoard(lambda: COURSE)
     board.hear(started("proposal-gen").event, 100.0)
     board.hear(did("proposal-gen", "read_file").event, 105.0)
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, planner_request, play
-from agentd.calls import attempts
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed
+from agentd.engine.calls import retries
 from agentd.project.layout import find_project
 from playbooks import propose, say, usage
 from program import AGENTD, PATIENCE, Program
@@ -33,7 +33,7 @@ def change(project: Scenario) -> Change:
         call_planner(change)
     with open_run(change) as run:
         work = planner_request(run)
-        attempts.finish(run, work, attempts.perform(run, work), {})
+        retries.finish_step(run, work, retries.perform_call(run, work), {})
     return change
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from agentd import context
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.context import judge_context, planner_context
 from agentd.documents import records
 from agentd.documents.text import LineKind, LineScanner
+from agentd.engine.context import context_files
+from agentd.engine.context.context_files import judge_context, planner_context
+from agentd.engine.tools.dispatch import call_tool
+from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project.layout import find_project
-from agentd.tools.call import call
-from agentd.tools.table import Stage, tools_of
 from assertions import assert_recorded
 from mcp_session import lay_out, staged
 from plans import EXAMPLE
@@ -214,7 +214,7 @@ def test_huge_project_has_a_short_layout(change: Change, project: Scenario) -> N
     index = ["git", "update-index", "--index-info"]
     subprocess.run(index, cwd=project.root, input="\n".join(rows) + "\n", text=True, check=True)
     layout = sections(planner_context(change))["## Its layout"]
-    assert len(layout) < context.STRUCTURE + 100
+    assert len(layout) < context_files.STRUCTURE + 100
     assert "packages/ (18000 files)" in layout
     assert "  59/ (300 files)" in layout
 
@@ -224,7 +224,7 @@ def test_layout_of_very_many_folders_is_truncated_with_a_count(change: Change, p
         project.write(f"a-folder-with-a-long-name-{number:04}/x", "x")
     project.commit()
     layout = sections(planner_context(change))["## Its layout"]
-    assert len(layout) < context.STRUCTURE + 100
+    assert len(layout) < context_files.STRUCTURE + 100
     assert re.search(r"^and \d{3} more$", layout, re.MULTILINE)
 
 
@@ -240,8 +240,8 @@ def test_huge_context_stays_within_the_limits(change: Change, project: Scenario)
         (change.folder / f"specs/more-{number:03}.md").write_text(LONG * 100)
     project.commit()
     planner, judge = planner_context(change), judge_context(change)
-    assert len(planner) <= context.PLANNER
-    assert len(judge) <= context.JUDGE
+    assert len(planner) <= context_files.PLANNER
+    assert len(judge) <= context_files.JUDGE
     assert parts(planner) == FOR_PLANNER
     for name in ("clarifications.md", "STATE.yaml"):
         assert f"{FOLDER}/{name}`" in planner
@@ -266,7 +266,7 @@ def test_truncated_document_can_be_read_from_the_stated_offset(project: Scenario
         text = planner_context(at.change)
         offset = int(re.search(r"clarifications\.md` is longer; read on with `read_file`, offset (\d+)\]", text)[1])  # type: ignore[index]
         assert f"Line {offset - 1} of many.\n" in text and f"Line {offset} of many." not in text
-        rest = call(at.binding(), "read_file", {"path": f"{FOLDER}/clarifications.md", "offset": offset})
+        rest = call_tool(at.binding(), "read_file", {"path": f"{FOLDER}/clarifications.md", "offset": offset})
         assert rest.startswith(f"Line {offset} of many.\n")
 
 
@@ -281,7 +281,7 @@ def test_findings_beyond_the_limit_are_named(change: Change) -> None:
     record.write_text(f"{before}findings:\n{rows}{after}")
     text = judge_context(change)
     found = sections(text)["## Earlier findings"]
-    assert len(found) < context.FINDINGS + 1500
+    assert len(found) < context_files.FINDINGS + 1500
     shown = set(re.findall(r"^(C\d+) \(", found, re.MULTILINE))
     left_out = set(re.search(r"\[left out: ([^;]+);", found)[1].split(", "))  # type: ignore[index]
     assert shown | left_out == {"C1", "C2", "C3", *(f"C{number}" for number in range(10, 110))}

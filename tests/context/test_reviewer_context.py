@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from agentd import context
 from agentd.change.folder import Change
-from agentd.context import diff_fits, judge_context, reviewer_context
-from agentd.context.work import CHANGED, DIFF
 from agentd.documents.text import LineKind, LineScanner
+from agentd.engine.context import context_files
+from agentd.engine.context.context_files import diff_fits, judge_context, reviewer_context
+from agentd.engine.context.review_material import CHANGED, DIFF
 from agentd.project import git
 from assertions import assert_recorded
 from mcp_session import lay_out
@@ -187,7 +187,7 @@ def test_huge_context_stays_within_the_limit_and_includes_the_diff(work: Work) -
     work.box.write("src/notes/big.py", "x" * (DIFF - len_of_diff(work) - 200) + "\n")
     checks = [{**CHECKS[0], "name": f"check-{number}", "tail": LONG * 1000} for number in range(30)]
     text = work.context(checks)
-    assert len(text) <= context.JUDGE
+    assert len(text) <= context_files.JUDGE
     told = sections(text)
     assert work.fits() and "x" * 1000 in told["The diff"]
     assert len(told["Changed files"]) < CHANGED + 200

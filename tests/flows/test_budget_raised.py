@@ -2,11 +2,11 @@
 
 import pytest
 
-from agentd.calls.budget import in_force
 from agentd.change import state
 from agentd.change.folder import Change
 from agentd.change.state import BudgetIncrease
 from agentd.domain import events
+from agentd.engine.calls.budget import effective_budget
 from agentd.project.config import BudgetSettings
 from plans import EXAMPLE
 from playbooks import NEEDS_CHANGES, Action, implement, report_in_text, say, usage
@@ -48,8 +48,8 @@ def test_raised_budget_and_unknown_keys_round_trip() -> None:
 @pytest.mark.parametrize(("configured", "raised", "limit"), [(10.0, 20.0, 20.0), (30.0, 20.0, 30.0), (0.0, 20.0, 0.0)])
 def test_raised_budget_never_lowers_the_configured_one(configured: float, raised: float, limit: float) -> None:
     known = state.parse_state(TEXT + RAISED.replace("20.0", str(raised)))
-    assert in_force(BudgetSettings(configured, 5.0, "stop"), known) == BudgetSettings(limit, 5.0, "stop")
-    assert in_force(BudgetSettings(configured, 5.0, "stop"), state.parse_state(TEXT)).per_change == configured
+    assert effective_budget(BudgetSettings(configured, 5.0, "stop"), known) == BudgetSettings(limit, 5.0, "stop")
+    assert effective_budget(BudgetSettings(configured, 5.0, "stop"), state.parse_state(TEXT)).per_change == configured
 
 
 # ---- at work

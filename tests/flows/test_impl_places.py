@@ -7,8 +7,8 @@ import pytest
 
 from agentd.change.folder import read_state
 from agentd.domain.terms import Phase
-from agentd.steps import code
-from agentd.tools.diff import changed_files, diff
+from agentd.engine.steps import code_trees
+from agentd.engine.tools.tree_diff import changed_files, tree_diff
 from plans import GREETING, GREETING_DOCUMENTS, GREETING_ID
 from playbooks import APPROVED, implement, usage, write
 from program import AGENTD
@@ -100,22 +100,22 @@ def test_changes_outside_the_subfolder_are_in_the_reviewers_diff(
     assert inner.agentd("implement", "greet").code == 0
     box.write("beside.txt", "not theirs\n")
     box.write("other/ä ö.txt", "nor this\n")
-    base, tree = str(inner.state().base.tree), code.now(change)
+    base, tree = str(inner.state().base.tree), code_trees.current_tree(change)
     names = list(changed_files(change, base, tree))
     assert names == ["greeting.py", "tests/test_greeting.py", "../beside.txt", "../other/ä ö.txt"]
-    whole = diff(change, base, tree)
+    whole = tree_diff(change, base, tree)
     assert "+++ b/greeting.py" in whole and "+++ b/../beside.txt" in whole and "+not theirs" in whole
     assert "agentd/changes" not in whole
-    assert "+nor this" in diff(change, base, tree, "../other/ä ö.txt")
+    assert "+nor this" in tree_diff(change, base, tree, "../other/ä ö.txt")
 
 
 def test_gitattributes_cannot_hide_text_from_the_reviewer(project: Scenario) -> None:
     hide = write(".gitattributes", "*.py -diff\n*.bin -diff\n")
     change = project.greeting_approved({"implement-greeting": [*implement(), hide, write("x.bin", "a\0b")]}).change
     assert project.agentd("implement", "greet").code == 0
-    base, tree = str(project.state().base.tree), code.now(change)
-    shown = diff(change, base, tree)
-    assert "+def greet(name" in shown and "+def greet(name" in diff(change, base, tree, "greeting.py")
+    base, tree = str(project.state().base.tree), code_trees.current_tree(change)
+    shown = tree_diff(change, base, tree)
+    assert "+def greet(name" in shown and "+def greet(name" in tree_diff(change, base, tree, "greeting.py")
     assert "Binary files /dev/null and b/x.bin differ" in shown and "+*.py -diff" in shown
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from agentd.change import comment_store
 from agentd.change.folder import Change
-from agentd.context import brief
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Evidence, Finding
 from agentd.domain.terms import FindingState, Phase, Severity
-from agentd.steps import remarks
-from agentd.steps.bench import PLAN
-from agentd.steps.desk import Desk
+from agentd.engine.context.context_files import implementer_brief
+from agentd.engine.steps import comment_findings
+from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
+from agentd.engine.steps.step_context import StepContext
 from plans import SPEC_FILE, SPEC_TEXT
 from playbooks import APPROVED, edit_spec, previous, report, report_in_text, say
 from scenario import Result, Scenario, open_run, replace_text
@@ -174,15 +174,15 @@ def test_pending_finding_follows_its_comment_until_it_is_recorded(project: Scena
     comment(change, "Who?")
     comment(change, "Slow.")
     with open_run(change) as run:
-        desk = Desk(run, os.environ)
-        remarks.take_up(desk, PLAN)
+        desk = StepContext(run, os.environ)
+        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?"), ("P2", "Slow.")]
         comment_store.reply_to_comment(change, "K1", "Me.", BOB)
         comment_store.resolve_comment(change, "K2", BOB)
-        remarks.take_up(desk, PLAN)
+        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [(one.id, one.what) for one in change.read().findings] == [("P1", "Who?\n\nbob: Me.")]
         comment_store.reopen_comment(change, "K2", BOB)
-        remarks.take_up(desk, PLAN)
+        comment_findings.apply_comments(desk, CHALLENGER_SPEC)
         assert [one.id for one in change.read().findings] == ["P1", "P2"]
 
 
@@ -240,7 +240,7 @@ def test_unchallenged_plan_is_accepted_with_its_comments(
     assert change.records() == () and change.read().phase is Phase.CHALLENGED
     assert [(one.id, str(one.state)) for one in change.read().findings] == [("P1", "accepted"), ("P2", "accepted")]
     assert shown(project) == {"K1": "resolved", "K2": "resolved"}
-    assert brief(change, ["1.1"])["notes"] == ["Good enough.", "And mind the comma.", "Who?"]
+    assert implementer_brief(change, ["1.1"])["notes"] == ["Good enough.", "And mind the comma.", "Who?"]
     assert project.agentd("plan", "add-oauth", "--rechallenge").code == 0
     (record,) = change.records()
     assert (record.overruled, project.finding_states()) == (None, {"P1": "accepted", "P2": "accepted"})

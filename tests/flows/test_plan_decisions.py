@@ -13,7 +13,7 @@ import pytest
 from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.documents.records import ReviewRecord
 from agentd.domain.terms import FindingState, Phase
-from agentd.workflows.seen import seen
+from agentd.engine.workflows.read_digest import current_reading
 from crash import restorable
 from plans import PROPOSAL_TEXT, PROPOSAL_WITHOUT_WHY, SPEC_FILE
 from playbooks import edit_spec, report_in_text, say, write_document
@@ -409,7 +409,7 @@ def test_invalid_decision_is_rejected_and_the_run_keeps_waiting(project: Scenari
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
-    assert asked and asked["id"] == "after-challenge-1" and asked["hashes"] == seen(change)
+    assert asked and asked["id"] == "after-challenge-1" and asked["hashes"] == current_reading(change)
     good = {"question": asked["id"], "answer": "accept", "reason": WHY, "by": "person:ann", "hashes": asked["hashes"]}
     bad: dict[str, dict[str, Any]] = {
         f"{SPEC_FILE} changed since this was decided": {"hashes": {**asked["hashes"], SPEC_FILE: "sha256:1"}},

@@ -5,14 +5,14 @@ from dataclasses import replace
 from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox, InboxReply
-from agentd.context import brief
 from agentd.documents.comments import CommentSeverity
 from agentd.documents.finding_status import current_findings
 from agentd.domain.terms import Phase
+from agentd.engine.context.context_files import implementer_brief
+from agentd.engine.steps.code_trees import current_tree
+from agentd.engine.workflows import read_digest
 from agentd.project import git
-from agentd.steps.code import now
 from agentd.storage import files
-from agentd.workflows import seen
 from crash import restorable
 from plans import BAD_CODE
 from playbooks import APPROVED, NEEDS_CHANGES, implement, report_in_text
@@ -31,11 +31,11 @@ def kept_states(change: Change) -> list[str]:
 
 
 def code_of(change: Change) -> str:
-    return seen.code(change, now(change))
+    return read_digest.code_tree_without_agentd(change, current_tree(change))
 
 
 def read(change: Change) -> str:
-    return seen.digest(seen.seen(change))
+    return read_digest.reading_digest(read_digest.current_reading(change))
 
 
 def decide(box: Scenario, flag: str, digest: str, *more: str) -> Result:
@@ -51,29 +51,44 @@ def error_of(ended: Result) -> tuple[int, str]:
 
 def test_read_digest_covers_documents_verdicts_and_open_findings(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    assert seen.seen(change) == {**change.hashes(), "challenges": "1", seen.FINDINGS: files.hash_bytes(TOLD.encode())}
-    assert seen.documents(seen.seen(change)) == change.hashes()
+    assert read_digest.current_reading(change) == {
+        **change.hashes(),
+        "challenges": "1",
+        read_digest.FINDINGS_KEY: files.hash_bytes(TOLD.encode()),
+    }
+    assert read_digest.plan_hashes_of(read_digest.current_reading(change)) == change.hashes()
 
 
 def test_digest_is_independent_of_order() -> None:
-    assert seen.digest({"a": "1", "b": "2"}) == seen.digest({"b": "2", "a": "1"}) != seen.digest({"a": "1b", "": "2"})
+    assert (
+        read_digest.reading_digest({"a": "1", "b": "2"})
+        == read_digest.reading_digest({"b": "2", "a": "1"})
+        != read_digest.reading_digest({"a": "1b", "": "2"})
+    )
 
 
 def test_differences_include_changed_added_and_removed_entries() -> None:
-    assert sorted(seen.differing({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3", "d": "4"})) == ["b", "c", "d"]
+    assert sorted(read_digest.differing_names({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3", "d": "4"})) == [
+        "b",
+        "c",
+        "d",
+    ]
 
 
 def test_code_digest_excludes_files_agentd_writes(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
-    before, tree = seen.seen(change), now(change)
-    assert list(before) == [*change.hashes(), "reviews", seen.FINDINGS, seen.CODE_TREE] and before["reviews"] == "1"
+    before, tree = read_digest.current_reading(change), current_tree(change)
+    assert (
+        list(before) == [*change.hashes(), "reviews", read_digest.FINDINGS_KEY, read_digest.CODE_TREE_KEY]
+        and before["reviews"] == "1"
+    )
     project.write("agentd/changes/greet/GEMINI.md", "Another word.\n")
     project.write("agentd/specs/other.md", "Another spec.\n")
     project.commit("agentd's own")
-    assert seen.seen(change) == before and now(change) != tree
+    assert read_digest.current_reading(change) == before and current_tree(change) != tree
     project.write("notes.txt", "mine\n")
-    assert seen.differing(before, seen.seen(change)) == [seen.CODE_TREE]
+    assert read_digest.differing_names(before, read_digest.current_reading(change)) == [read_digest.CODE_TREE_KEY]
 
 
 def test_code_digest_of_a_subfolder_project_excludes_only_its_own_files(project: Scenario) -> None:
@@ -177,13 +192,13 @@ def test_comment_text_cannot_imitate_another_finding(project: Scenario) -> None:
     comment_store.add_comment(
         change, comment_store.comment_anchor(change, SPEC, "A user is"), text, "person:ann", CommentSeverity.BLOCKER
     )
-    heads = [line for line in seen.findings(change).splitlines() if line[:1].strip()]
+    heads = [line for line in read_digest.open_findings_text(change).splitlines() if line[:1].strip()]
     assert [line.split()[0] for line in heads] == ["C1", "C2", "K1"]
 
 
 def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    before = seen.seen(change)
+    before = read_digest.current_reading(change)
     person = at_question(project)
     inbox, asked = Inbox(change), Inbox(change).asked()
     assert asked
@@ -194,7 +209,7 @@ def test_waiting_run_also_compares_the_open_findings(project: Scenario) -> None:
     name = inbox.post(old)
     wait_until(lambda: inbox.has_reply(name), "it has a reply")
     assert inbox.reply_to(name) == InboxReply(False, "the findings changed since this was decided")
-    name = inbox.post(replace(old, hashes=seen.seen(change)))
+    name = inbox.post(replace(old, hashes=read_digest.current_reading(change)))
     assert person.waits() == 0
     assert inbox.reply_to(name) == InboxReply(True, "taken")
     assert project.finding_states() == {"C1": "accepted", "C2": "accepted", "P1": "accepted"}, (
@@ -219,11 +234,17 @@ def test_comment_added_meanwhile_repeats_the_terminal_question(project: Scenario
 
 
 def test_differences_are_described_in_words() -> None:
-    now = {"proposal.md": "1", "challenges": "2", seen.FINDINGS: "3"}
-    assert seen.in_words(["proposal.md", seen.FINDINGS], now) == "proposal.md, the findings changed"
-    assert seen.in_words(["challenges"], now) == "there is a new verdict"
-    assert seen.in_words(["proposal.md", "challenges"], now) == "proposal.md changed and there is a new verdict"
-    assert seen.in_words(["challenges", "reviews"], now) == "the change has moved on"
+    now = {"proposal.md": "1", "challenges": "2", read_digest.FINDINGS_KEY: "3"}
+    assert (
+        read_digest.describe_differences(["proposal.md", read_digest.FINDINGS_KEY], now)
+        == "proposal.md, the findings changed"
+    )
+    assert read_digest.describe_differences(["challenges"], now) == "there is a new verdict"
+    assert (
+        read_digest.describe_differences(["proposal.md", "challenges"], now)
+        == "proposal.md changed and there is a new verdict"
+    )
+    assert read_digest.describe_differences(["challenges", "reviews"], now) == "the change has moved on"
 
 
 def test_seen_option_without_a_decision_is_refused(project: Scenario) -> None:
@@ -267,7 +288,7 @@ def test_code_changed_by_its_own_checks_is_not_accepted(project: Scenario) -> No
 def test_code_digest_is_an_existing_git_tree(project: Scenario) -> None:
     change = project.greeting_approved({"implement-greeting": implement(), "review": NEEDS_CHANGES}).change
     assert project.run("impl", "--rounds", "0").code == 1
-    tree = seen.seen(change)[seen.CODE_TREE]
+    tree = read_digest.current_reading(change)[read_digest.CODE_TREE_KEY]
     names = git.run(change.tree, "ls-tree", "-r", "--name-only", tree).splitlines()
     assert "greeting.py" in names and not [name for name in names if name.startswith("agentd/")]
     assert git.run(change.tree, "status", "--porcelain", "agentd"), "the index is as it was"
@@ -308,9 +329,9 @@ def test_acceptance_reason_is_dropped_when_the_plan_is_sent_back(project: Scenar
     change = project.greeting_approved({"challenge": report_in_text("APPROVED")}).change
     assert project.agentd("plan", "greet", "--rechallenge").code == 0
     assert project.agentd("plan", "greet", "--accept", "Greet Bob first.").code == 0
-    assert brief(change, ["2.1"])["notes"] == ["Greet Bob first."]
+    assert implementer_brief(change, ["2.1"])["notes"] == ["Greet Bob first."]
     assert project.agentd("plan", "greet", "--send-back", "No, nobody first.").code == 0
-    assert brief(change, ["2.1"])["notes"] == []
+    assert implementer_brief(change, ["2.1"])["notes"] == []
 
 
 def test_accepted_blocker_comment_does_not_overrule_the_reviewer(

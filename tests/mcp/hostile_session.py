@@ -19,9 +19,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 
 from agentd.documents import clarifications, proposal, review_blocks, spec, tasks
+from agentd.engine.tools.binding import WRITTEN_FILE, run_folder
+from agentd.engine.tools.tool_table import Stage
 from agentd.project.layout import find_project
-from agentd.tools.binding import WRITTEN, run_folder
-from agentd.tools.table import Stage
 from mcp_session import Staged, connected, staged, text_of
 from plans import EXAMPLE
 from scenario import Scenario
@@ -228,7 +228,7 @@ def _hash(path: str, _inode: int, _changed: int) -> str:
 
 def differences(before: dict[str, str], after: dict[str, str]) -> list[str]:
     """But for the server's own note of what it is about to write."""
-    paths = {path for path in before.keys() | after.keys() if not path.endswith(f"/{WRITTEN}")}
+    paths = {path for path in before.keys() | after.keys() if not path.endswith(f"/{WRITTEN_FILE}")}
     return sorted(path for path in paths if before.get(path) != after.get(path))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentd.tools.table import Stage, tools_of
+from agentd.engine.tools.tool_table import Stage, tools_of
 from mcp_session import GENERATIONS, TRANSPORTS, Staged, connected, staged, text_of
 from plans import example_calls
 from scenario import Scenario

@@ -18,9 +18,9 @@ from mcp import Client
 
 from agentd.change import lifecycle
 from agentd.documents import tasks
+from agentd.engine.tools.tool_table import TOOLS, Stage, Tool, tools_of
 from agentd.project import git
 from agentd.project.layout import find_project
-from agentd.tools.table import TOOLS, Stage, Tool, tools_of
 from mcp_session import connected, staged, text_of
 from plans import example_calls
 from scenario import Scenario

@@ -15,7 +15,7 @@ import pytest
 from hostile_session import Answer as Said
 from hostile_session import check_answer, make_project, snapshot
 
-from agentd.tools.table import Stage
+from agentd.engine.tools.tool_table import Stage
 from mcp_session import staged
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario
@@ -169,7 +169,7 @@ import importlib.abc, importlib.util, sys
 class Noisy(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     '''Puts a loud function in front of the tool, in whatever process loads it.'''
     def find_spec(self, name, path, target=None):
-        if name != "agentd.tools.reading":
+        if name != "agentd.engine.tools.reading_tools":
             return None
         sys.meta_path.remove(self)
         self.real = importlib.util.find_spec(name)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from openspec_project import Block, Change, Made, make, read, read_all, words
 
-from agentd.archive import ending
-from agentd.archive.outlook import MergeConflict
 from agentd.change import lifecycle
 from agentd.change.state import ChangeState
 from agentd.documents import spec as specs
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
+from agentd.engine.archive import archive
+from agentd.engine.archive.preview import MergeConflict
 from agentd.merge import SpecConflict
 from agentd.project import git
 from agentd.project.layout import find_project
@@ -69,7 +69,7 @@ def archived_by_agentd(made: Made, theirs: Theirs) -> dict[str, tuple[SpecConfli
             move(found, TransitionEvent.IMPLEMENTATION_STARTED)
             approve_code(found)
             try:
-                ending.archive(found, REQUIREMENT_PATTERN)
+                archive.archive_change(found, REQUIREMENT_PATTERN)
             except MergeConflict as error:
                 conflicts[change.id] = error.conflicts
     return conflicts

@@ -8,8 +8,8 @@ import pytest
 
 from agentd.domain.errors import InternalError, NotTrusted, SetupError
 from agentd.domain.terms import Severity
+from agentd.engine.prompts import InvalidPrompt, Prompts
 from agentd.project.layout import find_project
-from agentd.prompts import BrokenPrompt, Prompts
 from prompt_cases import render_case, render_prompt, trust_prompts
 from scenario import Scenario
 
@@ -23,7 +23,7 @@ def own(project: Scenario, text: str, name: str = "proposal-gen.md") -> None:
 
 
 def problem(prompt: str = "proposal-gen", **values: Any) -> tuple[str, str]:
-    with pytest.raises(BrokenPrompt) as told:
+    with pytest.raises(InvalidPrompt) as told:
         render_prompt(prompt, **values)
     assert told.value.exit_code == 3
     return told.value.message, told.value.hint

@@ -8,8 +8,8 @@ import pytest
 from agentd.agents.registry import get_adapter
 from agentd.documents.verdict_text import SelfReviewResult, read_self_review
 from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Severity, TaskAction
+from agentd.engine.tools.tool_table import TOOLS, tools_of
 from agentd.project.config.settings import AgentKind
-from agentd.tools.table import TOOLS, tools_of
 from assertions import DATA, assert_recorded
 from prompt_cases import CASES, CLIS, render_case, render_prompt, stage_of
 from scenario import Scenario

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agentd.tools.table import Stage, tools_of
+from agentd.engine.tools.tool_table import Stage, tools_of
 from loopback import plans
 from loopback.gemini_api import Own
 from loopback.model import Call, Model, Request, Turn

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from agent_calls import planner_request
-from agentd.calls import attempts
-from agentd.calls.work import Done
 from agentd.change import lifecycle
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
+from agentd.engine.calls import retries
+from agentd.engine.calls.call_request import CallResult
+from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project.layout import find_project
-from agentd.tools.table import Stage, tools_of
 from loopback import clis, recording
 from loopback.claude_api import ClaudeApi
 from loopback.claude_home import KEY, claude_home, small_server
@@ -48,11 +48,11 @@ class Desk:
         )
         self.change = lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
-    def plan(self, **other: Any) -> Done:
+    def plan(self, **other: Any) -> CallResult:
         with open_run(self.change) as run:
-            return attempts.perform(run, planner_request(run, **other))
+            return retries.perform_call(run, planner_request(run, **other))
 
-    def implement(self, **other: Any) -> Done:
+    def implement(self, **other: Any) -> CallResult:
         parts = {"step": "implement", "role": Role.IMPLEMENTER, "stage": Stage.IMPLEMENT, "effect": None}
         return self.plan(**parts, **other)
 

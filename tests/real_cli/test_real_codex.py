@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from agent_calls import challenger_request, planner_request
-from agentd.calls import attempts
-from agentd.calls.work import Done
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.state import CallRecord as Counted
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
+from agentd.engine.calls import retries
+from agentd.engine.calls.call_request import CallResult
+from agentd.engine.tools.tool_table import Stage
 from agentd.project.layout import find_project
-from agentd.tools.table import Stage
 from loopback import clis, recording
 from loopback.codex_api import CodexApi, Elsewhere
 from loopback.codex_home import KEY, before_our_server, codex_home, own_server
@@ -51,9 +51,9 @@ def seat(box: Scenario, monkeypatch: pytest.MonkeyPatch, more: str = "") -> Chan
     return lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
 
 
-def plan(change: Change, **other: Any) -> Done:
+def plan(change: Change, **other: Any) -> CallResult:
     with open_run(change) as run:
-        return attempts.perform(run, planner_request(run, **other))
+        return retries.perform_call(run, planner_request(run, **other))
 
 
 def seen(request: Request) -> str:
@@ -95,7 +95,7 @@ def test_tool_of_another_stage_and_invalid_call_are_refused(
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with open_run(change) as run:
-        attempts.perform(run, planner_request(run))
+        retries.perform_call(run, planner_request(run))
         assert not (run.folder / "report.json").exists()
     recording.keep("codex", "refusals", change, project)
     assert "unsupported call" in seen(conversation.asked[1])
@@ -109,7 +109,7 @@ def test_judge_reports_and_cannot_write(project: Scenario, model: Model, monkeyp
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with open_run(change) as run:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
     recording.keep("codex", "judge", change, project)
     assert not (project.root / "made.txt").exists()
@@ -134,7 +134,7 @@ def test_users_edit_during_a_challenge_is_not_blamed_on_the_judge(
     codex_home(project.home, conversation)
     change = seat(project, monkeypatch)
     with open_run(change) as run:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
     [note] = journal_of(change, events.NoticeIssued)
     assert note.message.endswith("src/app.py changed meanwhile; codex cannot write, so that was somebody else")
     assert (project.root / "src/app.py").read_text() == "one = 2\n"

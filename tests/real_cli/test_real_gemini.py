@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from agent_calls import call_planner, challenger_request, planner_request
-from agentd.calls import attempts
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import AgentFailed, SessionLost
 from agentd.domain.terms import Role
+from agentd.engine.calls import retries
+from agentd.engine.tools.tool_table import Stage
 from agentd.project.layout import find_project
-from agentd.tools.table import Stage
 from loopback.clis import need
 from loopback.gemini_api import GeminiApi, Own, heard, offered
 from loopback.gemini_home import KEY, gemini_home
@@ -91,7 +91,7 @@ def test_challenger_can_only_report_and_read(project: Scenario, model: Model) ->
     conversation = model.conversation(GeminiApi(), Turn(calls=(Call("append_review", report),)), DONE)
     change = at_gemini(project, conversation)
     with open_run(change) as run:
-        attempts.perform(run, challenger_request(run))
+        retries.perform_call(run, challenger_request(run))
         assert json.loads((run.folder / "report.json").read_text())["verdict"] == "APPROVED"
     assert offered(conversation.asked[0]) == named("append_review", "read_file", "list_directory") | SEARCHING
 
@@ -141,7 +141,7 @@ def test_implementer_edits_the_project_and_runs_only_allowed_commands(project: S
     change = at_gemini(project, conversation)
     with open_run(change) as run:
         work = planner_request(run, step="implement", role=Role.IMPLEMENTER, stage=Stage.IMPLEMENT, effect=None)
-        attempts.perform(run, replace(work, commands=("git status", "git diff")))
+        retries.perform_call(run, replace(work, commands=("git status", "git diff")))
     given = results(conversation, 0)
     assert (project.root / "src/new.py").read_text() == "two = 2\n"
     assert (project.root / "src/app.py").read_text() == "one = 3\n"

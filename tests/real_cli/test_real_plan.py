@@ -17,8 +17,8 @@ from agentd.change import lifecycle
 from agentd.change.folder import Change, document_hash
 from agentd.domain import events
 from agentd.domain.terms import StepStatus
+from agentd.engine.tools.tool_table import tools_of
 from agentd.project.layout import find_project
-from agentd.tools.table import tools_of
 from loopback import plans
 from loopback.model import Call, Model, Request, Turn
 from loopback.plans import CONTEXT, Step, begins, heard, seat, sessions, turns_of

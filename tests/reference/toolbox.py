@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from agentd.tools.table import TOOLS, Stage, Tool, tools_of
+from agentd.engine.tools.tool_table import TOOLS, Stage, Tool, tools_of
 from reference.markdown import code, plain, table
 
 _HEAD = """# MCP tools

@@ -10,7 +10,7 @@ import yaml
 
 from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow, render_skill
 from agentd.cli.app import app
-from agentd.tools.table import TOOLS, Stage
+from agentd.engine.tools.tool_table import TOOLS, Stage
 
 EACH = [
     pytest.param(cli, workflow, id=f"{cli.name}-{workflow.name}")

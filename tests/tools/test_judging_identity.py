@@ -8,10 +8,10 @@ import pytest
 
 from agentd.documents import records
 from agentd.documents.records import FindingEdit
+from agentd.engine.tools.dispatch import call_tool
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import Stage
 from agentd.storage import files
-from agentd.tools.call import call
-from agentd.tools.refusal import Refused
-from agentd.tools.table import Stage
 from mcp_session import Staged, staged
 from playbooks import finding
 from scenario import Scenario
@@ -29,7 +29,7 @@ def report(on: Staged, *found: dict[str, Any], verdict: str = "NEEDS_REVISION", 
     """What is kept of it."""
     words = [{"id": id_, "state": state, "note": "Seen."} for id_, state in previous.items()]
     arguments = {"verdict": verdict, "summary": "So.", "findings": list(found), "previous": words}
-    call(on.binding(), "append_review", arguments)
+    call_tool(on.binding(), "append_review", arguments)
     return dict(on.run_json("report.json"))
 
 
@@ -53,7 +53,7 @@ def test_finding_about_something_else_is_new(judge: Staged, other: dict[str, Any
 def test_finding_called_fixed_but_reported_again_is_open(judge: Staged) -> None:
     kept = report(judge, again(), C1="fixed", C2="fixed")
     assert {one["id"]: one["state"] for one in kept["previous"]} == {"C1": "open", "C2": "fixed"}
-    with pytest.raises(Refused, match="APPROVED while C1 is high and open"):
+    with pytest.raises(ToolRefusal, match="APPROVED while C1 is high and open"):
         report(judge, again(), verdict="APPROVED", C1="fixed")
 
 
@@ -66,7 +66,7 @@ def test_titles_without_letters_do_not_match(judge: Staged) -> None:
 def test_finding_closed_by_a_user_stays_closed(judge: Staged) -> None:
     closed = [FindingEdit(id_, "state", "accepted", "person:ann", "") for id_ in ("C1", "C2", "C3")]
     write(judge, *closed)
-    with pytest.raises(Refused, match="NEEDS_REVISION without an open finding"):
+    with pytest.raises(ToolRefusal, match="NEEDS_REVISION without an open finding"):
         report(judge, again(), C2="open")
     kept = report(judge, again(), verdict="APPROVED", C2="open")
     assert (kept["findings"], kept["previous"]) == ([], [])

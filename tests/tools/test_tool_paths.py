@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.tools import walk
-from agentd.tools.paths import Entry, Ground
-from agentd.tools.refusal import Refused
+from agentd.engine.tools import path_walk
+from agentd.engine.tools.project_files import DirectoryEntry, ProjectFiles
+from agentd.engine.tools.refusal import ToolRefusal
 from program import PATIENCE
 from scenario import Scenario
 
@@ -64,27 +64,27 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ground(root: Path) -> Ground:
-    return Ground(str(root), CHANGE, others_hidden=True)
+def ground(root: Path) -> ProjectFiles:
+    return ProjectFiles(str(root), CHANGE, others_hidden=True)
 
 
-def refused(ground: Ground, path: str, call: str = "read") -> Refused:
-    with pytest.raises(Refused) as caught:
+def refused(ground: ProjectFiles, path: str, call: str = "read") -> ToolRefusal:
+    with pytest.raises(ToolRefusal) as caught:
         getattr(ground, call)(path)
     calm(caught.value)
     return caught.value
 
 
-def calm(refusal: Refused) -> None:
+def calm(refusal: ToolRefusal) -> None:
     """One short line that any client can be sent."""
     assert len(str(refusal).splitlines()) == 1 and len(str(refusal)) < 1200 and str(refusal).encode()
 
 
-def code(ground: Ground, path: str, call: str = "read") -> str:
+def code(ground: ProjectFiles, path: str, call: str = "read") -> str:
     return refused(ground, path, call).code
 
 
-def names(ground: Ground, path: str) -> list[str]:
+def names(ground: ProjectFiles, path: str) -> list[str]:
     return [entry.name for entry in ground.entries(path).entries]
 
 
@@ -127,31 +127,31 @@ def not_hanging() -> Iterator[None]:
         (".github/ci.yml", ".github/ci.yml"),
     ],
 )
-def test_path_is_resolved_in_the_change_first_then_from_the_root(ground: Ground, path: str, place: str) -> None:
+def test_path_is_resolved_in_the_change_first_then_from_the_root(ground: ProjectFiles, path: str, place: str) -> None:
     file = ground.read(path)
     assert file.data.decode() == FILES[place]
     assert file.place == place
     assert file.path == path.replace("./", "").replace("//", "/")
 
 
-def test_change_takes_precedence_when_both_have_the_name(ground: Ground, root: Path) -> None:
+def test_change_takes_precedence_when_both_have_the_name(ground: ProjectFiles, root: Path) -> None:
     (root / "proposal.md").write_text("of the root\n")
     assert ground.read("proposal.md").data == b"# Proposal\n"
-    assert Ground(str(root), None, others_hidden=False).read("proposal.md").data == b"of the root\n"
+    assert ProjectFiles(str(root), None, others_hidden=False).read("proposal.md").data == b"of the root\n"
 
 
-def test_file_of_the_change_does_not_hide_a_folder_of_the_root(ground: Ground, root: Path) -> None:
+def test_file_of_the_change_does_not_hide_a_folder_of_the_root(ground: ProjectFiles, root: Path) -> None:
     (root / CHANGE / "src").write_text("a file named like a folder\n")
     assert ground.read("src/main.py").data == FILES["src/main.py"].encode()
 
 
 def test_change_without_a_folder_can_still_read_the_project(root: Path) -> None:
-    ground = Ground(str(root), "agentd/changes/add-new", others_hidden=True)
+    ground = ProjectFiles(str(root), "agentd/changes/add-new", others_hidden=True)
     assert ground.read("README.md").place == "README.md"
     assert code(ground, "proposal.md") == "not-found"
 
 
-def test_change_folder_linked_outside_does_not_block_the_project(ground: Ground, root: Path) -> None:
+def test_change_folder_linked_outside_does_not_block_the_project(ground: ProjectFiles, root: Path) -> None:
     os.rename(root / CHANGE, root / "aside")
     (root / CHANGE).symlink_to(root.parent / "outside")
     assert ground.read("README.md").data == b"notes\n"
@@ -176,16 +176,16 @@ def test_change_folder_linked_outside_does_not_block_the_project(ground: Ground,
         ("a/" * 101, "100"),
     ],
 )
-def test_invalid_path_is_a_bad_argument(ground: Ground, path: str, what: str) -> None:
+def test_invalid_path_is_a_bad_argument(ground: ProjectFiles, path: str, what: str) -> None:
     for call in ("read", "entries", "digest"):
         refusal = refused(ground, path, call)
         assert refusal.code == "bad-argument"
         assert what in refusal.what
-    with pytest.raises(Refused, match="bad-argument"):
+    with pytest.raises(ToolRefusal, match="bad-argument"):
         ground.write(path, b"")
 
 
-def test_maximum_length_name_is_not_found(ground: Ground) -> None:
+def test_maximum_length_name_is_not_found(ground: ProjectFiles) -> None:
     assert code(ground, "a" * 255) == "not-found"
     assert code(ground, "/".join(["a" * 200] * 5)) == "not-found"
 
@@ -194,9 +194,9 @@ def test_maximum_length_name_is_not_found(ground: Ground) -> None:
     "path",
     ["/etc/passwd", "/", "//etc/passwd", "..", "../outside/secret.txt", "src/../README.md", "src/..", "./.././x"],
 )
-def test_absolute_paths_and_dot_segments_are_outside(ground: Ground, path: str) -> None:
+def test_absolute_paths_and_dot_segments_are_outside(ground: ProjectFiles, path: str) -> None:
     assert code(ground, path) == code(ground, path, "entries") == code(ground, path, "digest") == "outside"
-    with pytest.raises(Refused, match="outside"):
+    with pytest.raises(ToolRefusal, match="outside"):
         ground.write(path, b"")
 
 
@@ -234,7 +234,7 @@ HIDDEN = [
 
 
 @pytest.mark.parametrize("name", HIDDEN, ids=ascii)
-def test_git_and_secrets_are_hidden_under_every_spelling(ground: Ground, root: Path, name: str) -> None:
+def test_git_and_secrets_are_hidden_under_every_spelling(ground: ProjectFiles, root: Path, name: str) -> None:
     """Each name is made on disk too: hidden means hidden, not absent."""
     for folder in (root, root / "src", root / CHANGE):
         if not (folder / name).exists():
@@ -248,7 +248,7 @@ def test_git_and_secrets_are_hidden_under_every_spelling(ground: Ground, root: P
     assert code(ground, "config") == "not-found"
 
 
-def test_names_similar_to_hidden_ones_are_readable(ground: Ground, root: Path) -> None:
+def test_names_similar_to_hidden_ones_are_readable(ground: ProjectFiles, root: Path) -> None:
     for name in ("git", "env", ".gitmodules", ".gi", "env.py", "git~", "a.git", "a.env", "x:y", ".hidden"):
         (root / name).write_text("fine\n")
         assert ground.read(name).data == b"fine\n"
@@ -270,21 +270,21 @@ def test_names_similar_to_hidden_ones_are_readable(ground: Ground, root: Path) -
     ],
     ids=ascii,
 )
-def test_bound_server_sees_no_other_change(ground: Ground, root: Path, path: str) -> None:
+def test_bound_server_sees_no_other_change(ground: ProjectFiles, root: Path, path: str) -> None:
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     assert code(ground, path) == code(ground, path, "entries") == "outside"
 
 
-def test_changes_folder_lists_only_the_bound_change(ground: Ground, root: Path) -> None:
+def test_changes_folder_lists_only_the_bound_change(ground: ProjectFiles, root: Path) -> None:
     (root / "agentd/changes/README").write_text("x")
     assert names(ground, "agentd/changes") == ["add-oauth"]
     assert names(ground, "agentd") == ["archive", "changes", "specs"]
-    unbound = Ground(str(root), None, others_hidden=False)
+    unbound = ProjectFiles(str(root), None, others_hidden=False)
     assert names(unbound, "agentd/changes") == ["README", "add-oauth", "other"]
     assert unbound.read("agentd/changes/other/proposal.md").data == b"# Other\n"
 
 
-def test_missing_path_suggests_the_nearest_names(ground: Ground, root: Path) -> None:
+def test_missing_path_suggests_the_nearest_names(ground: ProjectFiles, root: Path) -> None:
     assert "src/main.py" in refused(ground, "src/mian.py").instead
     assert "specs/auth-flow.md" in refused(ground, "specs/auth-flwo.md").instead
     assert "proposal.md" in refused(ground, "propsal.md").instead
@@ -298,7 +298,7 @@ def test_missing_path_suggests_the_nearest_names(ground: Ground, root: Path) -> 
     assert "src/mainn" not in refused(ground, "src/maiin").instead
 
 
-def test_files_and_folders_are_not_confused(ground: Ground) -> None:
+def test_files_and_folders_are_not_confused(ground: ProjectFiles) -> None:
     assert str(refused(ground, "src")) == "is-directory: src is a folder; use list_directory"
     assert str(refused(ground, "README.md", "entries")) == "not-a-directory: README.md is a file; use read_file"
     assert code(ground, ".") == "is-directory"
@@ -308,18 +308,18 @@ def test_files_and_folders_are_not_confused(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfe", b"\xed\xa0\x80", b"caf\xe9", b"\x89PNG\r\n"])
-def test_non_text_file_is_binary(ground: Ground, root: Path, data: bytes) -> None:
+def test_non_text_file_is_binary(ground: ProjectFiles, root: Path, data: bytes) -> None:
     (root / "data").write_bytes(data)
     assert code(ground, "data") == "binary"
 
 
-def test_text_is_returned_byte_for_byte(ground: Ground, root: Path) -> None:
+def test_text_is_returned_byte_for_byte(ground: ProjectFiles, root: Path) -> None:
     for data in (b"", b"\xef\xbb\xbfbom\r\nx", "ünï\u2028€😀".encode()):
         (root / "data").write_bytes(data)
         assert ground.read("data").data == data
 
 
-def test_files_up_to_ten_megabytes_are_read(ground: Ground, root: Path) -> None:
+def test_files_up_to_ten_megabytes_are_read(ground: ProjectFiles, root: Path) -> None:
     (root / "big.txt").write_bytes(b"x" * 10_000_000)
     assert len(ground.read("big.txt").data) == 10_000_000
     (root / "big.txt").write_bytes(b"x" * 10_000_001)
@@ -327,7 +327,7 @@ def test_files_up_to_ten_megabytes_are_read(ground: Ground, root: Path) -> None:
 
 
 def test_a_sparse_file_of_a_terabyte_is_not_read_to_its_end(
-    ground: Ground, root: Path, monkeypatch: pytest.MonkeyPatch
+    ground: ProjectFiles, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("huge.bin", f"{CHANGE}/huge.md"):
         with open(root / name, "wb") as file:
@@ -338,10 +338,10 @@ def test_a_sparse_file_of_a_terabyte_is_not_read_to_its_end(
         sizes.append(size)
         return os.read(handle, size)
 
-    monkeypatch.setattr(walk, "os", Spied(read=read))
+    monkeypatch.setattr(path_walk, "os", Spied(read=read))
     assert code(ground, "huge.bin") == "too-large"
     assert code(ground, "huge.md", "digest") == "too-large"
-    assert Entry("huge.bin", "file", 1 << 40) in ground.entries(".").entries
+    assert DirectoryEntry("huge.bin", "file", 1 << 40) in ground.entries(".").entries
     assert sum(sizes) <= 2 * 10_000_001, "of each no more than may be read"
 
 
@@ -412,7 +412,9 @@ def test_permission_error_is_a_refusal(root: Path) -> None:
         ("here", ".", "here/here/here/src/main.py"),
     ],
 )
-def test_symlink_within_the_project_is_followed(ground: Ground, root: Path, link: str, target: str, path: str) -> None:
+def test_symlink_within_the_project_is_followed(
+    ground: ProjectFiles, root: Path, link: str, target: str, path: str
+) -> None:
     (root / link).symlink_to(target.format(root=root))
     file = ground.read(path)
     assert file.data == FILES["src/main.py"].encode()
@@ -447,7 +449,9 @@ def test_symlink_within_the_project_is_followed(ground: Ground, root: Path, link
     ],
 )
 @pytest.mark.parametrize("link", ["here", "src/notes/here", f"{CHANGE}/here"])
-def test_symlink_leading_outside_is_refused_and_not_listed(ground: Ground, root: Path, link: str, target: str) -> None:
+def test_symlink_leading_outside_is_refused_and_not_listed(
+    ground: ProjectFiles, root: Path, link: str, target: str
+) -> None:
     Path(f"{root}x").mkdir()
     Path(f"{root}x/secret.txt").write_text(SECRET)
     goal = target.format(root=root, outside=root.parent / "outside")
@@ -458,7 +462,7 @@ def test_symlink_leading_outside_is_refused_and_not_listed(ground: Ground, root:
     assert "here" not in names(ground, os.path.dirname(link) or ".")
 
 
-def test_folder_behind_a_symlink_follows_the_same_rules(ground: Ground, root: Path) -> None:
+def test_folder_behind_a_symlink_follows_the_same_rules(ground: ProjectFiles, root: Path) -> None:
     (root / "changes").symlink_to("agentd/changes")
     (root / "top").symlink_to(".")
     assert names(ground, "changes") == ["add-oauth"]
@@ -469,7 +473,7 @@ def test_folder_behind_a_symlink_follows_the_same_rules(ground: Ground, root: Pa
     assert ".git" not in names(ground, "top")
 
 
-def test_chains_of_twenty_symlinks_are_followed_and_loops_are_refused(ground: Ground, root: Path) -> None:
+def test_chains_of_twenty_symlinks_are_followed_and_loops_are_refused(ground: ProjectFiles, root: Path) -> None:
     (root / "link0").symlink_to("README.md")
     for number in range(1, 25):
         (root / f"link{number}").symlink_to(f"link{number - 1}")
@@ -485,21 +489,21 @@ def test_chains_of_twenty_symlinks_are_followed_and_loops_are_refused(ground: Gr
     assert "link19" in names(ground, ".")
 
 
-def test_dangling_symlink_is_not_found(ground: Ground, root: Path) -> None:
+def test_dangling_symlink_is_not_found(ground: ProjectFiles, root: Path) -> None:
     (root / "gone").symlink_to("src/nothing.py")
     (root / "into").symlink_to("README.md/x")
     assert code(ground, "gone") == code(ground, "gone/x", "entries") == code(ground, "into") == "not-found"
     assert not {"gone", "into"} & set(names(ground, "."))
 
 
-def test_linked_file_and_folder_are_listed_by_their_kind(ground: Ground, root: Path) -> None:
+def test_linked_file_and_folder_are_listed_by_their_kind(ground: ProjectFiles, root: Path) -> None:
     (root / "src/a").symlink_to("../README.md")
     (root / "src/b").symlink_to("notes")
     listed = ground.entries("src").entries
-    assert listed[:2] == (Entry("a", "file", 6), Entry("b", "directory", None))
+    assert listed[:2] == (DirectoryEntry("a", "file", 6), DirectoryEntry("b", "directory", None))
 
 
-def test_pipes_sockets_and_devices_are_refused_without_hanging(ground: Ground, root: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_without_hanging(ground: ProjectFiles, root: Path) -> None:
     os.mkfifo(root / "pipe")
     os.mkfifo(root / CHANGE / "pipe.md")
     (root / "to-pipe").symlink_to("pipe")
@@ -514,7 +518,7 @@ def test_pipes_sockets_and_devices_are_refused_without_hanging(ground: Ground, r
             assert code(ground, name) == "outside"
             assert code(ground, name, "entries") == "outside"
         assert code(ground, "pipe.md", "digest") == "outside"
-        with pytest.raises(Refused, match="outside"):
+        with pytest.raises(ToolRefusal, match="outside"):
             ground.write("pipe.md", b"x")
         assert not {"pipe", "sock", "to-pipe"} & set(names(ground, "."))
     assert stat.S_ISFIFO((root / CHANGE / "pipe.md").lstat().st_mode)
@@ -523,16 +527,16 @@ def test_pipes_sockets_and_devices_are_refused_without_hanging(ground: Ground, r
 # Folders
 
 
-def test_listing_is_sorted_with_kind_and_size(ground: Ground) -> None:
+def test_listing_is_sorted_with_kind_and_size(ground: ProjectFiles) -> None:
     listing = ground.entries(".")
     assert listing.path == "."
     assert listing.entries == (
-        Entry(".github", "directory", None),
-        Entry(".gitignore", "file", 6),
-        Entry("README.md", "file", 6),
-        Entry("agentd", "directory", None),
-        Entry("specs", "directory", None),
-        Entry("src", "directory", None),
+        DirectoryEntry(".github", "directory", None),
+        DirectoryEntry(".gitignore", "file", 6),
+        DirectoryEntry("README.md", "file", 6),
+        DirectoryEntry("agentd", "directory", None),
+        DirectoryEntry("specs", "directory", None),
+        DirectoryEntry("src", "directory", None),
     )
     assert listing.left_off == 0
     assert names(ground, "specs") == ["auth-flow.md"]
@@ -540,7 +544,7 @@ def test_listing_is_sorted_with_kind_and_size(ground: Ground) -> None:
 
 
 def test_listing_of_ten_thousand_entries_is_limited_to_five_hundred(
-    ground: Ground, root: Path, monkeypatch: pytest.MonkeyPatch
+    ground: ProjectFiles, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "many").mkdir()
     for number in range(10_000):
@@ -554,7 +558,7 @@ def test_listing_of_ten_thousand_entries_is_limited_to_five_hundred(
         looked.append(path)
         return os.lstat(path, **more)
 
-    monkeypatch.setattr(walk, "os", Spied(lstat=lstat))
+    monkeypatch.setattr(path_walk, "os", Spied(lstat=lstat))
     listing = ground.entries("many")
     assert len(looked) < 600, "only what is listed is looked at"
     assert [entry.name for entry in listing.entries] == [f"file-{number:05}.txt" for number in range(500)]
@@ -562,7 +566,7 @@ def test_listing_of_ten_thousand_entries_is_limited_to_five_hundred(
     assert code(ground, "many/file-0000.txt") == "not-found"
 
 
-def test_names_that_cannot_be_requested_are_not_listed(ground: Ground, root: Path) -> None:
+def test_names_that_cannot_be_requested_are_not_listed(ground: ProjectFiles, root: Path) -> None:
     folder = os.fsencode(root / "odd")
     os.mkdir(folder)
     for name in (b"caf\xe9", b"two\nlines", b"back\\slash", b"\x1b[31m", b"plain"):
@@ -573,7 +577,7 @@ def test_names_that_cannot_be_requested_are_not_listed(ground: Ground, root: Pat
     assert ground.read("odd/linked").data == b""
 
 
-def test_deep_folders_are_read_up_to_the_limit(ground: Ground, root: Path) -> None:
+def test_deep_folders_are_read_up_to_the_limit(ground: ProjectFiles, root: Path) -> None:
     folder = root
     for _ in range(99):
         folder = folder / "d"
@@ -613,7 +617,7 @@ def test_names_are_utf8_regardless_of_the_locale(root: Path) -> None:
 # Writing
 
 
-def test_document_is_written_completely_and_identified_by_its_hash(ground: Ground, root: Path) -> None:
+def test_document_is_written_completely_and_identified_by_its_hash(ground: ProjectFiles, root: Path) -> None:
     assert ground.digest("proposal.md") == "sha256:" + hashlib.sha256(b"# Proposal\n").hexdigest()
     ground.write("proposal.md", b"\xff new\0")
     assert (root / CHANGE / "proposal.md").read_bytes() == b"\xff new\0"
@@ -627,14 +631,14 @@ def test_document_is_written_completely_and_identified_by_its_hash(ground: Groun
 
 def test_specs_folder_is_created(root: Path) -> None:
     (root / "agentd/changes/new").mkdir()
-    ground = Ground(str(root), "agentd/changes/new", others_hidden=True)
+    ground = ProjectFiles(str(root), "agentd/changes/new", others_hidden=True)
     assert ground.digest("specs/a.md") is None
     assert ground.digest("proposal.md") is None
     ground.write("specs/a.md", b"a")
     assert (root / "agentd/changes/new/specs/a.md").read_bytes() == b"a"
 
 
-def test_written_document_keeps_its_mode_and_does_not_change_hard_links(ground: Ground, root: Path) -> None:
+def test_written_document_keeps_its_mode_and_does_not_change_hard_links(ground: ProjectFiles, root: Path) -> None:
     path = root / CHANGE / "proposal.md"
     path.chmod(0o640)
     os.link(path, root / "kept")
@@ -658,23 +662,23 @@ def test_written_document_keeps_its_mode_and_does_not_change_hard_links(ground: 
         "a" * 198 + ".md",
     ],
 )
-def test_only_documents_can_be_written(ground: Ground, root: Path, name: str) -> None:
+def test_only_documents_can_be_written(ground: ProjectFiles, root: Path, name: str) -> None:
     before = sorted(root.rglob("*"))
-    with pytest.raises(Refused, match=r"^not-writable: .*; send a name such as proposal\.md"):
+    with pytest.raises(ToolRefusal, match=r"^not-writable: .*; send a name such as proposal\.md"):
         ground.write(name, b"x")
     assert sorted(root.rglob("*")) == before
 
 
 def test_nothing_can_be_written_without_a_change(root: Path) -> None:
-    ground = Ground(str(root), None, others_hidden=False)
-    with pytest.raises(Refused, match="bad-argument: no change is named; send change_id"):
+    ground = ProjectFiles(str(root), None, others_hidden=False)
+    with pytest.raises(ToolRefusal, match="bad-argument: no change is named; send change_id"):
         ground.write("proposal.md", b"x")
     assert code(ground, "proposal.md", "digest") == "bad-argument"
 
 
 def test_missing_change_folder_is_reported(root: Path) -> None:
-    ground = Ground(str(root), "agentd/changes/gone", others_hidden=True)
-    with pytest.raises(Refused, match=r"not-found: the change has no folder agentd/changes/gone"):
+    ground = ProjectFiles(str(root), "agentd/changes/gone", others_hidden=True)
+    with pytest.raises(ToolRefusal, match=r"not-found: the change has no folder agentd/changes/gone"):
         ground.write("proposal.md", b"x")
     assert not (root / "agentd/changes/gone").exists()
 
@@ -682,11 +686,13 @@ def test_missing_change_folder_is_reported(root: Path) -> None:
 @pytest.mark.parametrize(
     "target", ["{root}/README.md", "../../../README.md", "{outside}/secret.txt", "nowhere", "tasks.md"]
 )
-def test_document_that_is_a_symlink_is_neither_followed_nor_replaced(ground: Ground, root: Path, target: str) -> None:
+def test_document_that_is_a_symlink_is_neither_followed_nor_replaced(
+    ground: ProjectFiles, root: Path, target: str
+) -> None:
     path = root / CHANGE / "proposal.md"
     path.unlink()
     path.symlink_to(target.format(root=root, outside=root.parent / "outside"))
-    with pytest.raises(Refused, match=r"outside: proposal\.md is a link"):
+    with pytest.raises(ToolRefusal, match=r"outside: proposal\.md is a link"):
         ground.write("proposal.md", b"x")
     assert "is a link" in refused(ground, "proposal.md", "digest").what
     assert path.is_symlink()
@@ -698,20 +704,20 @@ def test_document_that_is_a_symlink_is_neither_followed_nor_replaced(ground: Gro
 
 @pytest.mark.parametrize("part", ["agentd", "agentd/changes", CHANGE, f"{CHANGE}/specs"])
 @pytest.mark.parametrize("inside", [True, False])
-def test_nothing_is_written_through_a_linked_folder(ground: Ground, root: Path, part: str, inside: bool) -> None:
+def test_nothing_is_written_through_a_linked_folder(ground: ProjectFiles, root: Path, part: str, inside: bool) -> None:
     aside = (root if inside else root.parent) / "aside"
     os.rename(root / part, aside)
     (root / part).symlink_to(aside)
     before = sorted(aside.rglob("*"))
-    with pytest.raises(Refused, match="outside"):
+    with pytest.raises(ToolRefusal, match="outside"):
         ground.write("specs/new.md", b"x")
     assert code(ground, "specs/auth-flow.md", "digest") == "outside"
     assert sorted(aside.rglob("*")) == before
 
 
-def test_folder_in_place_of_a_document_is_kept(ground: Ground, root: Path) -> None:
+def test_folder_in_place_of_a_document_is_kept(ground: ProjectFiles, root: Path) -> None:
     (root / CHANGE / "empty.md").mkdir()
-    with pytest.raises(Refused, match="is-directory"):
+    with pytest.raises(ToolRefusal, match="is-directory"):
         ground.write("empty.md", b"x")
     assert code(ground, "empty.md", "digest") == "is-directory"
     assert sorted(os.listdir(root / CHANGE)) == ["empty.md", "proposal.md", "specs", "tasks.md"]
@@ -720,19 +726,19 @@ def test_folder_in_place_of_a_document_is_kept(ground: Ground, root: Path) -> No
 def test_file_in_place_of_the_specs_folder_is_kept(root: Path) -> None:
     (root / "agentd/changes/new").mkdir()
     (root / "agentd/changes/new/specs").write_text("x")
-    ground = Ground(str(root), "agentd/changes/new", others_hidden=True)
-    with pytest.raises(Refused, match="not-found"):
+    ground = ProjectFiles(str(root), "agentd/changes/new", others_hidden=True)
+    with pytest.raises(ToolRefusal, match="not-found"):
         ground.write("specs/a.md", b"a")
     assert code(ground, "specs/a.md", "digest") == "not-found"
     assert (root / "agentd/changes/new/specs").read_text() == "x"
 
 
-def test_full_disk_keeps_the_old_document(ground: Ground, root: Path) -> None:
+def test_full_disk_keeps_the_old_document(ground: ProjectFiles, root: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-        with pytest.raises(Refused, match=r"^failed: proposal.md cannot be written: .*; tell the person$"):
+        with pytest.raises(ToolRefusal, match=r"^failed: proposal.md cannot be written: .*; tell the person$"):
             ground.write("proposal.md", b"x" * 1_000_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -776,7 +782,7 @@ class Spied:
 
 
 def test_write_syncs_the_text_before_the_rename_and_the_folder_after(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
+    ground: ProjectFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
 
@@ -788,7 +794,7 @@ def test_write_syncs_the_text_before_the_rename_and_the_folder_after(
         done.append("name")
         os.replace(*args, **more)
 
-    monkeypatch.setattr(walk, "os", Spied(fsync=fsync, replace=replace))
+    monkeypatch.setattr(path_walk, "os", Spied(fsync=fsync, replace=replace))
     ground.write("proposal.md", b"x")
     assert done == ["text", "name", "folder"]
 
@@ -830,19 +836,19 @@ def flipping(name: Path, one: Path, two: Path) -> Iterator[None]:
 SEEN = {"outside", "not-found"}  # the answers while a name is flipped
 
 
-def reads(ground: Ground, path: str, seconds: float = 2.5) -> tuple[set[bytes], set[str]]:
+def reads(ground: ProjectFiles, path: str, seconds: float = 2.5) -> tuple[set[bytes], set[str]]:
     """Everything that was read, and every code that was answered, in thousands of tries: until all was seen."""
     data, codes, tries, end = set[bytes](), set[str](), 0, time.monotonic() + seconds
     while time.monotonic() < end or tries < 5000 or not data or not codes >= SEEN:
         tries += 1
         try:
             data.add(ground.read(path).data)
-        except Refused as refusal:
+        except ToolRefusal as refusal:
             codes.add(refusal.code)
     return data, codes
 
 
-def test_folder_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, root: Path) -> None:
+def test_folder_swapped_for_a_symlink_never_leaks_the_secret(ground: ProjectFiles, root: Path) -> None:
     os.rename(root / "src", root / "real")
     (root / "real/secret.txt").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside")
@@ -852,7 +858,7 @@ def test_folder_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, roo
     assert codes == SEEN
 
 
-def test_file_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, root: Path) -> None:
+def test_file_swapped_for_a_symlink_never_leaks_the_secret(ground: ProjectFiles, root: Path) -> None:
     (root / "real").write_text("public\n")
     (root / "link").symlink_to(root.parent / "outside/secret.txt")
     with flipping(root / "file.txt", root / "real", root / "link"), not_hanging():
@@ -861,7 +867,7 @@ def test_file_swapped_for_a_symlink_never_leaks_the_secret(ground: Ground, root:
     assert codes == SEEN
 
 
-def test_symlink_swapped_from_inside_to_outside_never_leaks_the_secret(ground: Ground, root: Path) -> None:
+def test_symlink_swapped_from_inside_to_outside_never_leaks_the_secret(ground: ProjectFiles, root: Path) -> None:
     (root / "in").symlink_to("src/notes")
     (root / "out").symlink_to("../outside")
     (root / "src/notes/secret.txt").write_text("public\n")
@@ -871,7 +877,7 @@ def test_symlink_swapped_from_inside_to_outside_never_leaks_the_secret(ground: G
     assert codes == SEEN
 
 
-def test_file_swapped_for_a_pipe_never_hangs(ground: Ground, root: Path) -> None:
+def test_file_swapped_for_a_pipe_never_hangs(ground: ProjectFiles, root: Path) -> None:
     (root / "real").write_text("public\n")
     os.mkfifo(root / "pipe")
     with flipping(root / "file.txt", root / "real", root / "pipe"), not_hanging():
@@ -880,7 +886,7 @@ def test_file_swapped_for_a_pipe_never_hangs(ground: Ground, root: Path) -> None
     assert codes == SEEN
 
 
-def test_listing_of_a_swapped_folder_never_names_outside_files(ground: Ground, root: Path) -> None:
+def test_listing_of_a_swapped_folder_never_names_outside_files(ground: ProjectFiles, root: Path) -> None:
     os.rename(root / "src", root / "real")
     (root / "link").symlink_to(root.parent / "outside")
     seen: set[tuple[str, ...]] = set()
@@ -888,13 +894,15 @@ def test_listing_of_a_swapped_folder_never_names_outside_files(ground: Ground, r
         tries = 0
         while tries < 5000 or not seen:
             tries += 1
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(ToolRefusal):
                 seen.add(tuple(names(ground, "src")))
     assert seen == {("main.py", "notes")}
 
 
 @pytest.mark.parametrize("part", [CHANGE, f"{CHANGE}/specs"])
-def test_folder_swapped_for_a_symlink_never_allows_an_outside_write(ground: Ground, root: Path, part: str) -> None:
+def test_folder_swapped_for_a_symlink_never_allows_an_outside_write(
+    ground: ProjectFiles, root: Path, part: str
+) -> None:
     (root.parent / "outside" / "specs").mkdir()
     (root.parent / "outside" / "auth-flow.md").write_text(SECRET)
     (root.parent / "outside" / "specs" / "auth-flow.md").write_text(SECRET)
@@ -907,22 +915,22 @@ def test_folder_swapped_for_a_symlink_never_allows_an_outside_write(ground: Grou
             try:
                 ground.write("specs/auth-flow.md", b"written\n")
                 written += 1
-            except Refused as refusal:
+            except ToolRefusal as refusal:
                 codes.add(refusal.code)
     assert {path: path.stat().st_mtime_ns for path in (root.parent / "outside").rglob("*")} == before
     assert not list(root.rglob("*.tmp"))
 
 
-def test_no_file_descriptor_stays_open(ground: Ground, root: Path) -> None:
+def test_no_file_descriptor_stays_open(ground: ProjectFiles, root: Path) -> None:
     (root / "here").symlink_to("src/../src/notes")
     (root / "out").symlink_to("../outside")
     os.mkfifo(root / "pipe")
     before = len(os.listdir("/dev/fd"))
     for path in ("here/models.py", "src", "src/x", "out", "pipe", "README.md/x", "proposal.md", "here", "specs/x.md"):
         for call in ("read", "entries", "digest"):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(ToolRefusal):
                 getattr(ground, call)(path)
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(ToolRefusal):
         ground.write("specs/x.md", b"x")
     assert len(os.listdir("/dev/fd")) == before
 
@@ -968,13 +976,13 @@ def test_arbitrary_path_opens_only_allowed_files(maze: Path, path: str) -> None:
         assert (seen.st_dev, seen.st_ino) in allowed, f"{path!r} opened {args}"
         return handle
 
-    ground = Ground(str(maze), CHANGE, others_hidden=True)
+    ground = ProjectFiles(str(maze), CHANGE, others_hidden=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "os", Spied(open=spy))
+        patch.setattr(path_walk, "os", Spied(open=spy))
         for call in (ground.read, ground.entries, ground.digest):
             try:
                 call(path)
-            except Refused as refusal:
+            except ToolRefusal as refusal:
                 calm(refusal)
 
 
@@ -985,10 +993,10 @@ def test_arbitrary_name_writes_only_documents(maze: Path, path: str, data: bytes
         return {one: one.lstat().st_mtime_ns for one in found if not one.is_relative_to(maze / CHANGE)}
 
     before = others()
-    ground = Ground(str(maze), CHANGE, others_hidden=True)
+    ground = ProjectFiles(str(maze), CHANGE, others_hidden=True)
     try:
         ground.write(path, data)
-    except Refused as refusal:
+    except ToolRefusal as refusal:
         calm(refusal)
     else:
         assert path.endswith(".md")
@@ -999,6 +1007,6 @@ def test_arbitrary_name_writes_only_documents(maze: Path, path: str, data: bytes
 def test_project_agents_md_is_not_hidden_by_the_changes_own(project: Scenario) -> None:
     project.write("AGENTS.md", "of the project\n")
     project.write("agentd/changes/add-oauth/AGENTS.md", "of agentd\n")
-    ground = Ground(str(project.root), "agentd/changes/add-oauth", True)
+    ground = ProjectFiles(str(project.root), "agentd/changes/add-oauth", True)
     assert ground.read("AGENTS.md").data == b"of the project\n"
     assert ground.read("agentd/changes/add-oauth/AGENTS.md").data == b"of agentd\n"

@@ -12,11 +12,11 @@ from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import TaskStatus
+from agentd.engine.tools.binding import Binding, run_folder
+from agentd.engine.tools.dispatch import call_tool
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import TOOLS, Stage
 from agentd.project.layout import find_project
-from agentd.tools.binding import Binding, run_folder
-from agentd.tools.call import call
-from agentd.tools.refusal import Refused
-from agentd.tools.table import TOOLS, Stage
 from mcp_session import Staged, lay_out, staged
 from plans import EXAMPLE, example_calls
 from scenario import Scenario
@@ -33,12 +33,12 @@ class Hands:
         self.folder = on.change.folder
 
     def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
-        answer = call(self.binding, name, {**(EXAMPLES[name] if arguments is None else arguments), **more})
+        answer = call_tool(self.binding, name, {**(EXAMPLES[name] if arguments is None else arguments), **more})
         return answer if name in ("read_file", "get_diff") else json.loads(answer)
 
     def refused(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> str:
         before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(ToolRefusal) as caught:
             self.call(name, arguments, **more)
         assert {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()} == before
         assert "\n" not in str(caught.value) and "; " in str(caught.value)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from agentd.agents.protocol import TokenUsage
-from agentd.calls.spend import OpenCall
 from agentd.change.folder import Change
 from agentd.change.state import BudgetIncrease, CallRecord, RunState, StepRecord
 from agentd.domain import clock
 from agentd.domain.terms import StepStatus
+from agentd.engine.calls.spending import OpenCall
 from agentd.project.layout import find_project
 from agentd.rendering import chart
 from agentd.viewer import outlooks, spent, waiting

@@ -8,16 +8,16 @@ import pytest
 
 from agent_calls import planner_request, play
 from agentd.agents.protocol import TokenUsage
-from agentd.calls import attempts, ledger, spend
-from agentd.calls.ledger import Slip
-from agentd.calls.spend import OpenCall
 from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
+from agentd.engine.calls import ledger, retries, spending
+from agentd.engine.calls.ledger import LedgerEntry
+from agentd.engine.calls.spending import OpenCall
+from agentd.engine.workflows.cost_forecast import CostEstimate, estimate_cost
 from agentd.project import config
 from agentd.project.config import AgentSettings, Config
 from agentd.project.layout import Project, find_project
-from agentd.workflows.estimate import Estimate, expected
 from playbooks import propose, usage
 from scenario import Scenario, open_run
 
@@ -44,8 +44,8 @@ def agent(here: Project, name: str = "codex") -> AgentSettings:
     return settings(here).agents[name]
 
 
-def estimate(here: Project, step: str = "challenge", name: str = "codex", model: str | None = GPT) -> Estimate:
-    return expected(here, settings(here), step, agent(here, name), model)
+def estimate(here: Project, step: str = "challenge", name: str = "codex", model: str | None = GPT) -> CostEstimate:
+    return estimate_cost(here, settings(here), step, agent(here, name), model)
 
 
 def ended(
@@ -63,7 +63,7 @@ def ended(
     """A call as the ledger keeps it."""
     began = f"{clock.utc_now() - timedelta(days=days_ago):%Y-%m-%dT%H:%M:%SZ}"
     call = CallRecord(step, name, "challenger", model, tokens_in, tokens_out, cached, 1000, cost, began, None)
-    slip = Slip(
+    slip = LedgerEntry(
         id=f"call-{next(_ids)}",
         change_id="add-oauth",
         began=began,
@@ -74,11 +74,11 @@ def ended(
         before=0,
         call=call,
     )
-    ledger.append(here, slip)
+    ledger.append_entry(here, slip)
 
 
 def test_estimate_without_earlier_calls_uses_typical_figures(here: Project) -> None:
-    assert estimate(here) == Estimate(25_000, 2_000, 0.07175, 0)
+    assert estimate(here) == CostEstimate(25_000, 2_000, 0.07175, 0)
 
 
 @pytest.mark.parametrize("step", PLAN)
@@ -88,17 +88,17 @@ def test_every_plan_step_has_typical_figures(here: Project, step: str) -> None:
 
 
 def test_step_without_typical_figures_has_no_estimate(here: Project) -> None:
-    assert estimate(here, "implement-auth-flow") == Estimate(0, 0, None, 0)
+    assert estimate(here, "implement-auth-flow") == CostEstimate(0, 0, None, 0)
 
 
 def test_unknown_price_gives_no_cost(here: Project) -> None:
-    assert estimate(here, model="gpt-99") == Estimate(25_000, 2_000, None, 0)
-    assert estimate(here, model=None) == Estimate(25_000, 2_000, None, 0)
+    assert estimate(here, model="gpt-99") == CostEstimate(25_000, 2_000, None, 0)
+    assert estimate(here, model=None) == CostEstimate(25_000, 2_000, None, 0)
 
 
 def test_configured_price_takes_precedence_over_the_table(here: Project) -> None:
     mine = settings(here, f'prices."{GPT}".input=4', f'prices."{GPT}".output=100')
-    assert expected(here, mine, "challenge", agent(here), GPT).cost == 0.3
+    assert estimate_cost(here, mine, "challenge", agent(here), GPT).cost == 0.3
 
 
 def test_three_earlier_calls_replace_typical_figures(here: Project) -> None:
@@ -106,9 +106,9 @@ def test_three_earlier_calls_replace_typical_figures(here: Project) -> None:
     ended(here, 10_000, 9_000, cost=0.1)
     assert estimate(here).measured == 0
     ended(here, 40_000, 1_000, cost=0.2)
-    assert estimate(here) == Estimate(40_000, 3_000, 0.2, 3)
+    assert estimate(here) == CostEstimate(40_000, 3_000, 0.2, 3)
     ended(here, 50_001, 4_000, cost=0.3)
-    assert estimate(here) == Estimate(45_000, 3_500, 0.25, 4)
+    assert estimate(here) == CostEstimate(45_000, 3_500, 0.25, 4)
 
 
 def test_spec_steps_of_all_changes_are_pooled(here: Project) -> None:
@@ -130,7 +130,7 @@ def test_calls_of_the_last_thirty_days_count(here: Project) -> None:
     for days in (0, 15, 29):
         ended(here, 30_000, days_ago=days, cost=0.1)
     ended(here, 90_000, days_ago=31, cost=9.0)
-    assert estimate(here) == Estimate(30_000, 1_000, 0.1, 3)
+    assert estimate(here) == CostEstimate(30_000, 1_000, 0.1, 3)
 
 
 def test_tokens_are_repriced_for_another_model(here: Project) -> None:
@@ -151,7 +151,7 @@ def test_alias_is_priced_by_the_model_the_agent_reported(here: Project) -> None:
 def test_calls_without_a_price_do_not_hide_known_costs(here: Project) -> None:
     for cost in (None, None, 0.4):
         ended(here, 30_000, model=None, cost=cost)
-    assert estimate(here, model=None) == Estimate(30_000, 1_000, 0.4, 3)
+    assert estimate(here, model=None) == CostEstimate(30_000, 1_000, 0.4, 3)
 
 
 def test_interrupted_call_is_ignored(project: Scenario) -> None:
@@ -162,7 +162,7 @@ def test_interrupted_call_is_ignored(project: Scenario) -> None:
             call = OpenCall.begin(change, held.token, **names, role="challenger", model=GPT, session=None)  # type: ignore[arg-type]
             call.saw(TokenUsage(tokens_in=7), 0.1)
         with change.running("agentd plan") as held:
-            assert spend.settle(change, held.token)
+            assert spending.settle_open_calls(change, held.token)
     assert estimate(change.project).measured == 0
 
 
@@ -170,10 +170,10 @@ def test_estimate_uses_recorded_calls_and_writes_nothing(project: Scenario) -> N
     change = play(project, proposal_gen=[propose(), usage(0.25, tokens=4321)])
     with open_run(change) as run:
         for number in (1, 2, 3):
-            attempts.perform(run, planner_request(run, number=number))
+            retries.perform_call(run, planner_request(run, number=number))
     before = dict(_all_files(project))
     found = estimate(change.project, "proposal-gen", "play", None)
-    assert found == Estimate(4321, 10, 0.25, 3)
+    assert found == CostEstimate(4321, 10, 0.25, 3)
     assert dict(_all_files(project)) == before
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from agentd.documents.clarifications import Clarification
 from agentd.domain.errors import UsageError
-from agentd.tools.asking import answered
-from agentd.tools.refusal import Refused
-from agentd.tools.table import TOOLS
+from agentd.engine.tools.question_tools import clarifications_from_rows
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import TOOLS
 
 _HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 
@@ -27,6 +27,6 @@ def read(path: str) -> tuple[Clarification, ...]:
     shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").fields["questions"]
     try:
         checked = shape.check(rows, "questions")
-    except Refused as error:
+    except ToolRefusal as error:
         raise UsageError(f"{path}: {error.what}; {error.instead}", _HINT) from None
-    return answered(checked)
+    return clarifications_from_rows(checked)

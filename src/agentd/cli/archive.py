@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from agentd.archive import changelog, ending
-from agentd.archive.ending import Ending
-from agentd.archive.outlook import MergeConflict
-from agentd.archive.standpoint import Commands
-from agentd.calls.run import there
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output, table
 from agentd.cli.common import change_argument
 from agentd.domain.errors import UsageError
+from agentd.engine.archive import archive, changelog
+from agentd.engine.archive.archive import ArchivePlan
+from agentd.engine.archive.branch_check import GitCommands
+from agentd.engine.archive.preview import MergeConflict
+from agentd.engine.calls.run_context import change_project
 from agentd.project import config
 from agentd.project.layout import find_project
 
@@ -39,10 +39,12 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
         return _undo(change_id, as_json)
     change = lifecycle.open_change(find_project(), change_id)
     pattern = re.compile(
-        config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+        config.load_config(
+            change_project(change).config_file, flags=ctx.find_root().obj or ()
+        ).validation.requirement_pattern
     )
     try:
-        done = (ending.prepare if dry else ending.archive)(change, pattern)
+        done = (archive.prepare_archive if dry else archive.archive_change)(change, pattern)
     except MergeConflict as error:
         return _refused(change, error, as_json)
     data = _data(done, dry)
@@ -52,7 +54,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
 
 
 def _undo(change_id: str, as_json: bool) -> int:
-    change = ending.undo(find_project(), change_id)
+    change = archive.undo_archive(find_project(), change_id)
     folder = f"agentd/changes/{change_id}"
     data = _keys(change_id, "complete") | {"folder": folder, "next": f"agentd archive {change_id}"}
     words = f"The archive of {change_id} is taken back. The change is complete again, in {_path(change, folder)}."
@@ -74,16 +76,16 @@ def _keys(change_id: str, phase: str) -> dict[str, Any]:
         "phase": phase,
         "folder": None,
         "specs": [],
-        "changelog": f"agentd/specs/{changelog.NAME}",
+        "changelog": f"agentd/specs/{changelog.CHANGELOG_FILE}",
         "conflicts": [],
         "warnings": [],
-        "commands": {name: [] for name in Commands.__dataclass_fields__},
+        "commands": {name: [] for name in GitCommands.__dataclass_fields__},
         "diff": None,
         "next": None,
     }
 
 
-def _data(done: Ending, dry: bool) -> dict[str, Any]:
+def _data(done: ArchivePlan, dry: bool) -> dict[str, Any]:
     specs = [
         {
             "id": one.id,
@@ -99,13 +101,13 @@ def _data(done: Ending, dry: bool) -> dict[str, Any]:
         "folder": done.folder,
         "specs": specs,
         "warnings": list(done.warnings),
-        "commands": {name: list(getattr(done.commands, name)) for name in Commands.__dataclass_fields__},
+        "commands": {name: list(getattr(done.commands, name)) for name in GitCommands.__dataclass_fields__},
         "diff": _diff(done) if dry else None,
         "next": f"agentd archive {done.change.id}" if dry else done.commands.commit[0],
     }
 
 
-def _told(done: Ending) -> str:
+def _told(done: ArchivePlan) -> str:
     name = output.paint(done.change.id, bold=True)
     lines = [*output.prose(f"{name} is archived in {_path(done.change, done.folder)}"), "", *_specs(done)]
     lines += ["", "Nothing is committed yet:"]
@@ -120,8 +122,8 @@ def _told(done: Ending) -> str:
     return "\n".join([*lines, "", *output.following(f"agentd archive {done.change.id} --undo", name="Undo")])
 
 
-def _specs(done: Ending) -> list[str]:
-    rows = [(f"  {one.id}", changelog.said_of(one)) for one in done.specs]
+def _specs(done: ArchivePlan) -> list[str]:
+    rows = [(f"  {one.id}", changelog.describe_spec_change(one)) for one in done.specs]
     if not rows:
         return ["  no spec changed"]
     if table.total(rows) <= (output.width() or sys.maxsize):
@@ -134,7 +136,7 @@ def _path(change: Change, inside: str) -> str:
     return os.path.relpath(os.path.join(change.tree, change.project.prefix, inside))
 
 
-def _diff(done: Ending) -> str:
+def _diff(done: ArchivePlan) -> str:
     """What would be written, and where the folder would go."""
     lines: list[str] = []
     for path, (before, after) in done.texts().items():

@@ -3,8 +3,8 @@
 from agentd.change import lifecycle
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
+from agentd.engine.workflows import plan
 from agentd.project.layout import find_project
-from agentd.workflows import plan
 
 
 @run_options("challenge")
@@ -13,4 +13,4 @@ def command(change_id: str, options: Options) -> int:
 
     A plan that was judged as it is now is not judged again.
     """
-    return run(lifecycle.open_change(find_project(), change_id), options, plan.judge)
+    return run(lifecycle.open_change(find_project(), change_id), options, plan.run_challenge)

@@ -9,9 +9,6 @@ from typing import Any
 
 import click
 
-from agentd.calls import spend
-from agentd.calls.budget import in_force
-from agentd.calls.sums import Sum, grouped
 from agentd.change import ids
 from agentd.change.folder import Change, read_state
 from agentd.change.locator import ChangeLocator, LocatedChange
@@ -22,6 +19,9 @@ from agentd.cli.listing import phase_words
 from agentd.domain import clock, formatting
 from agentd.domain.errors import AgentdError
 from agentd.domain.formatting import pluralize
+from agentd.engine.calls import spending
+from agentd.engine.calls.budget import effective_budget
+from agentd.engine.calls.cost_totals import CostTotals, group_costs
 from agentd.project import config
 from agentd.project.layout import Project, find_project
 
@@ -39,12 +39,12 @@ class Bill:
     problem: str | None = None
 
     @property
-    def sum(self) -> Sum:
-        return Sum.of(self.calls) if self.found.folder else Sum(cost=self.found.summary.cost)
+    def sum(self) -> CostTotals:
+        return CostTotals.of(self.calls) if self.found.folder else CostTotals(cost=self.found.summary.cost)
 
 
-Groups = dict[str | None, Sum]
-Rows = Sequence[tuple[tuple[str, ...], Sum]]
+Groups = dict[str | None, CostTotals]
+Rows = Sequence[tuple[tuple[str, ...], CostTotals]]
 
 
 @click.command("cost")
@@ -67,10 +67,10 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     found = anywhere(ChangeLocator(project), ids.check_change_id(change_id))
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
-    spent = spend.spent(Change(project, found.id, found.tree, Path(found.folder)))
+    spent = spending.change_spending(Change(project, found.id, found.tree, Path(found.folder)))
     limits = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
     bill = Bill(found, state.llm_calls)
-    budget = _budget(in_force(limits, state), spent)
+    budget = _budget(effective_budget(limits, state), spent)
     data = {
         "change_id": found.id,
         "phase": str(found.summary.phase),
@@ -85,7 +85,7 @@ def _overview(project: Project, by: str | None, as_json: bool) -> int:
     places = ChangeLocator(project)
     bills = [_bill(found) for found in (*places.open(), *places.archived())]
     day = clock.now()[:10]
-    today = spend.spent_on(project, day)
+    today = spending.day_spending(project, day)
     data = {
         "changes": [
             {
@@ -113,17 +113,17 @@ def _bill(found: LocatedChange) -> Bill:
         return Bill(found, problem=error.message)
 
 
-def _total(bills: list[Bill]) -> Sum:
-    calls = Sum.of(call for bill in bills for call in bill.calls)
+def _total(bills: list[Bill]) -> CostTotals:
+    calls = CostTotals.of(call for bill in bills for call in bill.calls)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
     return replace(calls, cost=round(calls.cost + absent, 6))
 
 
 def _grouped(bills: list[Bill], key: Callable[[CallRecord], str | None]) -> Groups:
     """In the order of the calls; what is not checked out comes last."""
-    groups = grouped((call for bill in bills for call in bill.calls), key)
+    groups = group_costs((call for bill in bills for call in bill.calls), key)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
-    return {**groups, _NOT_HERE: Sum(cost=absent)} if absent else groups
+    return {**groups, _NOT_HERE: CostTotals(cost=absent)} if absent else groups
 
 
 def _groups(bills: list[Bill], by: str) -> Groups:
@@ -152,7 +152,7 @@ def _by_all(bills: list[Bill]) -> dict[str, Any]:
     }
 
 
-def _budget(limits: config.BudgetSettings, spent: spend.Spent) -> dict[str, Any]:
+def _budget(limits: config.BudgetSettings, spent: spending.Spending) -> dict[str, Any]:
     """A limit of 0 is none."""
     return {
         "spent": spent.change,
@@ -209,14 +209,14 @@ def _rows(bills: list[Bill], by: str) -> Rows:
     return [((table.clean(name or "-"),), some) for name, some in _groups(bills, by).items()]
 
 
-def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: Sum) -> list[str]:
+def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: CostTotals) -> list[str]:
     """One below the other, all with the same digits."""
     digits = formatting.usd_digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
     lines = [line for head, rows in tables for line in ("", *_table(head, rows, total, digits))]
     return lines[1:]
 
 
-def _table(head: tuple[str, ...], rows: Rows, total: Sum, digits: int) -> list[str]:
+def _table(head: tuple[str, ...], rows: Rows, total: CostTotals, digits: int) -> list[str]:
     """As many columns as the terminal has room for, names and cost always; bars where they compare something."""
     width = output.width()
     sums = [*(some for _, some in rows), total]
@@ -252,7 +252,7 @@ def _with_head(lines: list[str], bars: Sequence[str] = ()) -> list[str]:
     return [output.paint(told[0], dim=True), *told[1:]]
 
 
-def _figures(some: Sum, digits: int) -> tuple[str, ...]:
+def _figures(some: CostTotals, digits: int) -> tuple[str, ...]:
     if not some.calls:
         return (*["-"] * 4, _cost(some, digits))
     tokens = (some.tokens_in, some.tokens_out, some.tokens_cached)
@@ -265,7 +265,7 @@ def _right(column: list[str]) -> list[str]:
     return [cell.rjust(room) for cell in column]
 
 
-def _cost(some: Sum, digits: int) -> str:
+def _cost(some: CostTotals, digits: int) -> str:
     if some.calls and some.without_price == some.calls:
         return "unknown"
     return formatting.format_amount(some.cost, digits) if some.cost else "-"

@@ -8,9 +8,9 @@ from agentd.cli import running
 from agentd.cli.options import Options
 from agentd.domain.errors import UsageError
 from agentd.domain.terms import Workflow
+from agentd.engine.workflows import decision_delivery, impl, plan, read_digest
 from agentd.project import git
 from agentd.project.layout import find_project
-from agentd.workflows import handing, impl, plan, seen
 
 seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")
 
@@ -38,14 +38,14 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
     change = lifecycle.open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
-    asked = handing.asked(change)
-    if asked and handing.is_of(options.command, str(asked.get("id"))):
-        now = seen.seen(change)
-        seen.check(change, options.seen)
-        handing.hand_over(change, Decision(str(asked.get("id")), answer, reason, by, now))
+    asked = decision_delivery.pending_question(change)
+    if asked and decision_delivery.belongs_to_workflow(options.command, str(asked.get("id"))):
+        now = read_digest.current_reading(change)
+        read_digest.check_reading(change, options.seen)
+        decision_delivery.deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
         return running.tell(change, options, code=0)
     workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
-    decided = plan.decide if workflow is Workflow.PLAN else impl.decide
+    decided = plan.decide_plan if workflow is Workflow.PLAN else impl.decide_code
     return running.run(
         change, options, lambda desk, _: decided(desk, answer, reason, by, options.seen), workflow, told=lambda: ("", 0)
     )

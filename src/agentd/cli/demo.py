@@ -11,16 +11,16 @@ from pathlib import Path
 import click
 
 from agentd import demo
-from agentd.calls import interrupts
 from agentd.cli import output, questions, table
 from agentd.cli.live import watching
 from agentd.demo import Made, Place, children
 from agentd.documents.records import Finding
 from agentd.domain import formatting
 from agentd.domain.errors import Interrupted, SetupError, UsageError
+from agentd.engine.calls import interrupts
+from agentd.engine.workflows.decision_questions import Question
+from agentd.engine.workflows.plan_steps import PlannedStep
 from agentd.project.git import GitFailed
-from agentd.workflows.asking import Question
-from agentd.workflows.course import Ahead
 
 _HEAD = (
     "agentd at work on a small sample project. Everything here is real: git, files, tests, the MCP server and every "
@@ -47,7 +47,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
         raise UsageError("--pause waits for Enter, and this is no terminal", "agentd demo")
     place, stays = Place(_folder(into)), keep or into is not None
     try:
-        with interrupts.stoppable():
+        with interrupts.interruptible():
             _show(place, pause)
             if viewing:
                 _view(place)
@@ -60,7 +60,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
         raise Interrupted("the demo was interrupted", _left(place) if stays else _NOTHING) from None
     finally:
         if not stays:
-            with interrupts.undisturbed():
+            with interrupts.defer_interrupts():
                 shutil.rmtree(place.folder)
     return 0
 
@@ -97,7 +97,7 @@ def _show(place: Place, pause: bool) -> None:
 
 def _ask() -> None:
     """The planner's questions, each with the answer that the demo gives for the person."""
-    ahead = [Ahead("clarify", 1, 1, "Questions", "clarify")]
+    ahead = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
     with watching(f"agentd plan {demo.ID}", lambda: ahead, "live") as view:
 
         def seen(question: Question, answer: str) -> None:

@@ -11,7 +11,7 @@ from agentd.change.event_text import describe_event
 from agentd.cli import frame, screen, table
 from agentd.cli.view import LONGEST, View, clean, is_detail
 from agentd.domain import events
-from agentd.workflows.board import Board, Course
+from agentd.engine.workflows.progress import ProgressBoard, StepSource
 
 _TICK = 0.125  # seconds
 
@@ -19,9 +19,9 @@ _TICK = 0.125  # seconds
 class Drawing(View):
     """A thread of its own draws, so that no agent's pace is the screen's."""
 
-    def __init__(self, title: str, ahead: Course, is_verbose: bool = False) -> None:
+    def __init__(self, title: str, ahead: StepSource, is_verbose: bool = False) -> None:
         self._title = clean(title)
-        self._board = Board(ahead)
+        self._board = ProgressBoard(ahead)
         self._began = time.monotonic()
         self._lock = threading.Lock()  # for what is known
         self._pen = threading.Lock()  # for the screen: a terminal that is held up holds up no event

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from agentd.calls import run as runs
 from agentd.change import plan_validation
 from agentd.change.state import ChangeState, StepRecord
 from agentd.cli import output, table
@@ -11,35 +10,36 @@ from agentd.cli.options import Options
 from agentd.domain import clock, formatting
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Lane, Phase, StepStatus
+from agentd.engine.calls import run_context as runs
+from agentd.engine.steps import plan_facts
+from agentd.engine.workflows import change_opening
+from agentd.engine.workflows.clarification import is_clarification_due, needs_no_clarification
+from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan
+from agentd.engine.workflows.verdict_status import challenges, is_answering
 from agentd.project import config
 from agentd.project.config import Config
 from agentd.project.layout import Project
-from agentd.steps import facts
-from agentd.workflows import opening
-from agentd.workflows.clarifying import is_clear, is_due
-from agentd.workflows.forecast import Forecast, of_plan
-from agentd.workflows.verdict import challenges, is_answering
 
 
 def show(project: Project, wanted: str, description: str | None, options: Options) -> int:
-    opened = opening.open_plan(project, wanted, description)
+    opened = change_opening.open_change_to_plan(project, wanted, description)
     change = opened.change
-    there = runs.there(change) if change else project
+    there = runs.change_project(change) if change else project
     in_force = config.load_config(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
-    if is_due(state):  # as while it asks, or after it need not
+    if is_clarification_due(state):  # as while it asks, or after it need not
         folder = change.folder if change else project.changes_in(project.tree) / opened.id
-        status = StepStatus.SKIPPED if is_clear(options.wishes, in_force, folder) else StepStatus.RUNNING
+        status = StepStatus.SKIPPED if needs_no_clarification(options.wishes, in_force, folder) else StepStatus.RUNNING
         state = state.with_step(StepRecord("clarify", 1, 1, 1, status, {}, clock.now()))
-    found = facts.read(change) if change else None
+    found = plan_facts.read_plan_facts(change) if change else None
     round_ = len(challenges(change)) + 1 if change else 1
-    message = opening.settled(change, options.rechallenge) if change else None
+    message = change_opening.plan_settled(change, options.rechallenge) if change else None
     asked = change is not None and is_answering(change) and not options.rechallenge
     if options.rechallenge and not message:
         state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
     is_judged = state.phase is Phase.PROPOSED and not (asked or message)
     is_malformed = bool(change and is_judged and plan_validation.remaining_faults(change, in_force.validation))
-    steps = [] if message else of_plan(there, in_force, state, found, round_, asked, is_malformed)
+    steps = [] if message else forecast_plan(there, in_force, state, found, round_, asked, is_malformed)
     is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
     return tell(options, opened.id, state, steps, message or "", is_known)
 
@@ -48,7 +48,7 @@ def tell(
     options: Options,
     change_id: str,
     state: ChangeState,
-    steps: list[Forecast],
+    steps: list[StepForecast],
     message: str = "",
     specs_known: bool = True,
 ) -> int:
@@ -69,7 +69,7 @@ def _new(change_id: str, description: str, in_force: Config, light: bool) -> Cha
     return ChangeState(change_id, description, clock.now(), clock.now(), lane=lane)
 
 
-def _row(one: Forecast) -> dict[str, Any]:
+def _row(one: StepForecast) -> dict[str, Any]:
     return {
         "step": one.ahead.step,
         "round": one.ahead.round,
@@ -84,7 +84,7 @@ def _row(one: Forecast) -> dict[str, Any]:
     }
 
 
-def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
+def _text(data: dict[str, Any], steps: list[StepForecast]) -> str:
     if not steps:
         return data["message"] or "Nothing is left to do."
     unknown = data["steps_without_price"]
@@ -106,7 +106,7 @@ def _text(data: dict[str, Any], steps: list[Forecast]) -> str:
     return "\n".join([*lines, "", "Nothing was run and nothing was spent."])
 
 
-def _table(steps: list[Forecast], width: int | None) -> list[str]:
+def _table(steps: list[StepForecast], width: int | None) -> list[str]:
     """As many columns as the terminal has room for, steps and what they cost always."""
     digits = formatting.usd_digits(one.expected.cost or 0.0 for one in steps)
     rows = [("STEP", "AGENT", "MODEL", "ABOUT")]

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from agentd.archive.changelog import NAME as CHANGELOG
-from agentd.archive.outlook import read
 from agentd.cli import output
 from agentd.cli.import_command import notes_on
 from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
+from agentd.engine.archive.changelog import CHANGELOG_FILE as CHANGELOG
+from agentd.engine.archive.preview import read_optional
 from agentd.moving import giving, laying
 from agentd.project import config
 from agentd.project.layout import find_project
@@ -32,7 +32,9 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
     if not paths:
         raise Refusal(f"{folder} has no spec to export", "agentd list")
-    texts, notes = giving.apart((path.stem, giving.give(read(path) or "", path.stem, pattern)) for path in paths)
+    texts, notes = giving.apart(
+        (path.stem, giving.give(read_optional(path) or "", path.stem, pattern)) for path in paths
+    )
     laying.lay(texts, into)
     data: dict[str, Any] = {
         "tool": tool,

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from agentd.cli.view import clean
 from agentd.domain.formatting import format_usd, pluralize
-from agentd.workflows.board import Answer, Board, Row, Spent, Stand
+from agentd.engine.workflows.progress import ProgressBoard, ProgressCost, ProgressRow, StepAnswer, StepProgress
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS = 8  # of the spinner, a second
@@ -16,14 +16,25 @@ _RECENT = 2  # done steps that stay when older ones fold
 _LOW = 8  # lines below which a screen has room for steps only
 _ROOM = 20  # columns that words need beside a step; with fewer they stand below it
 
-_MARKS = {Stand.DONE: "✓", Stand.EARLIER: "✓", Stand.WAITING: "↻", Stand.FAILED: "✗", Stand.AHEAD: "·"}
-_COLOURS = {Stand.DONE: "green", Stand.RUNNING: "cyan", Stand.WAITING: "yellow", Stand.FAILED: "red"}
-_OF_ANSWER = {Answer.NO: ("!", "yellow"), Answer.FAILED: ("✗", "red")}  # of a step that is done
+_MARKS = {
+    StepProgress.DONE: "✓",
+    StepProgress.EARLIER: "✓",
+    StepProgress.WAITING: "↻",
+    StepProgress.FAILED: "✗",
+    StepProgress.AHEAD: "·",
+}
+_COLOURS = {
+    StepProgress.DONE: "green",
+    StepProgress.RUNNING: "cyan",
+    StepProgress.WAITING: "yellow",
+    StepProgress.FAILED: "red",
+}
+_OF_ANSWER = {StepAnswer.NO: ("!", "yellow"), StepAnswer.FAILED: ("✗", "red")}  # of a step that is done
 _AS_ASKED = (0, 1)  # exit codes of a run that came to its end, with yes or no
-_FADED = (Stand.AHEAD, Stand.EARLIER)
+_FADED = (StepProgress.AHEAD, StepProgress.EARLIER)
 
 
-def moving(title: str, board: Board, began: float, at: float, width: int, height: int) -> list[Text]:
+def moving(title: str, board: ProgressBoard, began: float, at: float, width: int, height: int) -> list[Text]:
     """A run under way, never higher than the screen, whose last line is the cursor's."""
     rows = [_harmless(row) for row in board.rows()]
     columns = _Columns(rows, at, width)
@@ -34,10 +45,10 @@ def moving(title: str, board: Board, began: float, at: float, width: int, height
     return [_title(title, width), Text(), *_folded(rows, blocks, height - 5), Text(), foot]
 
 
-def ended(title: str, board: Board, began: float, at: float, width: int) -> list[Text]:
+def ended(title: str, board: ProgressBoard, began: float, at: float, width: int) -> list[Text]:
     """What stays: every step that something happened in, how many a failure kept back, and a line free."""
     rows = [_harmless(row) for row in board.rows()]
-    came = [row for row in rows if row.stand is not Stand.AHEAD]
+    came = [row for row in rows if row.stand is not StepProgress.AHEAD]
     columns = _Columns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
     if (left := len(rows) - len(came)) and board.exit_code not in _AS_ASKED:
@@ -46,7 +57,7 @@ def ended(title: str, board: Board, began: float, at: float, width: int) -> list
     return [_title(title, width), Text(), *lines, Text(), foot, Text()]
 
 
-def _harmless(row: Row) -> Row:
+def _harmless(row: ProgressRow) -> ProgressRow:
     """Nothing an agent said can move the cursor."""
     return replace(row, label=clean(row.label), agent=clean(row.agent), words=clean(row.words))
 
@@ -58,16 +69,16 @@ def _title(title: str, width: int) -> Text:
 class _Columns:
     """Mark, label, time, and words where there is room beside them. The last column of the terminal stays free."""
 
-    def __init__(self, rows: Sequence[Row], at: float, width: int) -> None:
+    def __init__(self, rows: Sequence[ProgressRow], at: float, width: int) -> None:
         self._width = width
         self._time = max([5, *(len(_span(row.elapsed(at))) for row in rows)])
         most = max(width - self._time - 6, 8)
         self._label = min(max((Text(row.label).cell_len for row in rows), default=0), most)
         self._words = width - self._label - self._time - 8
 
-    def lines(self, row: Row, at: float, is_over: bool = False) -> list[Text]:
+    def lines(self, row: ProgressRow, at: float, is_over: bool = False) -> list[Text]:
         faded = "dim" if row.stand in _FADED else ""
-        label = _cut(Text(row.label, "bold" if row.stand is Stand.RUNNING else faded), self._label)
+        label = _cut(Text(row.label, "bold" if row.stand is StepProgress.RUNNING else faded), self._label)
         label.pad_right(self._label - label.cell_len)
         time = _span(row.elapsed(at)) if row.stand not in _FADED else ""
         head = Text.assemble("  ", _mark(row, at, is_over), " ", label, "  ", (time.rjust(self._time), "dim"))
@@ -78,31 +89,31 @@ class _Columns:
         head.rstrip()
         return [_cut(head, self._width - 1), *(self._under(row, words) for words in (beside, below) if words)]
 
-    def _under(self, row: Row, words: str) -> Text:
-        style = _COLOURS[row.stand] if row.stand in (Stand.WAITING, Stand.FAILED) else "dim"
+    def _under(self, row: ProgressRow, words: str) -> Text:
+        style = _COLOURS[row.stand] if row.stand in (StepProgress.WAITING, StepProgress.FAILED) else "dim"
         return _cut(Text(f"      {words}", style), self._width - 1)
 
 
-def _mark(row: Row, at: float, is_over: bool) -> tuple[str, str]:
-    if row.stand is Stand.RUNNING:
+def _mark(row: ProgressRow, at: float, is_over: bool) -> tuple[str, str]:
+    if row.stand is StepProgress.RUNNING:
         return ("■", "yellow") if is_over else (_SPINNER[int(at * _TURNS) % len(_SPINNER)], "cyan")
-    if row.stand is Stand.DONE and row.answer in _OF_ANSWER:
+    if row.stand is StepProgress.DONE and row.answer in _OF_ANSWER:
         return _OF_ANSWER[row.answer]
     return (_MARKS[row.stand], _COLOURS.get(row.stand, "dim"))
 
 
-def _words(row: Row, at: float, is_over: bool) -> tuple[str, str]:
+def _words(row: ProgressRow, at: float, is_over: bool) -> tuple[str, str]:
     """What stands beside a step, and below it."""
     tries = f"attempt {row.attempt}" if row.attempt > 1 else ""
-    if row.stand is Stand.RUNNING and is_over:
+    if row.stand is StepProgress.RUNNING and is_over:
         return "interrupted", ""
-    if row.stand is Stand.RUNNING:
+    if row.stand is StepProgress.RUNNING:
         quiet = f"quiet for {_span(at - row.heard)}" if row.agent and at - row.heard >= _QUIET else ""
         return _listed(tries, row.agent), _listed(quiet, row.words)
-    if row.stand is Stand.WAITING:
+    if row.stand is StepProgress.WAITING:
         wait = "" if is_over else f"again in {max(row.again - at, 0):.0f} s"
         return _listed(tries, wait), row.words
-    if row.stand is Stand.FAILED:
+    if row.stand is StepProgress.FAILED:
         return tries, row.words
     return _listed(row.words, f"{row.attempt} attempts" if row.attempt > 1 else ""), ""
 
@@ -111,9 +122,9 @@ def _listed(*words: str) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _folded(rows: Sequence[Row], blocks: Sequence[list[Text]], room: int) -> list[Text]:
+def _folded(rows: Sequence[ProgressRow], blocks: Sequence[list[Text]], room: int) -> list[Text]:
     """The steps around the one at work; what is further away becomes a count."""
-    focus = max((place for place, row in enumerate(rows) if row.stand is not Stand.AHEAD), default=0)
+    focus = max((place for place, row in enumerate(rows) if row.stand is not StepProgress.AHEAD), default=0)
     start, end = 0, len(blocks)
 
     def needed() -> int:
@@ -136,7 +147,7 @@ def _fold(words: str) -> Text:
     return Text(f"  … {words}", "dim")
 
 
-def _foot(spent: Spent, elapsed: float, width: int) -> str:
+def _foot(spent: ProgressCost, elapsed: float, width: int) -> str:
     """Tokens, money and time, as much of it as there is room for; the time always."""
     time, money = _span(elapsed), _money(spent)
     whole = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
@@ -148,7 +159,7 @@ def _foot(spent: Spent, elapsed: float, width: int) -> str:
     return next((line for line in lines if len(line) < width), f"  {time}")
 
 
-def _money(spent: Spent) -> str:
+def _money(spent: ProgressCost) -> str:
     words = [format_usd(spent.cost) if spent.cost or not spent.without_price else "cost unknown"]
     if spent.total - spent.cost > 0.000001:
         words.append(f"{format_usd(spent.total)} in all")

@@ -9,11 +9,11 @@ from agentd.cli.options import Options, detach_option, run_options
 from agentd.domain.errors import AgentdError, UsageError
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Workflow
+from agentd.engine.steps import code_trees
+from agentd.engine.workflows import impl, impl_start, impl_steps, task_batches
+from agentd.engine.workflows.plan_steps import PlannedStep
 from agentd.project.config import WorkflowSettings
 from agentd.project.layout import find_project
-from agentd.steps import code
-from agentd.workflows import building, code_course, impl, starting
-from agentd.workflows.course import Ahead
 
 
 @run_options("impl")
@@ -40,23 +40,23 @@ def command(
     if decision:
         return deciding.decide(change_id, options, *decision)
     change = lifecycle.open_change(find_project(), change_id)
-    if message := starting.settled(change, options.review):
+    if message := impl_start.impl_settled(change, options.review):
         return running.settled(change, options, message, 0)
     if dry:
         return code_dry_run.show(change, options)
     if options.detach:
         return detaching.start(change, options)
     if options.tasks is None:
-        return running.run(change, options, impl.impl, Workflow.IMPL)
-    return running.run(change, options, impl.impl, Workflow.IMPL, lambda: made(change), course_of(options))
+        return running.run(change, options, impl.run_impl, Workflow.IMPL)
+    return running.run(change, options, impl.run_impl, Workflow.IMPL, lambda: made(change), course_of(options))
 
 
 def course_of(options: Options) -> running.Course:
     """Only the tasks that were asked for are ahead."""
 
-    def ahead(change: Change, settings: WorkflowSettings) -> list[Ahead]:
+    def ahead(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:
         try:
-            return code_course.of_tasks(change, options.wishes.tasks, settings)
+            return impl_steps.task_steps(change, options.wishes.tasks, settings)
         except AgentdError:
             return []  # the run itself says what is wrong with them
 
@@ -65,5 +65,5 @@ def course_of(options: Options) -> running.Course:
 
 def made(change: Change) -> tuple[str, int | None]:
     """2 of 7 tasks."""
-    tasks, done = code.tasks_of(change), building.made(change.read())
+    tasks, done = code_trees.read_change_tasks(change), task_batches.built_tasks(change.read())
     return f"{sum(task.id in done for task in tasks)} of {pluralize(len(tasks), 'task')}", 0

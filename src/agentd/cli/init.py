@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from agentd import setup
 from agentd.agents import registration, skills
-from agentd.calls import seat
 from agentd.cli import output, table
 from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
+from agentd.engine import project_setup
+from agentd.engine.calls import agent_selection
 from agentd.project import config, detection, git, trust
 from agentd.project.layout import current_directory, find_project
 
@@ -53,7 +53,7 @@ def command(
     agents = detection.detect_agents(os.environ, Path(os.path.expanduser("~")))
     roles = detection.assign_roles(agents) if any(agent.installed for agent in agents) else {}
     checks = detection.propose_checks(root)
-    outcome = setup.lay_down(repo, root, roles, checks, overwrite)
+    outcome = project_setup.set_up_project(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
     in_force = config.load_config(root / "agentd" / "config.toml")
     absent = _absent(in_force)
@@ -119,14 +119,16 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 
-def _commit(repo: git.Repository, outcome: setup.Outcome, commit: bool | None, asked: bool, yes: bool) -> bool:
-    names = [] if commit is False else setup.uncommitted(repo, outcome)
+def _commit(
+    repo: git.Repository, outcome: project_setup.SetupResult, commit: bool | None, asked: bool, yes: bool
+) -> bool:
+    names = [] if commit is False else project_setup.uncommitted_files(repo, outcome)
     if not names:
         return False
     if commit is None and asked:
         commit = click.confirm(f"Commit {_what(names, outcome)} now?", default=True, err=True)
     if commit or (commit is None and yes):
-        setup.commit(repo, names)
+        project_setup.commit_setup(repo, names)
         return True
     return False
 
@@ -145,7 +147,7 @@ def _absent(in_force: config.Config) -> list[AgentMissing]:
     missing: dict[str, AgentMissing] = {}
     for role, name in in_force.roles.items():
         try:
-            seat.ensure_installed(in_force, role, os.environ)
+            agent_selection.ensure_agent_installed(in_force, role, os.environ)
         except AgentMissing as error:
             missing.setdefault(name, error)
     return list(missing.values())
@@ -162,8 +164,8 @@ def _about_seats(
     return [*(f"{error}: {ways}, {force}." for error in absent), *detection.role_notes(agents, in_force.roles)]
 
 
-def _ignored(repo: git.Repository, outcome: setup.Outcome) -> list[str]:
-    names = setup.ignored(repo, outcome)
+def _ignored(repo: git.Repository, outcome: project_setup.SetupResult) -> list[str]:
+    names = project_setup.ignored_files(repo, outcome)
     notes = []
     if any(name.endswith("agentd/config.toml") for name in names):
         words = "A .gitignore hides agentd/, so git keeps none of it"
@@ -173,14 +175,14 @@ def _ignored(repo: git.Repository, outcome: setup.Outcome) -> list[str]:
     return notes
 
 
-def _what(names: Sequence[str], outcome: setup.Outcome) -> str:
+def _what(names: Sequence[str], outcome: project_setup.SetupResult) -> str:
     """What is to be committed, in words."""
     parts = {_COMMANDS if name in outcome.skills else "agentd/" for name in names}
     return " and ".join(sorted(parts))
 
 
-def _git_commands(repo: git.Repository, root: Path, outcome: setup.Outcome) -> str | None:
-    names = setup.uncommitted(repo, outcome)
+def _git_commands(repo: git.Repository, root: Path, outcome: project_setup.SetupResult) -> str | None:
+    names = project_setup.uncommitted_files(repo, outcome)
     homes = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
     own = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []
     typed = " ".join(os.path.relpath(home) for home in [*own, *sorted(homes)])
@@ -203,7 +205,7 @@ def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
     return ["", *([title] if title else []), *table.align(rows)] if rows else []
 
 
-def _render(data: dict[str, Any], outcome: setup.Outcome, root: Path, answers: _Answers) -> str:
+def _render(data: dict[str, Any], outcome: project_setup.SetupResult, root: Path, answers: _Answers) -> str:
     lines = []
     if outcome.changed:
         lines += [f"agentd is set up in {output.paint(root.name, bold=True)}."]

@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 from agentd.cli.view import Journal, Lines, View
-from agentd.workflows.board import Course
+from agentd.engine.workflows.progress import StepSource
 
 __all__ = ["Mode", "View", "watching"]
 
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
-def watching(title: str, ahead: Course, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[View]:
+def watching(title: str, ahead: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[View]:
     """A view of one run; `live` without a terminal to draw on is `lines`. Verbose: with every action of an agent."""
     if mode == "live" and _can_draw():
         from agentd.cli.drawing import Drawing  # late: rich is heavy

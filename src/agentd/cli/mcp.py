@@ -6,9 +6,9 @@ import click
 
 from agentd.cli import output
 from agentd.domain.errors import UsageError
+from agentd.engine.tools.binding import Binding, bind_run
+from agentd.engine.tools.tool_table import Stage
 from agentd.project.layout import find_project
-from agentd.tools.binding import Binding, bind
-from agentd.tools.table import Stage
 
 _BOUND = [str(stage) for stage in Stage if stage is not Stage.UNBOUND]
 
@@ -34,7 +34,7 @@ def command(http: bool, port: int, change_id: str | None, stage: str | None, tok
         raise UsageError("--change, --stage and --token go together", "agentd mcp --help")
     project = find_project()
     if change_id and stage and token:
-        binding = bind(project, change_id, Stage(stage), token)
+        binding = bind_run(project, change_id, Stage(stage), token)
     else:
         binding = Binding(project)
     if http:

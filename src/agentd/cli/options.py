@@ -12,7 +12,7 @@ from agentd.cli import answers, output
 from agentd.cli.common import change_argument
 from agentd.cli.trust import trust_option
 from agentd.domain.terms import GitSetup
-from agentd.workflows.wishes import Wishes
+from agentd.engine.workflows.run_options import RunOptions
 
 Mode = Literal["live", "lines", "events", "quiet"]
 
@@ -117,8 +117,8 @@ class Options:
     known_failures: str = ""
 
     @property
-    def wishes(self) -> Wishes:
-        return Wishes(
+    def wishes(self) -> RunOptions:
+        return RunOptions(
             yes=self.yes,
             light=self.light,
             skip_clarify=self.skip_clarify,

@@ -9,8 +9,8 @@ from typing import Any
 
 from agentd.cli import closing, output, pager, questions, table
 from agentd.cli.view import View
+from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
 from agentd.project import git
-from agentd.workflows.asking import Answer, Question
 
 _NOTHING_HAPPENS = ("view", "stop")
 
@@ -22,9 +22,9 @@ class AtTerminal:
         self.told: list[str] = []
         """The findings above the last question, while nothing has come of it."""
 
-    def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
+    def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
         options = [questions.Option(one.id, one.label) for one in question.options]
-        delivered: list[Answer] = []
+        delivered: list[DecisionAnswer] = []
 
         def elsewhere() -> str | None:
             if answer := otherwise():
@@ -44,7 +44,7 @@ class AtTerminal:
                 self.told = []
             asks = question.answers[chosen].asks
             reason = questions.ask_text(asks) if asks else ""
-        return Answer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
+        return DecisionAnswer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
 
     def _tell_standing(self, about: Mapping[str, Any]) -> None:
         """Once, also where the question comes again."""

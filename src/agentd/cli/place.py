@@ -11,10 +11,10 @@ from agentd.cli import output, questions
 from agentd.cli.questions import Option
 from agentd.domain.errors import SetupError
 from agentd.domain.terms import GitSetup
+from agentd.engine.workflows import worktree_setup
 from agentd.project import git
 from agentd.project.config import Config
 from agentd.project.layout import Project
-from agentd.workflows import placing
 
 _WAYS = (
     Option(GitSetup.BRANCH, "On a branch of its own", "in this folder; what is not committed comes along"),
@@ -41,13 +41,13 @@ def chosen(project: Project, change_id: str, flag: str | None, in_force: Config,
 
 
 def _offer_commit(project: Project, change_id: str, way: GitSetup) -> None:
-    ground = placing.look(project, change_id)
+    ground = worktree_setup.inspect_repository(project, change_id)
     if not ground.uncommitted:
         return
     options = (Option("commit", "Commit it"), Option("stop", "Stop here"))
-    question = f"A {way} needs agentd/ committed, and git lacks {placing.some(ground.uncommitted)}. Commit it now?"
+    question = f"A {way} needs agentd/ committed, and git lacks {worktree_setup.list_names(ground.uncommitted)}. Commit it now?"
     if questions.ask(question, options, "commit") == "commit":
-        placing.commit(ground)
+        worktree_setup.commit_pending(ground)
 
 
 def preparing(command: str) -> Callable[[str], None]:

@@ -5,8 +5,8 @@ import click
 from agentd.cli import deciding, dry_run, planning
 from agentd.cli.options import Options, detach_option, new_options, run_options
 from agentd.domain.errors import UsageError
+from agentd.engine.workflows import plan
 from agentd.project.layout import find_project
-from agentd.workflows import plan
 
 
 @run_options("plan")
@@ -42,4 +42,4 @@ def command(
         return deciding.decide(change_id, options, *decision)
     if dry:
         return dry_run.show(find_project(), change_id, description, options)
-    return planning.begin(change_id, description, options, plan.plan)
+    return planning.begin(change_id, description, options, plan.run_plan)

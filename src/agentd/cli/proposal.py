@@ -4,7 +4,7 @@ import click
 
 from agentd.cli import planning
 from agentd.cli.options import Options, new_options, run_options
-from agentd.workflows import plan
+from agentd.engine.workflows import plan
 
 
 @run_options("proposal")
@@ -12,4 +12,4 @@ from agentd.workflows import plan
 @new_options
 def command(change_id: str, options: Options, description: str | None) -> int:
     """Write proposal, specs and tasks of the change ID, and stop there. Exit code 0 when they are generated."""
-    return planning.begin(change_id, description, options, plan.propose)
+    return planning.begin(change_id, description, options, plan.run_proposal)

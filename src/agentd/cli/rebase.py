@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from agentd.archive import rebasing
-from agentd.archive.rebasing import Moved
-from agentd.calls.run import there
 from agentd.change import lifecycle, plan_validation
 from agentd.change.folder import Change
 from agentd.cli import conflicts, output
 from agentd.cli.common import change_argument
 from agentd.domain.terms import Phase, Severity
+from agentd.engine.archive import rebase
+from agentd.engine.archive.rebase import RebasedSpec
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.workflows.verdict_status import is_plan_edited
 from agentd.project import config
 from agentd.project.layout import find_project
-from agentd.workflows.verdict import is_edited
 
 
 @click.command("rebase")
@@ -32,15 +32,15 @@ def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int
     Exit code 0 when nothing is left to solve.
     """
     change = lifecycle.open_change(find_project(), change_id)
-    settings = config.load_config(there(change).config_file, flags=ctx.find_root().obj or ()).validation
-    moved = (rebasing.look if dry else rebasing.rebase_change)(change, re.compile(settings.requirement_pattern))
+    settings = config.load_config(change_project(change).config_file, flags=ctx.find_root().obj or ()).validation
+    moved = (rebase.preview_rebase if dry else rebase.rebase_change)(change, re.compile(settings.requirement_pattern))
     found = () if dry else plan_validation.check_plan(change, settings)
     data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])
     left = any(one.conflicts for one in moved)
     return output.show("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))
 
 
-def _data(change: Change, moved: Sequence[Moved], faults: Sequence[Any]) -> dict[str, Any]:
+def _data(change: Change, moved: Sequence[RebasedSpec], faults: Sequence[Any]) -> dict[str, Any]:
     phase = change.read().phase
     return {
         "change_id": change.id,
@@ -60,10 +60,10 @@ def _data(change: Change, moved: Sequence[Moved], faults: Sequence[Any]) -> dict
 
 
 def _is_stale(change: Change, phase: Phase) -> bool:
-    return phase in (Phase.IMPLEMENTING, Phase.COMPLETE) or is_edited(change)
+    return phase in (Phase.IMPLEMENTING, Phase.COMPLETE) or is_plan_edited(change)
 
 
-def _next(change: Change, phase: Phase, moved: Sequence[Moved]) -> str:
+def _next(change: Change, phase: Phase, moved: Sequence[RebasedSpec]) -> str:
     """The planner solves what it planned; once there is code, it is judged by the specs as they are then."""
     is_stale = any(one.is_touched for one in moved)
     if phase is Phase.COMPLETE:
@@ -75,7 +75,7 @@ def _next(change: Change, phase: Phase, moved: Sequence[Moved]) -> str:
     return f"agentd plan {change.id}"
 
 
-def _text(change: Change, moved: Sequence[Moved], data: dict[str, Any], dry: bool) -> str:
+def _text(change: Change, moved: Sequence[RebasedSpec], data: dict[str, Any], dry: bool) -> str:
     if not moved:
         return f"{change.id} stands on the specs of today."
     if dry:
@@ -93,13 +93,13 @@ def _text(change: Change, moved: Sequence[Moved], data: dict[str, Any], dry: boo
     return "\n".join([*lines, *output.following(data["next"])])
 
 
-def _said(one: Moved) -> str:
+def _said(one: RebasedSpec) -> str:
     if one.conflicts:
         return f"{len(one.conflicts)} to solve"
     return "others touched the same requirements; judge it again" if one.is_touched else "nothing of it was touched"
 
 
-def _diff(change: Change, one: Moved) -> str:
+def _diff(change: Change, one: RebasedSpec) -> str:
     path = f"agentd/changes/{change.id}/specs/{one.id}.md"
     old, new = one.before.splitlines(keepends=True), one.after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")).removesuffix("\n")

@@ -3,8 +3,8 @@
 from agentd.change import lifecycle
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
+from agentd.engine.workflows import plan
 from agentd.project.layout import find_project
-from agentd.workflows import plan
 
 
 @run_options("reproposal")
@@ -12,4 +12,4 @@ def command(change_id: str, options: Options) -> int:
     """Let the planner answer the open findings of the change ID. Exit code 0 when that is done."""
     change = lifecycle.open_change(find_project(), change_id)
     message = f"The findings are answered; agentd challenge {change_id} judges the answers"
-    return run(change, options, plan.repropose, told=lambda: (message, None))
+    return run(change, options, plan.run_reproposal, told=lambda: (message, None))

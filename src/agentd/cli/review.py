@@ -4,8 +4,8 @@ from agentd.change import lifecycle
 from agentd.cli.options import Options, run_options
 from agentd.cli.running import run
 from agentd.domain.terms import Workflow
+from agentd.engine.workflows import impl
 from agentd.project.layout import find_project
-from agentd.workflows import impl
 
 
 @run_options("review")
@@ -14,4 +14,4 @@ def command(change_id: str, options: Options) -> int:
 
     A tree that was judged is not judged again; agentd impl ID --review does that.
     """
-    return run(lifecycle.open_change(find_project(), change_id), options, impl.review, Workflow.IMPL)
+    return run(lifecycle.open_change(find_project(), change_id), options, impl.run_review, Workflow.IMPL)

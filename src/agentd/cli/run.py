@@ -6,11 +6,11 @@ from agentd.change.folder import Change
 from agentd.cli import planning
 from agentd.cli.options import Options, detach_option, new_options, run_options
 from agentd.domain.terms import Phase
+from agentd.engine.steps.step_context import StepContext
+from agentd.engine.workflows import change_opening, impl, impl_start, impl_steps, plan, plan_steps
+from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.run_options import RunOptions
 from agentd.project.config import WorkflowSettings
-from agentd.steps.desk import Desk
-from agentd.workflows import code_course, course, impl, opening, plan, starting
-from agentd.workflows.course import Ahead
-from agentd.workflows.wishes import Wishes
 
 _PLANNING = (Phase.DRAFTING, Phase.PROPOSED)
 
@@ -27,19 +27,19 @@ def command(change_id: str, options: Options, description: str | None) -> int:
     return planning.begin(change_id, description, options, _both, _settled, _ahead)
 
 
-def _both(desk: Desk, wishes: Wishes) -> None:
+def _both(desk: StepContext, wishes: RunOptions) -> None:
     if desk.change.read().phase in _PLANNING:
-        plan.plan(desk, wishes)
+        plan.run_plan(desk, wishes)
     if desk.change.read().phase in (Phase.CHALLENGED, Phase.IMPLEMENTING):
-        impl.impl(desk, wishes)
+        impl.run_impl(desk, wishes)
 
 
 def _settled(change: Change, _: bool) -> str | None:
     is_planned = change.read().phase not in (*_PLANNING, Phase.REJECTED)
-    return starting.settled(change, False) if is_planned else opening.settled(change)
+    return impl_start.impl_settled(change, False) if is_planned else change_opening.plan_settled(change)
 
 
-def _ahead(change: Change, settings: WorkflowSettings) -> list[Ahead]:
+def _ahead(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:
     """The code's steps are known when the plan is."""
     is_planning = change.read().phase in _PLANNING
-    return course.of_plan(change, settings) if is_planning else code_course.of_code(change, settings)
+    return plan_steps.plan_steps(change, settings) if is_planning else impl_steps.impl_steps(change, settings)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentd.calls import run as runs
 from agentd.change import outcome
 from agentd.change.folder import Change
 from agentd.change.locator import ChangeLocator
@@ -20,16 +19,17 @@ from agentd.cli.person import AtTerminal
 from agentd.cli.trust import ensure_trust
 from agentd.domain.errors import AgentdError, Busy, Interrupted
 from agentd.domain.terms import Workflow
+from agentd.engine.calls import run_context as runs
+from agentd.engine.steps.step_context import StepContext
+from agentd.engine.workflows import budget_raise, impl_steps, plan_steps, run_result
+from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.run_options import RunOptions
 from agentd.project import config, git
 from agentd.project.config import Config, WorkflowSettings
 from agentd.project.layout import Project
-from agentd.steps.desk import Desk
-from agentd.workflows import code_course, course, raising, result
-from agentd.workflows.course import Ahead
-from agentd.workflows.wishes import Wishes
 
-Work = Callable[[Desk, Wishes], None]
-Course = Callable[[Change, WorkflowSettings], list[Ahead]]
+Work = Callable[[StepContext, RunOptions], None]
+Course = Callable[[Change, WorkflowSettings], list[PlannedStep]]
 
 
 def trust(project: Project, options: Options) -> Config:
@@ -51,17 +51,17 @@ def run(
 
     `told` gives message and exit code, for work whose end is no verdict.
     """
-    there = runs.there(change)
+    there = runs.change_project(change)
     in_force = trust(there, options)
     before, failure, person = len(change.read().llm_calls), None, None
-    ahead = ahead or (course.of_plan if workflow is Workflow.PLAN else code_course.of_code)
+    ahead = ahead or (plan_steps.plan_steps if workflow is Workflow.PLAN else impl_steps.impl_steps)
 
     try:
         title = f"agentd {options.command} {change.id}"
         with watching(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
             person = AtTerminal(view, change.tree) if options.can_ask else None
             wishes = replace(options.wishes, person=person)
-            begun = runs.begin(
+            begun = runs.begin_run(
                 change,
                 lambda: config.load_config(there.config_file, flags=options.settings),
                 workflow,
@@ -72,16 +72,16 @@ def run(
             )
             with begun as at_work:
                 if options.raise_budget:
-                    raising.raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
-                work(Desk(at_work, os.environ), wishes)
+                    budget_raise.raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
+                work(StepContext(at_work, os.environ), wishes)
                 message, code = told()
-                ended = result.result(change, options.command, options.wanted, before, message, None, code)
+                ended = run_result.build_result(change, options.command, options.wanted, before, message, None, code)
                 at_work.endings.append((ended["exit_code"], ended["message"]))
     except AgentdError as error:
         failure = error
     ChangeLocator(change.project).remember(change.tree, change.id)  # for whoever looks from another branch
     message, code = ("", None) if failure else told()
-    data = result.result(change, options.command, options.wanted, before, message, failure, code)
+    data = run_result.build_result(change, options.command, options.wanted, before, message, failure, code)
     if not isinstance(failure, Busy):
         outcome.save_outcome(change, os.getpid(), data)
     return show(options, data, failure, person.told if person else ())
@@ -97,7 +97,7 @@ def settled(change: Change, options: Options, message: str, code: int | None = N
 def tell(change: Change, options: Options, message: str = "", code: int | None = None) -> int:
     """How the change stands, where nothing had to run."""
     before = len(change.read().llm_calls)
-    return show(options, result.result(change, options.command, options.wanted, before, message, None, code))
+    return show(options, run_result.build_result(change, options.command, options.wanted, before, message, None, code))
 
 
 def show(options: Options, data: dict[str, Any], error: AgentdError | None = None, told: Sequence[str] = ()) -> int:

@@ -90,9 +90,9 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
     """The row of a listing and all that STATE.yaml and the records know."""
     from pathlib import Path  # late: the overview reads no YAML
 
-    from agentd.calls.sums import grouped
     from agentd.change.folder import read_records, read_state
     from agentd.documents.finding_status import count_open, current_findings
+    from agentd.engine.calls.cost_totals import group_costs
 
     assert found.folder
     state, rounds = read_state(Path(found.folder)), read_records(Path(found.folder))
@@ -134,7 +134,7 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
         "budget": _budget(project, state),
         "calls": len(state.llm_calls),
         "by_step": [
-            {"step": step, **some.data()} for step, some in grouped(state.llm_calls, lambda call: call.step).items()
+            {"step": step, **some.data()} for step, some in group_costs(state.llm_calls, lambda call: call.step).items()
         ],
         "calls_without_price": sum(call.cost is None for call in state.llm_calls),
         "tokens": {
@@ -195,23 +195,23 @@ def _edited(project: Project, found: LocatedChange) -> list[str]:
     from pathlib import Path  # late: see above
 
     from agentd.change.folder import Change
-    from agentd.steps import code
+    from agentd.engine.steps import code_trees
 
     change = Change(project, found.id, found.tree, Path(found.folder))
-    return [*code.specs_edited_since(change), *code.edited_since(change)]
+    return [*code_trees.specs_edited_since_review(change), *code_trees.files_edited_since_review(change)]
 
 
 def _budget(project: Project, state: "ChangeState") -> float | None:
     """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
-    from agentd.calls.budget import in_force
     from agentd.domain.errors import AgentdError
+    from agentd.engine.calls.budget import effective_budget
     from agentd.project import config  # late: see above
 
     try:
         limits = config.load_config(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
     except AgentdError:
         return None  # `agentd config` says why
-    return in_force(limits, state).per_change or None
+    return effective_budget(limits, state).per_change or None
 
 
 def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
@@ -221,10 +221,10 @@ def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
     from pathlib import Path  # late: see above
 
     from agentd.change.folder import Change
-    from agentd.workflows.dependence import waits_for
+    from agentd.engine.workflows.dependencies import pending_dependencies
 
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
-    return {name: phase and str(phase) for name, phase in waits_for(change).items()}
+    return {name: phase and str(phase) for name, phase in pending_dependencies(change).items()}
 
 
 def _next(change_id: str, following: str | None, edited: list[str], waits_for: dict[str, str | None]) -> str | None:

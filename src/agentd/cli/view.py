@@ -12,7 +12,7 @@ from agentd.change.event_text import describe_event, is_in_progress
 from agentd.cli import output, table
 from agentd.domain import events
 from agentd.domain.terms import StepStatus
-from agentd.workflows.board import Board, Course
+from agentd.engine.workflows.progress import ProgressBoard, StepSource
 
 LONGEST = 500  # columns of a line that stays
 _SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
@@ -50,9 +50,9 @@ class Journal(View):
 class Lines(View):
     """A plain line on stderr for each event worth telling."""
 
-    def __init__(self, ahead: Course, is_verbose: bool = False) -> None:
+    def __init__(self, ahead: StepSource, is_verbose: bool = False) -> None:
         self._lock = threading.Lock()
-        self._board = Board(ahead)
+        self._board = ProgressBoard(ahead)
         self._is_verbose = is_verbose
 
     def __call__(self, entry: events.JournalEntry) -> None:

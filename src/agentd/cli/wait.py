@@ -12,9 +12,9 @@ from agentd.change.inbox import Inbox
 from agentd.cli import closing, output, table
 from agentd.cli.common import change_argument
 from agentd.domain.errors import Interrupted
+from agentd.engine.workflows import run_result
 from agentd.project.layout import find_project
 from agentd.storage.locks import LockHolder
-from agentd.workflows import result
 
 _PAUSE = 0.2  # seconds between two looks
 _PATIENCE = 30.0  # seconds from the end of a run until its result is there
@@ -78,7 +78,7 @@ def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
     error = Interrupted("the run was killed before its end", f"to go on: {cut.command}") if cut else None
     state = change.read()
     command = "impl" if state.phase.judged_by == "review" else "plan"
-    return result.result(change, command, change.id, len(state.llm_calls), error=error)
+    return run_result.build_result(change, command, change.id, len(state.llm_calls), error=error)
 
 
 def _show(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.calls import run as runs
 from agentd.change import overview
 from agentd.change.locator import ChangeLocator
 from agentd.demo import children, proof
@@ -16,13 +15,14 @@ from agentd.demo.place import Place, inside
 from agentd.domain.errors import Interrupted, Refusal
 from agentd.domain.events import JournalEntry
 from agentd.domain.terms import GitSetup, Workflow
+from agentd.engine.calls import run_context as runs
+from agentd.engine.steps.step_context import StepContext
+from agentd.engine.workflows import change_opening
+from agentd.engine.workflows.clarification import clarify_first
+from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
+from agentd.engine.workflows.run_options import RunOptions
 from agentd.project import config, git
 from agentd.project.layout import find_project
-from agentd.steps.desk import Desk
-from agentd.workflows import opening
-from agentd.workflows.asking import Answer, Question
-from agentd.workflows.clarifying import clarify_first
-from agentd.workflows.wishes import Wishes
 
 Watcher = Callable[[JournalEntry], None]
 Ask = Callable[[], None]
@@ -41,10 +41,10 @@ class AsPerson:
 
     seen: Callable[[Question, str], None] = lambda question, answer: None
 
-    def choose(self, question: Question, otherwise: Callable[[], Answer | None]) -> Answer:
+    def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
         answer = ANSWERS[question.id]
         self.seen(question, answer)
-        return Answer(answer, f"person:{git.user_name(os.getcwd())}", "terminal")
+        return DecisionAnswer(answer, f"person:{git.user_name(os.getcwd())}", "terminal")
 
     def tell(self, lines: Sequence[str]) -> None:
         pass  # the planner's questions need no words before them
@@ -58,12 +58,12 @@ class AsPerson:
 
 def clarify(person: AsPerson, watch: Watcher = lambda entry: None) -> None:
     """The change is begun on a branch of its own, and the planner's questions are answered."""
-    change = opening.begin(find_project(), ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
-    there = runs.there(change)
-    with runs.begin(
+    change = change_opening.begin_change(find_project(), ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
+    there = runs.change_project(change)
+    with runs.begin_run(
         change, lambda: config.load_config(there.config_file), Workflow.PLAN, f"agentd plan {ID}", watch
     ) as run:
-        clarify_first(Desk(run, os.environ), Wishes(person=person))
+        clarify_first(StepContext(run, os.environ), RunOptions(person=person))
 
 
 def play(place: Place, act: Act, ask: Ask = lambda: clarify(AsPerson()), run: Run = children.keep) -> None:

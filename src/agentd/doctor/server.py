@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from agentd.agents import environment
 from agentd.doctor import probe
 from agentd.doctor.rows import PROJECT, Row, State
+from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.project.layout import Project
-from agentd.tools.table import Stage, tools_of
 
 # -P: a folder named agentd in the working folder is not our package.
 _PYTHON = (sys.executable, "-P", "-m")

@@ -8,4 +8,4 @@
 from agentd.guard.call_record import GuardResult, Violation, violation_finding
 from agentd.guard.guard import Guard, allow_nothing, plan_write_rule
 
-__all__ = ["Guard", "Violation", "GuardResult", "violation_finding", "allow_nothing", "plan_write_rule"]
+__all__ = ["Guard", "GuardResult", "Violation", "allow_nothing", "plan_write_rule", "violation_finding"]

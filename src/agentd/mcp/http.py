@@ -13,9 +13,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agentd.engine.tools.binding import Binding
 from agentd.mcp.server import build
 from agentd.storage import files
-from agentd.tools.binding import Binding
 
 HOST = "127.0.0.1"
 PATH = "/mcp"

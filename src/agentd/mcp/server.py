@@ -12,10 +12,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from agentd import __version__
-from agentd.tools.binding import Binding
-from agentd.tools.call import call
-from agentd.tools.refusal import Refused
-from agentd.tools.table import tools_of
+from agentd.engine.tools.binding import Binding
+from agentd.engine.tools.dispatch import call_tool
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import tools_of
 
 NAME = "agentd"
 _QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them
@@ -56,8 +56,8 @@ def _instructions(binding: Binding) -> str:
 def _answer(binding: Binding, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
     """A refusal and a crash are answers too; the server goes on."""
     try:
-        return _result(call(binding, name, arguments))
-    except Refused as refusal:
+        return _result(call_tool(binding, name, arguments))
+    except ToolRefusal as refusal:
         return _result(str(refusal), is_error=True)
     except Exception as error:
         traceback.print_exc(file=sys.stderr)

@@ -8,7 +8,7 @@ from agentd.change.folder import Change
 from agentd.checks.comparison import compare_check
 from agentd.checks.result import CheckResult, TestCounts, result_from_row
 from agentd.domain.errors import AgentdError
-from agentd.steps import proving
+from agentd.engine.steps import check_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def checks(change: Change) -> Checks:
         state = change.read()
     except AgentdError as error:
         return Checks((), is_baseline=False, problem=error.message)
-    earlier = {(row.get("name"), row.get("command")): row for row in proving.baseline(state)}
+    earlier = {(row.get("name"), row.get("command")): row for row in check_run.check_baseline(state)}
     found = state.checks or tuple(earlier.values())
     rows, problems = [], []
     for row in found:

@@ -9,11 +9,11 @@ from agentd.change.state import ChangeState
 from agentd.documents import anchors
 from agentd.documents.records import Evidence, Finding
 from agentd.domain.errors import AgentdError, Refusal
+from agentd.engine.tools import tree_diff
+from agentd.engine.tools.tree_diff import ChangedPath
 from agentd.project import git
 from agentd.rendering import hunks, shown
 from agentd.rendering.hunks import Hunk
-from agentd.tools import diff
-from agentd.tools.diff import Changed
 from agentd.trace.git_trees import check_trees_exist
 from agentd.viewer import margin, recorded
 from agentd.viewer.margin import Note
@@ -65,7 +65,7 @@ def code(change: Change) -> Code:
             return Code(nothing, (), 0, "")
         check_trees_exist(change.tree, found.base, change.id)
         check_tree(change, found.tree)
-        some = diff.changed_files(change, found.base, found.tree)
+        some = tree_diff.changed_files(change, found.base, found.tree)
         return Code(found, _diffs(change, found.base, found.tree, some), max(0, len(some) - _NAMES), "")
     except AgentdError as error:
         return Code(nothing, (), 0, error.message)
@@ -93,12 +93,12 @@ def check_tree(change: Change, tree: str) -> None:
 
 def between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:
     """Both have been looked for."""
-    return _diffs(change, base, tree, diff.changed_files(change, base, tree))
+    return _diffs(change, base, tree, tree_diff.changed_files(change, base, tree))
 
 
-def _diffs(change: Change, base: str, tree: str, some: Mapping[str, Changed]) -> tuple[FileDiff, ...]:
+def _diffs(change: Change, base: str, tree: str, some: Mapping[str, ChangedPath]) -> tuple[FileDiff, ...]:
     big = [path for path, row in some.items() if _lines(row) > _BIG]
-    pieces = diff.by_file(change, base, tree, big)
+    pieces = tree_diff.diff_by_file(change, base, tree, big)
     found = []
     room = _TOTAL
     for path in list(some)[:_NAMES]:
@@ -108,7 +108,7 @@ def _diffs(change: Change, base: str, tree: str, some: Mapping[str, Changed]) ->
     return tuple(found)
 
 
-def _file(path: str, row: Changed, piece: bytes, room: int, is_big: bool) -> FileDiff:
+def _file(path: str, row: ChangedPath, piece: bytes, room: int, is_big: bool) -> FileDiff:
     read = hunks.read(piece, room)
     is_counted = row.more.isdecimal()  # git counts no lines of what .gitattributes calls binary, text or not
     told = shown.plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
@@ -124,7 +124,7 @@ def _file(path: str, row: Changed, piece: bytes, room: int, is_big: bool) -> Fil
     )
 
 
-def _lines(row: Changed) -> int:
+def _lines(row: ChangedPath) -> int:
     return sum(int(count) for count in (row.more, row.less) if count.isdecimal())
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.calls.run import there
 from agentd.change import comment_store, run_control, text_cache
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision
@@ -17,10 +16,11 @@ from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import AgentdError, Refusal, UsageError
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
 from agentd.domain.terms import Phase, Severity, Workflow
-from agentd.steps.bench import CODE
-from agentd.workflows import handing, result, seen
-from agentd.workflows.questions import blocking_checks
-from agentd.workflows.verdict import is_as_decided, last, left_open
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.workflows import decision_delivery, read_digest, run_result
+from agentd.engine.workflows.verdict_questions import blocking_checks
+from agentd.engine.workflows.verdict_status import is_plan_as_decided, last_record, open_findings
 
 _AS_READ = "approved as read"
 _LONGEST = 20_000  # characters of a reason; one argument of a command holds it
@@ -55,12 +55,12 @@ class Told:
 def shown(change: Change) -> dict[str, str]:
     """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
     text_cache.cache_plan(change)
-    return {**seen.seen(change), **shown_findings(change)}
+    return {**read_digest.current_reading(change), **shown_findings(change)}
 
 
 def shown_findings(change: Change) -> dict[str, str]:
     """The part of it that comments change."""
-    return {seen.FINDINGS: text_cache.cache_text(change, seen.findings(change).encode())}
+    return {read_digest.FINDINGS_KEY: text_cache.cache_text(change, read_digest.open_findings_text(change).encode())}
 
 
 # ---- what can be decided
@@ -72,7 +72,7 @@ def choices(change: Change) -> tuple[Choice, ...]:
     if not state.phase.is_open:
         return ()
     if change.active_run():
-        return _answers(handing.asked(change))
+        return _answers(decision_delivery.pending_question(change))
     if state.phase in (Phase.PROPOSED, Phase.CHALLENGED):
         return _of_plan(change, state)
     return _of_code(change, state)
@@ -83,7 +83,7 @@ def _answers(asked: Mapping[str, Any] | None) -> tuple[Choice, ...]:
     if asked is None:
         return ()
     best = {row.get("id") for row in asked.get("options", ()) if row.get("recommended")}
-    workflow = Workflow.IMPL if handing.is_of("impl", str(asked.get("id"))) else Workflow.PLAN
+    workflow = Workflow.IMPL if decision_delivery.belongs_to_workflow("impl", str(asked.get("id"))) else Workflow.PLAN
     return tuple(
         Choice(str(row["id"]), str(row["label"]), bool(row["asks"]), row["id"] in best, workflow)
         for row in asked.get("answers", ())
@@ -94,7 +94,7 @@ def _answers(asked: Mapping[str, Any] | None) -> tuple[Choice, ...]:
 def _of_plan(change: Change, state: ChangeState) -> tuple[Choice, ...]:
     notes, more = _open(change)
     moves = [moved.event for moved in state.history[-1:]]
-    is_approved = moves == [TransitionEvent.ACCEPTED] and is_as_decided(change)
+    is_approved = moves == [TransitionEvent.ACCEPTED] and is_plan_as_decided(change)
     found = []
     if not notes and not more and not is_approved:
         found.append(Choice("approve", "Approve", False, True, Workflow.PLAN))
@@ -102,7 +102,7 @@ def _of_plan(change: Change, state: ChangeState) -> tuple[Choice, ...]:
         found.append(Choice("approve-with-notes", "Approve with notes", True, notes, Workflow.PLAN))
     else:
         found.append(Choice("accept", "Accept in spite of findings", True, False, Workflow.PLAN))
-    if last(change):
+    if last_record(change):
         is_best = more and state.phase is Phase.PROPOSED  # one that a judge approved can be built
         found.append(Choice("send-back", "Send back", True, is_best, Workflow.PLAN))
     return (*found, Choice("reject", "Reject", True, False, Workflow.PLAN))
@@ -111,7 +111,7 @@ def _of_plan(change: Change, state: ChangeState) -> tuple[Choice, ...]:
 def _of_code(change: Change, state: ChangeState) -> tuple[Choice, ...]:
     found = []
     events = TRANSITIONS[state.phase]
-    if TransitionEvent.ACCEPTED in events and last(change, CODE) and not blocking_checks(change):
+    if TransitionEvent.ACCEPTED in events and last_record(change, REVIEWER_SPEC) and not blocking_checks(change):
         is_open = any(_open(change))
         name, label = ("accept", "Accept in spite of findings") if is_open else ("approve", "Approve")
         found.append(Choice(name, label, is_open, not is_open, Workflow.IMPL))
@@ -124,7 +124,7 @@ def _of_code(change: Change, state: ChangeState) -> tuple[Choice, ...]:
 
 def _open(change: Change) -> tuple[bool, bool]:
     """Whether notes of people are open, and whether more than that is; comments count before they are findings."""
-    found = left_open(change)
+    found = open_findings(change)
     known = {one.id for one in found}
     said = [
         one for one in comment_store.current_comments(change) if one.is_open and one.words and one.finding not in known
@@ -152,11 +152,18 @@ def decide(
     if choice is None:
         raise Refusal(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
     words = _reason(choice, reason)
-    if asked := handing.asked(change):
+    if asked := decision_delivery.pending_question(change):
         decision = Decision(str(asked["id"]), choice.id, words, by, shown)
         told = _handed(change, decision)
     elif flag := _FLAGS.get(choice.id):
-        arguments = [choice.workflow, change.id, f"--{flag}={words}", "--seen", seen.digest(shown), "--json"]
+        arguments = [
+            choice.workflow,
+            change.id,
+            f"--{flag}={words}",
+            "--seen",
+            read_digest.reading_digest(shown),
+            "--json",
+        ]
         told = _done(change, arguments, settings)
     else:
         raise Refusal(f"the run that asked about {change.id} is over", f"agentd status {change.id}")
@@ -164,11 +171,11 @@ def decide(
 
 
 def _stale(change: Change, shown: Mapping[str, str]) -> Told | None:
-    now = seen.seen(change)
-    changed = tuple(seen.differing(shown, now))
+    now = read_digest.current_reading(change)
+    changed = tuple(read_digest.differing_names(shown, now))
     if not changed:
         return None
-    words = f"{seen.in_words(changed, now)} since this page was made, so nothing was decided"
+    words = f"{read_digest.describe_differences(changed, now)} since this page was made, so nothing was decided"
     return Told(False, words, "read what changed, then decide", changed)
 
 
@@ -183,7 +190,7 @@ def _reason(choice: Choice, reason: str) -> str:
 
 def _handed(change: Change, decision: Decision) -> Told:
     try:
-        handing.hand_over(change, decision)
+        decision_delivery.deliver_decision(change, decision)
     except AgentdError as error:
         return Told(False, error.message, error.hint)
     return Told(True, f"Decided: {decision.answer}. The run that waited has it.")
@@ -194,7 +201,12 @@ def _done(change: Change, arguments: list[str], settings: Sequence[str]) -> Told
     given = [word for one in settings for word in ("--set", one)]
     argv = [sys.executable, "-P", "-m", "agentd", *given, *arguments]
     ended = subprocess.run(
-        argv, cwd=there(change).root, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        argv,
+        cwd=change_project(change).root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
     )
     try:
         data = json.loads(ended.stdout)
@@ -220,7 +232,7 @@ def stop(change: Change) -> Told:
 
 def resume(change: Change, budget: float | None = None, settings: Sequence[str] = ()) -> Told:
     """The next command of the change goes on in the background, with more to spend if `budget` says so."""
-    following = shlex.split(result.next_command(change) or "")[1:]
+    following = shlex.split(run_result.next_command(change) or "")[1:]
     if not following or following[0] not in (Workflow.PLAN, Workflow.IMPL):
         raise Refusal(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
     more = ["--raise-budget", f"{budget:.10g}"] if budget is not None else []

@@ -13,15 +13,15 @@ from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Phase, Workflow
-from agentd.steps.bench import CODE
+from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.workflows import run_result
+from agentd.engine.workflows.verdict_questions import blocking_checks
+from agentd.engine.workflows.verdict_status import last_record
 from agentd.viewer import deciding, reading, running, spent, waiting
 from agentd.viewer.deciding import Choice
 from agentd.viewer.running import Running
 from agentd.viewer.site import Site
 from agentd.viewer.waiting import Waits
-from agentd.workflows import result
-from agentd.workflows.questions import blocking_checks
-from agentd.workflows.verdict import last
 
 _GOOD = (Phase.CHALLENGED, Phase.COMPLETE, Phase.ARCHIVED)
 _BAD = (Phase.REJECTED, Phase.DROPPED)
@@ -175,7 +175,7 @@ def _decidable(change: Change, state: ChangeState, run: Running | None) -> _Deci
 def _blocked(change: Change, state: ChangeState, run: Running | None) -> str:
     """Where code would be accepted but for its checks."""
     is_asked = run is None or run.asked is not None
-    if state.phase is not Phase.IMPLEMENTING or not is_asked or not last(change, CODE):
+    if state.phase is not Phase.IMPLEMENTING or not is_asked or not last_record(change, REVIEWER_SPEC):
         return ""
     names = [str(row.get("name")) for row in blocking_checks(change)]
     if not names:
@@ -187,7 +187,7 @@ def _blocked(change: Change, state: ChangeState, run: Running | None) -> str:
 def _following(change: Change) -> str:
     """The next command; none where the records do not say how it stands."""
     try:
-        return result.next_command(change) or ""
+        return run_result.next_command(change) or ""
     except (AgentdError, OSError):
         return ""
 

@@ -8,10 +8,10 @@ from markupsafe import Markup
 from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.domain.errors import AgentdError
+from agentd.engine.workflows import read_digest
 from agentd.rendering import eliding, words
 from agentd.viewer import rounds
 from agentd.viewer.coded import FileDiff
-from agentd.workflows import seen
 
 _FILES = 100  # of a difference in code; who changed more reads it on its own page
 
@@ -38,11 +38,11 @@ def moved(change: Change, changed: Iterable[str], shown: Mapping[str, str], now:
 
 
 def _one(change: Change, start: str, name: str, old: str, new: str) -> Moved:
-    if name in seen.VERDICTS:
+    if name in read_digest.VERDICTS_KEY:
         return Moved(name, f"{start}/rounds", is_verdict=True)
-    if name == seen.CODE_TREE:
+    if name == read_digest.CODE_TREE_KEY:
         return Moved(name, f"{start}/code", files=_code(change, old, new))
-    if name == seen.FINDINGS:
+    if name == read_digest.FINDINGS_KEY:
         return Moved(name, start, html=_between(change, old, new))
     return Moved(name, f"{start}/read/{name}", html=_between(change, old, new))
 

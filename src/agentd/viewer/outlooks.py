@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from re import Pattern
 
-from agentd.archive import ending
-from agentd.archive import outlook as merged
-from agentd.archive.outlook import Outcome
-from agentd.calls.run import there
 from agentd.change import overview
 from agentd.change.folder import Change
 from agentd.change.locator import ChangeLocator
 from agentd.documents.text import decode_text
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
+from agentd.engine.archive import archive
+from agentd.engine.archive import preview as merged
+from agentd.engine.archive.preview import SpecPreview
+from agentd.engine.calls.run_context import change_project
 from agentd.merge import SpecConflict, SpecTouch
 from agentd.project import config
 from agentd.storage import files
@@ -58,14 +58,14 @@ class Outlook:
 def outlook(change: Change, settings: Sequence[str] = ()) -> Outlook:
     """`settings` are those of the command line."""
     try:
-        pattern = config.load_config(there(change).config_file, flags=settings).validation.requirement_pattern
+        pattern = config.load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern
         if not change.read().phase.is_open:
             return Outlook((), (), "", "", (), problem="")
         met = _rivals(change)
     except AgentdError as error:
         return Outlook((), (), error.message, error.hint, (), problem=error.message)
     try:
-        done = ending.prepare(change, pattern)
+        done = archive.prepare_archive(change, pattern)
     except AgentdError as error:
         specs, problem = _each(change, pattern)
         return Outlook(specs, met, error.message, error.hint, (), problem)
@@ -77,7 +77,7 @@ def whole(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Spec | 
     found = next((one for one in outlook(change, settings).specs if one.id == spec_id), None)
     if found is not None and not (found.conflicts or found.problem):
         return replace(found, after=found.before if found.after is None else found.after)
-    path = merged.main_spec(change, spec_id)
+    path = merged.main_spec_path(change, spec_id)
     if found is not None or path.is_symlink() or not path.is_file():
         return found
     try:
@@ -92,23 +92,23 @@ def _each(change: Change, pattern: Pattern[str]) -> tuple[tuple[Spec, ...], str]
     state, date = change.read(), clock.now()[:10]
     found = []
     try:
-        paths = merged.spec_files(change)
+        paths = merged.change_spec_files(change)
     except AgentdError as error:
         return (), error.message
     for path in paths:
         try:
-            found.append(_spec(merged.outcome(change, state, path, pattern, date)))
+            found.append(_spec(merged.preview_spec(change, state, path, pattern, date)))
         except AgentdError as error:
             found.append(_broken(change, path, error.message))
     return tuple(found), ""
 
 
-def _spec(one: Outcome) -> Spec:
+def _spec(one: SpecPreview) -> Spec:
     return Spec(one.id, one.is_new, one.version, one.before or "", one.after, one.touches, one.conflicts, "")
 
 
 def _broken(change: Change, path: Path, problem: str) -> Spec:
-    is_new = not merged.main_spec(change, path.stem).is_file()
+    is_new = not merged.main_spec_path(change, path.stem).is_file()
     return Spec(path.stem, is_new, 0, "", None, (), (), problem)
 
 

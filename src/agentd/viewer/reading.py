@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd.calls.run import there
 from agentd.change import text_cache
 from agentd.change.folder import (
     Change,
@@ -18,6 +17,7 @@ from agentd.change.folder import (
 )
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.errors import AgentdError
+from agentd.engine.calls.run_context import change_project
 from agentd.project import config
 from agentd.rendering import markdown, shown
 from agentd.rendering.markdown import Page
@@ -86,7 +86,7 @@ def short(change: Change, words: str) -> str:
 def pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
     """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
     try:
-        return config.load_config(there(change).config_file, flags=settings).validation.requirement_pattern, ""
+        return config.load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern, ""
     except AgentdError as error:
         return REQUIREMENT_PATTERN, f"{short(change, error.message)}; requirements are found by their usual form"
 

@@ -7,9 +7,9 @@ from agentd.change import text_cache
 from agentd.change.folder import Change, document_bytes, readable_documents
 from agentd.documents.finding_status import current_findings, round_findings
 from agentd.documents.records import Finding, ReviewRecord
+from agentd.engine.steps.judge_spec import JUDGE_SPECS
 from agentd.rendering import words
 from agentd.rendering.words import Piece
-from agentd.steps.bench import BY_KIND
 from agentd.storage import files
 from agentd.viewer import coded, recorded
 from agentd.viewer.coded import FileDiff
@@ -71,7 +71,7 @@ class Round:
 def rounds(change: Change) -> tuple[Round, ...]:
     """The newest first. What cannot be read is left out; `margin.problems` says what."""
     found = recorded.read(change)
-    by_kind = (found.of(kind) for kind in BY_KIND)
+    by_kind = (found.of(kind) for kind in JUDGE_SPECS)
     made = [_round(some[:number]) for some in by_kind for number in range(1, len(some) + 1)]
     return tuple(sorted(made, key=lambda one: (one.at, one.kind, one.number), reverse=True))
 

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentd.agents.transcript import transcript_path
-from agentd.calls import spend
-from agentd.calls.run import there
 from agentd.change import outcome
 from agentd.change.event_text import describe_event
 from agentd.change.folder import Change
@@ -17,11 +15,13 @@ from agentd.change.inbox import Inbox
 from agentd.domain import clock, events
 from agentd.domain.errors import AgentdError
 from agentd.domain.terms import Workflow
+from agentd.engine.calls import spending
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.workflows import impl_steps, plan_steps
+from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.progress import ProgressBoard, ProgressRow, StepProgress
 from agentd.project import config
 from agentd.storage.locks import LockHolder
-from agentd.workflows import code_course, course
-from agentd.workflows.board import Board, Row, Stand
-from agentd.workflows.course import Ahead
 
 _ACTIONS = 40
 _SAID = 2000  # characters of one thing that an agent said or did
@@ -138,10 +138,10 @@ def _running(
     holder: LockHolder,
     began: events.RunStarted | None,
     entries: Sequence[events.JournalEntry],
-    ahead: Sequence[Ahead],
+    ahead: Sequence[PlannedStep],
     problem: str,
 ) -> Running:
-    board = Board(lambda: ahead)
+    board = ProgressBoard(lambda: ahead)
     for entry in entries:
         board.hear(entry.event, _seconds(entry.at))
     step = _at_work(entries)
@@ -185,14 +185,16 @@ def _word(data: dict[str, Any], name: str) -> str:
     return str(data.get(name) or "")
 
 
-def _ahead(change: Change, began: events.RunStarted | None, settings: Sequence[str]) -> tuple[Sequence[Ahead], str]:
+def _ahead(
+    change: Change, began: events.RunStarted | None, settings: Sequence[str]
+) -> tuple[Sequence[PlannedStep], str]:
     """The steps as the terminal has them; none where that cannot be known."""
     if began is None:
         return (), ""
     try:
-        wanted = config.load_config(there(change).config_file, flags=settings).workflow
+        wanted = config.load_config(change_project(change).config_file, flags=settings).workflow
         is_plan = began.workflow == Workflow.PLAN
-        return (course.of_plan if is_plan else code_course.of_code)(change, wanted), ""
+        return (plan_steps.plan_steps if is_plan else impl_steps.impl_steps)(change, wanted), ""
     except AgentdError as error:
         return (), error.message
 
@@ -207,8 +209,8 @@ def _at_work(entries: Sequence[events.JournalEntry]) -> events.StepStarted | Non
     return None
 
 
-def _step(row: Row, at: float) -> Step:
-    is_over = row.stand in (Stand.AHEAD, Stand.EARLIER)
+def _step(row: ProgressRow, at: float) -> Step:
+    is_over = row.stand in (StepProgress.AHEAD, StepProgress.EARLIER)
     seconds = 0.0 if is_over else max(0.0, round(row.elapsed(at), 1))
     return Step(row.label, str(row.stand), row.agent, row.attempt, seconds, row.words)
 
@@ -244,7 +246,7 @@ def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.
 def _money(change: Change) -> tuple[float, float]:
     """All that the change has cost, and what of it no event has told yet."""
     try:
-        spent, counted = spend.spent(change).change, change.read().total_cost
+        spent, counted = spending.change_spending(change).change, change.read().total_cost
     except AgentdError:
         return 0.0, 0.0
     return spent, max(0.0, spent - counted)

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentd.calls import spend
-from agentd.calls.budget import in_force
-from agentd.calls.run import there
-from agentd.calls.sums import Sum, grouped
 from agentd.change.folder import Change
 from agentd.change.state import CallRecord, StepRecord
 from agentd.domain import clock
 from agentd.domain.errors import AgentdError
+from agentd.engine.calls import spending
+from agentd.engine.calls.budget import effective_budget
+from agentd.engine.calls.cost_totals import CostTotals, group_costs
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.steps.check_run import CHECKS_STEP as CHECKS
+from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.workflows.task_batches import IMPLEMENT_STEP as IMPLEMENT
 from agentd.project import config
 from agentd.rendering import chart
-from agentd.steps.bench import CODE
-from agentd.steps.proving import STEP as CHECKS
-from agentd.workflows.building import STEP as IMPLEMENT
 
 _UNNAMED = "not named"
 
@@ -47,14 +47,14 @@ def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
     """`settings` are those of the command line. A limit of 0 is none."""
     problem, limits = "", None
     try:
-        state, spent = change.read(), spend.spent(change)
+        state, spent = change.read(), spending.change_spending(change)
     except AgentdError as error:
         return replace(_NOTHING, problem=error.message)
     try:
-        limits = in_force(config.load_config(there(change).config_file, flags=settings).budget, state)
+        limits = effective_budget(config.load_config(change_project(change).config_file, flags=settings).budget, state)
     except AgentdError as error:
         problem = error.message
-    calls, whole = state.llm_calls, Sum.of(state.llm_calls)
+    calls, whole = state.llm_calls, CostTotals.of(state.llm_calls)
     budget = (limits.per_change or None) if limits else None
     return Costs(
         by_step=_rows(calls, lambda call: call.step),
@@ -75,10 +75,10 @@ def costs(change: Change, settings: Sequence[str] = ()) -> Costs:
 
 
 def _rows(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) -> tuple[chart.Row, ...]:
-    return tuple(_row(name or _UNNAMED, some) for name, some in grouped(calls, key).items())
+    return tuple(_row(name or _UNNAMED, some) for name, some in group_costs(calls, key).items())
 
 
-def _row(label: str, some: Sum) -> chart.Row:
+def _row(label: str, some: CostTotals) -> chart.Row:
     """None where no price is known at all."""
     return chart.Row(label, None if some.without_price == some.calls else some.cost, some.without_price)
 
@@ -99,4 +99,4 @@ def _round(call: CallRecord, steps: Sequence[StepRecord]) -> str:
 
 
 def _is_code(step: str) -> bool:
-    return step in (CHECKS, CODE.kind, CODE.answer) or step.partition("-")[0] == IMPLEMENT
+    return step in (CHECKS, REVIEWER_SPEC.kind, REVIEWER_SPEC.answer) or step.partition("-")[0] == IMPLEMENT

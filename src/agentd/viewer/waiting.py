@@ -19,11 +19,11 @@ from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, format_na
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain.errors import AgentdError, OverBudget
 from agentd.domain.terms import Phase
+from agentd.engine.steps import clarify
+from agentd.engine.workflows import verdict_status
 from agentd.project import config
 from agentd.project.layout import Project
-from agentd.steps import clarify
 from agentd.viewer import running
-from agentd.workflows import verdict
 
 _EDITED = "edited"
 _RECHALLENGE = "agentd plan %s --rechallenge"
@@ -228,7 +228,7 @@ def _asked(change: Change) -> Waits | None:
 
 def _unanswered(change: Change) -> Waits | None:
     try:
-        asked = clarify.kept(change)
+        asked = clarify.saved_questions(change)
     except AgentdError:
         return None
     left = len(asked.questions) - len(asked.answers) if asked else 0
@@ -279,7 +279,7 @@ def _edited(change: Change) -> Waits | None:
 def _is_edited(change: Change, stamps: tuple[_Stamp, ...]) -> bool:
     """`stamps` are what the answer holds for."""
     try:
-        return verdict.is_edited(change)
+        return verdict_status.is_plan_edited(change)
     except (AgentdError, OSError):
         return False  # whoever opens it is told what cannot be read
 

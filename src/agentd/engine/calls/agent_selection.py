@@ -1,0 +1,132 @@
+"""Who does the work: the agent in its role, the model for the job, and the command that starts it."""
+
+import os
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentd.agents import environment, pricing, process
+from agentd.agents.protocol import Adapter, AgentBrief, AgentCommand, SessionLister
+from agentd.agents.registry import get_adapter
+from agentd.change.folder import Change
+from agentd.domain import events
+from agentd.domain.errors import AgentMissing
+from agentd.domain.terms import Role
+from agentd.engine.calls import budget, sessions
+from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.calls.run_context import RunContext, change_project
+from agentd.engine.tools.tool_table import tools_of
+from agentd.project import detection, trust
+from agentd.project.config import AgentSettings, Config
+from agentd.storage import files
+
+
+@dataclass(frozen=True)
+class SelectedAgent:
+    """Everything known before the first process starts."""
+
+    agent: AgentSettings
+    adapter: Adapter
+    brief: AgentBrief
+    command: AgentCommand
+    program: str
+    env: Mapping[str, str]
+
+
+def select_agent(run: RunContext, work: CallRequest, attempt: int, prompt: str) -> SelectedAgent:
+    """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
+    trust.ensure_trusted(
+        change_project(run.change), run.config, os.environ
+    )  # again: files that commands name may have changed
+    agent = run.config.agent_for(work.role)
+    adapter = get_adapter(agent.kind)
+    brief = _brief(run, work, agent, adapter, attempt, prompt)
+    command = adapter.command(agent, brief)
+    allowed = environment.allowed_environment(agent, os.environ)
+    env = {**allowed, **command.env}
+    program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
+    if program is None:
+        raise _agent_missing(agent, work.role, env.get("PATH", ""))
+    _check_budget(run, work, agent, adapter, brief)
+    if brief.resume and agent.resume == "index" and isinstance(adapter, SessionLister):
+        brief = replace(brief, place=sessions.session_position(run, agent, adapter, brief, program, allowed))
+        command = adapter.command(agent, brief)
+    return SelectedAgent(agent, adapter, brief, command, program, env)
+
+
+def ensure_agent_installed(config: Config, role: Role, environ: Mapping[str, str]) -> None:
+    """For a look before anything is made. A path is left out: what lies in a tree may come with it."""
+    agent = config.agent_for(role)
+    path = environment.allowed_environment(agent, environ).get("PATH", "")
+    if agent.command and "/" not in agent.command and not process.find_program(agent.command, path):
+        raise _agent_missing(agent, role, path)
+
+
+def _agent_missing(agent: AgentSettings, role: Role, path: str) -> AgentMissing:
+    what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
+    other = f"name its program under [agents.{agent.name}] command"
+    install = get_adapter(agent.kind).install_hint or other
+    return AgentMissing(
+        what, install + detection.suggest_alternative(agent.kind, lambda name: bool(process.find_program(name, path)))
+    )
+
+
+def _check_budget(
+    run: RunContext, work: CallRequest, agent: AgentSettings, adapter: Adapter, brief: AgentBrief
+) -> None:
+    limits = run.limits
+    budget.check_budget(limits, run.change.id, run.spent(), max_cost=run.max_cost, role=work.role)
+    is_known = adapter.states_cost or pricing.has_known_price(brief.model, run.config.prices)
+    warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
+    if warning and warning not in run.warned:
+        run.warned.add(warning)
+        run.emit(events.WarningIssued(**work.names(brief.attempt), code="price-unknown", message=warning))
+
+
+def _brief(
+    run: RunContext, work: CallRequest, agent: AgentSettings, adapter: Adapter, attempt: int, prompt: str
+) -> AgentBrief:
+    change = run.change
+    model = agent.model_for(work.complexity)
+    preset = adapter.sessions == "preset" and agent.resume != "index" and not work.resume
+    return AgentBrief(
+        prompt=prompt,
+        step=work.step,
+        round=work.round,
+        number=work.number,
+        attempt=attempt,
+        role=work.role,
+        access="write" if work.role is Role.IMPLEMENTER else "read",
+        tree=Path(change.tree, change.project.prefix),
+        folder=run.folder / "calls" / f"{work.step}-{work.round}-{work.number}-{attempt}",
+        station=_working_folder(change, agent),
+        server=_server_command(run, work),
+        tools=tuple(tool.name for tool in tools_of(work.stage)),
+        commands=work.commands,
+        model=model.model if model else None,
+        reasoning=model.reasoning if model else None,
+        session=str(uuid.uuid4()) if preset else None,
+        resume=work.resume,
+        wall_secs=run.config.limits.wall_secs[work.role],
+    )
+
+
+def _working_folder(change: Change, agent: AgentSettings) -> Path:
+    """In the user's cache: a CLI also looks above its working folder, where a repository could have left settings."""
+    room = change.project.in_room("stations")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        home = os.environ.get("HOME")
+        if not home:
+            return Path(room, change.id, agent.name)
+        base = os.path.join(home, ".cache")
+    repository = files.hash_bytes(os.fsencode(room)).removeprefix("sha256:")[:16]
+    return Path(base, "agentd", "stations", repository, change.id, agent.name)
+
+
+def _server_command(run: RunContext, work: CallRequest) -> tuple[str, ...]:
+    """-P: a folder named agentd in the working folder is not our package."""
+    start = (sys.executable, "-P", "-m", "agentd", "mcp")
+    return (*start, "--change", run.change.id, "--stage", work.stage, "--token", run.token)

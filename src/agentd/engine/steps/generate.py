@@ -1,0 +1,157 @@
+"""The planner writes: the proposal, each affected spec, the tasks; or all of them in one session."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from agentd.change.state import ChangeState
+from agentd.domain.terms import Role
+from agentd.engine.calls import document_backup, retries
+from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.steps import plan_facts
+from agentd.engine.steps.step_context import StepContext
+from agentd.engine.tools.tool_table import Stage
+from agentd.storage import files
+
+PROPOSAL, TASKS = "proposal.md", "tasks.md"
+
+
+def generate_proposal(desk: StepContext) -> None:
+    """Its session is the planner's own: format-fix and reproposal go on in it."""
+    missing = "There is no proposal yet."
+    _write(desk, "proposal-gen", "proposal-gen", PROPOSAL, missing, "create_proposal", on_session=desk.keep_session)
+
+
+def generate_spec(desk: StepContext, spec_id: str) -> None:
+    name, missing = f"specs/{spec_id}.md", f"There is no spec {spec_id} yet."
+    _write(desk, f"spec-gen-{spec_id}", "spec-gen", name, missing, "create_spec", values=spec_values(desk, spec_id))
+
+
+def spec_values(desk: StepContext, spec_id: str) -> dict[str, Any]:
+    specs = _specs(desk)
+    place = specs.index(spec_id)
+    return {
+        "spec": spec_id,
+        "number": place + 1,
+        "total": len(specs),
+        "proposal": desk.path(PROPOSAL),
+        "earlier": [desk.path(f"specs/{one}.md") for one in specs[:place]],
+        "main": desk.main_spec(spec_id),
+    }
+
+
+def generate_tasks(desk: StepContext) -> None:
+    values = tasks_values(desk)
+    _write(desk, "tasks-gen", "tasks-gen", TASKS, "There are no tasks yet.", "create_tasks", values=values)
+
+
+def tasks_values(desk: StepContext) -> dict[str, Any]:
+    return {"proposal": desk.path(PROPOSAL), "specs": [desk.path(f"specs/{one}.md") for one in _specs(desk)]}
+
+
+def generate_plan(desk: StepContext) -> None:
+    """Everything that is not there yet, in one session; after a proposal of its own it goes on in that one."""
+    has_proposal = any(step.name == "proposal-gen" for step in desk.change.read().steps)
+    resume = desk.planner_session() if has_proposal else None
+    there = [name for name in _documents(desk) if (desk.change.folder / name).is_file()]
+    work = _work(
+        desk,
+        "plan-gen",
+        "plan-gen",
+        effect=lambda: all((desk.change.folder / name).is_file() for name in _documents(desk)),
+        missing="Not every document of the plan is there yet.",
+        tool="create_tasks",
+        values={"there": [desk.path(name) for name in there]},
+        resume=resume,
+        on_session=None if resume else desk.keep_session,
+    )
+    _done(desk, work, lambda: _documents(desk))
+
+
+def save_base_specs(desk: StepContext) -> None:
+    """Each affected spec as the project has it now, for the merge at the end; taken once and never again."""
+    known = desk.change.read().base.specs
+    found: dict[str, str | None] = {}
+    for spec_id in _specs(desk):
+        if spec_id in known:
+            continue
+        main = desk.main_spec(spec_id)
+        if not main:
+            found[spec_id] = None
+            continue
+        data = files.read(desk.project_file(main))
+        with desk.change.writing(desk.run.token):
+            files.write(desk.change.folder / "base" / f"{spec_id}.md", data)
+        found[spec_id] = files.hash_bytes(data)
+    if found:
+        desk.run.update(partial(_with_bases, found))
+
+
+def _with_bases(found: dict[str, str | None], old: ChangeState) -> ChangeState:
+    return replace(old, base=replace(old.base, specs={**old.base.specs, **found}))
+
+
+def _write(
+    desk: StepContext,
+    step: str,
+    prompt: str,
+    name: str,
+    missing: str,
+    tool: str,
+    *,
+    values: Mapping[str, Any] | None = None,
+    on_session: Callable[[str], None] | None = None,
+) -> None:
+    """One document, through one tool. One that is there before is a person's, and may be right as it is."""
+    is_there = (desk.change.folder / name).is_file()
+    work = _work(
+        desk,
+        step,
+        prompt,
+        effect=lambda: is_there or document_backup.was_changed(desk.change, desk.run.folder, name),
+        missing=missing,
+        tool=tool,
+        values={**(values or {}), "there": desk.path(name) if is_there else ""},
+        on_session=on_session,
+    )
+    _done(desk, work, lambda: (name,))
+
+
+def _work(
+    desk: StepContext,
+    step: str,
+    prompt: str,
+    *,
+    effect: Callable[[], bool],
+    missing: str,
+    tool: str,
+    values: Mapping[str, Any],
+    resume: str | None = None,
+    on_session: Callable[[str], None] | None = None,
+) -> CallRequest:
+    desk.write_context(Role.PLANNER, Stage.PLAN)
+    return desk.planner_work(
+        step,
+        desk.prompt(prompt, Role.PLANNER, Stage.PLAN, **values),
+        effect=effect,
+        reminder=desk.reminder(Role.PLANNER, Stage.PLAN, missing, tool),
+        resume=resume,
+        on_session=on_session,
+    )
+
+
+def _done(desk: StepContext, work: CallRequest, names: Callable[[], Sequence[str]]) -> None:
+    done = retries.perform_call(desk.run, work)
+    desk.mend()
+    retries.finish_step(desk.run, work, done, desk.hashes(*names()))
+
+
+def _specs(desk: StepContext) -> tuple[str, ...]:
+    found = plan_facts.read_plan_facts(desk.change)
+    return found.specs if found else ()
+
+
+def _documents(desk: StepContext) -> list[str]:
+    """All that this plan needs, as far as its proposal says."""
+    return [PROPOSAL, *(f"specs/{one}.md" for one in _specs(desk)), TASKS]

@@ -1,0 +1,95 @@
+"""What a person changed in CHALLENGE.md or REVIEW.md goes into its record: findings closed, regraded or added.
+
+It moves no phase, and the verdict is the judge's: accepting is a decision of its own.
+"""
+
+import re
+from dataclasses import replace
+
+from agentd.change import comment_store
+from agentd.documents import review_edits
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import FindingEdit, ReviewRecord
+from agentd.documents.text import InvalidDocument, decode_text
+from agentd.domain import clock, events
+from agentd.engine.steps import verdict_record
+from agentd.engine.steps.judge_spec import JUDGE_SPECS, JudgeSpec
+from agentd.engine.steps.step_context import StepContext
+from agentd.project import git
+from agentd.storage import files
+
+
+def apply_person_edits(desk: StepContext, record: ReviewRecord) -> ReviewRecord:
+    """The record with what is new in the document; the document is rendered again from it."""
+    bench = JUDGE_SPECS[record.kind]
+    path = desk.change.folder / bench.page
+    if not path.is_file():
+        return record
+    try:
+        text = decode_text(files.read(path), bench.page)
+    except InvalidDocument as error:
+        _warn(desk, f"{bench.page} cannot be read, so nothing is taken from it: {error.message}")
+        return record
+    of = displayed_record(desk, bench)
+    if text == verdict_record.verdict_page(desk, record) or (of and of.round != record.round):
+        return record
+    found = review_edits.read_review_edits(text, record, bench.page)
+    for fault in found.faults:
+        _warn(desk, f"{bench.page}:{fault.line}: {fault.message}")
+    if found.verdict:
+        words = f"the verdict in {bench.page} was edited, which decides nothing"
+        _warn(desk, f'{words}: agentd {bench.command} {desk.change.id} --accept "REASON" does')
+    by, at = f"person:{git.user_name(desk.change.tree)}", clock.now()
+    first = next_person_id(desk)
+    made = [one.edit(by, at) for one in found.changes]
+    made += [one.edit(f"P{number}", by, at) for number, one in enumerate(found.added, first)]
+    if made or found.verdict:
+        return write_edits(desk, record, made)
+    return record  # other words may be edited freely
+
+
+def displayed_record(desk: StepContext, bench: JudgeSpec) -> ReviewRecord | None:
+    """The record that the document was rendered from, by its own word."""
+    try:
+        text = files.read(desk.change.folder / bench.page).decode("utf-8", "replace")
+    except (OSError, files.CannotRead):
+        return None
+    named = re.search(rf"^record: reviews/{bench.kind}-(\d{{1,9}})\.yaml$", text[:2000], re.MULTILINE)
+    number = int(named[1]) if named else 0
+    return next((one for one in desk.change.records(bench.kind) if one.round == number), None)
+
+
+def write_edits(desk: StepContext, record: ReviewRecord, made: list[FindingEdit]) -> ReviewRecord:
+    """Into the record, then into the document that is made of it."""
+    new = replace(record, edits=(*record.edits, *made))
+    if made:
+        verdict_record.save_record(desk, new)
+    verdict_record.render_verdict(desk, new)
+    touched = {edit.id for edit in made}
+    for one in current_findings(desk.change.records()):
+        if one.id in touched:
+            told = events.FindingReported(
+                id=one.id,
+                severity=one.severity,
+                title=one.title,
+                where=one.where,
+                verified=one.verified,
+                by=made[0].by,
+                state=one.state,
+            )
+            desk.run.emit(told)
+    return new
+
+
+def next_person_id(desk: StepContext) -> int:
+    """Of the findings that people make; those that wait for a record and those of comments are taken too."""
+    known = [one.id for one in (*current_findings(desk.change.records()), *desk.change.read().findings)]
+    known += [one.finding or "" for one in comment_store.read_comments(desk.change)]
+    used = [one[1:] for one in known if one.startswith("P")]
+    return 1 + max((int(one) for one in used if one.isdigit()), default=0)
+
+
+def _warn(desk: StepContext, message: str) -> None:
+    if message not in desk.run.warned:
+        desk.run.warned.add(message)
+        desk.run.emit(events.WarningIssued(code="review-edit", message=message))

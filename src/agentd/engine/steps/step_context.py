@@ -1,0 +1,145 @@
+"""What a step works with: the run, the prompts, the names of things as the agent in a role knows them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentd.agents.registry import get_adapter
+from agentd.change import plan_validation
+from agentd.change.folder import Change, document_hash
+from agentd.domain.events import NoticeIssued
+from agentd.domain.terms import Role
+from agentd.engine.calls import document_backup, sessions
+from agentd.engine.calls.call_request import CallRequest
+from agentd.engine.calls.run_context import RunContext, change_project
+from agentd.engine.context.context_files import judge_context, planner_context
+from agentd.engine.prompts import Prompts
+from agentd.engine.steps import plan_facts
+from agentd.engine.tools.tool_table import Stage, tools_of
+from agentd.guard import plan_write_rule
+from agentd.project.config import Config
+from agentd.storage import files
+
+PLANNER, JUDGE = "GEMINI.md", "AGENTS.md"
+
+
+@dataclass(frozen=True)
+class StepContext:
+    run: RunContext
+    environ: Mapping[str, str]
+
+    @property
+    def change(self) -> Change:
+        return self.run.change
+
+    @property
+    def config(self) -> Config:
+        return self.run.config
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        return Prompts(change_project(self.change), self.environ)
+
+    @property
+    def round(self) -> int:
+        """The maker's work and the verdict on it are one round: the one that comes after the last challenge."""
+        return 1 + len(self.change.records("challenge"))
+
+    def path(self, name: str) -> str:
+        """A document of the change, from the project's root."""
+        return f"agentd/changes/{self.change.id}/{name}"
+
+    def main_spec(self, spec: str) -> str:
+        """The project's own spec of that id, from the project's root; "" if there is none."""
+        name = f"agentd/specs/{spec}.md"
+        return name if self.project_file(name).is_file() else ""
+
+    def project_file(self, name: str) -> Path:
+        return change_project(self.change).root / name
+
+    def prompt(self, name: str, role: Role, stage: Stage, **values: Any) -> str:
+        return self._prompts.render(
+            name,
+            change_id=self.change.id,
+            folder=f"agentd/changes/{self.change.id}",
+            context=self.path(JUDGE if role.is_judge else PLANNER),
+            tools=self.tools(role, stage),
+            **values,
+        )
+
+    def reminder(self, role: Role, stage: Stage, missing: str, tool: str) -> str:
+        return self.prompt("reminder", role, stage, missing=missing, tool=self.tools(role, stage)[tool])
+
+    def tools(self, role: Role, stage: Stage) -> dict[str, str]:
+        """What the agent in that role calls the tools of the stage."""
+        tool_name = get_adapter(self.config.agent_for(role).kind).tool_name
+        return {tool.name: tool_name(tool.name) for tool in tools_of(stage)}
+
+    def write_context(self, role: Role, stage: Stage) -> None:
+        """What the agent in that role is to know before it begins, as things are now."""
+        name, text = (JUDGE, judge_context) if role.is_judge else (PLANNER, planner_context)
+        brought = get_adapter(self.config.agent_for(role).kind).brings
+        data = text(self.change, tools=self.tools(role, stage), brought=brought).encode()
+        with self.change.writing(self.run.token):
+            files.write(self.change.folder / name, data)
+
+    def planner_work(
+        self,
+        step: str,
+        prompt: str,
+        *,
+        effect: Callable[[], bool] | None,
+        number: int = 1,
+        reminder: str = "",
+        resume: str | None = None,
+        on_session: Callable[[str], None] | None = None,
+    ) -> CallRequest:
+        """A call of the planner in this round; it may write the documents of its own change."""
+        return CallRequest(
+            step=step,
+            round=self.round,
+            number=number,
+            role=Role.PLANNER,
+            stage=Stage.PLAN,
+            prompt=prompt,
+            effect=effect,
+            reminder=reminder,
+            complexity=plan_facts.plan_complexity(self.change),
+            resume=resume,
+            on_session=on_session,
+            may_edit=plan_write_rule(self.change.id),
+        )
+
+    def hashes(self, *names: str) -> dict[str, str]:
+        return {name: document_hash(self.change.folder / name) for name in names}
+
+    def mend(self) -> None:
+        """Mechanical faults in what the agent wrote are put right on the spot, without an agent."""
+        for name, (_, new) in plan_validation.fixed_documents(self.change, self.config.validation).items():
+            document_backup.record_written(self.run.folder, name, new)
+        for name in plan_validation.write_fixes(self.change, self.config.validation, self.run.token):
+            self.run.emit(NoticeIssued(code="mended", message=f"agentd put the form of {name} right"))
+
+    # ---- the planner's own session
+
+    def is_planner_remembered(self) -> bool:
+        """The planner's CLI keeps sessions."""
+        return get_adapter(self.config.agent_for(Role.PLANNER).kind).sessions != "none"
+
+    def planner_session(self) -> str | None:
+        """To be resumed; None: there is none, or it was made on another machine."""
+        session = self.change.read().session_id
+        if session is None or not self.is_planner_remembered():
+            return None
+        if sessions.is_local_session(self.change, session):
+            return session
+        words = "the planner's session was made on another machine, so a new one goes on from the documents"
+        self.run.emit(NoticeIssued(code="session-elsewhere", message=words))
+        return None
+
+    def keep_session(self, session: str) -> None:
+        """The planner's own from now on."""
+        sessions.remember_session(self.change, session)
+        self.run.update(lambda old: replace(old, session_id=session))

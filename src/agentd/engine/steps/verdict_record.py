@@ -1,0 +1,124 @@
+"""A judge's verdict becomes the record of its round, and from that CHALLENGE.md or REVIEW.md and a transition.
+
+The record is written first and once. What is made of it can be made again, so a run that was killed in between
+is finished by the next one.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from agentd.change.state import ChangeState, StepRecord
+from agentd.documents import records, review_blocks, review_document
+from agentd.documents.finding_status import count_open, current_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.documents.text import decode_text
+from agentd.domain import events, state_machine
+from agentd.domain.terms import ReviewVerdict, StepStatus
+from agentd.engine.calls import step_commits
+from agentd.engine.steps import check_run, task_status
+from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
+from agentd.engine.steps.step_context import StepContext
+from agentd.storage import files
+
+
+def save_record(desk: StepContext, record: ReviewRecord) -> str:
+    """Its name in the change's folder."""
+    with desk.change.writing(desk.run.token):
+        files.write(desk.change.folder / _name(record), records.render_record(record).encode())
+    return _name(record)
+
+
+def unfinished_record(desk: StepContext) -> ReviewRecord | None:
+    """The record of a round whose verdict has not moved the change: the run that wrote it was killed."""
+    for bench in JUDGE_SPECS.values():
+        found = desk.change.records(bench.kind)
+        if len(found) > sum(one.event.startswith(f"{bench.kind}-") for one in desk.change.read().history):
+            return found[-1]
+    return None
+
+
+def finish_record(desk: StepContext, record: ReviewRecord, attempt: int, duration_ms: int = 0) -> None:
+    """All that follows from the record; doing it twice changes nothing."""
+    name, step = _name(record), record.kind
+    render_verdict(desk, record)
+    if step == CHALLENGER_SPEC.kind:
+        _append_block(desk, record)
+    elif record.verdict == ReviewVerdict.APPROVED:
+        task_status.mark_done_tasks(desk, record.judged["base"], record.judged["tree"])
+    for finding in record.findings:
+        desk.run.emit(_made(finding, record, attempt))
+    outputs = {one: files.hash_bytes(files.read(desk.change.folder / one)) for one in (name, JUDGE_SPECS[step].page)}
+    row = StepRecord(step, record.round, 1, attempt, StepStatus.DONE, outputs, record.at)
+    desk.run.update(partial(_moved, record, row, verdict_reason(desk, record)))
+    desk.run.emit(
+        events.StepFinished(
+            step=step,
+            round=record.round,
+            number=1,
+            attempt=attempt,
+            status=StepStatus.DONE,
+            duration_ms=duration_ms,
+            outputs=outputs,
+            message=record.verdict,
+        )
+    )
+    step_commits.commit_step(desk.run, step)
+
+
+def render_verdict(desk: StepContext, record: ReviewRecord) -> None:
+    with desk.change.writing(desk.run.token):
+        files.write(desk.change.folder / JUDGE_SPECS[record.kind].page, verdict_page(desk, record).encode())
+
+
+def verdict_page(desk: StepContext, record: ReviewRecord) -> str:
+    return review_document.render_review(record, same_vendor=_is_same_vendor(desk, JUDGE_SPECS[record.kind]))
+
+
+def verdict_reason(desk: StepContext, record: ReviewRecord) -> str:
+    """How findings stand after the round, over all rounds."""
+    counts = count_open(current_findings(desk.change.records(record.kind)))
+    words = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    return f"{words or 'nothing'} open ({_name(record)})"
+
+
+def _moved(record: ReviewRecord, row: StepRecord, words: str, old: ChangeState) -> ChangeState:
+    taken = {finding.id for finding in record.findings}
+    left = tuple(finding for finding in old.findings if finding.id not in taken)
+    new = replace(old.with_step(row), round=record.round, findings=left)
+    event = state_machine.event_for_verdict(JUDGE_SPECS[record.kind].verdicts(record.verdict))
+    by = check_run.judged_specs(old, record.round) if record.kind == REVIEWER_SPEC.kind else {}
+    return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
+
+
+def _append_block(desk: StepContext, record: ReviewRecord) -> None:
+    path = desk.change.folder / review_blocks.PROPOSAL_FILE
+    with desk.change.writing(desk.run.token):
+        text = decode_text(files.read(path), review_blocks.PROPOSAL_FILE)
+        if not any(block.iteration == record.round for block in review_blocks.find_blocks(text)):
+            files.write(path, review_blocks.append_block(text, review_document.review_block(record)).encode())
+
+
+def _made(finding: Finding, record: ReviewRecord, attempt: int) -> events.FindingReported:
+    return events.FindingReported(
+        step=record.kind,
+        round=record.round,
+        number=1,
+        attempt=attempt,
+        id=finding.id,
+        severity=finding.severity,
+        title=finding.title,
+        where=finding.where,
+        verified=finding.verified,
+        by=finding.by,
+        state=finding.state,
+    )
+
+
+def _is_same_vendor(desk: StepContext, bench: JudgeSpec) -> bool:
+    maker, judge = (desk.config.agent_for(role) for role in (bench.maker, bench.judge))
+    is_vendor = maker.kind not in ("command", "scripted")  # of others only the name is known
+    return maker.name == judge.name or (is_vendor and maker.kind == judge.kind)
+
+
+def _name(record: ReviewRecord) -> str:
+    return f"reviews/{record.kind}-{record.round}.yaml"

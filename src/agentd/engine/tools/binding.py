@@ -1,0 +1,126 @@
+"""What a server is bound to: a project, maybe one change, a stage and a run."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentd.change.folder import Change
+from agentd.change.locator import ChangeLocator
+from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
+from agentd.engine.tools.project_files import ProjectFiles
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import Stage
+from agentd.project.layout import Project
+
+if TYPE_CHECKING:
+    from agentd.project.config import ValidationSettings
+
+
+SERVED_FILE = "served"  # in a run's folder: the server of its call came up
+WRITTEN_FILE = "written.jsonl"  # in a run's folder: the documents that its agent wrote, each text by its hash
+
+
+@dataclass
+class Binding:
+    """`seen` holds the hash of each document (change, name) as this session last knew it; one that moved is stale."""
+
+    project: Project
+    stage: Stage = Stage.UNBOUND
+    change: Change | None = None
+    token: str | None = None
+    seen: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+    def change_of(self, arguments: dict[str, Any]) -> Change:
+        """The bound change, or on an unbound server the one that was named."""
+        asked = arguments.get("change_id")
+        if self.change:
+            if asked not in (None, self.change.id):
+                raise ToolRefusal("wrong-change", f"this server is bound to {self.change.id}", "leave change_id out")
+            return self.change
+        if not asked:
+            raise ToolRefusal("bad-argument", "the field change_id is missing", "send the id of a change")
+        return self.find(asked)
+
+    def find(self, change_id: str) -> Change:
+        try:
+            found = ChangeLocator(self.project).find(change_id)
+        except ChangeNotFound as error:
+            raise ToolRefusal("not-found", error.message, error.hint) from None
+        except NotCheckedOut as error:
+            raise ToolRefusal("not-found", error.message, f"ask the person to run {error.hint}") from None
+        return Change(self.project, change_id, found.tree or "", Path(found.folder or ""))
+
+    def ground(self, change: Change | None) -> ProjectFiles:
+        """What may be read, and where the change's own documents lie."""
+        tree = change.tree if change else self.project.tree
+        root = os.path.realpath(os.path.join(tree, self.project.prefix))
+        folder = f"agentd/changes/{change.id}" if change else None
+        return ProjectFiles(root, folder, others_hidden=self.change is not None)
+
+    @contextmanager
+    def writing(self, change: Change) -> Iterator[None]:
+        """The write lock, under the run's token; a run that is over writes no more."""
+        try:
+            with change.writing(self.token):
+                yield
+        except Busy as error:
+            raise ToolRefusal("busy", error.message, "try again later") from None
+
+    def settings(self) -> "ValidationSettings":
+        from agentd.project import config  # late: most calls read a file and are done
+
+        try:
+            return config.load_config(self.project.config_file).validation
+        except AgentdError as error:
+            raise ToolRefusal(
+                "failed", f"agentd/config.toml cannot be read: {error.message}", "tell the person"
+            ) from None
+
+    def served(self) -> None:
+        """Leave a mark for the run: a client has asked for the tools."""
+        if self.token:
+            with suppress(OSError):  # the run is over
+                self.run_file(SERVED_FILE).touch()
+
+    def will_write(self, name: str, digest: str) -> None:
+        """Leave word for the run, before the write: this text is the agent's, should its step be cut off."""
+        if self.token:
+            with open(self.run_file(WRITTEN_FILE), "a", encoding="utf-8") as file:
+                file.write(json.dumps([name, digest]) + "\n")
+
+    def run_file(self, name: str) -> Path:
+        """A file of the run's folder, where reports wait for the step."""
+        if not self.token:
+            raise ToolRefusal("failed", "this server has no run", "tell the person")
+        return run_folder(self.project, self.token) / name
+
+    def run_data(self, name: str) -> Any:
+        try:
+            return json.loads(self.run_file(name).read_bytes())
+        except FileNotFoundError:
+            return None
+
+
+def run_folder(project: Project, token: str) -> Path:
+    return Path(project.in_room("runs", token))
+
+
+def bind_run(project: Project, change_id: str, stage: Stage, token: str) -> Binding:
+    """A server for one run: it knows the change's documents as they are now."""
+    found = ChangeLocator(project).find(change_id)
+    change = Change(project, change_id, found.tree or "", Path(found.folder or ""))
+    binding = Binding(project, stage, change, token)
+    ground = binding.ground(change)
+    names = ["proposal.md", "tasks.md", "clarifications.md"]
+    specs = change.folder / "specs"
+    names += [f"specs/{path.name}" for path in sorted(specs.glob("*.md"))] if specs.is_dir() else []
+    for name in names:
+        try:
+            binding.seen[change.id, name] = ground.digest(name)
+        except ToolRefusal:
+            continue  # a link or folder in its place is told when it is asked for
+    return binding

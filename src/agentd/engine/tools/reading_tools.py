@@ -1,0 +1,117 @@
+"""Reading the project: files, folders, what the rules say, and what an implementation changed."""
+
+import os
+import re
+from typing import Any
+
+from agentd.change.folder import Change
+from agentd.documents import review_blocks
+from agentd.documents.text import InvalidDocument, decode_text
+from agentd.engine.tools.binding import Binding
+from agentd.engine.tools.project_files import ReadFile
+from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tree_diff import changed_files, tree_diff
+from agentd.storage import files
+
+LINES = 2000
+CHARACTERS = 100_000
+
+
+def text_piece(text: str, offset: int, limit: int) -> str:
+    """Lines from `offset` on, as they are; if there is more, a last line says where to go on."""
+    lines = text.split("\n")
+    ended = lines[-1] == ""
+    total = len(lines) - ended
+    first = offset - 1
+    chosen: list[str] = []
+    room = CHARACTERS
+    for line in lines[first : min(first + limit, total)]:
+        if len(line) + 1 > room:
+            if not chosen:
+                chosen.append(line[:CHARACTERS] + f" [line {offset} has {len(line)} characters; the rest is cut]")
+            break
+        chosen.append(line)
+        room -= len(line) + 1
+    last = first + len(chosen)
+    if last >= total:
+        return "\n".join(chosen) + ("\n" if ended and chosen else "")
+    return "\n".join([*chosen, f"[lines {offset}-{last} of {total}; go on with offset {last + 1}]"])
+
+
+_DOCUMENT = re.compile(r"agentd/changes/([^/]+)/((?:proposal|tasks|clarifications|specs/[^/]+)\.md)")
+
+
+def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
+    file = binding.ground(_maybe_change(binding, arguments)).read(arguments["path"])
+    if document := _DOCUMENT.fullmatch(file.place):
+        binding.seen[document[1], document[2]] = files.hash_bytes(file.data)
+    return text_piece(_text(file), arguments.get("offset", 1), arguments.get("limit", LINES))
+
+
+def _text(file: ReadFile) -> str:
+    """As it is; a proposal without its review blocks, which are not for agents, also behind a link."""
+    try:
+        text = decode_text(file.data, file.path)
+        if review_blocks.PROPOSAL_FILE in map(os.path.basename, (file.path, file.place)) and "<review" in text:
+            text = review_blocks.text_before_blocks(text)
+        return text
+    except InvalidDocument as error:
+        raise ToolRefusal("binary", error.message, "read another file") from None
+
+
+def list_directory(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    found = binding.ground(_maybe_change(binding, arguments)).entries(arguments.get("path", "."))
+    entries = [{"name": one.name, "kind": one.kind, "size": one.size} for one in found.entries]
+    return {"path": found.path, "entries": entries, "left_off": found.left_off}
+
+
+def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    from agentd.engine.tools.document_store import (
+        check_documents,
+        check_whole_plan,
+        summarize_findings,  # late: reading files needs no rules
+    )
+
+    change = binding.change_of(arguments)
+    if binding.change:
+        findings = check_documents(binding, change)
+    else:
+        from agentd.change.locator import ChangeLocator
+
+        findings = check_whole_plan(binding, ChangeLocator(binding.project).find(change.id))
+    return summarize_findings(findings, arguments.get("strict", False))
+
+
+def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
+    """Between the base tree and the tree under review, as the run has them."""
+    change = binding.change_of(arguments)
+    run = binding.run_data("run.json") or {}
+    base, tree = run.get("base"), run.get("tree")
+    if not base or not tree:
+        raise ToolRefusal("failed", "this run has nothing to compare", "tell the person")
+    path = arguments.get("path")
+    changed = changed_files(change, base, tree)
+    if path is not None:
+        if path not in changed:
+            near = nearest_names(path, changed) or list(changed)[:10]
+            raise ToolRefusal("not-in-diff", f"{path[:200]} did not change", f"these did: {', '.join(near) or 'none'}")
+        text = tree_diff(change, base, tree, path)
+    else:
+        rows = [one.row(name) for name, one in changed.items()]
+        text = "\n".join([f"{len(rows)} files changed", *rows, "", tree_diff(change, base, tree)])
+    return text_piece(text, arguments.get("offset", 1), arguments.get("limit", LINES))
+
+
+def _maybe_change(binding: Binding, arguments: dict[str, Any]) -> Change | None:
+    if binding.change or arguments.get("change_id"):
+        return binding.change_of(arguments)
+    return None
+
+
+def short_name(path: str, change: Change | None) -> str | None:
+    """The short name of a document of the change; None for any other file."""
+    if change is None:
+        return None
+    name = path.removeprefix(f"agentd/changes/{change.id}/")
+    is_ours = name in ("proposal.md", "tasks.md", "clarifications.md") or name.startswith("specs/")
+    return name if is_ours and name.endswith(".md") else None

@@ -1,0 +1,164 @@
+"""The planner's tools for specs: written from data, or as plain Markdown."""
+
+from typing import Any
+
+from agentd.change.folder import Change
+from agentd.documents import frontmatter, proposal, review_blocks, spec, spec_text
+from agentd.documents import text as base
+from agentd.documents.prose import unfence_code
+from agentd.documents.spec import Priority, RemovedItem, RenamedRequirement, Requirement, Scenario, Spec
+from agentd.documents.text import InvalidDocument
+from agentd.domain.terms import Severity
+from agentd.engine.tools.binding import Binding
+from agentd.engine.tools.document_store import (
+    check_documents,
+    current_text,
+    read_main_specs,
+    read_or_refuse,
+    require_once,
+    store_document,
+)
+from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+
+
+def create_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = binding.change_of(arguments)
+    name, main = _spec_target(binding, change, arguments["spec_id"])
+    new = _spec(arguments, main)
+    if main:
+        new = spec_text.fill_removed_titles(new, main)
+    with binding.writing(change):
+        old = current_text(binding, change, name)
+        text = (
+            spec_text.render_spec(new) if old is None else read_or_refuse(lambda: spec_text.revise_spec(old, new, name))
+        )
+        return store_document(binding, change, name, text, old is not None)
+
+
+def write_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+    change = binding.change_of(arguments)
+    name, main = _spec_target(binding, change, arguments["spec_id"])
+    with binding.writing(change):
+        old = current_text(binding, change, name)
+        text = _with_front(arguments["content"], old, name, arguments["spec_id"], main)
+        high = [one for one in check_documents(binding, change, {name: text.encode()}) if one.file == name]
+        high = [one for one in high if one.severity is Severity.HIGH]
+        if high:
+            told = ", ".join(f"line {one.line}: {one.rule}, {one.message}" for one in high[:10])
+            raise ToolRefusal("invalid-document", told, "repair it and send the whole text again")
+        return store_document(binding, change, name, text, old is not None)
+
+
+def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Spec | None) -> str:
+    """The text with frontmatter: its own, else that of the document before, else a new one."""
+    content = content if content.endswith("\n") else content + "\n"
+    try:
+        document = base.parse_document(content, name)
+        if frontmatter.read_frontmatter(document).values:
+            return content
+        if old is not None:
+            before = base.parse_document(old, name)
+            if before.frontmatter:
+                return before.cut(before.frontmatter) + before.newline + content
+    except InvalidDocument as error:
+        raise ToolRefusal("invalid-document", error.message, "repair it and send the whole text again") from None
+    version = {"base_version": main.version or 1} if main else {"version": 1}
+    return frontmatter.set_frontmatter_keys(content, {"id": spec_id, "type": "spec", **version}, name)
+
+
+def _spec_target(binding: Binding, change: Change, spec_id: str) -> tuple[str, Spec | None]:
+    """The file of a spec that the proposal names, and the project's own spec of that id."""
+    text = current_text(binding, change, review_blocks.PROPOSAL_FILE)
+    if text is None:
+        raise ToolRefusal("spec-unnamed", "there is no proposal yet", "call create_proposal first")
+    named = [one.id for one in read_or_refuse(lambda: proposal.parse_proposal(text)).impact.affected_specs]
+    if spec_id not in named:
+        near = nearest_names(spec_id, named) or named[:5]
+        instead = (
+            f"use {', '.join(near)}, or name it in the proposal first" if near else "name it in the proposal first"
+        )
+        raise ToolRefusal("spec-unnamed", f"the proposal does not name {spec_id}", instead)
+    return f"specs/{spec_id}.md", read_main_specs(binding, change).get(spec_id)
+
+
+def _spec(data: dict[str, Any], main: Spec | None) -> Spec:
+    removed, renamed = _removed(data, main), _renamed(data, main)
+    requirements = tuple(
+        Requirement(one["id"], one["title"].strip(), one["description"].strip(), _priority(one))
+        for one in data["requirements"]
+    )
+    takes_away = bool(main and (removed or renamed)) and not requirements
+    if not requirements and not takes_away:
+        raise ToolRefusal("bad-argument", "requirements is empty", "send at least one requirement")
+    if not data["scenarios"] and not takes_away:
+        raise ToolRefusal("bad-argument", "scenarios is empty", "send at least one scenario with when and then")
+    require_once([one.id for one in requirements], "requirement-duplicate", "give each requirement its own id")
+    require_once([one["name"] for one in data["scenarios"]], "bad-argument", "give each scenario its own name")
+    known = {one.id for one in requirements} | ({one.id for one in main.requirements} if main else set())
+    return Spec(
+        id=data["spec_id"],
+        title=data["title"].strip(),
+        overview=data["overview"].strip(),
+        requirements=requirements,
+        scenarios=tuple(_scenario(one, known) for one in data["scenarios"]),
+        removed=removed,
+        renamed=renamed,
+        flow=unfence_code(data.get("flow_diagram") or ""),
+        version=None if main else 1,
+        base_version=(main.version or 1) if main else None,
+    )
+
+
+def _priority(data: dict[str, Any]) -> Priority | None:
+    return Priority(data["priority"]) if data.get("priority") else None
+
+
+def _scenario(data: dict[str, Any], known: set[str]) -> Scenario:
+    requirement = data.get("requirement", "")
+    if requirement and requirement not in known:
+        raise _unknown(f"the scenario '{data['name']}' names {requirement}, which", known)
+    return Scenario(
+        data["name"].strip(), tuple(data["when"]), tuple(data["then"]), tuple(data.get("given", ())), requirement
+    )
+
+
+def _removed(data: dict[str, Any], main: Spec | None) -> tuple[RemovedItem, ...]:
+    found = []
+    for one in data.get("removed", ()):
+        if bool(one.get("id")) == bool(one.get("scenario")):
+            raise ToolRefusal(
+                "bad-argument", "removed names neither or both", "send either id or scenario, with a reason"
+            )
+        there = _needs_main(main)
+        if one.get("id") and there.requirement(one["id"]) is None:
+            raise _unknown(f"removed names {one['id']}, which", {each.id for each in there.requirements})
+        titles = {each.name for each in there.scenarios}
+        if one.get("scenario") and one["scenario"] not in titles:
+            raise _unknown(f"removed names the scenario '{one['scenario']}', which", titles)
+        found.append(RemovedItem(one.get("id", ""), one.get("scenario", ""), one["reason"].strip()))
+    return tuple(found)
+
+
+def _renamed(data: dict[str, Any], main: Spec | None) -> tuple[RenamedRequirement, ...]:
+    found = []
+    for one in data.get("renamed", ()):
+        there = _needs_main(main)
+        old, new = spec.named_requirement(one["from"]), spec.named_requirement(one["to"])
+        if old is None or new is None or not new.title:
+            raise ToolRefusal("bad-argument", "renamed has no id and title", "send both as `R4: Title`")
+        if there.requirement(old.id) is None:
+            raise _unknown(f"renamed names {old.id}, which", {each.id for each in there.requirements})
+        found.append(RenamedRequirement(old, new))
+    return tuple(found)
+
+
+def _needs_main(main: Spec | None) -> Spec:
+    if main is None:
+        raise ToolRefusal("not-a-delta", "agentd/specs has no such spec yet", "leave removed and renamed out")
+    return main
+
+
+def _unknown(what: str, known: set[str]) -> ToolRefusal:
+    return ToolRefusal(
+        "requirement-unknown", f"{what} is not there", f"use one of {', '.join(sorted(known)[:20]) or 'none'}"
+    )

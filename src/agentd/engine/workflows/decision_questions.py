@@ -1,0 +1,147 @@
+"""Where a person should decide: the question, whoever answers it first, and the word about it in the journal."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agentd.change.inbox import Decision, Inbox
+from agentd.domain import clock, events
+from agentd.engine.calls.run_context import RunContext
+from agentd.engine.workflows import read_digest
+
+
+@dataclass(frozen=True)
+class QuestionOption:
+    """One answer. `flag` gives it without a terminal, `command` is the whole line; `asks`: words that it needs."""
+
+    id: str
+    label: str
+    flag: str | None = None
+    command: str | None = None
+    asks: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    id: str
+    text: str
+    options: tuple[QuestionOption, ...]
+    recommended: str
+    also: tuple[QuestionOption, ...] = ()  # answers that are taken from elsewhere and not offered at the terminal
+    why: str = ""
+    about: Mapping[str, Any] | None = None  # how the change stands, as a result tells it
+
+    @property
+    def answers(self) -> dict[str, QuestionOption]:
+        return {option.id: option for option in (*self.options, *self.also)}
+
+
+@dataclass(frozen=True)
+class DecisionAnswer:
+    """`via`: terminal, flag or inbox. `reason`: the words that the option asks for."""
+
+    id: str
+    by: str
+    via: str
+    reason: str = ""
+
+
+class Person(Protocol):
+    """Whoever sits at the terminal."""
+
+    def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
+        """The answer given here, or the one that `otherwise` brings in the meantime."""
+        ...
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """What the next question is about."""
+        ...
+
+    def wait(self, text: str) -> None:
+        """Until the person has done what the text says."""
+        ...
+
+    def show(self, path: str) -> None:
+        """A document, until the person has seen enough of it."""
+        ...
+
+
+def ask_decision(
+    run: RunContext, question: Question, person: Person | None, yes: bool = False
+) -> DecisionAnswer | None:
+    """The person's answer; the recommended one if all questions were answered so before; else None."""
+    if person is None and not yes:
+        return None
+    options = tuple(option.id for option in question.options)
+    asked = events.DecisionRequested(
+        id=question.id, question=question.text, options=options, recommended=question.recommended
+    )
+    run.emit(asked)
+    answer = _ask(run, question, person) if person else DecisionAnswer(question.recommended, "agentd", "flag")
+    run.emit(
+        events.DecisionMade(
+            id=question.id, answer=answer.id, reason=answer.reason or None, by=answer.by, via=answer.via
+        )
+    )
+    return answer
+
+
+def _ask(run: RunContext, question: Question, person: Person) -> DecisionAnswer:
+    """At the terminal, and through the inbox at the same time."""
+    inbox = Inbox(run.change)
+    answers = [{"id": one.id, "label": one.label, "asks": one.asks} for one in question.answers.values()]
+    asked = {"id": question.id, "question": question.text, "options": _offered_now(question), "answers": answers}
+    inbox.open({**asked, "hashes": read_digest.current_reading(run.change), "at": clock.now()})
+    why = "the question was withdrawn"
+    try:
+        answer = person.choose(question, lambda: _delivered(run, inbox, question))
+        why = f"{answer.by} decided first: {answer.id}"
+        return answer
+    finally:
+        inbox.close(why)
+
+
+def option_rows(question: Question) -> list[dict[str, Any]]:
+    """As every face shows them."""
+    return [
+        {
+            "id": one.id,
+            "label": one.label,
+            "recommended": one.id == question.recommended,
+            "flag": one.flag,
+            "command": one.command,
+        }
+        for one in question.options
+    ]
+
+
+def _offered_now(question: Question) -> list[dict[str, Any]]:
+    """While the run waits, a command that would start another one is no answer to it."""
+    is_answer = {one.id: bool(one.asks) or one.flag is None for one in question.options}
+    return [{**row, "command": row["command"] if is_answer[row["id"]] else None} for row in option_rows(question)]
+
+
+def _delivered(run: RunContext, inbox: Inbox, question: Question) -> DecisionAnswer | None:
+    """A decision from the inbox that can be taken; one that cannot is told why."""
+    found = inbox.take()
+    if found is None:
+        return None
+    name, decision = found
+    problem = refusal_reason(decision, question, read_digest.current_reading(run.change))
+    inbox.reply(name, problem is None, problem or "taken")
+    return DecisionAnswer(decision.answer, decision.by, "inbox", decision.reason) if problem is None else None
+
+
+def refusal_reason(decision: Decision, question: Question, now: Mapping[str, str]) -> str | None:
+    """Why a decision does not count: stale, another question's, without its reason, or no person's."""
+    if decision.question != question.id:
+        return f"the question is {question.id} now"
+    option = question.answers.get(decision.answer)
+    if option is None:
+        return f"{decision.answer} is none of {', '.join(question.answers)}"
+    if option.asks and not decision.reason.strip():
+        return f"{decision.answer} needs a reason"
+    if not decision.by.startswith("person:"):
+        return "only a person decides"
+    changed = read_digest.differing_names(decision.hashes, now)
+    return f"{read_digest.describe_differences(changed, now)} since this was decided" if changed else None

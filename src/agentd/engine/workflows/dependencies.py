@@ -1,0 +1,80 @@
+"""A change that builds on others: they are archived first, and until then that is said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agentd.change import ids
+from agentd.change.folder import STATE_FILE, Change, read_state
+from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.domain.errors import ChangeNotFound, UsageError
+from agentd.domain.events import WarningIssued
+from agentd.domain.terms import Phase
+from agentd.engine.steps.step_context import StepContext
+from agentd.project.layout import Project
+
+
+def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) -> None:
+    """Each is a change that is there, and none of them waits for this one."""
+    places = ChangeLocator(project)
+    known = {one.id: one for one in places.open()}
+    for other in wanted:
+        if ids.check_change_id(other) not in known and places.ended(other) is None:
+            raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
+        if way := _way(known, other, change_id):
+            words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
+            raise UsageError(words, f"leave out --depends-on {other}")
+
+
+def add_dependencies(change: Change, wanted: Sequence[str]) -> None:
+    change.update(lambda old: replace(old, depends_on=tuple(dict.fromkeys((*old.depends_on, *wanted)))))
+
+
+def pending_dependencies(change: Change) -> dict[str, Phase | None]:
+    """What it depends on and is not archived yet, with its phase; None: there is no such change any more."""
+    wanted = change.read().depends_on
+    if not wanted:
+        return {}
+    places = ChangeLocator(change.project)
+    known = {one.id: one for one in places.open()}
+    found: dict[str, Phase | None] = {}
+    for other in wanted:
+        if not _is_archived_here(change, other):
+            one = known.get(other) or places.ended(other)
+            found[other] = one.summary.phase if one else None
+    return found
+
+
+def _is_archived_here(change: Change, other: str) -> bool:
+    """In the change's own tree: only there its specs are among those that the change is merged into."""
+    archive = change.project.archive_in(change.tree)
+    folders = [path for path in archive.glob(f"*{other}*") if other == ids.archived_change_id(path.name)]
+    return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE_FILE).is_file())
+
+
+def dependency_status(phase: Phase | None) -> str:
+    if phase is Phase.ARCHIVED:
+        return "is archived, but not in this work tree"
+    return f"is {phase}" if phase else "is not there any more"
+
+
+def warn_dependencies(desk: StepContext) -> None:
+    for other, phase in pending_dependencies(desk.change).items():
+        stands = dependency_status(phase)
+        words = f"{desk.change.id} depends on {other}, which {stands}: its specs are not among the project's yet"
+        desk.run.emit(WarningIssued(code="depends", message=words))
+
+
+def _way(known: dict[str, LocatedChange], start: str, goal: str) -> tuple[str, ...]:
+    """From one change to another along what they depend on."""
+    ways: list[tuple[str, ...]] = [(start,)]
+    seen = set()
+    while ways:
+        way = ways.pop()
+        if way[-1] == goal:
+            return way
+        found = known.get(way[-1])
+        if way[-1] not in seen and found and found.folder and not found.summary.problem:
+            seen.add(way[-1])
+            ways += [(*way, other) for other in read_state(Path(found.folder)).depends_on]
+    return ()

@@ -1,0 +1,131 @@
+"""Where `impl` begins: whether the change is ready, and how everything was before the first edit."""
+
+from dataclasses import replace
+
+from agentd.change.folder import Change
+from agentd.change.state import ChangeState
+from agentd.domain import clock
+from agentd.domain.errors import ChangeNotReady, Refusal
+from agentd.domain.events import WarningIssued
+from agentd.domain.state_machine import TransitionEvent
+from agentd.domain.terms import CheckStatus, Phase
+from agentd.engine.steps import check_run, code_trees
+from agentd.engine.steps.step_context import StepContext
+from agentd.engine.workflows import task_batches
+from agentd.engine.workflows.verdict_status import is_plan_edited
+from agentd.merge import find_conflict_markers
+from agentd.project import git
+from agentd.trace.git_trees import check_trees_exist
+
+_GUIDANCE = {
+    Phase.DRAFTING: "agentd plan %s",
+    Phase.PROPOSED: "agentd plan %s",
+    Phase.REJECTED: "agentd view %s",
+}
+
+
+def impl_settled(change: Change, is_review: bool) -> str | None:
+    """What to say when there is nothing to implement; None: there is."""
+    state = change.read()
+    if state.phase in (Phase.CHALLENGED, Phase.IMPLEMENTING) or (state.phase is Phase.COMPLETE and is_review):
+        if is_review and state.phase is Phase.CHALLENGED:
+            raise ChangeNotReady(f"{change.id} has no code to review yet", f"agentd impl {change.id}")
+        return None
+    if state.phase is Phase.COMPLETE:
+        return None if state.run else _complete(change)  # a run that was killed is ended properly
+    if not state.phase.is_open:
+        return f"{change.id} is {state.phase}"
+    what = "its plan was rejected" if state.phase is Phase.REJECTED else "its plan is not approved yet"
+    raise ChangeNotReady(f"{change.id} is {state.phase}: {what}", _GUIDANCE[state.phase] % change.id)
+
+
+def _complete(change: Change) -> str:
+    names = [*code_trees.specs_edited_since_review(change), *code_trees.files_edited_since_review(change)]
+    if not names:
+        return f"{change.id} is complete"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{change.id} is complete, but {', '.join(names[:3])}{more} changed since: agentd impl {change.id} --review"
+
+
+def start_implementation(desk: StepContext) -> None:
+    """The base tree and the checks on it, once; a run that was cut off before has edited nothing."""
+    change, state = desk.change, desk.change.read()
+    refuse_unmerged(change)
+    refuse_conflict_markers(change)
+    if state.base.tree:
+        check_trees_exist(change.tree, state.base.tree, change.id)
+    if not desk.config.checks:
+        words = "no checks are configured, so nothing proves this code: add [[checks]] to agentd/config.toml"
+        desk.run.emit(WarningIssued(code="no-checks", message=words))
+    if state.phase is not Phase.CHALLENGED:
+        if state.base.tree is None:  # a folder of an older version
+            desk.run.update(lambda old: replace(old, base=replace(old.base, tree=_older(change, old))))
+        _warn_of_edits(desk, state)
+        return
+    if is_plan_edited(change):
+        hint = f'agentd plan {change.id} --rechallenge, or agentd plan {change.id} --accept "REASON"'
+        raise ChangeNotReady(f"the plan of {change.id} was edited since it was approved", hint)
+    task_batches.tasks_in_order(code_trees.read_change_tasks(change), change.id)
+    if state.base.tree:  # it was begun before, with another plan
+        desk.run.update(lambda old: _started(old, str(old.base.tree), change.hashes()))
+        return
+    proof = check_run.run_checks(desk, check_run.BASELINE_STEP)
+    code_trees.keep_tree(change, "base", proof.tree)
+    _warn_of_failures(desk, proof)
+    desk.run.update(lambda old: _started(check_run.with_baseline(old, proof.rows), proof.tree, change.hashes()))
+
+
+def _warn_of_failures(desk: StepContext, proof: check_run.CheckRun) -> None:
+    """Before any money is spent: some will stand in the way of every review."""
+    for result, _ in proof.results:
+        if not result.required or result.status is CheckStatus.PASSED:
+            continue
+        if result.status is CheckStatus.COULD_NOT_RUN:
+            words = f"the required check {result.name} could not run; no review can approve while that is so"
+        elif result.failed_tests and result.is_whole:
+            words = f"the required check {result.name} fails already; only what fails newly will count"
+        else:
+            words = (
+                f"the required check {result.name} fails already, and its failures have no names to compare: it will "
+                f'stand in the way of every review, unless agentd impl {desk.change.id} --known-failures "REASON"'
+            )
+        desk.run.emit(WarningIssued(code="fails-already", message=words))
+
+
+def _started(old: ChangeState, base: str, hashes: dict[str, str]) -> ChangeState:
+    new = replace(old, base=replace(old.base, tree=base), round=0)
+    why = f"the code as it was is {base[:12]}"
+    return new.moved(TransitionEvent.IMPLEMENTATION_STARTED, by="agentd", why=why, at=clock.now(), hashes=hashes)
+
+
+def _warn_of_edits(desk: StepContext, state: ChangeState) -> None:
+    """tasks.md is left out: agentd ticks in it."""
+    starts = [n for n, one in enumerate(state.history, 1) if one.event is TransitionEvent.IMPLEMENTATION_STARTED]
+    begun = state.history[starts[-1] - 1].hashes if starts else {}
+    edited = (
+        [name for name in state.differing(begun, desk.change.hashes(), starts[-1]) if name != "tasks.md"]
+        if begun
+        else []
+    )
+    if edited:
+        words = f"{', '.join(edited)} changed since the implementation began; the code is judged by the plan as it is"
+        desk.run.emit(WarningIssued(code="plan-edited", message=words))
+
+
+def _older(change: Change, old: ChangeState) -> str:
+    return git.run(change.tree, "rev-parse", f"{old.base.commit or 'HEAD'}^{{tree}}")
+
+
+def refuse_conflict_markers(change: Change) -> None:
+    """A spec with two texts in one says nothing that code could be judged by."""
+    for path in sorted((change.folder / "specs").glob("*.md")):
+        if lines := find_conflict_markers(path.read_text("utf-8", "replace"), path.name):
+            words = f"specs/{path.name}:{lines[0]} has a conflict that is not solved"
+            raise ChangeNotReady(words, f"solve it, then: agentd validate {change.id}")
+
+
+def refuse_unmerged(change: Change) -> None:
+    rows = git.run(change.tree, "ls-files", "--unmerged", "-z").split("\0")
+    if names := sorted({row.partition("\t")[2] for row in rows if row}):
+        words = f"a merge is not settled: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
+        raise Refusal(words, "git status shows it; settle it, then run the command again")

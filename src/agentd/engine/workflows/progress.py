@@ -1,0 +1,164 @@
+"""Where the steps of a run stand, told from its events: what every live view draws from. Faces make it harmless."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from agentd.change import event_text
+from agentd.domain import events
+from agentd.domain.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
+from agentd.engine.workflows.plan_steps import PlannedStep
+
+StepSource = Callable[[], Sequence[PlannedStep]]
+StepKey = tuple[str, int, int]
+
+_SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here
+
+
+class StepProgress(StrEnum):
+    AHEAD = "ahead"
+    EARLIER = "earlier"  # an earlier command has done it
+    RUNNING = "running"
+    WAITING = "waiting"  # failed, and tried again soon
+    DONE = "done"
+    FAILED = "failed"
+
+
+class StepAnswer(StrEnum):
+    """What came of a step that is done."""
+
+    GOOD = "good"
+    NO = "no"  # a judge asks for changes
+    FAILED = "failed"  # a check did
+
+
+_ASKING = {*ChallengeVerdict, *ReviewVerdict} - {ChallengeVerdict.APPROVED}  # for changes
+_ENDS = {StepStatus.DONE: StepProgress.DONE, StepStatus.SKIPPED: StepProgress.EARLIER}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """A step and how it goes; times are seconds of the clock that `Board.hear` is told."""
+
+    label: str
+    stand: StepProgress = StepProgress.AHEAD
+    agent: str = ""
+    attempt: int = 1
+    since: float = 0.0  # when this attempt began
+    took: float = 0.0  # seconds of the attempts that ended
+    heard: float = 0.0  # the last sign of life
+    again: float = 0.0  # when it is tried again
+    words: str = ""  # what the agent does now, why it failed, or what came of it
+    answer: StepAnswer = StepAnswer.GOOD
+
+    def elapsed(self, at: float) -> float:
+        return self.took + (at - self.since if self.stand is StepProgress.RUNNING else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCost:
+    """What the calls of this run used; `total` is the change's cost with all earlier runs."""
+
+    calls: int = 0
+    without_price: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    total: float = 0.0
+
+    def plus(self, usage: events.UsageRecorded) -> "ProgressCost":
+        return ProgressCost(
+            self.calls + 1,
+            self.without_price + (usage.cost is None),
+            self.tokens_in + (usage.tokens_in or 0),
+            self.tokens_out + (usage.tokens_out or 0),
+            self.cost + (usage.cost or 0.0),
+            usage.total_cost,
+        )
+
+
+class ProgressBoard:
+    """The course is asked for when a step begins or ends, not at every look: it may read files."""
+
+    def __init__(self, ahead: StepSource) -> None:
+        self._ahead = ahead
+        self._course = {one.key: one.label for one in ahead()}
+        self._rows: dict[StepKey, ProgressRow] = {}  # those that something happened in, in that order
+        self.spent = ProgressCost()
+        self.exit_code: int | None = None  # None: the run has not ended
+
+    def hear(self, event: events.Event, at: float) -> None:
+        if isinstance(event, events.UsageRecorded):
+            self.spent = self.spent.plus(event)
+        if isinstance(event, events.RunFinished):
+            self.exit_code = event.exit_code
+        if not isinstance(event, events.AgentActivity | events.UsageRecorded):
+            self._course = {one.key: one.label for one in self._ahead()}
+        if (key := _key_of(event)) is None:
+            return
+        old = self._rows.get(key, ProgressRow("", since=at))
+        if isinstance(event, events.StepStarted) and key in self._rows:
+            del self._rows[key]  # a step that is begun anew is the last one again
+        self._rows[key] = replace(_after(old, event, at), label=self._label(key), heard=at)
+
+    def label_of(self, event: events.Event) -> str:
+        """What a person reads for its step, nothing for what happens outside of steps."""
+        key = _key_of(event)
+        return self._label(key) if key else ""
+
+    def _label(self, key: StepKey) -> str:
+        name, round_, _ = key
+        rounds = f", round {round_}" if round_ > 1 else ""
+        return _cut(self._course.get(key) or name.replace("-", " ").capitalize() + rounds)
+
+    def rows(self) -> list[ProgressRow]:
+        """In the order of the course; what it does not name stands after the step that went before."""
+        order = list(self._course)
+        before: StepKey | None = None
+        for key in self._rows:
+            if key not in self._course:
+                order.insert(order.index(before) + 1 if before else 0, key)
+            before = key
+        last = max((order.index(key) for key in self._rows), default=-1)
+        return [
+            self._rows.get(key)
+            or ProgressRow(self._label(key), StepProgress.EARLIER if place < last else StepProgress.AHEAD)
+            for place, key in enumerate(order)
+        ]
+
+
+def _cut(text: str) -> str:
+    return text[:_SAID]
+
+
+def _after(row: ProgressRow, event: events.Event, at: float) -> ProgressRow:
+    match event:
+        case events.StepStarted(attempt=attempt):
+            who = ", ".join(word for word in (event.agent, event.model) if word)
+            words = f"tried again after: {row.words}" if row.stand is StepProgress.WAITING else ""
+            row = replace(row, stand=StepProgress.RUNNING, agent=_cut(who), attempt=attempt, since=at, words=words)
+            return replace(row, answer=StepAnswer.GOOD)
+        case events.StepFinished(status=status, duration_ms=took):
+            row = replace(row, took=row.took + took / 1000)
+            if status in _ENDS:
+                answer = StepAnswer.NO if event.message in _ASKING else row.answer
+                return replace(row, stand=_ENDS[StepStatus(status)], words=_cut(event.message), answer=answer)
+            if row.stand is StepProgress.WAITING:
+                return row
+            return replace(row, stand=StepProgress.FAILED, words=_cut(event.message) or row.words)
+        case events.ErrorOccurred(message=message, retry_in_secs=wait):
+            if wait is None:
+                return replace(row, stand=StepProgress.FAILED, words=_cut(message))
+            return replace(row, stand=StepProgress.WAITING, words=_cut(message), again=at + wait)
+        case events.AgentActivity() | events.CheckFinished() if row.stand is StepProgress.RUNNING:
+            failed = isinstance(event, events.CheckFinished) and event.status != CheckStatus.PASSED
+            answer = StepAnswer.FAILED if failed else row.answer
+            return replace(row, words=_cut(event_text.describe_event(event)), answer=answer)
+    return row
+
+
+def _key_of(event: events.Event) -> StepKey | None:
+    """None for what happens outside of steps."""
+    if not isinstance(event, events.StepEvent | events.OptionalStepEvent) or event.step is None:
+        return None
+    return (event.step, 1 if event.round is None else event.round, event.number or 1)

@@ -1,0 +1,241 @@
+"""Where a new change is to live: in place, on a branch of its own, or in a work tree of its own."""
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS
+from agentd.change.folder import Change
+from agentd.change.lifecycle import current_location
+from agentd.change.locator import ChangeLocator
+from agentd.change.state import GitLocation
+from agentd.documents import clarifications
+from agentd.domain.errors import Busy, SetupError
+from agentd.domain.terms import GitSetup
+from agentd.project import git
+from agentd.project.layout import CONFIG_PATH, Project
+from agentd.storage import files
+
+_BLOCK = "agentd"
+_NAMED = 5  # files named in an error
+_MESSAGE = "Set up agentd"
+
+
+@dataclass(frozen=True)
+class RepositoryState:
+    """What git says before anything is done."""
+
+    target: str | None  # the branch the change begins from; None: HEAD is detached
+    here: str  # the tree we stand in
+    tree: str  # where a work tree of its own would be
+    dirty: tuple[str, ...]  # agentd's own files never count
+    uncommitted: tuple[str, ...]  # what git lacks of agentd/, and a new branch needs
+    untracked: tuple[str, ...]  # of these, what git has never seen
+    is_ignored: bool  # git is told to leave agentd/ out
+    has_work: bool  # the branch is there already, with commits of its own
+    held_by: str | None  # the work tree that has it checked out
+    is_blocked: bool  # a branch has the name of the folder that git would make for it
+    at_work: tuple[str, ...]  # changes in this tree that something is running for
+    lives_here: str | None  # the change whose own work tree this is
+
+
+def inspect_repository(project: Project, change_id: str) -> RepositoryState:
+    branch, tree = branch_of(change_id), _tree(project, change_id)
+    branches = git.branches(project.repo)
+    changed = _changed(project.tree)
+    own = os.path.join(project.prefix, "agentd") + "/"
+    uncommitted = tuple(name for name in changed if _is_needed(name, own))
+    here_ = [found for found in ChangeLocator(project).open() if found.tree == project.tree and found.folder]
+    running = (Change(project, one.id, project.tree, Path(one.folder or "")) for one in here_)
+    return RepositoryState(
+        target=_target(project, branch),
+        here=project.tree,
+        tree=tree,
+        dirty=tuple(name for name in changed if not name.startswith(own) and name not in _skills(project)),
+        uncommitted=uncommitted,
+        untracked=tuple(name for name in uncommitted if changed[name]),
+        is_ignored=not uncommitted and not _is_committed(project),
+        has_work=branch in branches and branch not in git.merged_branches(project.tree),
+        held_by=_held_by(project, branch),
+        is_blocked=_BLOCK in branches,
+        at_work=tuple(change.id for change in running if change.active_run()),
+        lives_here=next((one.id for one in here_ if one.summary.setup == GitSetup.WORKTREE), None),
+    )
+
+
+def refuse_setup(ground: RepositoryState, change_id: str, setup: GitSetup, allow_dirty: bool) -> None:
+    """Why it cannot be done, before anything is."""
+    if setup is GitSetup.IN_PLACE:
+        return
+    if ground.is_ignored:
+        words = f"a {setup} needs agentd/ committed, and a .gitignore hides it from git"
+        raise SetupError(words, "take that line out and commit agentd/, or add --git in-place")
+    if ground.uncommitted:
+        raise SetupError(
+            f"a {setup} needs agentd/ committed, and git lacks {list_names(ground.uncommitted)}",
+            f"{commit_command(ground)}, then run the command again (or add --git in-place)",
+        )
+    _refuse_branch(ground, branch_of(change_id))
+    if setup is GitSetup.BRANCH:
+        _refuse_switch(ground, branch_of(change_id))
+    else:
+        _refuse_tree(ground, branch_of(change_id), allow_dirty)
+
+
+def _refuse_branch(ground: RepositoryState, branch: str) -> None:
+    if ground.has_work:
+        words = f"the branch {branch} is there already and has commits of its own"
+        raise SetupError(words, f"plan this under another id; what is there shows: git log {branch}")
+    if ground.is_blocked:
+        words = f"a branch is called {_BLOCK}, so git can make none called {branch}"
+        raise SetupError(words, f"git branch -m {_BLOCK} another-name, then run the command again")
+
+
+def _refuse_tree(ground: RepositoryState, branch: str, allow_dirty: bool) -> None:
+    if ground.held_by not in (None, ground.tree):
+        raise _is_held(ground, branch)
+    if os.path.exists(ground.tree) and ground.held_by is None:
+        raise SetupError(f"{ground.tree} is there already, and is no work tree of {branch}", "move it out of the way")
+    if ground.dirty and not allow_dirty:
+        raise SetupError(
+            f"a work tree begins from the last commit, without {list_names(ground.dirty)}",
+            "commit or stash that first; --allow-dirty leaves it here; --git branch takes it along",
+        )
+
+
+def _refuse_switch(ground: RepositoryState, branch: str) -> None:
+    """A tree that something else relies on stays on its branch."""
+    if ground.held_by not in (None, ground.here):
+        raise _is_held(ground, branch)
+    if ground.at_work:
+        one = ground.at_work[0]
+        words = f"{one} is being worked on in this tree, so its branch cannot be switched"
+        raise Busy(words, f"agentd wait {one}, or add --git worktree")
+    if ground.lives_here:
+        words = f"this is the work tree of {ground.lives_here}, and another branch here would take its place"
+        raise SetupError(words, "run the command in the main work tree, or add --git worktree")
+
+
+def _is_held(ground: RepositoryState, branch: str) -> SetupError:
+    other = f"run the command in {ground.held_by} with --git branch"
+    hint = "add --git worktree to go on there" if ground.held_by == ground.tree else other
+    return SetupError(f"{branch} is checked out in {ground.held_by}", hint)
+
+
+def commit_command(ground: RepositoryState) -> str:
+    """What to type, from wherever that is."""
+    add = f"git add -- {_typed(ground.untracked)} && " if ground.untracked else ""
+    return f'{add}git commit -m "{_MESSAGE}" -- {_typed(ground.uncommitted)}'
+
+
+def commit_pending(ground: RepositoryState) -> None:
+    """The same, done: what is staged besides stays staged."""
+    if ground.untracked:
+        git.run(ground.here, "--literal-pathspecs", "add", "--", *ground.untracked)
+    git.run(ground.here, "--literal-pathspecs", "commit", "--quiet", "-m", _MESSAGE, "--", *ground.uncommitted)
+
+
+def _typed(names: tuple[str, ...]) -> str:
+    magic = [":(top,literal)" if any(one in name for one in "*?[\\") else ":/" for name in names]
+    return " ".join(shlex.quote(f"{how}{name}") for how, name in zip(magic, names, strict=True))
+
+
+def set_up_location(project: Project, change_id: str, setup: GitSetup, ground: RepositoryState) -> GitLocation:
+    """Doing it again after it was cut off takes up what is there."""
+    branch = branch_of(change_id)
+    if setup is GitSetup.IN_PLACE:
+        return current_location(project)
+    if setup is GitSetup.BRANCH:
+        if _held_by(project, branch) != project.tree:
+            _run(project, branch, project.tree, "switch", "--quiet", "-C", branch)
+        return GitLocation(setup, branch, project.tree_name(project.tree), ground.target)
+    if os.path.exists(ground.tree) and _is_half_made(ground.tree):
+        git.run(project.tree, "worktree", "remove", "-f", "-f", ground.tree)  # twice: it is locked
+    if not os.path.exists(ground.tree):
+        # -B: one that is there has nothing of its own; -f: a tree that was deleted by hand is still in git's books
+        _run(project, branch, ground.tree, "worktree", "add", "--quiet", "-f", "-B", branch, ground.tree)
+    return GitLocation(setup, branch, project.tree_name(ground.tree), ground.target)
+
+
+def _run(project: Project, branch: str, tree: str, *arguments: str) -> None:
+    """A hook that fails after git has done it takes nothing back."""
+    try:
+        git.run(project.tree, *arguments)
+    except git.GitFailed:
+        if _held_by(project, branch) != tree:
+            raise
+
+
+def _is_half_made(tree: str) -> bool:
+    """git was killed while it filled the work tree, which it keeps locked until that is done."""
+    lock = Path(git.run(tree, "rev-parse", "--absolute-git-dir"), "locked")
+    return lock.is_file() and lock.read_text().startswith("initializing")
+
+
+def move_clarifications(project: Project, change_id: str, place: GitLocation) -> None:
+    """A change being born has its clarifications in the tree where they were written."""
+    old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
+    source = old / clarifications.CLARIFICATIONS_FILE
+    if old == new:
+        return
+    if source.is_file():
+        files.write(new / clarifications.CLARIFICATIONS_FILE, files.read(source))
+        source.unlink()
+    if old.is_dir() and not any(old.iterdir()):
+        old.rmdir()
+
+
+def branch_of(change_id: str) -> str:
+    return f"agentd/{change_id}"
+
+
+def _target(project: Project, branch: str) -> str | None:
+    """The branch that is current; after a switch that was cut off, the one before."""
+    current = _current(project)
+    if current != branch:
+        return current
+    return git.run(project.tree, "rev-parse", "--abbrev-ref", "@{-1}", failing="") or None
+
+
+def _tree(project: Project, change_id: str) -> str:
+    """Beside the main work tree; beside the repository where that is bare and called `notes.git`."""
+    main, common = Path(project.repo.main), Path(project.repo.common)
+    is_bare = all(one.path != project.repo.main for one in git.worktrees(project.repo))
+    beside = common.with_suffix("") if is_bare and common.suffix == ".git" else main
+    return os.path.realpath(beside.parent / f"{beside.name}-agentd" / change_id)
+
+
+def _current(project: Project) -> str | None:
+    return next((one.branch for one in git.worktrees(project.repo) if one.path == project.tree), None)
+
+
+def _held_by(project: Project, branch: str) -> str | None:
+    """The work tree that has it checked out."""
+    return next((one.path for one in git.worktrees(project.repo) if one.branch == branch), None)
+
+
+def _is_committed(project: Project) -> bool:
+    name = os.path.join(project.prefix, CONFIG_PATH)
+    return bool(git.run(project.tree, "ls-tree", "--name-only", "HEAD", "--", name, failing=""))
+
+
+def _changed(tree: str) -> dict[str, bool]:
+    """Files that differ from the last commit, from the top of the tree, and whether git does not know them."""
+    rows = git.run(tree, "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z").split("\0")
+    return {row[3:]: row.startswith("??") for row in rows if row}
+
+
+def _is_needed(name: str, own: str) -> bool:
+    inside = name.removeprefix(own)
+    return name.startswith(own) and not inside.startswith(("changes/", "archive/"))
+
+
+def _skills(project: Project) -> set[str]:
+    """What `init` has written for a person's own sessions."""
+    return {os.path.join(project.prefix, cli.path(workflow)) for cli in SKILL_TARGETS for workflow in SKILL_WORKFLOWS}
+
+
+def list_names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
