@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
 
-PlainValue = str | int | bool | list["PlainValue"] | dict[str, "Plain"]
+PlainValue = str | int | bool | list["PlainValue"] | dict[str, "PlainValue"]
 
 _OWN = "agentd/prompts"  # of a project
 _QUOTED = re.compile(r"'([^']*)'")
