@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 CLIS   ?= .cache/clis
-VENDOR := src/agentd/viewer/static/vendor
+VENDOR := src/agentd/web/static/vendor
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 
 NEEDED := tools browser $(VENDOR)/mermaid.min.js $(CLIS)/.ready

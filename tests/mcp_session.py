@@ -18,7 +18,7 @@ from agentd.change.folder import Change
 from agentd.documents import records
 from agentd.engine.tools.binding import Binding, bind_run, run_folder
 from agentd.engine.tools.tool_table import Stage
-from agentd.mcp.server import build
+from agentd.mcp.tool_server import build_server
 from agentd.project import git
 from agentd.project.layout import find_project
 from plans import EXAMPLE
@@ -110,7 +110,7 @@ def staged(box: Scenario, stage: Stage) -> Iterator[Staged]:
 @asynccontextmanager
 async def connected(staged: Staged, transport: str, mode: str = "auto") -> AsyncIterator[Client]:
     if transport == "memory":
-        async with Client(build(staged.binding()), mode=mode) as client:
+        async with Client(build_server(staged.binding()), mode=mode) as client:
             yield client
     elif transport == "stdio":
         parameters = StdioServerParameters(

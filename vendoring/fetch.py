@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 PINNED = Path(__file__).with_name("package.json")
-TARGET = PINNED.parent.parent / "src" / "agentd" / "viewer" / "static" / "vendor"
+TARGET = PINNED.parent.parent / "src" / "agentd" / "web" / "static" / "vendor"
 LICENCES = "LICENCES.txt"
 LONGEST = 120  # seconds for npm, which keeps trying for minutes where no registry answers
 

@@ -20,7 +20,7 @@ from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.state_machine import TransitionEvent
 from agentd.project.layout import find_project
-from agentd.rendering import markdown
+from agentd.web.rendering import markdown
 from plans import notes_tasks, proposal_text, requirement_text, scenario_text, spec_text
 from program import AGENTD
 from raw_http import Server, open_server
@@ -111,7 +111,7 @@ def main() -> int:
         os.environ.update({name: box.env[name] for name in ("HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")})
         change = lay_out(box)
         text = (change.folder / DOCUMENT).read_text()
-        one = best(lambda: markdown.render(text, DOCUMENT))
+        one = best(lambda: markdown.render_markdown(text, DOCUMENT))
         size = f"a spec of {len(text) // 1000} kB, {COMMENTS} comments, {EVENTS} events"
         print(f"\nthe viewer, {CHANGES} changes, {size} (best of {ROUNDS})")
         print(f"  rendering that spec once: {one * 1000:.0f} ms")

@@ -14,7 +14,7 @@ from error_messages import leads_on, refused, shown, told
 
 from agentd.change import lifecycle
 from agentd.change.comment_store import CommentChanged
-from agentd.demo import Failed
+from agentd.demo import DemoFailed
 from agentd.domain.errors import (
     AgentFailed,
     AgentMissing,
@@ -26,7 +26,7 @@ from agentd.domain.errors import (
     UnknownVerdict,
 )
 from agentd.project.layout import find_project
-from agentd.viewer.actions import BadForm
+from agentd.web.actions import InvalidForm
 from plans import SIGN_IN
 from playbooks import plan_steps, say, write_document
 from program import AGENTD, Program
@@ -132,7 +132,7 @@ def test_failed_demo_suggests_keep(box: Scenario, tmp_path: Path) -> None:
     )
     shim.chmod(0o755)
     ran = box.agentd("demo", PATH=f"{shim.parent}:{box.env['PATH']}", TMPDIR=str(tmp_path))
-    hint = told(Failed, ran, names="agentd plan split-by-weight")
+    hint = told(DemoFailed, ran, names="agentd plan split-by-weight")
     assert hint.startswith("agentd demo --keep ")
 
 
@@ -159,7 +159,7 @@ def post(door: Server, path: str, **fields: str) -> Answer:
 def test_incomplete_form_is_a_bad_request(door: Server) -> None:
     answer = post(door, "decide", choice="accept")
     assert answer.status == 400
-    shown(BadForm, answer.body.decode(), names="the form has no shown that can be read")
+    shown(InvalidForm, answer.body.decode(), names="the form has no shown that can be read")
 
 
 def test_comment_edited_on_another_page_is_a_conflict(door: Server) -> None:

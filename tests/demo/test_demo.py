@@ -14,7 +14,7 @@ import pytest
 
 from agentd import demo
 from agentd.change.folder import read_records
-from agentd.demo import Place, Point, proof
+from agentd.demo import DemoWorkspace, StoryPoint, verification
 from agentd.domain import yaml12
 from assertions import BROWSER, CLIS, is_required
 from program import AGENTD, PATIENCE
@@ -64,8 +64,8 @@ class Shown:
     home: Path
 
     @property
-    def place(self) -> Place:
-        return Place(self.root / "shown")
+    def place(self) -> DemoWorkspace:
+        return DemoWorkspace(self.root / "shown")
 
     @property
     def out(self) -> str:
@@ -182,7 +182,7 @@ def test_sample_tests_pass_with_unittest(shown: Shown) -> None:
 
 
 def test_first_code_fails_the_named_test(shown: Shown, tmp_path: Path) -> None:
-    first = read_records(proof.folder_of(shown.place), "review")[0]
+    first = read_records(verification.change_folder(shown.place), "review")[0]
     assert [row["failed_tests"] for row in first.checks or ()] == [
         [f"tests.test_splitting.SplitByWeight.{FAILS_FIRST}"]
     ]
@@ -194,7 +194,7 @@ def test_first_code_fails_the_named_test(shown: Shown, tmp_path: Path) -> None:
 
 
 def test_challengers_finding_is_verified_and_fixed(shown: Shown) -> None:
-    first, second = read_records(proof.folder_of(shown.place), "challenge")
+    first, second = read_records(verification.change_folder(shown.place), "challenge")
     flaw = first.findings[0]
     assert (first.verdict, flaw.severity, flaw.verified) == ("NEEDS_REVISION", "high", True)
     assert [(one.id, one.answer, one.state) for one in second.previous] == [
@@ -268,23 +268,23 @@ def test_keep_preserves_and_names_the_folder_after_ctrl_c(tmp_path: Path) -> Non
 
 
 def test_command_shown_after_ctrl_c_continues_the_demo(tmp_path: Path) -> None:
-    place = Place(tmp_path / "kept")
-    assert demo.going_on(place) == ""
-    demo.lay(place.folder, Point.CLARIFIED)
+    place = DemoWorkspace(tmp_path / "kept")
+    assert demo.continue_command(place) == ""
+    demo.prepare_demo(place.folder, StoryPoint.CLARIFIED)
     env = fresh(tmp_path / "own-home")
     env["PATH"] = f"{Path(AGENTD).parent}:{env['PATH']}"
-    command = demo.going_on(place)
+    command = demo.continue_command(place)
     assert command == f"cd {place.project} && agentd plan split-by-weight --trust"
     done = ran("sh", "-c", f"{command} --json", env=env, cwd=tmp_path)
     assert (done.code, done.json["phase"]) == (0, "challenged"), done.err
-    assert demo.going_on(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
+    assert demo.continue_command(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
 
 
 def test_finished_demo_has_no_command_to_continue(shown: Shown) -> None:
-    assert demo.going_on(shown.place) == ""
+    assert demo.continue_command(shown.place) == ""
     for command in ("status", "view"):
         flags = ("--export", str(shown.root / "page.html")) if command == "view" else ()
-        assert shown.run(AGENTD, command, demo.ID, *flags).code == 0
+        assert shown.run(AGENTD, command, demo.DEMO_CHANGE_ID, *flags).code == 0
     (shown.root / "page.html").unlink()
 
 
@@ -328,27 +328,35 @@ def test_non_empty_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
 
 
 def test_act_with_a_wrong_outcome_fails_even_with_the_right_exit_code(tmp_path: Path) -> None:
-    place = demo.lay(tmp_path / "laid", Point.CLARIFIED)
-    assert proof.wrong(place, Point.CLARIFIED) == []
-    review = next(act for act in demo.ACTS if act.point is Point.REVIEWED)
-    with demo.inside(place), pytest.raises(demo.Failed, match="the change is drafting, and should be implementing"):
-        demo.play(place, review)  # refused with exit code 1, which is what a review that asks for changes ends with
-    with demo.inside(place), pytest.raises(demo.Failed, match="ended with exit code 1, and should have ended with 0"):
-        demo.play(place, demo.ACTS[-1])
+    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
+    assert verification.find_mistakes(place, StoryPoint.CLARIFIED) == []
+    review = next(act for act in demo.ACTS if act.point is StoryPoint.REVIEWED)
+    with (
+        demo.inside_workspace(place),
+        pytest.raises(demo.DemoFailed, match="the change is drafting, and should be implementing"),
+    ):
+        demo.play_act(place, review)  # refused with exit code 1, which is what a review that asks for changes ends with
+    with (
+        demo.inside_workspace(place),
+        pytest.raises(demo.DemoFailed, match="ended with exit code 1, and should have ended with 0"),
+    ):
+        demo.play_act(place, demo.ACTS[-1])
     (place.project / "tally" / "splitting.py").write_text("")
-    assert any("the tests of the sample fail" in one for one in proof.wrong(place, Point.COMPLETE))
+    assert any("the tests of the sample fail" in one for one in verification.find_mistakes(place, StoryPoint.COMPLETE))
 
 
 @pytest.mark.parametrize(
-    ("point", "kind", "id_"), [(Point.APPROVED, "challenge", "C1"), (Point.COMPLETE, "review", "V1")]
+    ("point", "kind", "id_"), [(StoryPoint.APPROVED, "challenge", "C1"), (StoryPoint.COMPLETE, "review", "V1")]
 )
-def test_open_findings_are_reported_as_wrong(shown: Shown, tmp_path: Path, point: Point, kind: str, id_: str) -> None:
-    place = Place(tmp_path / "copy")
+def test_open_findings_are_reported_as_wrong(
+    shown: Shown, tmp_path: Path, point: StoryPoint, kind: str, id_: str
+) -> None:
+    place = DemoWorkspace(tmp_path / "copy")
     shutil.copytree(shown.place.folder, place.folder)
-    said = [one for one in proof.wrong(place, point) if "open" in one]
-    record = proof.folder_of(place) / "reviews" / f"{kind}-2.yaml"
+    said = [one for one in verification.find_mistakes(place, point) if "open" in one]
+    record = verification.change_folder(place) / "reviews" / f"{kind}-2.yaml"
     record.write_text(record.read_text().replace("state: fixed", "state: open", 1))
-    assert (said, proof.wrong(place, point)[-1]) == ([], f"findings are still open: {id_}")
+    assert (said, verification.find_mistakes(place, point)[-1]) == ([], f"findings are still open: {id_}")
 
 
 def test_users_git_and_config_variables_are_ignored(
@@ -371,9 +379,9 @@ def test_users_git_and_config_variables_are_ignored(
     for name, value in leading.items():
         monkeypatch.setenv(name, str(value))
     before = contents(box.root), contents(own)
-    place = demo.lay(tmp_path / "laid", Point.CLARIFIED)
+    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
     assert (contents(box.root), contents(own)) == before
-    with demo.inside(place):
+    with demo.inside_workspace(place):
         assert not set(leading) & set(os.environ)
     log = ran("git", "log", "--format=%an", env=fresh(tmp_path / "own-home"), cwd=place.project)
     assert set(log.out.split()) == {"Demo"}
@@ -381,13 +389,13 @@ def test_users_git_and_config_variables_are_ignored(
 
 def test_project_can_be_set_up_at_any_point_of_the_demo(tmp_path: Path) -> None:
     before = dict(os.environ), os.getcwd()
-    place = demo.lay(tmp_path / "laid", Point.REVIEWED)
+    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.REVIEWED)
     assert (dict(os.environ), os.getcwd()) == before
-    with demo.inside(place):
-        done = ran(AGENTD, "status", demo.ID, "--json", env=dict(os.environ), cwd=place.project)
+    with demo.inside_workspace(place):
+        done = ran(AGENTD, "status", demo.DEMO_CHANGE_ID, "--json", env=dict(os.environ), cwd=place.project)
         valid = ran(AGENTD, "validate", "--all", "--strict", env=dict(os.environ), cwd=place.project)
     assert done.json["phase"] == "implementing"
-    state = yaml12.load((proof.folder_of(place) / "STATE.yaml").read_text())
+    state = yaml12.load((verification.change_folder(place) / "STATE.yaml").read_text())
     assert state["phase"] == "implementing"
-    assert [one.id for one in read_records(proof.folder_of(place), "review")[0].findings] == ["V1", "V2"]
+    assert [one.id for one in read_records(verification.change_folder(place), "review")[0].findings] == ["V1", "V2"]
     assert valid.code == 0, valid.out

@@ -10,8 +10,8 @@ import pytest
 from terminal_picture import WIDTH, Painted, Picture, taken
 
 import reference
-from agentd.demo import ID, Place, Point, lay
-from agentd.demo.place import environment
+from agentd.demo import DEMO_CHANGE_ID, DemoWorkspace, StoryPoint, prepare_demo
+from agentd.demo.workspace import demo_environment
 from program import environment as scrubbed
 
 NAMES = ("plan", "status", "cost", "demo")
@@ -51,21 +51,21 @@ def clock(seconds: int) -> str:
 
 
 def test_plan_status_and_cost_screenshots_are_rendered(tmp_path: Path) -> None:
-    place = lay(tmp_path / "sample", Point.CLARIFIED)
-    plan = steadied(shown(place, "plan", ID, "--rounds", "0"))
+    place = prepare_demo(tmp_path / "sample", StoryPoint.CLARIFIED)
+    plan = steadied(shown(place, "plan", DEMO_CHANGE_ID, "--rounds", "0"))
     assert plan.code == 1
     steps = ("✓ Proposal", "✓ Spec 3/3: settling", "! Challenge")
     assert "not begun" not in plan.text, "it ended as it was asked to"
     drawn(plan, "plan", tmp_path, *steps, "NEEDS_REVISION - Found 1 HIGH", "C1  high", "lose a cent", f"· {clock(22)}")
-    status = steadied(shown(place, "status", ID))
-    drawn(status, "status", tmp_path, "NEEDS_REVISION", "C2  medium", "just now", f"agentd plan {ID}")
-    cost = shown(place, "cost", ID)
+    status = steadied(shown(place, "status", DEMO_CHANGE_ID))
+    drawn(status, "status", tmp_path, "NEEDS_REVISION", "C2  medium", "just now", f"agentd plan {DEMO_CHANGE_ID}")
+    cost = shown(place, "cost", DEMO_CHANGE_ID)
     drawn(cost, "cost", tmp_path, "left of 10.00 USD", "TOKENS IN", "spec-gen-settling", "0.05 USD", "as-if")
     assert (status.code, cost.code) == (0, 0)
 
 
-def shown(place: Place, *arguments: str) -> Picture:
-    return taken(place.project, environment(place, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}), *arguments)
+def shown(place: DemoWorkspace, *arguments: str) -> Picture:
+    return taken(place.project, demo_environment(place, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}), *arguments)
 
 
 def test_demo_screenshot_is_rendered(tmp_path: Path) -> None:

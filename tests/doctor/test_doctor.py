@@ -16,7 +16,17 @@ import pytest
 
 from agentd.change import lifecycle
 from agentd.cli.table import columns
-from agentd.doctor import Report, Row, State, agent_of, ground, place, probe, seats, server
+from agentd.doctor import (
+    DoctorReport,
+    DoctorRow,
+    DoctorState,
+    agent_checks,
+    agent_section,
+    diagnosis,
+    machine_checks,
+    program_probe,
+    project_checks,
+)
 from agentd.domain.terms import Role
 from agentd.project import config
 from agentd.project.detection import KNOWN_CLIS
@@ -68,14 +78,14 @@ def row(ran: Result, about: str, name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def seated(box: Scenario, agent: str, **env: str) -> dict[str, Row]:
+def seated(box: Scenario, agent: str, **env: str) -> dict[str, DoctorRow]:
     """The rows about one agent, as if it sat in every role, by their names."""
     found, scratch = find_project(), box.home.parent / "scratch"
     scratch.mkdir(exist_ok=True)
     environ = {**box.env, **env}
     settings = replace(config.load_config(found.config_file, environ=environ), roles=dict.fromkeys(Role, agent))
-    around = seats.Surroundings(found, settings, environ, box.home, scratch)
-    return {one.name: one for one in seats.rows(around)}
+    around = agent_checks.AgentEnvironment(found, settings, environ, box.home, scratch)
+    return {one.name: one for one in agent_checks.agent_rows(around)}
 
 
 def files_in(*folders: Path) -> dict[Path, object]:
@@ -154,13 +164,15 @@ def test_several_roles_that_cannot_run_are_listed(here: Scenario, bin_folder: Pa
 def test_agent_problem_stops_its_roles_and_other_problems_stop_all() -> None:
     roles = dict(zip(Role, ("gemini", "codex", "machine", "codex"), strict=True))
 
-    def stopped(about: str, state: State = State.PROBLEM) -> list[str]:
-        report = Report((Row("machine", "git", State.OK, ""), Row(about, "x", state, "")), None, roles)
+    def stopped(about: str, state: DoctorState = DoctorState.PROBLEM) -> list[str]:
+        report = DoctorReport(
+            (DoctorRow("machine", "git", DoctorState.OK, ""), DoctorRow(about, "x", state, "")), None, roles
+        )
         return [role for role in Role if not report.can_run(role)]
 
-    assert stopped(agent_of("codex")) == ["challenger", "reviewer"]
-    assert stopped(agent_of("machine")) == ["implementer"], "an agent of that name is not the machine"
-    assert stopped(agent_of("codex"), State.NOTE) == []
+    assert stopped(agent_section("codex")) == ["challenger", "reviewer"]
+    assert stopped(agent_section("machine")) == ["implementer"], "an agent of that name is not the machine"
+    assert stopped(agent_section("codex"), DoctorState.NOTE) == []
     assert len(stopped("machine")) == len(stopped("project")) == len(Role)
 
 
@@ -211,7 +223,7 @@ def test_missing_git_is_reported_with_the_remaining_checks(here: Scenario, bin_f
 def test_old_git_is_noted(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     program(bin_folder / "git", "echo git version 2.20.1")
-    found = {one.name: one for one in ground.rows(here.env)}["git"]
+    found = {one.name: one for one in machine_checks.machine_rows(here.env)}["git"]
     assert (found.state, found.words, found.fix) == ("note", "2.20.1 is old", "update it to 2.30 or newer")
 
 
@@ -228,9 +240,9 @@ def test_repository_owned_by_another_user_suggests_safe_directory(
     here: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = find_project().repo
-    assert place.repository(repo, here.env).state == "ok"
+    assert project_checks.repository_row(repo, here.env).state == "ok"
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own way to test this
-    found = place.repository(repo, here.env)
+    found = project_checks.repository_row(repo, here.env)
     assert found.state == "problem" and "another user owns it" in found.words
     assert found.fix == f"if you trust it: git config --global --add safe.directory {here.root}"
 
@@ -238,21 +250,21 @@ def test_repository_owned_by_another_user_suggests_safe_directory(
 def test_repository_that_git_cannot_read_is_a_problem(here: Scenario) -> None:
     repo = find_project().repo
     here.git("config", "core.bare", "true")
-    assert "is bare by its own settings" in place.repository(repo, here.env).words
+    assert "is bare by its own settings" in project_checks.repository_row(repo, here.env).words
     (here.root / ".git/HEAD").unlink()
-    assert place.repository(repo, here.env).state == "problem"
+    assert project_checks.repository_row(repo, here.env).state == "problem"
 
 
 def test_unwritable_folders_are_problems(here: Scenario) -> None:
     here.write(".git/agentd", "a file")
     here.write("agentd/changes", "a file")
-    found = {one.name: one for one in place.folders(find_project())}
+    found = {one.name: one for one in project_checks.folder_rows(find_project())}
     assert found["local room"].words == f"{here.root}/.git/agentd is no folder"
     assert found["work tree"].words == f"{here.root}/agentd/changes is no folder"
     (here.home / ".config").write_text("a file")
-    home = {one.name: one for one in ground.rows(here.env)}["home"]
+    home = {one.name: one for one in machine_checks.machine_rows(here.env)}["home"]
     assert (home.state, home.words) == ("problem", f"{here.home}/.config is no folder")
-    nobody = {one.name: one for one in ground.rows({"PATH": here.env["PATH"]})}["home"]
+    nobody = {one.name: one for one in machine_checks.machine_rows({"PATH": here.env["PATH"]})}["home"]
     assert nobody.state == "problem" and "set HOME" in nobody.fix
 
 
@@ -322,7 +334,7 @@ def test_version_output_is_classified(here: Scenario, bin_folder: Path, script: 
 def test_hanging_program_is_ended_after_the_time_limit(
     here: Scenario, bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 1.0)
+    monkeypatch.setattr(program_probe, "SECONDS", 1.0)
     Clock(monkeypatch).start_when((tmp_path / "pid").exists)
     program(
         bin_folder / "gemini", f"echo $$ >{tmp_path}/new; /bin/mv {tmp_path}/new {tmp_path}/pid; exec /bin/sleep 600"
@@ -437,7 +449,7 @@ def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
     settings = config.load_config(project.config_file, environ=here.env)
-    (note,) = [one for one in place.settings(project, settings, here.env) if one.name == "judges"]
+    (note,) = [one for one in project_checks.settings_rows(project, settings, here.env) if one.name == "judges"]
     assert note.state == "note" and "reviewer and implementer are both of Anthropic" in note.words
 
 
@@ -464,8 +476,8 @@ def test_known_versions_match_the_tested_versions() -> None:
 def test_mcp_server_that_does_not_answer_is_a_problem(
     here: Scenario, monkeypatch: pytest.MonkeyPatch, code: str, words: str
 ) -> None:
-    monkeypatch.setattr(probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
-    found = server.row(find_project(), here.env, (sys.executable, "-S", "-c", code))
+    monkeypatch.setattr(program_probe, "SECONDS", 2.0 if "sleep" in code else PATIENCE)
+    found = diagnosis.server_row(find_project(), here.env, (sys.executable, "-S", "-c", code))
     assert found.state == "problem" and words in found.words and found.fix
 
 
@@ -481,19 +493,19 @@ with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oau
 
 def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
     lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
-    (quiet,) = place.runs(find_project())
+    (quiet,) = project_checks.run_rows(find_project())
     assert (quiet.state, quiet.words) == ("ok", "none is under way")
     holder = subprocess.Popen([sys.executable, "-c", HOLD], env=here.env, stdout=subprocess.PIPE)
     try:
         assert holder.stdout and holder.stdout.readline() == b"held\n"
-        (active,) = place.runs(find_project())
+        (active,) = project_checks.run_rows(find_project())
         assert f"add-oauth is being worked on by 'agentd plan add-oauth' (process {holder.pid}" in active.words
         assert active.state == "note" and "agentd stop add-oauth" in active.fix
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
-    (dead,) = place.runs(find_project())
+    (dead,) = project_checks.run_rows(find_project())
     assert (dead.words, dead.fix) == ("the last run of add-oauth was cut off", "to go on: agentd plan add-oauth")
     with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         pass
-    assert [one.words for one in place.runs(find_project())] == ["none is under way"]
+    assert [one.words for one in project_checks.run_rows(find_project())] == ["none is under way"]

@@ -11,7 +11,7 @@ from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Evidence, Finding, finding_data
 from agentd.domain import yaml12
 from agentd.domain.terms import FindingState, Severity
-from agentd.viewer import deciding, margin
+from agentd.web import annotations, decisions
 from plans import SPEC_FILE
 from scenario import Result, Scenario, record_edits
 
@@ -37,7 +37,7 @@ def take_up(box: Scenario) -> Result:
 
 
 def listed(change: Change) -> list[str]:
-    return [one.id for one in margin.left(change)]
+    return [one.id for one in annotations.open_annotations(change)]
 
 
 def test_finding_names_its_source_comment(project: Scenario) -> None:
@@ -55,7 +55,7 @@ def test_forged_link_to_a_judges_finding_neither_hides_nor_closes_it(project: Sc
     forge(change, finding="C1", state="resolved", resolved_by=BOB)
     assert listed(change) == ["C1", "C2"]
     told = f"{COMMENTS_FILE}: K1 says that it is the finding C1, which was not made of it; that counts for nothing"
-    assert margin.problems(change) == (told,)
+    assert annotations.annotation_problems(change) == (told,)
     take_up(project)
     assert project.finding_states() == {"C1": "open", "C2": "open"} and record_edits(change.records()[0]) == []
 
@@ -67,7 +67,7 @@ def test_open_comment_with_a_forged_link_becomes_its_own_finding(project: Scenar
     assert listed(change) == ["C1", "C2", "K1"]
     take_up(project)
     assert project.finding_states() == {"C1": "open", "C2": "open", "P1": "open"}
-    assert (comment_store.read_comments(change)[0].finding, margin.problems(change)) == ("P1", ())
+    assert (comment_store.read_comments(change)[0].finding, annotations.annotation_problems(change)) == ("P1", ())
 
 
 def test_forged_link_to_a_settled_finding_hides_no_comment(project: Scenario) -> None:
@@ -83,7 +83,7 @@ def test_forged_link_to_a_settled_finding_hides_no_comment(project: Scenario) ->
         ("K1", True, None),
         ("K2", False, "P2"),
     ]
-    assert "accept" in [one.id for one in deciding.choices(change)]
+    assert "accept" in [one.id for one in decisions.decision_choices(change)]
 
 
 def test_comment_cannot_claim_the_finding_of_another_comment(project: Scenario) -> None:
@@ -110,7 +110,7 @@ def test_long_forged_link_is_reported_in_short(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     comment(change)
     forge(change, finding="C1" * 500)
-    (told,) = margin.problems(change)
+    (told,) = annotations.annotation_problems(change)
     assert len(told) < 200
 
 
@@ -169,7 +169,7 @@ def test_finding_written_by_an_older_version_still_follows_its_comment(project: 
     text = path.read_text()
     assert text.count("comment: K1") == 1
     path.write_text("".join(line for line in text.splitlines(keepends=True) if "comment: K1" not in line))
-    assert margin.problems(change) == () and listed(change) == ["C1", "C2", "K1"]
+    assert annotations.annotation_problems(change) == () and listed(change) == ["C1", "C2", "K1"]
     comment_store.resolve_comment(change, "K1", BOB)
     take_up(project)
     assert project.finding_states()["P1"] == "withdrawn"

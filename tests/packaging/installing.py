@@ -19,7 +19,7 @@ from program import environment
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src", "vendoring", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore")
-VENDOR = "src/agentd/viewer/static/vendor"
+VENDOR = "src/agentd/web/static/vendor"
 LEFT_OVER = (  # what use, a killed fetch and others' habits leave in a tree
     "src/agentd/__pycache__/left.cpython-311.pyc",
     f"{VENDOR}/.htmx.min.js.4711",

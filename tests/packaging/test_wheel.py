@@ -21,7 +21,7 @@ from installing import LEFT_OVER, ROOT
 import agentd
 from program import environment
 
-STATIC = "agentd/viewer/static/"
+STATIC = "agentd/web/static/"
 ABOUT = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
 IS_REQUIRED = os.environ.get("AGENTD_VENDOR_REQUIRED") == "1"
 HAS_SCRIPTS = (ROOT / "src" / STATIC / "vendor" / "mermaid.min.js").is_file()
@@ -55,7 +55,7 @@ def test_wheel_contains_exactly_the_tracked_package_files(wheel: zipfile.ZipFile
     about = {f"agentd-{agentd.__version__}.dist-info/{name}" for name in ABOUT}
     names = wheel.namelist()
     assert len(set(names)) == len(names) and set(names) == packaged() | about
-    assert {f"{STATIC}style.css", "agentd/viewer/templates/base.html", "agentd/demo/playbook.yaml"} <= set(names)
+    assert {f"{STATIC}style.css", "agentd/web/templates/base.html", "agentd/demo/playbook.yaml"} <= set(names)
 
 
 def test_sdist_builds_the_same_wheel(wheel: zipfile.ZipFile, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd.rendering.cleaning import clean
+from agentd.web.rendering.sanitizer import sanitize_html
 
 BARE = '<a rel="noopener noreferrer">words</a>'
 
@@ -28,7 +28,7 @@ def link(address: str) -> str:
     ],
 )
 def test_unsafe_url_scheme_is_removed(address: str) -> None:
-    assert clean(link(address)) == BARE
+    assert sanitize_html(link(address)) == BARE
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_unsafe_url_scheme_is_removed(address: str) -> None:
     ],
 )
 def test_deceptive_url_is_removed(address: str) -> None:
-    assert clean(link(address)) == BARE
+    assert sanitize_html(link(address)) == BARE
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_deceptive_url_is_removed(address: str) -> None:
     ],
 )
 def test_safe_url_is_kept(address: str) -> None:
-    assert clean(link(address)) == f'<a href="{address}" rel="noopener noreferrer">words</a>'
+    assert sanitize_html(link(address)) == f'<a href="{address}" rel="noopener noreferrer">words</a>'
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_safe_url_is_kept(address: str) -> None:
     ],
 )
 def test_only_allowed_attributes_and_tags_are_kept(text: str, left: str) -> None:
-    assert clean(text) == left
+    assert sanitize_html(text) == left

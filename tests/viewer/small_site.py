@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from agentd.viewer import serving
-from agentd.viewer.security import Guarded
+from agentd.web import web_server
+from agentd.web.security import AccessGuard
 
 TOKEN, TICKET, CSRF = "t0ken" * 8, "t1cket" * 8, "csrf" * 10
 SECRET = "what only its reader may see"
@@ -55,9 +55,9 @@ def main() -> int:
         Route("/broken", broken),
         Mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "data" / "example")),
     ]
-    address = serving.find(sys.argv[1] if len(sys.argv) > 1 else serving.HOST, 0)
-    return serving.serve(
-        lambda at: Guarded(Starlette(routes=routes), TOKEN, at.names, CSRF, TICKET),
+    address = web_server.resolve_address(sys.argv[1] if len(sys.argv) > 1 else web_server.HOST, 0)
+    return web_server.serve_app(
+        lambda at: AccessGuard(Starlette(routes=routes), TOKEN, at.names, CSRF, TICKET),
         address,
         lambda at: print(at.url, flush=True),
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from small_site import CSRF, SECRET, TICKET, TOKEN
 
-from agentd.viewer.security import HEADERS, LARGEST, is_local
+from agentd.web.security import HEADERS, LARGEST, is_local
 from raw_http import SMALL_SITE, Answer, Server, open_server
 
 FORM = "Content-Type: application/x-www-form-urlencoded"

@@ -11,8 +11,8 @@ from agentd.documents.comments import CommentSeverity
 from agentd.domain.errors import Refusal, UsageError
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.viewer import deciding
-from agentd.viewer.deciding import Told
+from agentd.web import decisions
+from agentd.web.decisions import ActionResult
 from plans import BAD_CODE
 from playbooks import APPROVED, NEEDS_CHANGES, edit_spec, implement, report_in_text, say
 from processes import wait_until
@@ -25,15 +25,15 @@ SPEC = "specs/user-model.md"
 
 
 def ids(change: Change) -> list[str]:
-    return [one.id for one in deciding.choices(change)]
+    return [one.id for one in decisions.decision_choices(change)]
 
 
 def primary(change: Change) -> list[str]:
-    return [one.id for one in deciding.choices(change) if one.is_primary]
+    return [one.id for one in decisions.decision_choices(change) if one.is_primary]
 
 
-def decide(change: Change, choice: str, reason: str = WHY) -> Told:
-    return deciding.decide(change, choice, reason, deciding.shown(change), ME)
+def decide(change: Change, choice: str, reason: str = WHY) -> ActionResult:
+    return decisions.make_decision(change, choice, reason, decisions.displayed_state(change), ME)
 
 
 def note(change: Change, weight: CommentSeverity, quote: str = "People are users", text: str = "Who?") -> str:
@@ -49,14 +49,14 @@ def test_plan_without_open_findings_can_be_approved_with_or_without_notes(projec
     change = project.challenged("APPROVED").change
     assert ids(change) == ["approve", "approve-with-notes", "send-back", "reject"]
     assert primary(change) == ["approve"]
-    assert [one.id for one in deciding.choices(change) if not one.needs_reason] == ["approve"]
-    assert {one.workflow for one in deciding.choices(change)} == {"plan"}
+    assert [one.id for one in decisions.decision_choices(change) if not one.needs_reason] == ["approve"]
+    assert {one.workflow for one in decisions.decision_choices(change)} == {"plan"}
 
 
 def test_open_findings_must_be_accepted_with_a_reason(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert ids(change) == ["accept", "send-back", "reject"] and primary(change) == ["send-back"]
-    assert all(one.needs_reason for one in deciding.choices(change))
+    assert all(one.needs_reason for one in decisions.decision_choices(change))
 
 
 def test_unchallenged_plan_cannot_be_sent_back(project: Scenario) -> None:
@@ -104,7 +104,7 @@ def test_archived_change_offers_no_decision(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     assert project.agentd("drop", "add-oauth", "--yes").code == 0
     (folder,) = (project.root / "agentd/archive").iterdir()
-    assert deciding.choices(Change(change.project, change.id, change.tree, folder)) == ()
+    assert decisions.decision_choices(Change(change.project, change.id, change.tree, folder)) == ()
 
 
 # ---- what can be decided about code
@@ -117,7 +117,7 @@ def test_code_can_be_decided_after_its_review(project: Scenario) -> None:
     assert ids(change) == ["plan-wrong"]
     assert project.run("impl", "--rounds", "0").code == 1
     assert ids(change) == ["accept", "plan-wrong"]
-    assert {one.workflow for one in deciding.choices(change)} == {"impl"}
+    assert {one.workflow for one in decisions.decision_choices(change)} == {"impl"}
     told = decide(change, "accept")
     assert told.ok and told.message == f"Accepted by dev: {WHY}" and told.hint == "agentd archive greet"
     assert ids(change) == ["send-back"]
@@ -137,7 +137,7 @@ def test_code_with_a_failed_check_cannot_be_accepted(project: Scenario) -> None:
 
 def test_decision_is_made_by_the_command_and_reported_in_its_words(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    assert decide(change, "accept") == Told(True, f"Accepted by dev: {WHY}", "agentd impl add-oauth")
+    assert decide(change, "accept") == ActionResult(True, f"Accepted by dev: {WHY}", "agentd impl add-oauth")
     last = change.read().history[-1]
     assert (last.by, last.why, last.hashes) == (ME, WHY, change.hashes())
     assert set(project.finding_states().values()) == {"accepted"}
@@ -145,7 +145,7 @@ def test_decision_is_made_by_the_command_and_reported_in_its_words(project: Scen
 
 def test_plan_sent_back_without_a_run_names_the_next_command(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    assert decide(change, "send-back", "Name it.\r\nSoon.") == Told(
+    assert decide(change, "send-back", "Name it.\r\nSoon.") == ActionResult(
         True, "Sent back by dev: Name it.\nSoon.", "agentd plan add-oauth --rounds 1"
     )
     assert (
@@ -157,10 +157,10 @@ def test_plan_sent_back_without_a_run_names_the_next_command(project: Scenario) 
 
 def test_decision_on_changed_documents_is_refused(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = deciding.shown(change)
+    shown = decisions.displayed_state(change)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
     (change.folder / "specs/more.md").write_text("# More\n")
-    told = deciding.decide(change, "accept", WHY, shown, ME)
+    told = decisions.make_decision(change, "accept", WHY, shown, ME)
     assert not told.ok and set(told.changed) == {SPEC, "specs/more.md"} and SPEC in told.message
     assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
@@ -172,9 +172,9 @@ def test_change_after_the_page_check_is_refused_by_the_command(
     late = tmp_path / "late"  # somebody writes while the command is started
     late.write_text(f"#!/bin/sh\necho More. >> '{change.folder / SPEC}'\nexec '{sys.executable}' \"$@\"\n")
     late.chmod(0o755)
-    shown = deciding.shown(change)
+    shown = decisions.displayed_state(change)
     monkeypatch.setattr(sys, "executable", str(late))
-    told = deciding.decide(change, "accept", WHY, shown, ME)
+    told = decisions.make_decision(change, "accept", WHY, shown, ME)
     assert not told.ok and told.changed == (SPEC,)
     assert change.read().phase is Phase.PROPOSED and record_edits(change.records()[0]) == []
 
@@ -182,7 +182,7 @@ def test_change_after_the_page_check_is_refused_by_the_command(
 @pytest.mark.parametrize("shown", [{}, {"proposal.md": "sha256:1"}, {"../STATE.yaml": "x"}])
 def test_decision_without_the_shown_documents_is_refused(project: Scenario, shown: dict[str, str]) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    assert deciding.decide(change, "accept", WHY, shown, ME).changed
+    assert decisions.make_decision(change, "accept", WHY, shown, ME).changed
     assert change.read().phase is Phase.PROPOSED
 
 
@@ -225,7 +225,11 @@ def test_waiting_run_gets_the_answer_and_continues(project: Scenario) -> None:
     ).change
     person = at_question(project)
     assert ids(change) == ["fix", "accept", "stop", "reject", "send-back"] and primary(change) == ["fix"]
-    assert [one.id for one in deciding.choices(change) if one.needs_reason] == ["accept", "reject", "send-back"]
+    assert [one.id for one in decisions.decision_choices(change) if one.needs_reason] == [
+        "accept",
+        "reject",
+        "send-back",
+    ]
     assert decide(change, "fix", "").ok
     assert person.waits() == 0
     assert project.started_steps() == ["reproposal", "challenge"] and project.decisions() == [
@@ -236,7 +240,7 @@ def test_waiting_run_gets_the_answer_and_continues(project: Scenario) -> None:
 def test_acceptance_ends_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
     person = at_question(project)
-    told = deciding.decide(change, "accept", WHY, deciding.shown(change), "person:ann")
+    told = decisions.make_decision(change, "accept", WHY, decisions.displayed_state(change), "person:ann")
     assert told.ok, told
     assert person.waits() == 0
     assert project.decisions() == [("accept", "person:ann", "inbox", WHY)]
@@ -245,10 +249,10 @@ def test_acceptance_ends_the_waiting_run(project: Scenario) -> None:
 
 def test_stale_answer_is_not_passed_to_the_waiting_run(project: Scenario) -> None:
     change = project.challenged("NEEDS_REVISION", *FOUND).change
-    shown = deciding.shown(change)
+    shown = decisions.displayed_state(change)
     person = at_question(project)
     replace_text(change.folder / SPEC, "A user is", "A user, so I say, is")
-    assert deciding.decide(change, "accept", WHY, shown, ME).changed == (SPEC,)
+    assert decisions.make_decision(change, "accept", WHY, shown, ME).changed == (SPEC,)
     assert project.decisions() == [] and change.active_run()
     assert decide(change, "stop", "").ok
     assert person.waits() == 1
@@ -256,12 +260,12 @@ def test_stale_answer_is_not_passed_to_the_waiting_run(project: Scenario) -> Non
 
 def test_busy_run_offers_no_decision(project: Scenario) -> None:
     change = project.proposed([{"wait": 600}]).change
-    assert deciding.resume(change).ok
+    assert decisions.resume_change(change).ok
     wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
-    assert deciding.choices(change) == ()
+    assert decisions.decision_choices(change) == ()
     with pytest.raises(Refusal):
         decide(change, "approve")
-    deciding.stop(change)
+    decisions.stop_change(change)
 
 
 # ---- stop and resume
@@ -269,23 +273,23 @@ def test_busy_run_offers_no_decision(project: Scenario) -> None:
 
 def test_run_can_be_resumed_in_the_background_and_stopped(project: Scenario) -> None:
     change = project.proposed([{"wait": 600}]).change
-    assert deciding.stop(change) == Told(True, "Nothing is running for add-oauth.")
-    told = deciding.resume(change)
+    assert decisions.stop_change(change) == ActionResult(True, "Nothing is running for add-oauth.")
+    told = decisions.resume_change(change)
     assert (told.ok, told.message) == (True, "add-oauth goes on in the background.")
     wait_until(lambda: project.started_steps() == ["challenge"], "it is at work")
-    busy = deciding.resume(change)
+    busy = decisions.resume_change(change)
     assert not busy.ok and "is being worked on by" in busy.message
-    stopped = deciding.stop(change)
+    stopped = decisions.stop_change(change)
     assert stopped.ok and stopped.hint == "agentd plan add-oauth --json"
     assert change.active_run() is None and change.read().phase is Phase.PROPOSED
 
 
 def test_resume_can_raise_the_budget(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED"), more="[budget]\nper_change = 1\n").change
-    less = deciding.resume(change, 0.5)
+    less = decisions.resume_change(change, 0.5)
     wait_until(lambda: change.active_run() is None, "it has ended")
     assert change.read().budget is None and (not less.ok or less.message)
-    assert deciding.resume(change, 3.25).ok
+    assert decisions.resume_change(change, 3.25).ok
     wait_until(lambda: change.read().phase is Phase.CHALLENGED, "it is judged")
     wait_until(lambda: change.active_run() is None, "it has ended")
     raised = change.read().budget
@@ -295,11 +299,11 @@ def test_resume_can_raise_the_budget(project: Scenario) -> None:
 def test_refused_resume_is_reported(project: Scenario) -> None:
     change = project.proposed(report_in_text("APPROVED")).change
     project.write("agentd/config.toml", (project.root / "agentd/config.toml").read_text() + CHECK)
-    told = deciding.resume(change)
+    told = decisions.resume_change(change)
     assert not told.ok and "trust" in told.message and "agentd trust" in told.hint
 
 
 def test_rejected_change_cannot_be_resumed(project: Scenario) -> None:
     change = project.challenged("REJECTED", *FOUND).change
     with pytest.raises(Refusal, match="add-oauth has nothing to go on with"):
-        deciding.resume(change)
+        decisions.resume_change(change)

@@ -6,7 +6,7 @@ import pytest
 from markup import Element, Markup, parse_markup
 
 from agentd.documents import text as base
-from agentd.rendering import markdown
+from agentd.web.rendering import markdown
 from plans import EXAMPLE
 
 NAMES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.md"))
@@ -17,7 +17,7 @@ def example(name: str) -> str:
 
 
 def page(text: str, name: str = "specs/a.md") -> Markup:
-    return parse_markup(markdown.render(text, name).html)
+    return parse_markup(markdown.render_markdown(text, name).html)
 
 
 def lines(element: Element) -> tuple[int, int]:
@@ -40,7 +40,7 @@ def test_every_line_with_text_is_shown_by_a_block_that_names_it(name: str) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_table_of_contents_matches_the_parsed_headings(name: str) -> None:
-    contents = markdown.render(example(name), name).contents
+    contents = markdown.render_markdown(example(name), name).contents
     headings = base.parse_document(example(name), name).headings
     assert [(one.level, one.line) for one in contents] == [(one.level, one.line) for one in headings]
 
@@ -62,7 +62,7 @@ def test_table_rows_have_lines_and_alignment_is_a_class() -> None:
 
 def test_headings_get_ids_from_their_text_and_requirements_from_their_number() -> None:
     text = "# Spec: A\n### R1: First\n### R2 - Second\n### R1: Again\n## Why\n## Why\n## Why 1\n## `x` & *y*\n## ?"
-    contents = markdown.render(text, "specs/a.md").contents
+    contents = markdown.render_markdown(text, "specs/a.md").contents
     assert [one.id for one in contents] == [
         "at-spec-a",
         "r1",
@@ -79,8 +79,8 @@ def test_headings_get_ids_from_their_text_and_requirements_from_their_number() -
 
 
 def test_heading_keeps_its_id_when_others_change() -> None:
-    before = markdown.render("# A\n\n## B\n\n### R2: C", "a.md").contents
-    after = markdown.render("# New\n\n# A\n\n### R1: New\n\n## B\n\n### R2: C", "a.md").contents
+    before = markdown.render_markdown("# A\n\n## B\n\n### R2: C", "a.md").contents
+    after = markdown.render_markdown("# New\n\n# A\n\n### R1: New\n\n## B\n\n### R2: C", "a.md").contents
     assert {one.id for one in before} <= {one.id for one in after}
 
 
@@ -88,7 +88,7 @@ def test_heading_keeps_its_id_when_others_change() -> None:
     "text", ["> # R1: quoted", "- # R1: in a list", "```\n# R1: code\n```", "<!--\n# R1: gone\n-->"]
 )
 def test_only_top_level_headings_are_listed(text: str) -> None:
-    found = markdown.render(f"{text}\n\n# R1: real", "specs/a.md")
+    found = markdown.render_markdown(f"{text}\n\n# R1: real", "specs/a.md")
     assert [(one.id, one.title) for one in found.contents] == [("r1", "R1: real")]
 
 
@@ -153,7 +153,7 @@ def test_review_blocks_are_separate_sections() -> None:
 def test_review_cannot_leave_its_block_or_take_a_requirement_id() -> None:
     tag = '<review status="approved" iteration="1" reviewer="x">'
     text = f"# A\n\n{tag}\n\n# R1: mine\n\n```\nopen\n\n</review>\n\nbehind\n"
-    result = markdown.render(text, "proposal.md")
+    result = markdown.render_markdown(text, "proposal.md")
     found = parse_markup(result.html)
     assert [one.id for one in result.contents] == ["at-a"]
     assert "open" in found.one("section").text and "behind" not in found.one("section").text
@@ -184,8 +184,8 @@ def test_code_has_its_language_and_a_diagram_keeps_its_source() -> None:
 
 
 def test_title_is_the_first_heading_or_the_name() -> None:
-    assert markdown.render("## b\n\n# *a* & b", "x.md").title == "a & b"
-    assert markdown.render("words", "specs/x.md").title == "specs/x.md"
+    assert markdown.render_markdown("## b\n\n# *a* & b", "x.md").title == "a & b"
+    assert markdown.render_markdown("words", "specs/x.md").title == "specs/x.md"
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_title_is_the_first_heading_or_the_name() -> None:
 )
 def test_long_foreign_documents_are_rendered(seed: Path) -> None:
     text = seed.read_text()
-    found = markdown.render(text, "specs/seed.md")
+    found = markdown.render_markdown(text, "specs/seed.md")
     assert parse_markup(found.html).text and len(found.contents) > 10
-    assert markdown.render(text, "specs/seed.md") == found
+    assert markdown.render_markdown(text, "specs/seed.md") == found
 
 
 def test_empty_document_is_an_empty_page() -> None:
-    assert markdown.render("", "tasks.md") == markdown.Page("tasks.md", "", ())
+    assert markdown.render_markdown("", "tasks.md") == markdown.RenderedDocument("tasks.md", "", ())

@@ -15,9 +15,9 @@ from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.project.layout import find_project
-from agentd.viewer import app, frame
-from agentd.viewer import site as sites
-from agentd.viewer.frame import Frame
+from agentd.web import app, page_frame
+from agentd.web import site as sites
+from agentd.web.page_frame import PageFrame
 from plans import BAD_CODE
 from playbooks import APPROVED, NEEDS_REVISION, implement
 from scenario import CHECK, Scenario
@@ -29,12 +29,12 @@ BROKEN = "- {\n"
 
 
 def get(path: str = "", change_id: str = "add-oauth") -> Response:
-    site = sites.of(find_project(), "csrf")
-    return TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(f"/changes/{change_id}{path}")
+    site = sites.create_site(find_project(), "csrf")
+    return TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/{change_id}{path}")
 
 
-def around(change: Change) -> Frame:
-    return frame.frame(sites.of(find_project(), "csrf"), change)
+def around(change: Change) -> PageFrame:
+    return page_frame.build_frame(sites.create_site(find_project(), "csrf"), change)
 
 
 def ids(change: Change) -> list[str]:
@@ -142,8 +142,8 @@ def test_page_hash_matches_its_text_during_concurrent_writes(project: Scenario) 
 def test_only_documents_under_decision_are_recorded_as_read(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     whole = around(change)
-    assert json.loads(frame.as_read(whole, SPEC, "sha256:1").shown)[SPEC] == "sha256:1"
-    assert frame.as_read(whole, "CHALLENGE.md", "sha256:1") == whole
+    assert json.loads(page_frame.frame_as_read(whole, SPEC, "sha256:1").shown)[SPEC] == "sha256:1"
+    assert page_frame.frame_as_read(whole, "CHALLENGE.md", "sha256:1") == whole
 
 
 def test_code_is_not_read_when_nothing_can_be_decided(project: Scenario) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from markup import Element, Markup, parse_markup
 
-from agentd.rendering import markdown
+from agentd.web.rendering import markdown
 
 LINES = {"data-line", "data-end"}
 ALLOWED: dict[str, set[str]] = {
@@ -163,7 +163,7 @@ def check_link(link: Element) -> None:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_only_allowed_tags_attributes_and_urls_are_rendered(text: str) -> None:
     for name in ("proposal.md", "specs/a.md", "a/b/<script>.md")[: 3 if len(text) < 10_000 else 1]:
-        page = markdown.render(text, name)
+        page = markdown.render_markdown(text, name)
         found = parse_markup(page.html)
         check(found)
         assert [one.id for one in page.contents] == [one["id"] for one in found.elements if "id" in one.attributes]
@@ -186,19 +186,19 @@ def test_only_allowed_tags_attributes_and_urls_are_rendered(text: str) -> None:
 )
 @pytest.mark.parametrize("text", [text for text in HOSTILE.values() if len(text) < 1000 and "\n" not in text])
 def test_only_allowed_markup_is_rendered_inside_other_markup(wrapped: str, text: str) -> None:
-    check(parse_markup(markdown.render(wrapped.format(text), "tasks.md").html))
+    check(parse_markup(markdown.render_markdown(wrapped.format(text), "tasks.md").html))
 
 
 @pytest.mark.parametrize(
     "kind", ["script", "iframe", "svg onload", "form", "meta refresh", "comment", "cdata", "style"]
 )
 def test_raw_html_is_shown_as_text(kind: str) -> None:
-    assert HOSTILE[kind] in parse_markup(markdown.render(HOSTILE[kind], "tasks.md").html).text
+    assert HOSTILE[kind] in parse_markup(markdown.render_markdown(HOSTILE[kind], "tasks.md").html).text
 
 
 def test_images_are_never_loaded() -> None:
     page = parse_markup(
-        markdown.render(
+        markdown.render_markdown(
             "![a b](https://evil.example/p.png 'words') ![](https://e.example/q.png) ![c](d.png)", "a.md"
         ).html
     )
@@ -210,12 +210,15 @@ def test_images_are_never_loaded() -> None:
 
 @pytest.mark.parametrize("place", ["{}", "`{}`", "```\n{}\n```", "```mermaid\n{}\n```", "# {}", "---\nid: a{}\n---\n"])
 def test_invisible_characters_are_made_visible(place: str) -> None:
-    page = markdown.render(place.format("a\u202eb"), "a.md")
+    page = markdown.render_markdown(place.format("a\u202eb"), "a.md")
     assert "U+202E" in parse_markup(page.html).one("span", "unseen").text
 
 
 def test_zero_width_joiners_in_words_and_emoji_are_kept() -> None:
-    assert "می\u200cخواهم 👩\u200d💻" in parse_markup(markdown.render("می\u200cخواهم 👩\u200d💻", "a.md").html).text
+    assert (
+        "می\u200cخواهم 👩\u200d💻"
+        in parse_markup(markdown.render_markdown("می\u200cخواهم 👩\u200d💻", "a.md").html).text
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,27 +238,28 @@ def test_zero_width_joiners_in_words_and_emoji_are_kept() -> None:
     ],
 )
 def test_no_text_is_omitted(text: str, hidden: str) -> None:
-    assert hidden in parse_markup(markdown.render(text, "a.md").html).text
+    assert hidden in parse_markup(markdown.render_markdown(text, "a.md").html).text
 
 
 @pytest.mark.parametrize("text", ["[a](javascript:x)", "![a](data:image/png,x)", "[a](//evil.example)", "<vbscript:x>"])
 def test_unsafe_link_is_shown_as_written(text: str) -> None:
-    found = parse_markup(markdown.render(text, "a.md").html)
+    found = parse_markup(markdown.render_markdown(text, "a.md").html)
     assert found.tags == {"p"} and found.text.strip() == text
 
 
 def test_link_around_an_image_is_one_link_with_its_text() -> None:
-    found = parse_markup(markdown.render("[![a](https://e.example/a.png)](https://f.example) b", "a.md").html)
+    found = parse_markup(markdown.render_markdown("[![a](https://e.example/a.png)](https://f.example) b", "a.md").html)
     assert (found.one("a")["href"], found.one("a").text) == ("https://f.example", "a")
 
 
 def test_dead_link_ends_with_its_text() -> None:
     assert (
-        parse_markup(markdown.render("[words](src/x.py) behind", "a.md").html).one("span", "elsewhere").text == "words"
+        parse_markup(markdown.render_markdown("[words](src/x.py) behind", "a.md").html).one("span", "elsewhere").text
+        == "words"
     )
 
 
 def test_tags_in_frontmatter_and_reviews_are_shown_as_text() -> None:
     text = '---\n"<b>k</b>": v\n---\n\n<review status="<i>s</i>" iteration="1" reviewer="<u>r</u>">\nx\n</review>\n'
-    found = parse_markup(markdown.render(text, "proposal.md").html).text
+    found = parse_markup(markdown.render_markdown(text, "proposal.md").html).text
     assert all(words in found for words in ("<b>k</b>", "<i>s</i>", "<u>r</u>"))

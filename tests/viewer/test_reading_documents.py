@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from agentd.change import text_cache
 from agentd.change.folder import Change, readable_documents
 from agentd.project.layout import find_project
-from agentd.viewer import app, reading
-from agentd.viewer import site as sites
+from agentd.web import app, document_view
+from agentd.web import site as sites
 from plans import SHORT_TITLES, TAGS, delta_text, requirement_text, scenario_text
 from scenario import Scenario
 
@@ -21,8 +21,8 @@ NAMES = ["clarifications.md", "proposal.md", USERS, "tasks.md", "CHALLENGE.md"]
 
 
 def get(path: str, status: int = 200) -> str:
-    site = sites.of(find_project(), "csrf")
-    page = TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(path)
+    site = sites.create_site(find_project(), "csrf")
+    page = TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(path)
     assert page.status_code == status, page.text
     return unescape(page.text)
 
@@ -69,7 +69,7 @@ def test_document_that_is_a_symlink_is_reported_and_not_shown_or_exported(
     assert SECRET not in every_page(change)
     get(f"/changes/{change.id}/read/{name}", 404)
     words = f"{name} is a link, and is not read: put the text itself there"
-    assert reading.problems(change) == (words,)
+    assert document_view.document_problems(change) == (words,)
     assert words in get(f"/changes/{change.id}") and words in get(f"/changes/{change.id}/export")
     bar = get(f"/changes/{change.id}/bar")
     assert f"{words}</b>. Nothing can be approved until it can be read." in bar
@@ -82,7 +82,9 @@ def test_specs_behind_a_linked_folder_are_not_read(project: Scenario, outside: P
     (change.folder / "specs").symlink_to(outside)
     assert readable_documents(change.folder) == ["proposal.md", "tasks.md", "CHALLENGE.md"]
     assert SECRET not in every_page(change)
-    assert reading.problems(change) == ("specs/secret.md is a link, and is not read: put the text itself there",)
+    assert document_view.document_problems(change) == (
+        "specs/secret.md is a link, and is not read: put the text itself there",
+    )
 
 
 def test_tasks_behind_a_symlink_are_not_drawn(project: Scenario, outside: Path) -> None:
@@ -103,7 +105,7 @@ def test_overlong_text_says_that_it_is_truncated(project: Scenario) -> None:
     change = project.challenged("APPROVED").change
     path = change.folder / USERS
     path.write_text("# Spec\n\n```\n" + "x" * 4_000_000)
-    read = reading.read(change, USERS, reading.pattern(change)[0])
+    read = document_view.read_document(change, USERS, document_view.requirement_pattern(change)[0])
     assert read.problem == "It is cut here: 12 of its 4000012 characters, at its end, are not shown"
     assert read.problem in get(f"/changes/{change.id}/read/{USERS}")
     assert read.hash == change.hashes()[USERS] and text_cache.cached_text(change, read.hash) == path.read_text()

@@ -9,8 +9,8 @@ from agentd.change import comment_store, text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import CommentSeverity
 from agentd.project.layout import find_project
-from agentd.viewer import margin, rounds
-from agentd.viewer.margin import Note
+from agentd.web import annotations, rounds_view
+from agentd.web.annotations import Annotation
 from plans import EXAMPLE, PROPOSAL_TEXT
 from playbooks import report_in_text
 from scenario import Scenario
@@ -27,8 +27,8 @@ def example(project: Scenario) -> Change:
     return Change(find_project(), "add-oauth", str(project.root), folder)
 
 
-def notes(change: Change, document: str) -> dict[str, Note]:
-    found = margin.notes(change, document, (change.folder / document).read_text())
+def notes(change: Change, document: str) -> dict[str, Annotation]:
+    found = annotations.document_annotations(change, document, (change.folder / document).read_text())
     return {one.id: one for one in found}
 
 
@@ -126,7 +126,7 @@ def test_comment_that_became_a_finding_is_shown_once(project: Scenario) -> None:
         change, comment_store.comment_anchor(change, "proposal.md", "People are users."), "All of them?", DEV
     )
     assert project.agentd("plan", change.id, "--rechallenge").code == 1, "C1 is still open"
-    found = margin.notes(change, "proposal.md", PROPOSAL_TEXT)
+    found = annotations.document_annotations(change, "proposal.md", PROPOSAL_TEXT)
     assert [(one.kind, one.id, one.finding) for one in found] == [("comment", "K1", "P1")]
     assert [one.what for one in found[0].said][:1] == ["found"] and found[0].first_round == 1
 
@@ -138,20 +138,24 @@ def test_broken_record_or_comment_file_hides_nothing_else(example: Change) -> No
     write(example, "reviews/review-1.yaml", "findings: [")
     write(example, "comments.yaml", "- id: 7")
     assert sorted(notes(example, AUTH)) == ["C1", "C4"]
-    problems = margin.problems(example)
+    problems = annotations.annotation_problems(example)
     assert len(problems) == 2 and "review-1.yaml line 1" in problems[0] and "comments.yaml line 1" in problems[1]
-    assert [(one.kind, one.number) for one in rounds.rounds(example)] == [("challenge", 2), ("challenge", 1)]
+    assert [(one.kind, one.number) for one in rounds_view.read_rounds(example)] == [("challenge", 2), ("challenge", 1)]
 
 
 def test_unreadable_document_still_has_its_findings(example: Change) -> None:
-    assert {one.id: one.line for one in margin.notes(example, AUTH, "\0\1")} == {"C1": 0, "C4": 0, "V2": 0}
+    assert {one.id: one.line for one in annotations.document_annotations(example, AUTH, "\0\1")} == {
+        "C1": 0,
+        "C4": 0,
+        "V2": 0,
+    }
 
 
 # ---- rounds
 
 
 def test_rounds_are_listed_newest_first_with_opened_and_closed_findings(example: Change) -> None:
-    review, second, first = rounds.rounds(example)
+    review, second, first = rounds_view.read_rounds(example)
     assert [(one.kind, one.number, one.verdict) for one in (review, second, first)] == [
         ("review", 1, "NEEDS_CHANGES"),
         ("challenge", 2, "APPROVED"),
@@ -174,26 +178,28 @@ def test_finding_closed_earlier_is_not_listed_as_closed_again(example: Change) -
     text = (example.folder / "reviews/challenge-2.yaml").read_text().replace("round: 2", "round: 3")
     text = text.replace("id: C4", "id: C5").replace("2026-01-19T10:54:25Z", "2026-01-20T10:54:25Z")
     write(example, "reviews/challenge-3.yaml", text[: text.index("previous:")] + "previous: []\n")
-    third = rounds.rounds(example)[0]
+    third = rounds_view.read_rounds(example)[0]
     assert (third.number, third.closed) == (3, ()) and [one.id for one in third.still_open] == ["C4", "C5"]
 
 
 def test_changes_between_rounds_are_shown_by_word_when_texts_were_kept(example: Change) -> None:
-    moved = next(one for one in rounds.rounds(example)[1].documents if one.name == AUTH)
-    assert rounds.difference(example, AUTH, moved.old, moved.new) is None, "nobody kept the older text here"
+    moved = next(one for one in rounds_view.read_rounds(example)[1].documents if one.name == AUTH)
+    assert rounds_view.document_difference(example, AUTH, moved.old, moved.new) is None, (
+        "nobody kept the older text here"
+    )
     old = text_cache.cache_text(example, b"People sign in.\n")
     new = text_cache.cache_text(example, b"People always sign in.\n")
-    pieces = rounds.difference(example, AUTH, old, new)
+    pieces = rounds_view.document_difference(example, AUTH, old, new)
     assert pieces and [one.text.strip() for one in pieces if one.kind == "added"] == ["always"]
-    added = rounds.difference(example, AUTH, None, new)
+    added = rounds_view.document_difference(example, AUTH, None, new)
     assert added and "".join(one.text for one in added if one.kind == "added").startswith("People always")
 
 
 def test_current_text_needs_no_kept_copy(example: Change) -> None:
-    moved = next(one for one in rounds.rounds(example)[1].documents if one.name == AUTH)
-    pieces = rounds.difference(example, AUTH, moved.new, moved.new)
+    moved = next(one for one in rounds_view.read_rounds(example)[1].documents if one.name == AUTH)
+    pieces = rounds_view.document_difference(example, AUTH, moved.new, moved.new)
     assert pieces and "".join(one.text for one in pieces) == (example.folder / AUTH).read_text()
-    assert rounds.difference(example, "../../../../README.md", moved.new, moved.new) is None
+    assert rounds_view.document_difference(example, "../../../../README.md", moved.new, moved.new) is None
 
 
 def test_archived_change_can_be_read_like_any_other(example: Change) -> None:
@@ -201,4 +207,4 @@ def test_archived_change_can_be_read_like_any_other(example: Change) -> None:
     folder.parent.mkdir(parents=True)
     example.folder.rename(folder)
     ended = Change(example.project, example.id, example.tree, folder)
-    assert notes(ended, AUTH)["C4"].line > 0 and len(rounds.rounds(ended)) == 3
+    assert notes(ended, AUTH)["C4"].line > 0 and len(rounds_view.read_rounds(ended)) == 3

@@ -12,8 +12,8 @@ from agentd.domain import clock
 from agentd.domain.terms import StepStatus
 from agentd.engine.calls.spending import OpenCall
 from agentd.project.layout import find_project
-from agentd.rendering import chart
-from agentd.viewer import outlooks, spent, waiting
+from agentd.web import archive_view, cost_view, inbox_view
+from agentd.web.rendering import cost_chart
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
 from scenario import Scenario
 
@@ -30,7 +30,7 @@ def notes(project: Scenario) -> Scenario:
 
 def test_preview_shows_each_spec_after_the_archive(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
-    found = outlooks.outlook(change)
+    found = archive_view.read_archive_view(change)
     one, two = found.specs
     assert (one.id, one.is_new, one.before, one.version) == ("notes", False, NOTES, 2)
     assert one.after and "at most 40" in one.after and "Notes are kept" in one.after
@@ -41,7 +41,7 @@ def test_preview_shows_each_spec_after_the_archive(notes: Scenario) -> None:
 
 
 def test_preview_of_an_incomplete_change_says_why_the_archive_would_be_refused(notes: Scenario) -> None:
-    found = outlooks.outlook(notes.notes_proposed("short-titles", {"notes": SHORT_TITLES}))
+    found = archive_view.read_archive_view(notes.notes_proposed("short-titles", {"notes": SHORT_TITLES}))
     assert found.refused == "short-titles is proposed; only a complete change is archived"
     assert found.hint == "agentd plan short-titles"
     assert found.specs[0].after and "at most 40" in found.specs[0].after
@@ -50,7 +50,7 @@ def test_preview_of_an_incomplete_change_says_why_the_archive_would_be_refused(n
 def test_conflict_has_its_three_texts(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES})
     notes.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
-    found = outlooks.outlook(change)
+    found = archive_view.read_archive_view(change)
     (conflict,) = found.specs[0].conflicts
     texts = (conflict.base or "", conflict.theirs or "", conflict.yours or "")
     assert [size in text for size, text in zip(("80", "60", "40"), texts, strict=True)] == [True] * 3
@@ -60,7 +60,7 @@ def test_conflict_has_its_three_texts(notes: Scenario) -> None:
 def test_unreadable_spec_does_not_hide_the_others(notes: Scenario) -> None:
     change = notes.notes_complete("short-titles", {"notes": SHORT_TITLES, "tags": TAGS})
     (change.folder / "specs/notes.md").write_bytes(b"\xff\xfe")
-    found = outlooks.outlook(change)
+    found = archive_view.read_archive_view(change)
     broken, whole = found.specs
     assert "not UTF-8 text" in broken.problem and broken.after is None and not broken.is_new
     assert whole.after and not whole.problem
@@ -69,7 +69,7 @@ def test_unreadable_spec_does_not_hide_the_others(notes: Scenario) -> None:
 def test_overlapping_open_changes_are_listed(notes: Scenario) -> None:
     change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     notes.notes_proposed("long-titles", {"notes": LONGER})
-    (rival,) = outlooks.outlook(change).overlaps
+    (rival,) = archive_view.read_archive_view(change).overlaps
     assert (rival.id, rival.phase, rival.requirements) == ("long-titles", "proposed", ("notes:R2",))
 
 
@@ -77,7 +77,7 @@ def test_archived_change_has_no_preview(notes: Scenario) -> None:
     notes.complete_short_titles()
     assert notes.agentd("archive", "short-titles").code == 0
     folder = next((notes.root / "agentd/archive").glob("*-short-titles"))
-    found = outlooks.outlook(Change(find_project(), "short-titles", str(notes.root), folder))
+    found = archive_view.read_archive_view(Change(find_project(), "short-titles", str(notes.root), folder))
     assert (found.specs, found.refused, found.problem) == ((), "", "")
 
 
@@ -85,10 +85,10 @@ def test_broken_state_or_config_is_a_problem(notes: Scenario) -> None:
     change = notes.notes_proposed("short-titles", {"notes": SHORT_TITLES})
     config = (notes.root / "agentd/config.toml").read_text()
     notes.write("agentd/config.toml", "schema_version = [")
-    assert outlooks.outlook(change).problem and spent.costs(change).problem
+    assert archive_view.read_archive_view(change).problem and cost_view.read_costs(change).problem
     notes.write("agentd/config.toml", config)
     (change.folder / "STATE.yaml").write_text("phase: [")
-    assert outlooks.outlook(change).problem and spent.costs(change).problem
+    assert archive_view.read_archive_view(change).problem and cost_view.read_costs(change).problem
 
 
 # ---- costs
@@ -126,13 +126,17 @@ def paid(notes: Scenario) -> Change:
 
 
 def test_costs_are_grouped_by_step_model_and_round(paid: Change) -> None:
-    found = spent.costs(paid)
-    assert found.by_step[1:3] == (chart.Row("challenge", 1.25), chart.Row("reproposal", None, 1))
-    assert found.by_model == (chart.Row("m1", 2.5), chart.Row("m2", 1.25, 1), chart.Row("not named", None, 1))
+    found = cost_view.read_costs(paid)
+    assert found.by_step[1:3] == (cost_chart.ChartRow("challenge", 1.25), cost_chart.ChartRow("reproposal", None, 1))
+    assert found.by_model == (
+        cost_chart.ChartRow("m1", 2.5),
+        cost_chart.ChartRow("m2", 1.25, 1),
+        cost_chart.ChartRow("not named", None, 1),
+    )
     assert found.by_round == (
-        chart.Row("plan, round 1", 1.5),
-        chart.Row("plan, round 2", 0.25, 1),
-        chart.Row("code, round 1", 2.0, 1),
+        cost_chart.ChartRow("plan, round 1", 1.5),
+        cost_chart.ChartRow("plan, round 2", 0.25, 1),
+        cost_chart.ChartRow("code, round 1", 2.0, 1),
     )
     assert (found.total, found.budget, found.left) == (3.75, 10.0, 6.25)
     assert (found.calls, found.without_price, found.tokens_in, found.tokens_out, found.tokens_cached) == (
@@ -150,16 +154,16 @@ def test_call_in_progress_counts_and_command_line_limits_apply(paid: Change) -> 
         who: dict[str, Any] = {"agent": "play", "role": "challenger", "model": "m2", "session": None}
         opened = OpenCall.begin(paid, held.token, step="challenge", round=3, number=1, attempt=1, **who)
         opened.saw(TokenUsage(tokens_in=10, tokens_out=1), 0.75)
-        found = spent.costs(paid, ("budget.per_change=5",))
-        (row,) = waiting.rows(paid.project)
+        found = cost_view.read_costs(paid, ("budget.per_change=5",))
+        (row,) = inbox_view.inbox_rows(paid.project)
     assert row.cost == 4.5, "in the inbox too"
     assert (found.total, found.budget, found.left) == (4.5, 5.0, 0.5)
     assert found.today == 0.75
-    assert spent.costs(paid, ("budget.per_change=0",)).left is None
+    assert cost_view.read_costs(paid, ("budget.per_change=0",)).left is None
 
 
 def test_raised_budget_applies(paid: Change) -> None:
     paid.update(lambda old: replace(old, budget=BudgetIncrease(25.0, "person:dev", "2026-01-19T12:00:00Z")))
-    assert (spent.costs(paid).budget, spent.costs(paid).left) == (25.0, 21.25)
-    (row,) = waiting.rows(paid.project)
+    assert (cost_view.read_costs(paid).budget, cost_view.read_costs(paid).left) == (25.0, 21.25)
+    (row,) = inbox_view.inbox_rows(paid.project)
     assert (row.budget, row.cost) == (25.0, 3.75)

@@ -14,7 +14,7 @@ from agentd.change.folder import Change
 from agentd.change.journal import Journal
 from agentd.domain import events
 from agentd.project.layout import find_project
-from agentd.viewer import running
+from agentd.web import run_view
 from plans import SIGN_IN
 from playbooks import NEEDS_REVISION, plan_steps, say, usage, write_document
 from processes import wait_until
@@ -70,8 +70,8 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
     with planning(project) as program:
         change = project.change
 
-        def seen() -> running.Running | None:
-            return running.now(change) if (change.folder / "STATE.yaml").is_file() else None
+        def seen() -> run_view.ActiveRunView | None:
+            return run_view.active_run_view(change) if (change.folder / "STATE.yaml").is_file() else None
 
         wait_until(lambda: (found := seen()) is not None and found.step == "tasks-gen", "the step")
         wait_until(lambda: (found := seen()) is not None and found.cost > 0.5, "its cost")
@@ -89,41 +89,41 @@ def test_active_run_shows_its_step_actions_and_remaining_steps(project: Scenario
         assert found.total == found.cost == pytest.approx(0.52), "the call under way counts"
         assert found.quiet_for is not None and found.quiet_for <= time.monotonic() - start + 1
         assert found.last_output_at >= found.since[:19]
-        assert found.asked is None and found.question == "" and running.last(change) is None
-    ended = running.last(change)
-    assert running.now(change) is None and ended
+        assert found.asked is None and found.question == "" and run_view.last_run(change) is None
+    ended = run_view.last_run(change)
+    assert run_view.active_run_view(change) is None and ended
     assert (ended.exit_code, ended.message) == (130, "interrupted") and "to go on" in ended.hint
-    story = running.story(change, 1000)
+    story = run_view.run_history(change, 1000)
     assert story[0].type == "run.started"
     assert story[-1].words == "ended with exit code 130: interrupted"
     assert ("proposal-gen", "step.started") in [(one.label, one.type) for one in story]
-    assert running.story(change, 2) == story[-2:]
+    assert run_view.run_history(change, 2) == story[-2:]
 
 
 def test_open_question_is_shown(project: Scenario) -> None:
     project.proposed(NEEDS_REVISION, rounds=1)
     person = at_question(project)
-    found = running.now(project.change)
+    found = run_view.active_run_view(project.change)
     assert found and found.asked and found.question == "The challenge found 1 high and 1 medium. What next?"
     assert found.asked.at and found.step == "" and found.round == 0
     person.press(INTERRUPT)
     person.waits()
-    assert running.now(project.change) is None
+    assert run_view.active_run_view(project.change) is None
 
 
 def test_ended_run_shows_its_result(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
     assert project.run("plan", "--rounds", "0").code == 1
-    ended = running.last(project.change)
+    ended = run_view.last_run(project.change)
     assert ended and (ended.exit_code, ended.hint) == (1, "")
     assert ended.message == "NEEDS_REVISION - Found 1 HIGH severity issues" and ended.command.startswith("agentd plan")
 
 
 def test_killed_run_has_no_known_result(drafted: Change) -> None:
-    assert running.last(drafted) is None
+    assert run_view.last_run(drafted) is None
     began(drafted)
     started(drafted)
-    ended = running.last(drafted)
+    ended = run_view.last_run(drafted)
     assert ended and (ended.exit_code, ended.message) == (None, "it was cut off")
     assert ended.command == "agentd plan add-oauth"
 
@@ -135,7 +135,7 @@ def test_active_archive_does_not_show_the_previous_run(project: Scenario) -> Non
     started(change, "review")
     change.journal().append(events.RunFinished(workflow="impl", exit_code=0, message=""))
     with change.running("agentd archive short-titles"):
-        found = running.now(change)
+        found = run_view.active_run_view(change)
     assert found and (found.command, found.step, found.steps) == ("agentd archive short-titles", "", ())
 
 
@@ -150,7 +150,7 @@ def test_only_the_last_actions_are_shown_each_once(drafted: Change) -> None:
     drafted.journal().append(events.AgentActivity(**STEP, kind="tool", text="write", ok=False))
     drafted.journal().append(events.WarningIssued(code="x", message="Mind the gap"))
     with drafted.running("agentd plan add-oauth"):
-        found = running.now(drafted)
+        found = run_view.active_run_view(drafted)
     assert found and len(found.actions) == 40 and found.warnings == ("Mind the gap",)
     assert [(one.text, one.ok) for one in found.actions[-2:]] == [("read_file 59", True), ("write", False)]
     assert found.actions[0].text == "read_file 21"
@@ -163,7 +163,7 @@ def test_run_with_thousands_of_actions_is_read_completely(drafted: Change) -> No
     started(drafted)
     did(drafted, 3000, text="read_file " + "x" * 100)
     with drafted.running("agentd plan add-oauth"):
-        found = running.now(drafted)
+        found = run_view.active_run_view(drafted)
     assert found and (found.step, found.command) == ("tasks-gen", "agentd plan add-oauth")
     assert found.actions[-1].text.endswith("x 2999") and len(found.actions) == 40
 
@@ -177,12 +177,12 @@ def test_consecutive_agent_actions_are_grouped_in_the_history(drafted: Change) -
     began(drafted)
     started(drafted)
     did(drafted, 3)
-    whole = running.story(drafted, 200)
+    whole = run_view.run_history(drafted, 200)
     assert [one.type.partition(".")[0] for one in whole] == ["run", "step", "agent", "step", "run", "step", "agent"]
     many, few = (one for one in whole if one.actions)
     assert (many.is_cut, len(many.actions), many.words) == (True, 40, "read_file 499")
     assert (few.is_cut, [one.text for one in few.actions]) == (False, [f"read_file {number}" for number in range(3)])
-    assert running.story(drafted, 2) == whole[-2:], "a thousand actions push nothing out"
+    assert run_view.run_history(drafted, 2) == whole[-2:], "a thousand actions push nothing out"
 
 
 def test_agent_text_cannot_forge_a_run_in_the_journal(drafted: Change) -> None:
@@ -191,7 +191,7 @@ def test_agent_text_cannot_forge_a_run_in_the_journal(drafted: Change) -> None:
     fake = '\n{"seq": 1, "at": "x", "change_id": "y", "run": null, "type": "run.started"}'
     drafted.journal().append(events.AgentActivity(**STEP, kind="text", text=fake + ' "type": "run.started"', ok=None))
     with drafted.running("agentd plan add-oauth"):
-        found = running.now(drafted)
+        found = run_view.active_run_view(drafted)
     assert found and found.step == "tasks-gen" and found.command == "agentd plan add-oauth"
 
 
@@ -200,7 +200,7 @@ def test_broken_config_is_reported_and_the_rest_is_shown(drafted: Change, projec
     started(drafted)
     project.write("agentd/config.toml", "schema_version = [")
     with drafted.running("agentd plan add-oauth"):
-        found = running.now(drafted)
+        found = run_view.active_run_view(drafted)
     assert found and found.problem and found.step == "tasks-gen" and len(found.steps) == 1
 
 

@@ -15,8 +15,8 @@ from agentd.documents.comments import COMMENTS_FILE
 from agentd.domain import clock, events
 from agentd.domain.state_machine import TransitionEvent
 from agentd.project.layout import find_project
-from agentd.viewer import waiting
-from agentd.viewer.waiting import Row
+from agentd.web import inbox_view
+from agentd.web.inbox_view import InboxRow
 from plans import SHORT_TITLES, delta_text, requirement_text
 from playbooks import NEEDS_REVISION, plan_steps, say, usage
 from questions import PROVIDERS, TOKEN, asks, proposing
@@ -26,8 +26,8 @@ from terminal import ENTER, INTERRUPT, at_question
 LONGER = delta_text("notes", requirement_text("R2", "Notes have a title", "A title is at most 120 characters."))
 
 
-def rows() -> dict[str, Row]:
-    return {row.id: row for row in waiting.rows(find_project())}
+def rows() -> dict[str, InboxRow]:
+    return {row.id: row for row in inbox_view.inbox_rows(find_project())}
 
 
 def waits(change_id: str = "add-oauth") -> tuple[str, str]:
@@ -75,7 +75,7 @@ def test_plan_edited_since_its_approval_is_not_ready(project: Scenario) -> None:
     ready, edited = "ready to implement", "edited since it was approved: challenge it again, or accept it"
     assert waits("short-titles") == ("ready", ready)
     path.write_text(path.read_text().replace("at most 40", "at most 50"))
-    row, one = rows()["short-titles"], waiting.of_change(find_project(), "short-titles")
+    row, one = rows()["short-titles"], inbox_view.change_inbox_row(find_project(), "short-titles")
     assert (row.kind, row.waits, row.next) == ("edited", edited, "agentd plan short-titles --rechallenge")
     assert one and (one.kind, one.words) == ("edited", edited) and row.since == one.since >= change.read().updated_at
     path.write_text(path.read_text().replace("at most 50", "at most 40"))
@@ -119,7 +119,7 @@ def test_effective_budget_is_shown_next_to_the_cost(project: Scenario) -> None:
     assert project.run("plan").code == 0
     row = rows()["add-oauth"]
     assert row.cost == pytest.approx(0.08) and row.budget == 4.0
-    (other,) = waiting.rows(find_project(), ("budget.per_change=0",))
+    (other,) = inbox_view.inbox_rows(find_project(), ("budget.per_change=0",))
     assert other.budget is None
     project.write("agentd/config.toml", "schema_version = [")
     assert rows()["add-oauth"].budget is None
@@ -212,7 +212,7 @@ def test_longest_waiting_changes_come_first_then_active_ones(project: Scenario) 
     busy = project.notes_proposed("busy", {})
     busy.update(lambda old: replace(old, run=RunState("plan", clock.now())))
     with busy.running("agentd plan busy"):
-        assert [row.id for row in waiting.rows(find_project())] == ["older", "newer", "busy", "away"]
+        assert [row.id for row in inbox_view.inbox_rows(find_project())] == ["older", "newer", "busy", "away"]
     assert waits("busy") == ("unfinished", "a run was cut off; the same command goes on")
 
 
@@ -257,14 +257,14 @@ def test_ended_changes_are_listed_separately(project: Scenario) -> None:
     project.with_notes(start="specs")
     project.complete_short_titles()
     assert project.agentd("archive", "short-titles").code == 0
-    assert waiting.rows(find_project()) == []
-    (one,) = waiting.archived(find_project())
+    assert inbox_view.inbox_rows(find_project()) == []
+    (one,) = inbox_view.archived_rows(find_project())
     assert (one.id, one.phase, one.at[:2]) == ("short-titles", "archived", "20")
 
 
 def test_single_change_matches_its_inbox_row(project: Scenario) -> None:
     project.challenged("NEEDS_REVISION", ("high", "It breaks"))
-    found, row = waiting.of_change(find_project(), "add-oauth"), rows()["add-oauth"]
+    found, row = inbox_view.change_inbox_row(find_project(), "add-oauth"), rows()["add-oauth"]
     assert found and (found.kind, found.words, found.since) == (row.kind, row.waits, row.since)
 
 

@@ -9,7 +9,7 @@ from markup import Markup, parse_markup
 from agentd.documents import tasks
 from agentd.documents.task import Task
 from agentd.domain.terms import Layer, TaskStatus
-from agentd.rendering import graph
+from agentd.web.rendering import task_graph
 from plans import EXAMPLE
 
 TASKS = tasks.parse_tasks((EXAMPLE / "tasks.md").read_text()).tasks
@@ -17,19 +17,19 @@ GEOMETRY = {"x", "y", "width", "height", "rx", "d", "points", "fill", "viewbox"}
 
 
 def drawn(*some: Task) -> Markup:
-    return parse_markup(graph.svg(graph.layers(some)))
+    return parse_markup(task_graph.task_graph_svg(task_graph.layout_tasks(some)))
 
 
 def task(id_: str, *needs: str, layer: Layer | None = Layer.DATA) -> Task:
     return Task(id_, f"Title of {id_}", layer, depends_on=needs)
 
 
-def arrows(some: graph.Graph) -> list[tuple[str, str]]:
+def arrows(some: task_graph.TaskGraph) -> list[tuple[str, str]]:
     return [(some.nodes[edge.source].task.id, some.nodes[edge.target].task.id) for edge in some.edges]
 
 
 def test_example_has_four_layers() -> None:
-    found = graph.layers(TASKS)
+    found = task_graph.layout_tasks(TASKS)
     assert found.columns == ("data", "logic", "integration", "testing")
     assert [(node.task.id, node.column, node.row) for node in found.nodes] == [
         ("1.1", 0, 0),
@@ -43,7 +43,7 @@ def test_example_has_four_layers() -> None:
 
 
 def test_every_dependency_of_the_example_is_an_edge() -> None:
-    found = graph.layers(TASKS)
+    found = task_graph.layout_tasks(TASKS)
     assert set(arrows(found)) == {(need, one.id) for one in TASKS for need in one.depends_on}
     implied = [pair for pair, edge in zip(arrows(found), found.edges, strict=True) if edge.is_implied]
     assert implied == [("2.1", "3.1")]
@@ -69,19 +69,21 @@ def test_status_is_a_class_and_a_sign(status: TaskStatus, sign: str) -> None:
 
 
 def test_tasks_within_a_layer_are_ordered_by_dependency() -> None:
-    found = graph.layers([task("1.1", "1.3"), task("1.2"), task("1.3")])
+    found = task_graph.layout_tasks([task("1.1", "1.3"), task("1.2"), task("1.3")])
     assert [node.task.id for node in found.nodes] == ["1.2", "1.3", "1.1"]
 
 
 def test_dependency_cycle_is_marked() -> None:
-    found = graph.layers([task("1.9", "1.1"), task("1.1", "1.2"), task("1.2", "1.1"), task("1.3", "1.3"), task("1.4")])
+    found = task_graph.layout_tasks(
+        [task("1.9", "1.1"), task("1.1", "1.2"), task("1.2", "1.1"), task("1.3", "1.3"), task("1.4")]
+    )
     circles = [pair for pair, edge in zip(arrows(found), found.edges, strict=True) if edge.is_circle]
     assert sorted(circles) == [("1.1", "1.2"), ("1.2", "1.1"), ("1.3", "1.3")]
-    assert len(parse_markup(graph.svg(found)).all("g", "circle")) == 3
+    assert len(parse_markup(task_graph.task_graph_svg(found)).all("g", "circle")) == 3
 
 
 def test_every_edge_of_a_long_cycle_is_marked() -> None:
-    found = graph.layers([task(f"1.{number}", f"1.{(number + 1) % 5}") for number in range(5)])
+    found = task_graph.layout_tasks([task(f"1.{number}", f"1.{(number + 1) % 5}") for number in range(5)])
     assert [edge.is_circle for edge in found.edges] == [True] * 5
 
 
@@ -94,7 +96,7 @@ def test_unknown_dependency_is_shown_at_its_task() -> None:
 
 
 def test_duplicate_id_and_task_without_layer_are_drawn() -> None:
-    found = graph.layers([task("1.1"), task("1.1", "2.1"), task("2.1"), task("x", "1.1", layer=None)])
+    found = task_graph.layout_tasks([task("1.1"), task("1.1", "2.1"), task("2.1"), task("x", "1.1", layer=None)])
     assert found.columns == ("data", "other") and len(found.nodes) == 4
     assert sorted(arrows(found)) == [("1.1", "x"), ("2.1", "1.1")]
 
@@ -131,7 +133,9 @@ def test_hostile_text_is_escaped(words: str) -> None:
     allowed = GEOMETRY | {"class", "role", "aria-label", "aria-hidden", "data-task", "data-line"}
     assert all(set(one.attributes) <= allowed for one in found.elements)
     assert all(re.fullmatch("[a-z -]+", one["class"]) for one in found.elements if "class" in one.attributes)
-    assert not re.search("[\u202e\0\ud800]", graph.svg(graph.layers([replace(TASKS[0], title=words)])))
+    assert not re.search(
+        "[\u202e\0\ud800]", task_graph.task_graph_svg(task_graph.layout_tasks([replace(TASKS[0], title=words)]))
+    )
 
 
 def test_graph_without_tasks_is_empty() -> None:

@@ -15,7 +15,7 @@ import pytest
 from agentd.change import lifecycle
 from agentd.cli.view_command import why_not
 from agentd.project.layout import find_project
-from agentd.viewer.serving import Address
+from agentd.web.web_server import Address
 from assertions import BROWSER, CLIS, missing
 from loopback import clis
 from processes import wait_until

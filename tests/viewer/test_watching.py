@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentd.change import lifecycle
 from agentd.project.layout import find_project
-from agentd.viewer.live import Watch
+from agentd.web.live_updates import FileWatcher
 from program import PATIENCE
 from scenario import Scenario
 
@@ -24,7 +24,7 @@ def written(change: str) -> str:
     return f'event: changed\ndata: ["{change}", "proposal.md"]\n\n'
 
 
-async def is_told(watch: Watch, folder: Path) -> bool:
+async def is_told(watch: FileWatcher, folder: Path) -> bool:
     """A document is written again and again until the page hears of it."""
     lines = watch.listen(folder.name)
     hears = asyncio.create_task(until(lines, written(folder.name)))
@@ -42,7 +42,7 @@ def test_failed_watch_is_reported_and_resumes(project: Scenario) -> None:
     room = Path(find_project().in_room("inbox"))
 
     async def play() -> None:
-        watch = Watch(find_project())
+        watch = FileWatcher(find_project())
         early = watch.listen("")
         assert await anext(early) == ": here\n\n"
         room.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def test_watch_that_fails_after_a_new_worktree_resumes(project: Scenario) -> Non
     room = Path(find_project().in_room("inbox"))
 
     async def play() -> None:
-        watch = Watch(find_project())
+        watch = FileWatcher(find_project())
         lines = watch.listen("")
         await anext(lines)
         async with watch.running():
@@ -83,7 +83,7 @@ def test_page_of_one_change_gets_no_events_of_another(project: Scenario) -> None
     one, other = (lifecycle.create_change(find_project(), name, "A plan") for name in ("drafted", "another"))
 
     async def play() -> list[str]:
-        watch = Watch(find_project())
+        watch = FileWatcher(find_project())
         own, every = watch.listen("drafted"), watch.listen("")
         assert [await anext(lines) for lines in (own, every)] == [": here\n\n"] * 2
         async with watch.running():

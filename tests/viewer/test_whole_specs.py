@@ -6,9 +6,9 @@ from starlette.testclient import TestClient
 
 from agentd.change.folder import Change
 from agentd.project.layout import find_project
-from agentd.viewer import app
-from agentd.viewer import export as exports
-from agentd.viewer import site as sites
+from agentd.web import app
+from agentd.web import html_export as exports
+from agentd.web import site as sites
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
 from scenario import Scenario
 
@@ -23,8 +23,8 @@ def change(project: Scenario) -> Change:
 
 
 def get(path: str) -> Response:
-    site = sites.of(find_project(), "csrf")
-    return TestClient(app.build(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
+    site = sites.create_site(find_project(), "csrf")
+    return TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
 
 
 def test_merged_spec_is_shown_completely(change: Change) -> None:
@@ -62,9 +62,9 @@ def test_conflict_is_shown_instead_of_a_merged_text(change: Change, project: Sce
 
 def test_export_has_the_merged_specs_conflicts_and_overlaps(change: Change, project: Scenario) -> None:
     project.notes_proposed("long-titles", {"notes": LONGER})
-    whole = exports.export(change)
+    whole = exports.export_change(change)
     merged = whole.partition('id="specs"')[2]
     assert "long-titles" in merged and "notes:R2" in merged
     assert "<ins> 40</ins>" in merged and "tags" in merged
     project.write("agentd/specs/notes.md", NOTES.replace("80 characters", "60 characters"))
-    assert "60 characters" in exports.export(change).partition('id="specs"')[2]
+    assert "60 characters" in exports.export_change(change).partition('id="specs"')[2]

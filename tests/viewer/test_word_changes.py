@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markup import parse_markup
 
-from agentd.rendering import words
-from agentd.rendering.words import Kind, Piece
+from agentd.web.rendering import word_diff
+from agentd.web.rendering.word_diff import DiffPiece, DiffPieceKind
 from plans import EXAMPLE
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", "\n\n", ".", "ä", "\r\n"]), max_size=40).map(
@@ -17,32 +17,38 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", "\n\n", "."
 )
 
 
-def new_of(pieces: list[Piece]) -> str:
-    return "".join(piece.text for piece in pieces if piece.kind is not Kind.REMOVED)
+def new_of(pieces: list[DiffPiece]) -> str:
+    return "".join(piece.text for piece in pieces if piece.kind is not DiffPieceKind.REMOVED)
 
 
-def old_of(pieces: list[Piece]) -> str:
+def old_of(pieces: list[DiffPiece]) -> str:
     return "".join(
-        piece.before if piece.kind is Kind.SPACING else piece.text for piece in pieces if piece.kind is not Kind.ADDED
+        piece.before if piece.kind is DiffPieceKind.SPACING else piece.text
+        for piece in pieces
+        if piece.kind is not DiffPieceKind.ADDED
     )
 
 
 def changes(old: str, new: str) -> list[tuple[str, str]]:
-    return [(str(piece.kind), piece.text) for piece in words.diff(old, new) if piece.kind is not Kind.SAME]
+    return [
+        (str(piece.kind), piece.text)
+        for piece in word_diff.diff_words(old, new)
+        if piece.kind is not DiffPieceKind.SAME
+    ]
 
 
 @given(TEXTS, TEXTS)
 def test_both_texts_can_be_rebuilt_from_the_diff(old: str, new: str) -> None:
-    pieces = words.diff(old, new)
+    pieces = word_diff.diff_words(old, new)
     assert (old_of(pieces), new_of(pieces)) == (old, new)
-    assert pieces == words.diff(old, new)
+    assert pieces == word_diff.diff_words(old, new)
     assert all(piece.text or piece.before for piece in pieces)
     assert all(one.kind is not two.kind for one, two in pairwise(pieces))
 
 
 @given(TEXTS)
 def test_equal_texts_have_no_difference(text: str) -> None:
-    assert words.diff(text, text) == ([Piece(Kind.SAME, text)] if text else [])
+    assert word_diff.diff_words(text, text) == ([DiffPiece(DiffPieceKind.SAME, text)] if text else [])
 
 
 @given(TEXTS)
@@ -86,12 +92,12 @@ def test_rewritten_paragraph_is_not_fragmented() -> None:
 def test_rewrapped_paragraph_differs_only_in_spacing() -> None:
     old, new = "one two three\nfour five\n", "one two\nthree four\nfive\n"
     assert {kind for kind, _ in changes(old, new)} == {"spacing"}
-    found = parse_markup(words.html(words.diff(old, new)))
+    found = parse_markup(word_diff.diff_html(word_diff.diff_words(old, new)))
     assert found.tags == {"span"} and found.text == new
 
 
 def test_added_and_removed_words_are_marked_and_escaped() -> None:
-    found = parse_markup(words.html(words.diff("a <b> c\n", "a <script> c\u202e\n")))
+    found = parse_markup(word_diff.diff_html(word_diff.diff_words("a <b> c\n", "a <script> c\u202e\n")))
     assert found.tags == {"ins", "del", "span"} and found.text == "a <bscript> cU+202E\n"
     assert found.one("span", "unseen").text == "U+202E"
 
@@ -117,7 +123,7 @@ def _random(letters: str, size: int, seed: int, between: str) -> str:
     ids=["words", "lines", "repeated", "blank", "reversed", "each line", "marks", "one word", "new"],
 )
 def test_texts_of_300_kb_are_compared(old: str, new: str) -> None:
-    pieces = words.diff(old, new)
+    pieces = word_diff.diff_words(old, new)
     assert (old_of(pieces), new_of(pieces)) == (old, new)
 
 

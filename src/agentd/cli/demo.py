@@ -13,7 +13,7 @@ import click
 from agentd import demo
 from agentd.cli import output, questions, table
 from agentd.cli.live import watching
-from agentd.demo import Made, Place, children
+from agentd.demo import DemoResult, DemoWorkspace, child_process
 from agentd.documents.records import Finding
 from agentd.domain import formatting
 from agentd.domain.errors import Interrupted, SetupError, UsageError
@@ -27,7 +27,7 @@ _HEAD = (
     "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
 )
 _GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
-_LOOK = (f"agentd status {demo.ID}", f"agentd view {demo.ID}")
+_LOOK = (f"agentd status {demo.DEMO_CHANGE_ID}", f"agentd view {demo.DEMO_CHANGE_ID}")
 _GONE = "its folder is gone; agentd demo --keep leaves it to look at, agentd demo --into DIR takes another"
 _NOTHING = "nothing is left of it; agentd demo begins anew"
 _WIDEST = 100  # columns of prose
@@ -45,7 +45,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
     """
     if pause and not output.interactive(as_json=False, yes=False):
         raise UsageError("--pause waits for Enter, and this is no terminal", "agentd demo")
-    place, stays = Place(_folder(into)), keep or into is not None
+    place, stays = DemoWorkspace(_folder(into)), keep or into is not None
     try:
         with interrupts.interruptible():
             _show(place, pause)
@@ -71,7 +71,7 @@ def _folder(into: str | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="agentd-demo-")).resolve()
     folder = Path(into).resolve()
     if folder.exists() and any(folder.iterdir()):
-        if Place(folder).git_config.is_file():
+        if DemoWorkspace(folder).git_config.is_file():
             words = f"{into} is not empty: an earlier demo has left what is there"
             raise UsageError(words, f"rm -r {shlex.quote(into)}, or name another folder")
         raise UsageError(f"{into} is not empty", "name an empty folder, or one that is not there yet")
@@ -79,32 +79,32 @@ def _folder(into: str | None) -> Path:
     return folder
 
 
-def _show(place: Place, pause: bool) -> None:
+def _show(place: DemoWorkspace, pause: bool) -> None:
     _say(_wrapped(_HEAD), "")
-    with demo.inside(place):
-        check = demo.lay_down(place)
+    with demo.inside_workspace(place):
+        check = demo.set_up_sample(place)
         words = f"The sample is tally, which splits what friends spend. It lies in {place.project}"
         _say(_wrapped(f"{words}, and agentd init has found its tests: {check}"))
         for number, act in enumerate(demo.ACTS, 1):
             _say("", output.paint(_wrapped(f"{number}. {act.title}", hang="   "), bold=True), _wrapped(act.why))
-            _say(output.paint(f"$ {demo.typed(act)}", fg="cyan"))
-            demo.play(place, act, _ask, children.show)
-            _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.kept_by(act)))
+            _say(output.paint(f"$ {demo.typed_command(act)}", fg="cyan"))
+            demo.play_act(place, act, _ask, child_process.show_command)
+            _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.commit_command(act)))
             if pause and act.pauses:
                 questions.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
-        _say("", *_report(demo.made(place)))
+        _say("", *_report(demo.read_demo_result(place)))
 
 
 def _ask() -> None:
     """The planner's questions, each with the answer that the demo gives for the person."""
     ahead = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
-    with watching(f"agentd plan {demo.ID}", lambda: ahead, "live") as view:
+    with watching(f"agentd plan {demo.DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
 
         def seen(question: Question, answer: str) -> None:
             with view.pause():
                 _say(*_asked(question, answer))
 
-        demo.clarify(demo.AsPerson(seen), view)
+        demo.play_clarification(demo.ScriptedPerson(seen), view)
 
 
 def _asked(question: Question, answer: str) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _asked(question: Question, answer: str) -> Iterator[str]:
             yield _wrapped(option.label, "    ")
 
 
-def _report(made: Made) -> Iterator[str]:
+def _report(made: DemoResult) -> Iterator[str]:
     yield output.paint("What was made", bold=True)
     yield from _tree(made)
     yield ""
@@ -134,7 +134,7 @@ def _report(made: Made) -> Iterator[str]:
     yield from (_wrapped(line, "  ", "  ") for line in made.log)
 
 
-def _tree(made: Made) -> list[str]:
+def _tree(made: DemoResult) -> list[str]:
     """Each folder with what lies in it; what became of a file stands before its name, which may be long."""
     room = max(map(len, made.files.values()), default=0)
     lines, folder = [], ""
@@ -151,24 +151,24 @@ def _found(where: str, one: Finding) -> Iterator[str]:
     yield _wrapped(one.what, "    ")
 
 
-def _view(place: Place) -> None:
+def _view(place: DemoWorkspace) -> None:
     """As the user, not as the demo: it is their browser."""
     quiet = () if sys.stdout.isatty() else ("--no-open",)
     try:
-        done = children.show("view", demo.ID, *quiet, folder=place.project)
+        done = child_process.show_command("view", demo.DEMO_CHANGE_ID, *quiet, folder=place.project)
     except KeyboardInterrupt:
         return  # how a viewer ends
     if done.code not in (0, Interrupted.exit_code):
-        raise demo.Failed(f"agentd view ended with exit code {done.code}")
+        raise demo.DemoFailed(f"agentd view ended with exit code {done.code}")
 
 
-def _left(place: Place) -> str:
+def _left(place: DemoWorkspace) -> str:
     stays = f"what is there so far stays in {place.folder}"
-    command = demo.going_on(place)
+    command = demo.continue_command(place)
     return f"{command} goes on; {stays}" if command else f"{stays}; agentd demo begins anew"
 
 
-def _go_on(left: Place | None) -> None:
+def _go_on(left: DemoWorkspace | None) -> None:
     if left:
         _say("", _wrapped(f"It stays in {left.project}, to look at:"))
         _say(*(f"  {line}" for line in (f"cd {shlex.quote(str(left.project))}", *_LOOK)))

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from agentd.cli import output, table
-from agentd.doctor import MACHINE, PROJECT, Report, Row, State, agent_of, examine
+from agentd.doctor import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section, examine
 from agentd.domain.errors import SetupError
 from agentd.domain.formatting import join_words
 from agentd.domain.terms import Role
 
-_COLOURS = {State.OK: "green", State.NOTE: "yellow", State.PROBLEM: "red"}
+_COLOURS = {DoctorState.OK: "green", DoctorState.NOTE: "yellow", DoctorState.PROBLEM: "red"}
 _STATE = 11  # columns before a name
 _NARROW = 30  # columns below which the words stand under the name
 
@@ -41,7 +41,7 @@ def command(ctx: click.Context, as_json: bool) -> int:
     )
 
 
-def _render(report: Report, stopped: list[Role]) -> str:
+def _render(report: DoctorReport, stopped: list[Role]) -> str:
     room = _room(report)
     lines = []
     for about, rows in groupby(report.rows, lambda row: row.about):
@@ -49,19 +49,21 @@ def _render(report: Report, stopped: list[Role]) -> str:
     return "\n".join([*lines, *output.prose(_closing(report, stopped))])
 
 
-def _room(report: Report) -> int | None:
+def _room(report: DoctorReport) -> int | None:
     """Columns of the names; None: the words go below them."""
     room, width = max(len(row.name) for row in report.rows), output.width()
     return None if width is not None and width - _STATE - room - 2 < _NARROW else room
 
 
-def _heading(report: Report, about: str) -> str:
-    seats = [str(role) for role, name in report.roles.items() if about == agent_of(name)]
-    words = {MACHINE: "This machine", PROJECT: "This project"}.get(about) or about.removeprefix("agent ")
+def _heading(report: DoctorReport, about: str) -> str:
+    seats = [str(role) for role, name in report.roles.items() if about == agent_section(name)]
+    words = {MACHINE_SECTION: "This machine", PROJECT_SECTION: "This project"}.get(about) or about.removeprefix(
+        "agent "
+    )
     return output.paint(table.clean(words), bold=True) + (f" ({', '.join(seats)})" if seats else "")
 
 
-def _lines(row: Row, room: int | None) -> Iterator[str]:
+def _lines(row: DoctorRow, room: int | None) -> Iterator[str]:
     if room is not None and not _fits(row.words, _STATE + room + 2):
         room = None  # a long path stands on a line of its own
     state = output.paint(f"{row.state:7}", fg=_COLOURS[row.state])
@@ -88,7 +90,7 @@ def _folded(text: str, margin: str) -> list[str]:
     return [part for line in lines for part in table.wrapped(line, width - len(margin)) or [""]]
 
 
-def _closing(report: Report, stopped: list[Role]) -> str:
+def _closing(report: DoctorReport, stopped: list[Role]) -> str:
     if not stopped:
         return "Every role can run."
     count = len(report.problems)

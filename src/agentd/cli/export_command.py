@@ -11,7 +11,7 @@ from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
 from agentd.engine.archive.changelog import CHANGELOG_FILE as CHANGELOG
 from agentd.engine.archive.preview import read_optional
-from agentd.moving import giving, laying
+from agentd.migrate import openspec_export
 from agentd.project import config
 from agentd.project.layout import find_project
 
@@ -32,19 +32,19 @@ def command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
     paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
     if not paths:
         raise Refusal(f"{folder} has no spec to export", "agentd list")
-    texts, notes = giving.apart(
-        (path.stem, giving.give(read_optional(path) or "", path.stem, pattern)) for path in paths
+    texts, notes = openspec_export.distinct_capabilities(
+        (path.stem, openspec_export.export_spec(read_optional(path) or "", path.stem, pattern)) for path in paths
     )
-    laying.lay(texts, into)
+    openspec_export.write_export(texts, into)
     data: dict[str, Any] = {
         "tool": tool,
-        "folder": str(into / laying.GIVEN),
+        "folder": str(into / openspec_export.EXPORT_FOLDER),
         "specs": sorted(texts),
         "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
     }
 
     def text() -> str:
-        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / laying.GIVEN}"
+        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / openspec_export.EXPORT_FOLDER}"
         return "\n".join([*output.prose(words), *notes_on(notes)])
 
     return output.show("export", as_json, data, text)

@@ -13,8 +13,8 @@ from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
-from agentd.moving import landing, looking, openspec, speckit
-from agentd.moving.found import ChangeFound, Moving, Note
+from agentd.migrate import import_writer, openspec, source_tree, speckit
+from agentd.migrate.import_model import ImportedChange, ImportedProject, ImportNote
 from agentd.project import config
 from agentd.project.layout import Project, find_project
 
@@ -39,15 +39,17 @@ def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
         hint = "take requirement_pattern out of agentd/config.toml for the import"
         raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
     moving = _found(project, tool)
-    (landing.refuse if dry else landing.land)(project, moving)
+    (import_writer.refuse_existing if dry else import_writer.write_import)(project, moving)
     return output.show("import", as_json, _data(moving, dry), lambda: _told(moving, dry))
 
 
-def _found(project: Project, tool: str) -> Moving:
+def _found(project: Project, tool: str) -> ImportedProject:
     if tool == "openspec":
-        moving = openspec.read(looking.look(project.root, openspec.FOLDER), clock.now())
+        moving = openspec.read_openspec(
+            source_tree.read_source_tree(project.root, openspec.OPENSPEC_FOLDER), clock.now()
+        )
     else:
-        moving = speckit.read(looking.look(project.root, *speckit.FOLDERS), clock.now())
+        moving = speckit.read_speckit(source_tree.read_source_tree(project.root, *speckit.SPECKIT_FOLDERS), clock.now())
     if not (moving.specs or moving.changes or moving.archived):
         where = "openspec/specs/ and openspec/changes/" if tool == "openspec" else "specs/<number>-<name>/"
         hint = "; ".join(f"{one.where} {one.message}" for one in moving.notes[:2]) or f"it is looked for in {where}"
@@ -55,7 +57,7 @@ def _found(project: Project, tool: str) -> Moving:
     return moving
 
 
-def _data(moving: Moving, dry: bool) -> dict[str, Any]:
+def _data(moving: ImportedProject, dry: bool) -> dict[str, Any]:
     specs = [
         {
             "from": one.source,
@@ -77,7 +79,7 @@ def _data(moving: Moving, dry: bool) -> dict[str, Any]:
     }
 
 
-def _row(one: ChangeFound, folder: str) -> dict[str, Any]:
+def _row(one: ImportedChange, folder: str) -> dict[str, Any]:
     return {
         "from": one.source,
         "to": folder,
@@ -89,11 +91,11 @@ def _row(one: ChangeFound, folder: str) -> dict[str, Any]:
     }
 
 
-def _next(moving: Moving, dry: bool) -> str:
+def _next(moving: ImportedProject, dry: bool) -> str:
     return f"agentd import {moving.tool.lower().replace(' ', '')}" if dry else "agentd list"
 
 
-def _told(moving: Moving, dry: bool) -> str:
+def _told(moving: ImportedProject, dry: bool) -> str:
     requirements, scenarios = (
         sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
     )
@@ -112,7 +114,7 @@ def _told(moving: Moving, dry: bool) -> str:
     return "\n".join([*lines, *output.following(_next(moving, dry))])
 
 
-def _planned(changes: Sequence[ChangeFound]) -> str:
+def _planned(changes: Sequence[ImportedChange]) -> str:
     counts = sum((one.counts for one in changes), Counter(tasks=sum(one.tasks for one in changes)))
     words = {
         "requirements": f"{pluralize(counts['requirements'], 'requirement')} added or changed",
@@ -124,9 +126,9 @@ def _planned(changes: Sequence[ChangeFound]) -> str:
     return ", ".join(words[kind] for kind in words if counts[kind])
 
 
-def notes_on(notes: Sequence[Note], whole: str = "") -> list[str]:
+def notes_on(notes: Sequence[ImportNote], whole: str = "") -> list[str]:
     """What could not be mapped, or not exactly. What is said of many is said once; `whole` is the command for each."""
-    alike: dict[str, list[Note]] = {}
+    alike: dict[str, list[ImportNote]] = {}
     for one in notes:
         alike.setdefault(one.alike or one.message, []).append(one)
     told: list[str] = []
@@ -148,6 +150,6 @@ def _prose(words: str, indent: str) -> list[str]:
     return output.prose(table.clean(words), indent, indent)
 
 
-def _owner(one: Note) -> str:
+def _owner(one: ImportNote) -> str:
     match = _CHANGE.match(one.file)
     return match[1] if match else one.where

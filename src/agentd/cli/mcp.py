@@ -38,11 +38,11 @@ def command(http: bool, port: int, change_id: str | None, stage: str | None, tok
     else:
         binding = Binding(project)
     if http:
-        from agentd.mcp.http import serve_http  # late: the SDK costs half a second
+        from agentd.mcp.http_transport import serve_http  # late: the SDK costs half a second
 
         serve_http(binding, port, _announce)
     else:
-        from agentd.mcp.server import serve_stdio  # late: see above
+        from agentd.mcp.tool_server import serve_stdio  # late: see above
 
         serve_stdio(binding)
     return 0

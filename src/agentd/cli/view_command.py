@@ -22,7 +22,7 @@ from agentd.project.layout import find_project
 from agentd.storage import files
 
 if TYPE_CHECKING:
-    from agentd.viewer.serving import Address
+    from agentd.web.web_server import Address
 
 _FIRST = ("REVIEW.md", "CHALLENGE.md", "proposal.md", "clarifications.md")  # the latest word first
 _HELP = "agentd view --help"
@@ -111,13 +111,13 @@ def _latest(found: LocatedChange) -> Path:
 
 
 def _export(change_id: str, target: Path, force: bool) -> int:
-    from agentd.viewer import site  # late: templates and all that a page needs
-    from agentd.viewer.export import export
+    from agentd.web import site  # late: templates and all that a page needs
+    from agentd.web.html_export import export_change
 
-    change = site.of(find_project(), csrf="").change(change_id)
+    change = site.create_site(find_project(), csrf="").change(change_id)
     if target.exists() and not force:
         raise Refusal(f"{target} is there already", f"agentd view {change_id} --export {target} --force")
-    files.write(target, export(change).encode())
+    files.write(target, export_change(change).encode())
     output.tell(f"{change_id} is in {target}, as one file that needs no other.")
     return 0
 
@@ -126,15 +126,20 @@ def _export(change_id: str, target: Path, force: bool) -> int:
 
 
 def _serve(wanted: Wanted) -> int:
-    from agentd.viewer import app, serving, site, token_file  # late: a web server
-    from agentd.viewer.security import Guarded
+    from agentd.web import (
+        app,
+        site,
+        token_file,  # late: a web server
+        web_server,
+    )
+    from agentd.web.security import AccessGuard
 
-    pages = site.of(find_project(), secrets.token_urlsafe(32), wanted.settings)
+    pages = site.create_site(find_project(), secrets.token_urlsafe(32), wanted.settings)
     place = f"/changes/{pages.change(wanted.change_id).id}" if wanted.change_id else ""
-    address = serving.find(wanted.host, wanted.port)
+    address = web_server.resolve_address(wanted.host, wanted.port)
     if not address.is_loopback and not wanted.token_file:
         raise UsageError(f"{wanted.host} is for other machines too: --host needs --token-file FILE", _HELP)
-    token = token_file.token_in(Path(wanted.token_file)) if wanted.token_file else secrets.token_urlsafe(32)
+    token = token_file.read_or_create_token(Path(wanted.token_file)) if wanted.token_file else secrets.token_urlsafe(32)
     ticket = secrets.token_urlsafe(32)
 
     def announce(address: "Address") -> None:
@@ -142,7 +147,9 @@ def _serve(wanted: Wanted) -> int:
         if wanted.is_opened:
             _open(_link(address, ticket, place), address.port)
 
-    return serving.serve(lambda at: Guarded(app.build(pages), token, at.names, pages.csrf, ticket), address, announce)
+    return web_server.serve_app(
+        lambda at: AccessGuard(app.build_app(pages), token, at.names, pages.csrf, ticket), address, announce
+    )
 
 
 def _link(address: "Address", token: str, place: str) -> str:

@@ -5,28 +5,37 @@ where it happens, `laying` what lies there at first, `acting` how an act is play
 should, `made` what came of it.
 """
 
-from agentd.demo.acting import AsPerson, Failed, clarify, going_on, kept_by, lay, play, typed
-from agentd.demo.acts import ACTS, ID, Act, Point
-from agentd.demo.laying import lay_down
-from agentd.demo.made import Made, made
-from agentd.demo.place import Place, inside
+from agentd.demo.demo_result import DemoResult, read_demo_result
+from agentd.demo.playback import (
+    DemoFailed,
+    ScriptedPerson,
+    commit_command,
+    continue_command,
+    play_act,
+    play_clarification,
+    prepare_demo,
+    typed_command,
+)
+from agentd.demo.sample_setup import set_up_sample
+from agentd.demo.story import ACTS, DEMO_CHANGE_ID, Act, StoryPoint
+from agentd.demo.workspace import DemoWorkspace, inside_workspace
 
 __all__ = [
     "ACTS",
-    "ID",
+    "DEMO_CHANGE_ID",
     "Act",
-    "AsPerson",
-    "Failed",
-    "Made",
-    "Place",
-    "Point",
-    "clarify",
-    "going_on",
-    "inside",
-    "kept_by",
-    "lay",
-    "lay_down",
-    "made",
-    "play",
-    "typed",
+    "ScriptedPerson",
+    "DemoFailed",
+    "DemoResult",
+    "DemoWorkspace",
+    "StoryPoint",
+    "play_clarification",
+    "continue_command",
+    "inside_workspace",
+    "commit_command",
+    "prepare_demo",
+    "set_up_sample",
+    "read_demo_result",
+    "play_act",
+    "typed_command",
 ]

@@ -9,7 +9,7 @@ seats        the agents in the roles: program, version, login, models
 examination  all of it in one go
 """
 
-from agentd.doctor.examination import examine
-from agentd.doctor.rows import MACHINE, PROJECT, Report, Row, State, agent_of
+from agentd.doctor.diagnosis import examine
+from agentd.doctor.report import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section
 
-__all__ = ["MACHINE", "PROJECT", "Report", "Row", "State", "agent_of", "examine"]
+__all__ = ["MACHINE_SECTION", "PROJECT_SECTION", "DoctorReport", "DoctorRow", "DoctorState", "agent_section", "examine"]

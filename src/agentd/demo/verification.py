@@ -1,0 +1,122 @@
+"""Whether an act went as it should, read from the files that it left."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from agentd.change.folder import read_records, read_state
+from agentd.demo import child_process
+from agentd.demo.story import DEMO_CHANGE_ID, StoryPoint
+from agentd.demo.workspace import DemoWorkspace
+from agentd.documents.finding_status import current_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.domain.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
+
+SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
+
+
+def find_mistakes(place: DemoWorkspace, point: StoryPoint) -> list[str]:
+    """What is not as it should be at this point of the story; nothing, if all is well."""
+    return list(_LOOKS[point](place))
+
+
+def change_folder(place: DemoWorkspace) -> Path:
+    """The change, wherever it lies now."""
+    home = place.project / "agentd"
+    archived = sorted((home / "archive").glob(f"*-{DEMO_CHANGE_ID}"))
+    return archived[-1] if archived else home / "changes" / DEMO_CHANGE_ID
+
+
+def last_demo_record(place: DemoWorkspace, kind: str) -> ReviewRecord | None:
+    return next(reversed(read_records(change_folder(place), kind)), None)
+
+
+def judge_finding(place: DemoWorkspace, kind: str) -> Finding | None:
+    """The high finding of the first round, with evidence that agentd has verified."""
+    first = read_records(change_folder(place), kind)[:1]
+    found = (one for record in first for one in record.findings if one.by == record.by)
+    return next((one for one in found if one.severity is Severity.HIGH and one.verified), None)
+
+
+def failed_tests(place: DemoWorkspace) -> list[str]:
+    """By the check that agentd ran for the first review."""
+    rows = [row for record in read_records(change_folder(place), "review")[:1] for row in record.checks or ()]
+    return [name for row in rows if row["status"] == CheckStatus.FAILED for name in row["failed_tests"]]
+
+
+def _clarified(place: DemoWorkspace) -> Iterator[str]:
+    yield from _phase(place, Phase.DRAFTING)
+    if not (change_folder(place) / "clarifications.md").is_file():
+        yield "the answers were not written to clarifications.md"
+
+
+def _challenged(place: DemoWorkspace) -> Iterator[str]:
+    yield from _judged(place, Phase.PROPOSED, "challenge", ChallengeVerdict.NEEDS_REVISION)
+    yield from (
+        f"there is no spec {name}" for name in SPECS if not (change_folder(place) / f"specs/{name}.md").is_file()
+    )
+    if judge_finding(place, "challenge") is None:
+        yield "the challenger has no high finding whose evidence holds"
+
+
+def _approved(place: DemoWorkspace) -> Iterator[str]:
+    yield from _judged(place, Phase.CHALLENGED, "challenge", ChallengeVerdict.APPROVED)
+    yield from _left_open(place, "challenge")
+
+
+def _reviewed(place: DemoWorkspace) -> Iterator[str]:
+    yield from _judged(place, Phase.IMPLEMENTING, "review", ReviewVerdict.NEEDS_CHANGES)
+    if not failed_tests(place):
+        yield "no test has failed"
+    if judge_finding(place, "review") is None:
+        yield "the reviewer has no high finding whose evidence holds"
+
+
+def _complete(place: DemoWorkspace) -> Iterator[str]:
+    yield from _judged(place, Phase.COMPLETE, "review", ReviewVerdict.APPROVED)
+    yield from _left_open(place, "review")
+    yield from _tests(place)
+
+
+def _archived(place: DemoWorkspace) -> Iterator[str]:
+    yield from _phase(place, Phase.ARCHIVED)
+    for name, requirement in SPECS.items():
+        path = place.project / "agentd" / "specs" / f"{name}.md"
+        if not path.is_file() or f"### {requirement}:" not in path.read_text("utf-8"):
+            yield f"agentd/specs/{name}.md lacks {requirement}"
+    yield from _tests(place)
+
+
+_LOOKS: Mapping[StoryPoint, Callable[[DemoWorkspace], Iterator[str]]] = {
+    StoryPoint.CLARIFIED: _clarified,
+    StoryPoint.CHALLENGED: _challenged,
+    StoryPoint.APPROVED: _approved,
+    StoryPoint.REVIEWED: _reviewed,
+    StoryPoint.COMPLETE: _complete,
+    StoryPoint.ARCHIVED: _archived,
+}
+
+
+def _phase(place: DemoWorkspace, wanted: Phase) -> Iterator[str]:
+    phase = read_state(change_folder(place)).phase
+    if phase is not wanted:
+        yield f"the change is {phase}, and should be {wanted}"
+
+
+def _judged(place: DemoWorkspace, phase: Phase, kind: str, verdict: str) -> Iterator[str]:
+    yield from _phase(place, phase)
+    record = last_demo_record(place, kind)
+    if record is None or record.verdict != verdict:
+        yield f"the verdict of the {kind} is {record.verdict if record else 'missing'}, and should be {verdict}"
+
+
+def _left_open(place: DemoWorkspace, kind: str) -> Iterator[str]:
+    left = [one.id for one in current_findings(read_records(change_folder(place), kind)) if one.state.is_open]
+    if left:
+        yield f"findings are still open: {', '.join(left)}"
+
+
+def _tests(place: DemoWorkspace) -> Iterator[str]:
+    """By plain unittest, without agentd."""
+    done = child_process.run_python("-m", "unittest", "discover", "-s", str(place.project), "-t", str(place.project))
+    if done.code:
+        yield f"the tests of the sample fail:\n{done.told}"

@@ -1,0 +1,169 @@
+"""The repository and the project in it: can they be read and written, is all of it trusted, is something running?"""
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agentd.agents.process import find_program
+from agentd.doctor import machine_checks, program_probe
+from agentd.doctor.report import PROJECT_SECTION, DoctorRow, DoctorState, problem_row
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Role
+from agentd.project import git, trust
+from agentd.project.config import Config
+from agentd.project.detection import KNOWN_CLIS, VENDOR_OF
+from agentd.project.layout import Project
+from agentd.storage import locks
+
+_NAMED = 5
+_OF_SHELLS = "|&;<>()$`*?[#~{!\n"
+_BUILT_IN = ("cd", "test", "[", "export", "exec", "set", "true", "false", ".", "eval", "if", "for", "while")
+
+
+def repository_row(repo: git.Repository, environ: Mapping[str, str]) -> DoctorRow:
+    """As git itself sees it: it refuses what belongs to another user."""
+    program = find_program("git", environ.get("PATH", ""))
+    if program is None:
+        return DoctorRow(
+            PROJECT_SECTION,
+            "repository",
+            DoctorState.NOTE,
+            f"{repo.top}; git could not be asked about it",
+            "install git",
+        )
+    asking = (program, "-C", repo.top, "rev-parse", "--is-inside-work-tree")
+    answer = program_probe.probe_program(asking, env=git.environment(), cwd=Path("/"))
+    if "dubious ownership" in answer.errors:
+        fix = f"if you trust it: git config --global --add safe.directory {shlex.quote(repo.top)}"
+        return DoctorRow(
+            PROJECT_SECTION, "repository", DoctorState.PROBLEM, f"git refuses {repo.top}: another user owns it", fix
+        )
+    if answer.failure:
+        return DoctorRow(
+            PROJECT_SECTION, "repository", DoctorState.PROBLEM, answer.failure, f"git -C {shlex.quote(repo.top)} status"
+        )
+    if answer.out.strip() != "true":
+        return DoctorRow(
+            PROJECT_SECTION,
+            "repository",
+            DoctorState.PROBLEM,
+            f"{repo.top} is bare by its own settings",
+            "git worktree add",
+        )
+    return DoctorRow(PROJECT_SECTION, "repository", DoctorState.OK, repo.top)
+
+
+def folder_rows(project: Project) -> Iterator[DoctorRow]:
+    changes = project.changes_in(project.tree)
+    yield machine_checks.writable_row(PROJECT_SECTION, "work tree", project.root, changes)
+    yield machine_checks.writable_row(
+        PROJECT_SECTION, "local room", Path(project.in_room()), Path(project.in_room("locks"))
+    )
+
+
+def settings_rows(project: Project, config: Config, environ: Mapping[str, str]) -> Iterator[DoctorRow]:
+    yield _trust(project, config, environ)
+    yield _checks(config, project, environ)
+    yield from _judges(config)
+
+
+def _trust(project: Project, config: Config, environ: Mapping[str, str]) -> DoctorRow:
+    try:
+        found = trust.trust_states(project, config, environ)
+    except AgentdError as error:
+        return problem_row(PROJECT_SECTION, "trust", error)
+    left = [one.item.key for one in found if one.status is not trust.TrustStatus.TRUSTED]
+    if left:
+        return DoctorRow(
+            PROJECT_SECTION, "trust", DoctorState.PROBLEM, f"you have not trusted {_some(left)}", "agentd trust"
+        )
+    return DoctorRow(
+        PROJECT_SECTION, "trust", DoctorState.OK, "all of it is trusted" if found else "nothing here needs it"
+    )
+
+
+def _checks(config: Config, project: Project, environ: Mapping[str, str]) -> DoctorRow:
+    if not config.checks:
+        fix = "add one under [[checks]] in agentd/config.toml"
+        return DoctorRow(PROJECT_SECTION, "checks", DoctorState.NOTE, "none, so nothing proves the code", fix)
+    missing = [(check, word) for check in config.checks if (word := _missing(check.command, project, environ))]
+    if missing:
+        words = "; ".join(f"{check.name} needs {word}, which is not here" for check, word in missing)
+        is_required = any(check.required for check, _ in missing)
+        fix = "install it, or mend [[checks]] in agentd/config.toml"
+        return DoctorRow(
+            PROJECT_SECTION, "checks", DoctorState.PROBLEM if is_required else DoctorState.NOTE, words, fix
+        )
+    return DoctorRow(PROJECT_SECTION, "checks", DoctorState.OK, _some([check.name for check in config.checks]))
+
+
+def _missing(command: str, project: Project, environ: Mapping[str, str]) -> str | None:
+    """The program that a plain command starts with; what needs a shell to be understood is not judged."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    word = next((one for one in words if "=" not in one), "")
+    if not word or set(command) & set(_OF_SHELLS) or word in _BUILT_IN:
+        return None
+    found = os.access(project.root / word, os.X_OK) if "/" in word else find_program(word, environ.get("PATH", ""))
+    return None if found else word
+
+
+def _judges(config: Config) -> Iterator[DoctorRow]:
+    for judge, maker in VENDOR_OF.items():
+        vendor = _vendor(config, judge)
+        if vendor == _vendor(config, maker):
+            words = f"{judge} and {maker} are both of {vendor}, so the judge only has a fresh session"
+            fix = f'put an agent of another vendor there: {judge} = "…" under [roles]'
+            yield DoctorRow(PROJECT_SECTION, "judges", DoctorState.NOTE, words, fix)
+
+
+def _vendor(config: Config, role: Role) -> str:
+    agent = config.agent_for(role)
+    return KNOWN_CLIS[agent.kind].vendor if agent.kind in KNOWN_CLIS else agent.name
+
+
+def run_rows(project: Project) -> Iterator[DoctorRow]:
+    """Who is at work, and who was cut off. A lock without a process holds nobody up: the kernel lets go of it."""
+    rows = [row for path in _run_locks(project) if (row := _run(path))]
+    yield from rows or [DoctorRow(PROJECT_SECTION, "runs", DoctorState.OK, "none is under way")]
+
+
+def _run_locks(project: Project) -> list[Path]:
+    try:
+        return sorted(Path(project.in_room("locks")).glob("*.run"))
+    except OSError:
+        return []
+
+
+def _run(path: Path) -> DoctorRow | None:
+    change = path.stem
+    try:
+        if holder := locks.active_run(path):
+            words = f"{change} is being worked on by {holder}"
+            return DoctorRow(PROJECT_SECTION, "runs", DoctorState.NOTE, words, f"wait for it, or agentd stop {change}")
+        if dead := locks.interrupted_run(path):
+            return DoctorRow(
+                PROJECT_SECTION,
+                "runs",
+                DoctorState.NOTE,
+                f"the last run of {change} was cut off",
+                f"to go on: {dead.command}",
+            )
+    except (OSError, AgentdError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        return DoctorRow(
+            PROJECT_SECTION,
+            "runs",
+            DoctorState.PROBLEM,
+            f"{os.path.relpath(path)}: {why}",
+            "mend that, or nothing can run",
+        )
+    return None
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

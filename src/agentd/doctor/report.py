@@ -1,0 +1,55 @@
+"""What was found, a row for each thing, and what follows from it for the roles (pure)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Role
+
+MACHINE_SECTION = "machine"
+PROJECT_SECTION = "project"
+
+
+class DoctorState(StrEnum):
+    OK = "ok"
+    NOTE = "note"  # worth knowing, stops nothing
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class DoctorRow:
+    """`about` is the machine, the project, or the agent of that name; `fix` is what to do or type."""
+
+    about: str
+    name: str
+    state: DoctorState
+    words: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """`roles` is empty where the configuration cannot be read."""
+
+    rows: tuple[DoctorRow, ...]
+    project: str | None
+    roles: Mapping[Role, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> tuple[DoctorRow, ...]:
+        return tuple(row for row in self.rows if row.state is DoctorState.PROBLEM)
+
+    def can_run(self, role: Role) -> bool:
+        """A problem of the machine or the project stops every role, one of an agent those it sits in."""
+        stopped = {row.about for row in self.problems}
+        return role in self.roles and not stopped & {MACHINE_SECTION, PROJECT_SECTION, agent_section(self.roles[role])}
+
+
+def agent_section(name: str) -> str:
+    """What rows about this agent are about; a person may have called it `machine`."""
+    return f"agent {name}"
+
+
+def problem_row(about: str, name: str, error: AgentdError) -> DoctorRow:
+    return DoctorRow(about, name, DoctorState.PROBLEM, error.message, error.hint)

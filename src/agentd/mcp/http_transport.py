@@ -1,0 +1,86 @@
+"""Streamable HTTP: on the loopback address only, for who can read the token file."""
+
+import hmac
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any, NoReturn
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agentd.engine.tools.binding import Binding
+from agentd.mcp.tool_server import build_server
+from agentd.storage import files
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+PATIENCE = 2  # seconds that open answers have when the server is stopped
+LARGEST = 4 * 1024 * 1024  # bytes of one request
+
+
+class TokenMiddleware:
+    """Every request names the token; what comes without is not even looked at."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._knows_token(scope):
+            answer = PlainTextResponse("send the token of the token file as a bearer token\n", 401)
+            await answer(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _knows_token(self, scope: Scope) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+
+
+def http_app(binding: Binding, port: int, token: str) -> ASGIApp:
+    """Host and Origin must be ours, so that a page in a browser cannot reach in; there is no CORS."""
+    names = [f"{name}:{port}" for name in (HOST, "localhost")]
+    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
+    inner = build_server(binding).streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, max_request_body_size=LARGEST, host=HOST
+    )
+    return TokenMiddleware(inner, token)
+
+
+def _stop(number: int, _frame: object) -> NoReturn:
+    """On the usual way out, so that the token file goes too; uvicorn raises the signal again when it is done."""
+    raise SystemExit(128 + number)
+
+
+def serve_http(binding: Binding, port: int, announce: Any) -> None:
+    """Until it is stopped. `announce` is told the address and where the token is."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    token = os.urandom(32).hex()
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((HOST, port))
+    listening.listen(128)  # from now on a client waits instead of being refused
+    port = listening.getsockname()[1]
+    url = f"http://{HOST}:{port}{PATH}"
+    file = Path(binding.project.in_room("mcp", f"http-{port}.json"))
+    files.write(file, json.dumps({"url": url, "token": token, "pid": os.getpid()}).encode(), mode=0o600)
+    try:
+        announce(url, file)
+        config = uvicorn.Config(
+            http_app(binding, port, token),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        file.unlink(missing_ok=True)
+        listening.close()

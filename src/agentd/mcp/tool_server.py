@@ -1,0 +1,85 @@
+"""The server over any transport: which tools it lists, and how a call is answered."""
+
+import signal
+import sys
+import traceback
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from agentd import __version__
+from agentd.engine.tools.binding import Binding
+from agentd.engine.tools.dispatch import call_tool
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import tools_of
+
+NAME = "agentd"
+_QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them
+
+
+def build_server(binding: Binding) -> Server[Any]:
+    tools = [
+        types.Tool(name=tool.name, description=tool.about, input_schema=tool.arguments.schema())
+        for tool in tools_of(binding.stage)
+    ]
+    one_at_a_time = anyio.CapacityLimiter(1)  # a session's calls follow one another, as its writes must
+
+    async def list_tools(context: Any, parameters: Any) -> types.ListToolsResult:
+        binding.served()
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
+        name, arguments = parameters.name, parameters.arguments
+        if name in _QUICK:
+            return _answer(binding, name, arguments)
+        return await anyio.to_thread.run_sync(_answer, binding, name, arguments, limiter=one_at_a_time)
+
+    return Server(
+        NAME,
+        version=__version__,
+        instructions=_instructions(binding),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _instructions(binding: Binding) -> str:
+    if binding.change is None:
+        return "agentd keeps this project's changes: specs, reviews and their state. These tools read them."
+    return f"You work on the change {binding.change.id} (stage {binding.stage}). Use these tools for its documents."
+
+
+def _answer(binding: Binding, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
+    """A refusal and a crash are answers too; the server goes on."""
+    try:
+        return _result(call_tool(binding, name, arguments))
+    except ToolRefusal as refusal:
+        return _result(str(refusal), is_error=True)
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return _result(f"failed: the tool has a bug ({words}); try another way, or tell the person", is_error=True)
+
+
+def _result(text: str, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+
+
+def serve_stdio(binding: Binding) -> None:
+    """Until stdin or stdout closes. The SDK keeps stdout for the protocol: whatever is printed goes to stderr."""
+
+    async def serve() -> None:
+        server = build_server(binding)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    # The reading thread cannot be interrupted; a write is whole or not at all, so ending at once harms nothing.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        anyio.run(serve)
+    except* BrokenPipeError:
+        pass  # the client ended before it had its answer

@@ -1,0 +1,165 @@
+"""A main spec of OpenSpec as one of ours, and back: only headings and frontmatter differ, all else keeps its bytes."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentd.documents import frontmatter, scenario
+from agentd.documents import text as base
+from agentd.documents.delta import REQUIREMENT_PATTERN as OURS
+from agentd.documents.text import BOM, Document, InvalidDocument, LineKind, Span
+from agentd.merge import units
+from agentd.migrate.import_model import ImportNote
+
+CAPABILITY = "openspec"
+"""The key in our frontmatter that has the capability's path, where our id is another word."""
+
+_REQUIREMENT = re.compile(r"###[ \t]*Requirement:[ \t]*(\S.*)", re.IGNORECASE)
+_CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
+_DELTA = re.compile(r"(?:added|modified|removed|renamed) requirements")
+_OUR_KEYS = ("id", "type", "title", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedSpec:
+    """A spec with ids: `ids` by requirement name, `scenarios` by id."""
+
+    id: str
+    title: str
+    text: str
+    overview: str
+    ids: Mapping[str, str]
+    scenarios: Mapping[str, tuple[str, ...]]
+    notes: tuple[ImportNote, ...]
+    highest: int
+    """The number of the last id that was given."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return len(self.scenarios), sum(map(len, self.scenarios.values()))
+
+
+def requirement_name(content: str) -> str | None:
+    """The name in `### Requirement: Name`, as OpenSpec compares it; None when the line is something else."""
+    match = _REQUIREMENT.match(content)
+    return _CLOSING.sub("", match[1]).strip() if match else None
+
+
+def requirement_headings(document: Document, span: Span) -> list[tuple[int, str]]:
+    """Line and name of each requirement; what stands in code or in a comment is none."""
+    return [(line, name) for line, content in document.plain(span) if (name := requirement_name(content))]
+
+
+def number_requirements(text: str, source: str, id_: str, capability: str) -> NumberedSpec:
+    """Requirements get R1, R2, … in order. Text that is no document at all raises BadDocument."""
+    document = base.parse_document(text, source)
+    found = requirement_headings(document, document.span)
+    heads = {line: f"### R{number}: {name}" for number, (line, name) in enumerate(found, 1)}
+    purpose = document.section("Purpose")
+    if purpose and not document.section("Overview"):
+        heads[purpose.heading.line] = "## Overview"
+    edited = replace_lines(document, heads)
+    title = next((one.title for one in document.headings if one.level == 1), "") or id_
+    front = {"id": id_, "type": "spec", "title": title, "version": 1}
+    whole = add_frontmatter(edited, front | ({CAPABILITY: capability} if capability != id_ else {}), source)
+    ids: dict[str, str] = {}
+    for number, (_, name) in enumerate(found, 1):
+        ids.setdefault(name, f"R{number}")
+    notes = _odd(document, source, found)
+    scenarios, unread = _read_back(whole, len(base.split_lines(whole)) - len(document.lines), source)
+    overview = document.words(purpose.inner) if purpose else ""
+    return NumberedSpec(id_, title, whole, overview, ids, scenarios, (*notes, *unread), len(found))
+
+
+def replace_lines(document: Document, instead: Mapping[int, str]) -> str:
+    """The document with other words on these lines; line endings and the byte order mark stay."""
+    edits = []
+    for line, words in instead.items():
+        old = document.lines[line - 1]
+        mark = BOM if line == 1 and old.startswith(BOM) else ""
+        edits.append((Span(line, line), mark + words + old[len(old.rstrip("\r\n")) :]))
+    return document.replace_all(edits)
+
+
+def add_frontmatter(text: str, values: Mapping[str, object], name: str) -> str:
+    """The text with these keys in its frontmatter, which is made where there is none."""
+    document = base.parse_document(text, name)
+    if frontmatter.read_frontmatter(document).span:
+        return frontmatter.set_frontmatter_keys(text, values, name)
+    mark = BOM if text.startswith(BOM) else ""
+    return mark + document.native(frontmatter.render_frontmatter(values) + "\n") + text.removeprefix(BOM)
+
+
+def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
+    """The text without these keys; where no other is left, without its frontmatter and the blank line below it."""
+    for key in keys:
+        text = frontmatter.remove_frontmatter_key(text, key, name)
+    document = base.parse_document(text, name)
+    span = document.frontmatter
+    if span is None or frontmatter.read_frontmatter(document).values:
+        return text
+    gap = span.end < len(document.lines) and not document.content(span.end + 1).strip()
+    rest = document.cut(Span(span.end + 1 + gap, len(document.lines)))
+    return (BOM if text.startswith(BOM) else "") + rest
+
+
+# ---- what a person should know
+
+
+def _odd(document: Document, source: str, found: list[tuple[int, str]]) -> list[ImportNote]:
+    section = document.section("Requirements")
+    notes = (
+        []
+        if document.section("Purpose")
+        else [ImportNote(source, 0, "has no `## Purpose`, so the spec has no Overview")]
+    )
+    if document.section("Purpose") and (other := document.section("Overview")):
+        notes.append(ImportNote(source, other.heading.line, "`## Overview` is there beside `## Purpose`; both stay"))
+    if section is None:
+        notes.append(ImportNote(source, 0, "has no `## Requirements`"))
+    first: dict[str, int] = {}
+    for line, name in found:
+        if first.setdefault(name, line) != line:
+            words = f"the requirement '{name}' stands twice, first on line {first[name]}; each has an id of its own"
+            notes.append(ImportNote(source, line, words))
+        if section and line not in section.span:
+            notes.append(
+                ImportNote(source, line, f"'{name}' stands outside `## Requirements`; it is a requirement here")
+            )
+    if front := frontmatter.read_frontmatter(document).values:
+        notes += [ImportNote(source, 1, f"`{key}` in the frontmatter is replaced") for key in _OUR_KEYS if key in front]
+    return notes + _odd_lines(document, source)
+
+
+def _odd_lines(document: Document, source: str) -> list[ImportNote]:
+    notes = []
+    for heading in document.headings:
+        if heading.level == 2 and _DELTA.fullmatch(heading.key):
+            notes.append(
+                ImportNote(source, heading.line, f"`## {heading.title}` is a section of a change, not of a spec")
+            )
+        if heading.level == 4 and scenario.scenario_name(heading.title) is None:
+            words = f"`#### {heading.title}` is not called a scenario; it stays as text of its requirement"
+            notes.append(ImportNote(source, heading.line, words))
+    for line, content in enumerate(document.contents, 1):
+        if document.mark(line) is LineKind.COMMENT and requirement_name(content):
+            notes.append(ImportNote(source, line, "a requirement in a comment is not read"))
+    return notes
+
+
+def _read_back(text: str, offset: int, source: str) -> tuple[dict[str, tuple[str, ...]], list[ImportNote]]:
+    """The scenarios of each requirement as we read them; a text that we cannot merge is told of."""
+    try:
+        sheet = units.read_units(text, source, OURS)
+    except InvalidDocument as error:
+        ids = [match[1] for line in text.split("\n") if (match := OURS.match(line.rstrip("\r")))]
+        return dict.fromkeys(ids, ()), [ImportNote(source, max(1, error.line - offset), error.problem)]
+    found: dict[str, list[str]] = {id_: [] for id_ in sheet.requirements}
+    notes = []
+    for one in sheet.scenarios.values():
+        if one.requirement in found:
+            found[one.requirement].append(one.title)
+        if one.field is not None or one.requirement not in found:
+            words = f"the scenario '{one.title}' is read as one of {one.requirement or 'the whole spec'}"
+            notes.append(ImportNote(source, max(1, (one.field or one.span.start) - offset), words))
+    return {id_: tuple(titles) for id_, titles in found.items()}, notes

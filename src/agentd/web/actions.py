@@ -1,0 +1,276 @@
+"""What a person does on a page: decisions, stop and resume, comments. Forms in; a word about it, or the way back, out.
+
+Who may post at all is settled before, by `security`.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from agentd.change import comment_store
+from agentd.change.comment_store import CommentChanged
+from agentd.change.folder import Change
+from agentd.documents.comments import Comment, CommentSeverity
+from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
+from agentd.web import decisions, stale_view
+from agentd.web.decisions import ActionResult
+from agentd.web.site import Site
+from agentd.web.stale_view import StaleItem
+
+_FIELDS = 20  # of one form
+_FORM = "application/x-www-form-urlencoded"
+
+Value = TypeVar("Value")
+
+
+class InvalidForm(UsageError):
+    hint = "load the page again"
+
+
+@dataclass(frozen=True, slots=True)
+class PostedForm:
+    """A form about a change: its fields are what a browser sent, and nothing more is known of them."""
+
+    site: Site
+    request: Request
+    fields: Mapping[str, str]
+
+    @property
+    def change(self) -> Change:
+        """One that can still be worked on."""
+        change = self.site.change(self.request.path_params["id"])
+        if not (phase := change.read().phase).is_open:
+            raise WrongPhase(f"{change.id} is {phase}", "it can be read, and nothing more")
+        return change
+
+    @property
+    def is_comment(self) -> bool:
+        return self.request.url.path.split("/")[3] == "comments"
+
+    @property
+    def comment(self) -> str:
+        return str(self.request.path_params["comment"])
+
+    def text(self, name: str) -> str:
+        return self.fields.get(name, "")
+
+    def value(self, name: str, read: Callable[[str], Value]) -> Value:
+        """A field that must be there and be readable."""
+        try:
+            return read(self.fields[name])
+        except (KeyError, ValueError, TypeError, RecursionError):
+            raise InvalidForm(f"the form has no {name} that can be read") from None
+
+
+def action_routes(site: Site) -> list[Route]:
+    on_change = {"decide": _decide, "stop": _stop, "resume": _resume}
+    on_comment = {
+        "reply": _reply,
+        "edit": _edit,
+        "resolve": _resolve,
+        "reopen": _reopen,
+        "weight": _weigh,
+        "remove": _remove,
+    }
+    of_change = [_route(site, f"/{name}", work) for name, work in on_change.items()]
+    of_comments = [
+        _route(site, f"/comments/{{comment}}/{name}", partial(_commented, work)) for name, work in on_comment.items()
+    ]
+    return [*of_change, _route(site, "/comments", partial(_commented, _comment)), *of_comments]
+
+
+# ---- decisions
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedDecision:
+    """The same decision about what is there now, where all that changed is told with it."""
+
+    choice: str
+    label: str
+    reason: str
+    shown: str
+
+
+def _decide(posted: PostedForm) -> Response:
+    shown, choice = posted.value("shown", _mapping), posted.value("choice", str)
+    change, reason = posted.change, posted.text("reason")
+    told = decisions.make_decision(change, choice, reason, shown, posted.site.by, posted.site.settings)
+    if not told.changed:
+        return _page(posted, told)
+    now = decisions.displayed_state(change)
+    differences = stale_view.stale_items(change, told.changed, shown, now)
+    label = next((one.label for one in decisions.decision_choices(change) if one.id == choice), None)
+    is_all_told = {one.name for one in differences if one.is_told} == set(told.changed)
+    again = RepeatedDecision(choice, label, reason, json.dumps(now)) if label and is_all_told else None
+    return _page(posted, told, differences, again)
+
+
+def _stop(posted: PostedForm) -> Response:
+    return _page(posted, decisions.stop_change(posted.change))
+
+
+def _resume(posted: PostedForm) -> Response:
+    budget = posted.value("budget", _amount) if posted.text("budget").strip() else None
+    return _page(posted, decisions.resume_change(posted.change, budget, posted.site.settings))
+
+
+# ---- comments
+
+
+def _comment(posted: PostedForm) -> Comment:
+    weight = posted.value("weight", CommentSeverity)
+    change, line = posted.change, posted.value("line", int) if posted.text("line") else 1
+    anchor = comment_store.comment_anchor(
+        change, posted.value("document", str), posted.text("quote"), posted.text("before"), posted.text("after"), line
+    )
+    return comment_store.add_comment(change, anchor, posted.text("text"), posted.site.by, weight)
+
+
+def _reply(posted: PostedForm) -> Comment:
+    return comment_store.reply_to_comment(posted.change, posted.comment, posted.value("text", str), posted.site.by)
+
+
+def _edit(posted: PostedForm) -> Comment:
+    number, text = posted.value("number", int), posted.value("text", str)
+    return comment_store.edit_comment(
+        posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was")
+    )
+
+
+def _resolve(posted: PostedForm) -> Comment:
+    return comment_store.resolve_comment(posted.change, posted.comment, posted.site.by)
+
+
+def _reopen(posted: PostedForm) -> Comment:
+    return comment_store.reopen_comment(posted.change, posted.comment, posted.site.by)
+
+
+def _weigh(posted: PostedForm) -> Comment:
+    return comment_store.set_comment_severity(
+        posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by
+    )
+
+
+def _remove(posted: PostedForm) -> None:
+    comment_store.remove_comment(posted.change, posted.comment, posted.site.by)
+
+
+def _commented(work: Callable[[PostedForm], Comment | None], posted: PostedForm) -> Response:
+    """A script is told what was open before and after: the difference is this person's own, and was shown to them."""
+    if not _is_asked_by_script(posted):
+        work(posted)
+        return RedirectResponse(_back(posted), 303)
+    before = _open(posted)
+    made = work(posted)
+    told = {"id": made.id if made else posted.comment, "comment": made and _plain(made)}
+    return JSONResponse({**told, "before": before, "shown": _open(posted)})
+
+
+def _open(posted: PostedForm) -> dict[str, str]:
+    """Nothing where the records cannot be read: then nothing is decided, and can still be commented on."""
+    try:
+        return decisions.displayed_findings(posted.change)
+    except AgentdError:
+        return {}
+
+
+def _plain(one: Comment) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "document": one.document,
+        "quote": one.anchor.quote,
+        "line": one.anchor.line,
+        "weight": str(one.severity),
+        "state": str(one.state),
+        "finding": one.finding,
+        "thread": [{"by": entry.by, "at": entry.at, "text": entry.text} for entry in one.thread],
+    }
+
+
+# ---- in and out
+
+
+def _route(site: Site, path: str, work: Callable[[PostedForm], Response]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        posted = PostedForm(site, request, await _fields(request))
+        return await run_in_threadpool(_answered, work, posted)
+
+    return Route(f"/changes/{{id}}{path}", endpoint, methods=["POST"])
+
+
+def _answered(work: Callable[[PostedForm], Response], posted: PostedForm) -> Response:
+    try:
+        return work(posted)
+    except AgentdError as error:
+        if _is_asked_by_script(posted) and posted.is_comment:
+            other = {"text": error.text} if isinstance(error, CommentChanged) else {}
+            return JSONResponse({"error": error.message, "hint": error.hint, **other}, _status(error))
+        return _page(posted, ActionResult(False, error.message, error.hint), status=_status(error))
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Nothing for what is no form: then the fields that are needed are missing."""
+    body = await request.body()
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return {}
+    try:
+        return dict(parse_qsl(body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=_FIELDS))
+    except ValueError:
+        return {}
+
+
+def _status(error: AgentdError) -> int:
+    kinds = {InvalidForm: 400, UsageError: 422, ChangeNotFound: 404}
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 409)
+
+
+def _page(
+    posted: PostedForm,
+    told: ActionResult,
+    differences: Sequence[StaleItem] = (),
+    again: RepeatedDecision | None = None,
+    status: int = 409,
+) -> Response:
+    """`status`: of what was not done."""
+    name = "_told.html" if _is_asked_by_script(posted) else "told.html"
+    change = posted.request.path_params["id"]
+    return posted.site.page(
+        posted.request, name, 200 if told.ok else status, told=told, change=change, differences=differences, again=again
+    )
+
+
+def _is_asked_by_script(posted: PostedForm) -> bool:
+    return "hx-request" in posted.request.headers
+
+
+def _back(posted: PostedForm) -> str:
+    """To the page it came from, if that is one of ours."""
+    came = posted.request.headers.get("referer", "").partition("#")[0]
+    path = came.removeprefix(f"http://{posted.request.headers.get('host')}")
+    if path != came and (path == "/" or path.startswith("/changes/")):
+        return path
+    return f"/changes/{quote(posted.request.path_params['id'], safe='')}"
+
+
+def _mapping(text: str) -> dict[str, str]:
+    data = json.loads(text)
+    if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
+        raise ValueError(text)
+    return data
+
+
+def _amount(text: str) -> float:
+    amount = float(text)
+    if not 0 < amount < math.inf:
+        raise ValueError(text)
+    return amount

@@ -1,0 +1,316 @@
+"""What stands beside a document: findings of all rounds and comments of people, each where its text is now."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from agentd.change import comment_store, text_cache
+from agentd.change.folder import Change, readable_documents
+from agentd.documents import anchors, spec
+from agentd.documents.anchors import Anchor, MatchKind
+from agentd.documents.comments import COMMENTS_FILE, Comment, misattributed_comments, resolve_comments
+from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.finding_status import ADDED, round_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.documents.text import InvalidDocument
+from agentd.domain.errors import AgentdError
+from agentd.web import record_view
+from agentd.web.record_view import RecordView
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationEntry:
+    """One word about a finding, or one entry of a thread. `what`: found, fixed, disputed, open, withdrawn, edited."""
+
+    by: str
+    at: str
+    what: str
+    text: str
+    round: int = 0
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """`line` 0 is the whole document. `sure`: exact, moved or changed; line or heading where no text is quoted."""
+
+    kind: str  # finding or comment
+    id: str
+    document: str
+    line: int
+    last_line: int
+    sure: str
+    is_orphaned: bool
+    severity: str
+    title: str
+    what: str
+    suggestion: str
+    requirement: str
+    quote: str
+    where: str
+    unverified_because: str
+    by: str
+    state: str
+    is_open: bool
+    first_round: int
+    last_round: int
+    said: tuple[AnnotationEntry, ...]
+    thread: tuple[AnnotationEntry, ...]
+    finding: str
+    """Of a comment: the finding that it became."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AnnotationPlace:
+    document: str
+    line: int = 0
+    last_line: int = 0
+    sure: str = ""
+    is_orphaned: bool = False
+
+
+def document_annotations(
+    change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
+) -> tuple[Annotation, ...]:
+    """In the order of the text; a finding that a comment became is told by the comment."""
+    found = record_view.read_record_view(change)
+    said = _comments(change, found)
+    taken = {one.finding for one in said}
+    made = [
+        _finding(one, found, _spot(change, found, one, document, text, pattern))
+        for one in found.findings
+        if one.id not in taken and finding_document(change, one) == document
+    ]
+    made += [_comment(one, found, text) for one in said if one.document == document]
+    return tuple(sorted(made, key=lambda note: (note.line, note.last_line)))
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationSummary:
+    """A finding or a comment in a list; `document` is "" where it concerns none."""
+
+    id: str
+    severity: str
+    title: str
+    by: str
+    where: str
+    document: str
+    is_code: bool
+    """It stands in the code, whatever requirement it concerns."""
+
+
+def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
+    """All that is open, the findings first, as far as the judges' records and the comments can be read."""
+    found = record_view.read_record_view(change)
+    said = _comments(change, found)
+    taken = {one.finding for one in said}
+    made = [
+        AnnotationSummary(
+            id=one.id,
+            severity=str(one.severity),
+            title=one.title,
+            by=one.by,
+            where=one.where or "",
+            document=finding_document(change, one),
+            is_code=bool(one.evidence and one.evidence.file)
+            and not finding_document(change, replace(one, requirement=None)),
+        )
+        for one in found.findings
+        if one.state.is_open and one.id not in taken
+    ]
+    return (*made, *(_brief(one) for one in said if one.is_open and one.words))
+
+
+def finding_documents(change: Change) -> dict[str, str]:
+    """The document of each finding that stands beside one."""
+    found = ((one.id, finding_document(change, one)) for one in record_view.read_record_view(change).findings)
+    return {id_: document for id_, document in found if document}
+
+
+def _brief(one: Comment) -> AnnotationSummary:
+    return AnnotationSummary(
+        one.id, str(one.severity), one.words.split("\n")[0], one.thread[0].by, one.document, one.document, is_code=False
+    )
+
+
+def annotation_problems(change: Change) -> tuple[str, ...]:
+    """What of the records and the comments cannot be read, or says what it may not."""
+    found = record_view.read_record_view(change)
+    try:
+        foreign = misattributed_comments(comment_store.read_comments(change), found.findings)
+    except (AgentdError, OSError) as error:
+        return (*found.problems, str(error))
+    words = "{}: {} says that it is the finding {:.20}, which was not made of it; that counts for nothing"
+    return (*found.problems, *(words.format(COMMENTS_FILE, one.id, one.finding) for one in foreign))
+
+
+def _comments(change: Change, found: RecordView) -> tuple[Comment, ...]:
+    """How they stand, as far as the records can say."""
+    try:
+        return resolve_comments(comment_store.read_comments(change), found.findings)
+    except (AgentdError, OSError):
+        return ()  # `problems` tells
+
+
+# ---- where it stands
+
+
+def finding_document(change: Change, one: Finding) -> str:
+    """The document that a finding concerns: that of its evidence, else the spec of its requirement; "": none."""
+    known = readable_documents(change.folder)
+    named = [one.evidence.file if one.evidence else None, re.sub(r":\d+$", "", one.where or "")]
+    named.append(f"specs/{one.requirement.partition(':')[0]}.md" if one.requirement else None)
+    short = ((name or "").removeprefix(f"agentd/changes/{change.id}/") for name in named)
+    return next((name for name in short if name in known), "")
+
+
+def _spot(
+    change: Change, found: RecordView, one: Finding, document: str, text: str, pattern: re.Pattern[str]
+) -> _AnnotationPlace:
+    evidence = one.evidence
+    is_here = evidence is not None and (evidence.file or "").removeprefix(f"agentd/changes/{change.id}/") == document
+    if evidence and is_here and evidence.quote:
+        judged = partial(_as_judged, change, found, one.id, document)
+        if spot := _quoted(Anchor(document, evidence.quote, line=evidence.line or 1), text, judged()):
+            return spot
+        return replace(_heading(one, document, text, pattern), is_orphaned=True)
+    line = evidence.line if evidence and is_here else _line_in(one.where or "", document)
+    if line:
+        last = min(line, text.count("\n") + 1)
+        return _AnnotationPlace(document, last, last, "line")
+    return _heading(one, document, text, pattern)
+
+
+def _quoted(anchor: Anchor, text: str, judged: str | None) -> _AnnotationPlace | None:
+    """By what stood around it when it was judged, where that is kept; else by the quote alone."""
+    whole = anchors.anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
+    place = anchors.find_anchor(whole, text) if whole else None
+    if place:
+        return _AnnotationPlace(anchor.document, place.line, place.last_line, str(place.sure))
+    alone = anchors.anchor_selection(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
+    if alone:
+        return _AnnotationPlace(
+            anchor.document, alone.line, alone.line + alone.quote.rstrip("\n").count("\n"), str(MatchKind.EXACT)
+        )
+    return None
+
+
+def _as_judged(change: Change, found: RecordView, id_: str, document: str) -> str | None:
+    record = next((one for one in found.records if any(own.id == id_ for own in round_findings(one))), None)
+    return text_cache.cached_text(change, record.judged.get(document, "")) if record else None
+
+
+def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -> _AnnotationPlace:
+    name, _, id_ = (one.requirement or "").partition(":")
+    if document != f"specs/{name}.md":
+        return _AnnotationPlace(document)
+    try:
+        requirement = spec.parse_spec(text, document, pattern).requirement(id_)
+    except InvalidDocument:
+        requirement = None
+    return (
+        _AnnotationPlace(document, requirement.line, requirement.line, "heading")
+        if requirement
+        else _AnnotationPlace(document)
+    )
+
+
+def _line_in(where: str, document: str) -> int:
+    name, _, line = where.rpartition(":")
+    return int(line) if name.endswith(document) and line.isdecimal() and len(line) < 8 else 0
+
+
+# ---- what is told
+
+
+def _finding(one: Finding, found: RecordView, spot: _AnnotationPlace) -> Annotation:
+    said = tuple(_history(one.id, found))
+    return Annotation(
+        kind="finding",
+        id=one.id,
+        document=spot.document,
+        line=spot.line,
+        last_line=spot.last_line,
+        sure=spot.sure,
+        is_orphaned=spot.is_orphaned,
+        severity=str(one.severity),
+        title=one.title,
+        what=one.what,
+        suggestion=one.suggestion,
+        requirement=one.requirement or "",
+        quote=(one.evidence.quote if one.evidence else None) or "",
+        where=one.where or "",
+        unverified_because=one.unverified_because or "",
+        by=one.by,
+        state=str(one.state),
+        is_open=one.state.is_open,
+        first_round=said[0].round if said else 0,
+        last_round=said[-1].round if said else 0,
+        said=said,
+        thread=(),
+        finding="",
+    )
+
+
+def place_finding(one: Finding, found: RecordView, document: str, line: int, is_orphaned: bool = False) -> Annotation:
+    """A finding at a line of another file than a document: of the code."""
+    return _finding(one, found, _AnnotationPlace(document, line, line, "line", is_orphaned))
+
+
+def _comment(one: Comment, found: RecordView, text: str) -> Annotation:
+    place = anchors.find_anchor(one.anchor, text)
+    said = tuple(_history(one.finding or "", found))
+    thread = tuple(AnnotationEntry(entry.by, entry.at, "said", entry.text) for entry in one.thread)
+    return Annotation(
+        kind="comment",
+        id=one.id,
+        document=one.document,
+        line=place.line if place else 0,
+        last_line=place.last_line if place else 0,
+        sure=str(place.sure) if place else "",
+        is_orphaned=place is None,
+        severity=str(one.severity),
+        title="",
+        what=one.thread[0].text,
+        suggestion="",
+        requirement="",
+        quote=one.anchor.quote,
+        where="",
+        unverified_because="",
+        by=one.thread[0].by,
+        state=str(one.state),
+        is_open=one.is_open,
+        first_round=said[0].round if said else 0,
+        last_round=said[-1].round if said else 0,
+        said=said,
+        thread=thread,
+        finding=one.finding or "",
+    )
+
+
+def _history(id_: str, found: RecordView) -> Iterator[AnnotationEntry]:
+    """What each round said of a finding, in order: the judge, the maker's answer, a person's edit."""
+    for record in found.records:
+        yield from _in_record(id_, record)
+
+
+def _in_record(id_: str, record: ReviewRecord) -> Iterator[AnnotationEntry]:
+    def word(by: str, at: str, what: str, text: str) -> AnnotationEntry:
+        return AnnotationEntry(by, at, what, text, record.round, record.kind)
+
+    for one in record.findings:
+        if one.id == id_:
+            yield word(one.by, record.at, "found", one.title)
+    for earlier in record.previous:
+        if earlier.id == id_:
+            yield word(record.by, record.at, str(earlier.state), earlier.note)
+    for answer in record.answers:
+        if answer.id == id_:
+            yield word(answer.by, answer.at, str(answer.answer), answer.note)
+    for edit in record.edits:
+        if edit.id == id_:
+            is_new = edit.field == ADDED
+            to = "" if is_new else str(edit.to)
+            what = "found" if is_new else to if edit.field == "state" else "edited"
+            yield word(edit.by, edit.at, what, "" if is_new or edit.field == "state" else f"{edit.field}: {to}")

@@ -1,0 +1,171 @@
+"""The code of a change: what differs from the tree that it began from, file by file, and the findings at its lines."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agentd.change.folder import Change
+from agentd.change.state import ChangeState
+from agentd.documents import anchors
+from agentd.documents.records import Evidence, Finding
+from agentd.domain.errors import AgentdError, Refusal
+from agentd.engine.tools import tree_diff
+from agentd.engine.tools.tree_diff import ChangedPath
+from agentd.project import git
+from agentd.trace.git_trees import check_trees_exist
+from agentd.web import annotations, record_view
+from agentd.web.annotations import Annotation
+from agentd.web.rendering import diff_hunks, visible_text
+from agentd.web.rendering.diff_hunks import DiffHunk
+
+_BIG = 20_000  # changed lines of a file that are not even read
+_TOTAL = 20_000  # lines that are shown of all files together
+_NAMES = 2_000  # files
+_TREE = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """`left_out`: changed lines and those around them that are not among the hunks, as far as they were counted."""
+
+    path: str
+    status: str  # CREATE, MODIFY or DELETE
+    added: int
+    removed: int
+    is_binary: bool
+    is_big: bool
+    hunks: tuple[DiffHunk, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTrees:
+    """`tree` is the code as it is now, or, of a change that has ended, as it was judged last. None: there is none."""
+
+    base: str | None
+    tree: str | None
+    is_now: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodeView:
+    """`files_left_out`: how many more there are."""
+
+    trees: CodeTrees
+    files: tuple[FileDiff, ...]
+    files_left_out: int
+    problem: str
+
+
+def read_code(change: Change) -> CodeView:
+    nothing = CodeTrees(None, None, is_now=True)
+    try:
+        found = code_trees(change)
+        if found.base is None or found.tree is None:
+            return CodeView(nothing, (), 0, "")
+        check_trees_exist(change.tree, found.base, change.id)
+        check_tree(change, found.tree)
+        some = tree_diff.changed_files(change, found.base, found.tree)
+        return CodeView(found, _diffs(change, found.base, found.tree, some), max(0, len(some) - _NAMES), "")
+    except AgentdError as error:
+        return CodeView(nothing, (), 0, error.message)
+
+
+def code_trees(change: Change) -> CodeTrees:
+    state = change.read()
+    if state.base.tree is None:
+        return CodeTrees(None, None, is_now=True)
+    if state.phase.is_open:
+        return CodeTrees(state.base.tree, git.snapshot(change.tree), is_now=True)
+    return CodeTrees(state.base.tree, _last_judged(state), is_now=False)
+
+
+def _last_judged(state: ChangeState) -> str | None:
+    return next((moved.hashes["tree"] for moved in reversed(state.history) if moved.hashes.get("tree")), None)
+
+
+def check_tree(change: Change, tree: str) -> None:
+    """One that git has, by its whole name: anything else could be an option of git."""
+    if not _TREE.fullmatch(tree) or git.run(change.tree, "cat-file", "-t", tree, failing="") != "tree":
+        hint = f"fetch it from where the code was judged: git fetch <remote> 'refs/agentd/{change.id}/*'"
+        raise Refusal(f"the tree {tree[:12]} of {change.id} is not in this repository", hint)
+
+
+def diff_between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:
+    """Both have been looked for."""
+    return _diffs(change, base, tree, tree_diff.changed_files(change, base, tree))
+
+
+def _diffs(change: Change, base: str, tree: str, some: Mapping[str, ChangedPath]) -> tuple[FileDiff, ...]:
+    big = [path for path, row in some.items() if _lines(row) > _BIG]
+    pieces = tree_diff.diff_by_file(change, base, tree, big)
+    found = []
+    room = _TOTAL
+    for path in list(some)[:_NAMES]:
+        one = _file(path, some[path], pieces.get(path, b""), min(room, diff_hunks.LINES), path in big)
+        room -= sum(len(hunk.lines) for hunk in one.hunks)
+        found.append(one)
+    return tuple(found)
+
+
+def _file(path: str, row: ChangedPath, piece: bytes, room: int, is_big: bool) -> FileDiff:
+    read = diff_hunks.read_hunks(piece, room)
+    is_counted = row.more.isdecimal()  # git counts no lines of what .gitattributes calls binary, text or not
+    told = visible_text.visible_plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return FileDiff(
+        path=told,
+        status=str(row.action),
+        added=int(row.more) if is_counted else read.added,
+        removed=int(row.less) if is_counted else read.removed,
+        is_binary=not is_counted and not read.hunks,
+        is_big=is_big or read.left_out > 0,
+        hunks=read.hunks,
+        left_out=_lines(row) if is_big else read.left_out,
+    )
+
+
+def _lines(row: ChangedPath) -> int:
+    return sum(int(count) for count in (row.more, row.less) if count.isdecimal())
+
+
+# ---- findings
+
+
+def code_notes(change: Change) -> dict[str, tuple[Annotation, ...]]:
+    """Findings about code by file, where their text is now; a file that is gone has them at line 0."""
+    found = record_view.read_record_view(change)
+    about = [(one, one.evidence) for one in found.findings if _is_about_code(change, one)]
+    try:
+        tree = code_trees(change).tree if about else None
+    except AgentdError:
+        tree = None
+    texts: dict[str, str | None] = {}
+    made: dict[str, list[Annotation]] = {}
+    for one, evidence in about:
+        path = (evidence.file if evidence else None) or ""
+        if path not in texts:
+            texts[path] = _text(change, tree, path) if tree else None
+        made.setdefault(visible_text.visible_plain(path), []).append(_at_line(one, evidence, found, texts[path]))
+    return {path: tuple(sorted(some, key=lambda note: note.line)) for path, some in sorted(made.items())}
+
+
+def _is_about_code(change: Change, one: Finding) -> bool:
+    file = one.evidence.file if one.evidence else None
+    return bool(file) and annotations.finding_document(change, replace(one, requirement=None)) == ""
+
+
+def _text(change: Change, tree: str, path: str) -> str | None:
+    inside = f"{change.project.prefix}/{path}" if change.project.prefix else path
+    text = git.run(change.tree, "cat-file", "blob", f"{tree}:{inside}", failing="\0")
+    return None if "\0" in text else text
+
+
+def _at_line(one: Finding, evidence: Evidence | None, found: record_view.RecordView, text: str | None) -> Annotation:
+    path = (evidence.file if evidence else None) or ""
+    line, quote = (evidence.line or 0, evidence.quote) if evidence else (0, None)
+    if text is None:
+        return annotations.place_finding(one, found, path, 0, is_orphaned=True)
+    place = anchors.anchor_selection(path, text, quote, line=line or 1) if quote else None
+    if quote and place is None:
+        return annotations.place_finding(one, found, path, min(line, text.count("\n") + 1), is_orphaned=True)
+    return annotations.place_finding(one, found, path, place.line if place else min(line, text.count("\n") + 1))

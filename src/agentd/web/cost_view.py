@@ -1,0 +1,102 @@
+"""What a change has cost: by step, by model and by round, as rows of a chart, and against its budget."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agentd.change.folder import Change
+from agentd.change.state import CallRecord, StepRecord
+from agentd.domain import clock
+from agentd.domain.errors import AgentdError
+from agentd.engine.calls import spending
+from agentd.engine.calls.budget import effective_budget
+from agentd.engine.calls.cost_totals import CostTotals, group_costs
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.steps.check_run import CHECKS_STEP as CHECKS
+from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.workflows.task_batches import IMPLEMENT_STEP as IMPLEMENT
+from agentd.project import config
+from agentd.web.rendering import cost_chart
+
+_UNNAMED = "not named"
+
+
+@dataclass(frozen=True, slots=True)
+class CostView:
+    """USD over the calls with a known price."""
+
+    by_step: tuple[cost_chart.ChartRow, ...]
+    by_model: tuple[cost_chart.ChartRow, ...]
+    by_round: tuple[cost_chart.ChartRow, ...]
+    total: float
+    budget: float | None
+    left: float | None
+    today: float
+    per_day: float | None
+    calls: int
+    without_price: int
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    problem: str
+
+
+_NOTHING = CostView((), (), (), 0.0, None, None, 0.0, None, 0, 0, 0, 0, 0, "")
+
+
+def read_costs(change: Change, settings: Sequence[str] = ()) -> CostView:
+    """`settings` are those of the command line. A limit of 0 is none."""
+    problem, limits = "", None
+    try:
+        state, spent = change.read(), spending.change_spending(change)
+    except AgentdError as error:
+        return replace(_NOTHING, problem=error.message)
+    try:
+        limits = effective_budget(config.load_config(change_project(change).config_file, flags=settings).budget, state)
+    except AgentdError as error:
+        problem = error.message
+    calls, whole = state.llm_calls, CostTotals.of(state.llm_calls)
+    budget = (limits.per_change or None) if limits else None
+    return CostView(
+        by_step=_rows(calls, lambda call: call.step),
+        by_model=tuple(sorted(_rows(calls, lambda call: call.model), key=lambda row: -(row.cost or 0.0))),
+        by_round=_rows(calls, lambda call: _round(call, state.steps)),
+        total=spent.change,
+        budget=budget,
+        left=max(0.0, round(budget - spent.change, 6)) if budget else None,
+        today=spent.today,
+        per_day=(limits.per_day or None) if limits else None,
+        calls=whole.calls,
+        without_price=whole.without_price,
+        tokens_in=whole.tokens_in,
+        tokens_out=whole.tokens_out,
+        tokens_cached=whole.tokens_cached,
+        problem=problem,
+    )
+
+
+def _rows(calls: Iterable[CallRecord], key: Callable[[CallRecord], str | None]) -> tuple[cost_chart.ChartRow, ...]:
+    return tuple(_row(name or _UNNAMED, some) for name, some in group_costs(calls, key).items())
+
+
+def _row(label: str, some: CostTotals) -> cost_chart.ChartRow:
+    """None where no price is known at all."""
+    return cost_chart.ChartRow(label, None if some.without_price == some.calls else some.cost, some.without_price)
+
+
+def _round(call: CallRecord, steps: Sequence[StepRecord]) -> str:
+    """STATE.yaml does not say it of a call: that of the step of its name which ended nearest to it."""
+    moment = clock.utc_now()
+    ended = clock.seconds_since(call.timestamp, moment)
+
+    def distance(step: StepRecord) -> float:
+        other = clock.seconds_since(step.at, moment)
+        return abs(ended - other) if ended is not None and other is not None else float("inf")
+
+    rows = [step for step in steps if step.name == call.step]
+    nearest = min(rows, key=distance, default=None)
+    stage = "code" if _is_code(call.step) else "plan"
+    return f"{stage}, round {nearest.round}" if nearest else stage
+
+
+def _is_code(step: str) -> bool:
+    return step in (CHECKS, REVIEWER_SPEC.kind, REVIEWER_SPEC.answer) or step.partition("-")[0] == IMPLEMENT

@@ -1,0 +1,244 @@
+"""What a person can decide about a change now, and how a decision, a stop and a resume are done and told."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentd.change import comment_store, run_control, text_cache
+from agentd.change.folder import Change
+from agentd.change.inbox import Decision
+from agentd.change.state import ChangeState
+from agentd.documents.comments import CommentSeverity
+from agentd.domain.errors import AgentdError, Refusal, UsageError
+from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
+from agentd.domain.terms import Phase, Severity, Workflow
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.steps.judge_spec import REVIEWER_SPEC
+from agentd.engine.workflows import decision_delivery, read_digest, run_result
+from agentd.engine.workflows.verdict_questions import blocking_checks
+from agentd.engine.workflows.verdict_status import is_plan_as_decided, last_record, open_findings
+
+_AS_READ = "approved as read"
+_LONGEST = 20_000  # characters of a reason; one argument of a command holds it
+_FLAGS = {
+    "approve": "accept",
+    "approve-with-notes": "accept",
+    **{name: name for name in ("accept", "send-back", "reject", "plan-wrong")},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionChoice:
+    """One thing that can be decided. `workflow`: whose command does it, or whose run waits for it."""
+
+    id: str
+    label: str
+    needs_reason: bool
+    is_primary: bool
+    workflow: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What came of it. `changed`: what is not as it was shown, and so nothing was decided."""
+
+    ok: bool
+    message: str
+    hint: str = ""
+    changed: tuple[str, ...] = ()
+
+
+def displayed_state(change: Change) -> dict[str, str]:
+    """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
+    text_cache.cache_plan(change)
+    return {**read_digest.current_reading(change), **displayed_findings(change)}
+
+
+def displayed_findings(change: Change) -> dict[str, str]:
+    """The part of it that comments change."""
+    return {read_digest.FINDINGS_KEY: text_cache.cache_text(change, read_digest.open_findings_text(change).encode())}
+
+
+# ---- what can be decided
+
+
+def decision_choices(change: Change) -> tuple[DecisionChoice, ...]:
+    """Of a waiting run its answers; while one is at work nothing; else what the table allows."""
+    state = change.read()
+    if not state.phase.is_open:
+        return ()
+    if change.active_run():
+        return _answers(decision_delivery.pending_question(change))
+    if state.phase in (Phase.PROPOSED, Phase.CHALLENGED):
+        return _of_plan(change, state)
+    return _of_code(change, state)
+
+
+def _answers(asked: Mapping[str, Any] | None) -> tuple[DecisionChoice, ...]:
+    """Of the question, but for the look, which this is."""
+    if asked is None:
+        return ()
+    best = {row.get("id") for row in asked.get("options", ()) if row.get("recommended")}
+    workflow = Workflow.IMPL if decision_delivery.belongs_to_workflow("impl", str(asked.get("id"))) else Workflow.PLAN
+    return tuple(
+        DecisionChoice(str(row["id"]), str(row["label"]), bool(row["asks"]), row["id"] in best, workflow)
+        for row in asked.get("answers", ())
+        if row["id"] != "view"
+    )
+
+
+def _of_plan(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
+    notes, more = _open(change)
+    moves = [moved.event for moved in state.history[-1:]]
+    is_approved = moves == [TransitionEvent.ACCEPTED] and is_plan_as_decided(change)
+    found = []
+    if not notes and not more and not is_approved:
+        found.append(DecisionChoice("approve", "Approve", False, True, Workflow.PLAN))
+    if not more:
+        found.append(DecisionChoice("approve-with-notes", "Approve with notes", True, notes, Workflow.PLAN))
+    else:
+        found.append(DecisionChoice("accept", "Accept in spite of findings", True, False, Workflow.PLAN))
+    if last_record(change):
+        is_best = more and state.phase is Phase.PROPOSED  # one that a judge approved can be built
+        found.append(DecisionChoice("send-back", "Send back", True, is_best, Workflow.PLAN))
+    return (*found, DecisionChoice("reject", "Reject", True, False, Workflow.PLAN))
+
+
+def _of_code(change: Change, state: ChangeState) -> tuple[DecisionChoice, ...]:
+    found = []
+    events = TRANSITIONS[state.phase]
+    if TransitionEvent.ACCEPTED in events and last_record(change, REVIEWER_SPEC) and not blocking_checks(change):
+        is_open = any(_open(change))
+        name, label = ("accept", "Accept in spite of findings") if is_open else ("approve", "Approve")
+        found.append(DecisionChoice(name, label, is_open, not is_open, Workflow.IMPL))
+    if TransitionEvent.SENT_BACK in events:
+        found.append(DecisionChoice("send-back", "Send back", True, False, Workflow.IMPL))
+    if TransitionEvent.PLAN_WRONG in events:
+        found.append(DecisionChoice("plan-wrong", "The plan is wrong", True, False, Workflow.IMPL))
+    return tuple(found)
+
+
+def _open(change: Change) -> tuple[bool, bool]:
+    """Whether notes of people are open, and whether more than that is; comments count before they are findings."""
+    found = open_findings(change)
+    known = {one.id for one in found}
+    said = [
+        one for one in comment_store.current_comments(change) if one.is_open and one.words and one.finding not in known
+    ]
+    notes = [one.by.startswith("person:") and one.severity is Severity.LOW for one in found]
+    notes += [one.severity is CommentSeverity.NOTE for one in said]
+    return any(notes), not all(notes)
+
+
+# ---- a decision
+
+
+def make_decision(
+    change: Change,
+    choice_id: str,
+    reason: str,
+    shown: Mapping[str, str],
+    by: str,
+    settings: Sequence[str] = (),
+) -> ActionResult:
+    """Through the run that waits for it, else by the command itself; only if what was shown is what is there."""
+    if stale := _stale(change, shown):
+        return stale
+    choice = next((one for one in decision_choices(change) if one.id == choice_id), None)
+    if choice is None:
+        raise Refusal(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
+    words = _reason(choice, reason)
+    if asked := decision_delivery.pending_question(change):
+        decision = Decision(str(asked["id"]), choice.id, words, by, shown)
+        told = _handed(change, decision)
+    elif flag := _FLAGS.get(choice.id):
+        arguments = [
+            choice.workflow,
+            change.id,
+            f"--{flag}={words}",
+            "--seen",
+            read_digest.reading_digest(shown),
+            "--json",
+        ]
+        told = _done(change, arguments, settings)
+    else:
+        raise Refusal(f"the run that asked about {change.id} is over", f"agentd status {change.id}")
+    return told if told.ok else _stale(change, shown) or told
+
+
+def _stale(change: Change, shown: Mapping[str, str]) -> ActionResult | None:
+    now = read_digest.current_reading(change)
+    changed = tuple(read_digest.differing_names(shown, now))
+    if not changed:
+        return None
+    words = f"{read_digest.describe_differences(changed, now)} since this page was made, so nothing was decided"
+    return ActionResult(False, words, "read what changed, then decide", changed)
+
+
+def _reason(choice: DecisionChoice, reason: str) -> str:
+    words = reason.replace("\r\n", "\n").strip()
+    if "\0" in words or len(words) > _LONGEST:
+        raise UsageError(f"a reason has at most {_LONGEST} characters of plain text", "say it in a comment")
+    if choice.needs_reason and not words:
+        raise UsageError(f"{choice.label} needs a reason", "say why in a few words")
+    return words or (_AS_READ if choice.id == "approve" else "")
+
+
+def _handed(change: Change, decision: Decision) -> ActionResult:
+    try:
+        decision_delivery.deliver_decision(change, decision)
+    except AgentdError as error:
+        return ActionResult(False, error.message, error.hint)
+    return ActionResult(True, f"Decided: {decision.answer}. The run that waited has it.")
+
+
+def _done(change: Change, arguments: list[str], settings: Sequence[str]) -> ActionResult:
+    """By agentd itself, as if it were typed in the change's own tree, with the settings of this command line."""
+    given = [word for one in settings for word in ("--set", one)]
+    argv = [sys.executable, "-P", "-m", "agentd", *given, *arguments]
+    ended = subprocess.run(
+        argv,
+        cwd=change_project(change).root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    try:
+        data = json.loads(ended.stdout)
+        error = data["error"]
+        if error:
+            return ActionResult(False, str(error["message"]), str(error["hint"] or ""))
+        return ActionResult(True, str(data.get("message") or ""), str(data.get("next") or ""))
+    except (ValueError, TypeError, KeyError):
+        words = ended.stderr.strip()[-400:] or f"exit code {ended.returncode}"
+        return ActionResult(False, f"agentd {arguments[0]} failed: {words}", f"agentd status {change.id}")
+
+
+# ---- a run
+
+
+def stop_change(change: Change) -> ActionResult:
+    """What was done is kept."""
+    holder = run_control.stop_run(change)
+    if holder is None:
+        return ActionResult(True, f"Nothing is running for {change.id}.")
+    return ActionResult(True, "Stopped; what was done is kept.", holder.command)
+
+
+def resume_change(change: Change, budget: float | None = None, settings: Sequence[str] = ()) -> ActionResult:
+    """The next command of the change goes on in the background, with more to spend if `budget` says so."""
+    following = shlex.split(run_result.next_command(change) or "")[1:]
+    if not following or following[0] not in (Workflow.PLAN, Workflow.IMPL):
+        raise Refusal(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
+    more = ["--raise-budget", f"{budget:.10g}"] if budget is not None else []
+    told = _done(change, [*following, *more, "--detach", "--json"], settings)
+    return (
+        ActionResult(True, f"{change.id} goes on in the background.", told.hint)
+        if told.ok and not told.message
+        else told
+    )

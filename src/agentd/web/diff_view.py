@@ -1,0 +1,111 @@
+"""Rounds and specs with what changed in them, word by word, for a page."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from agentd.change.folder import Change
+from agentd.documents import spec as specs
+from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.text import InvalidDocument
+from agentd.merge import TouchKind, UnitKind
+from agentd.web import annotations, rounds_view
+from agentd.web.archive_view import ArchivedSpec
+from agentd.web.rendering import word_diff
+from agentd.web.rounds_view import FindingSummary, RoundSummary
+
+_HOW = {
+    TouchKind.ADDED: "new",
+    TouchKind.MODIFIED: "changed",
+    TouchKind.REMOVED: "removed",
+    TouchKind.RENAMED: "renamed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDiff:
+    """`html` None: the texts are not kept on this machine."""
+
+    name: str
+    is_new: bool
+    is_gone: bool
+    html: Markup | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundView:
+    """`left`: what was open before and still is. `where`: findings that stand beside a document."""
+
+    round: RoundSummary
+    left: tuple[FindingSummary, ...]
+    where: dict[str, str]
+    differences: tuple[DocumentDiff, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedRequirement:
+    """A requirement, or the spec as a whole where `id` is "". `how` is "" where only `scenarios` of it are touched."""
+
+    id: str
+    title: str
+    how: str
+    scenarios: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecDiff:
+    spec: ArchivedSpec
+    touches: tuple[TouchedRequirement, ...]
+    html: Markup | None
+
+
+def round_view(change: Change, one: RoundSummary) -> RoundView:
+    opened = {brief.id for brief in one.opened}
+    left = tuple(brief for brief in one.still_open if brief.id not in opened)
+    differences = tuple(
+        DocumentDiff(
+            moved.name, moved.old is None, moved.new is None, _between(change, moved.name, moved.old, moved.new)
+        )
+        for moved in one.documents
+    )
+    return RoundView(one, left, annotations.finding_documents(change), differences)
+
+
+def _between(change: Change, name: str, old: str | None, new: str | None) -> Markup | None:
+    pieces = rounds_view.document_difference(change, name, old, new)
+    return None if pieces is None else Markup(word_diff.elided_html(pieces))  # noqa: S704  made safe there
+
+
+def spec_diff(one: ArchivedSpec, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> SpecDiff:
+    html = None
+    if one.after is not None:
+        pieces = word_diff.diff_words(one.before, one.after)
+        html = Markup(word_diff.diff_html(pieces) if one.is_new else word_diff.elided_html(pieces))  # noqa: S704  made safe there
+    return SpecDiff(one, tuple(_touched(one, pattern)), html)
+
+
+def _touched(one: ArchivedSpec, pattern: re.Pattern[str]) -> Iterator[TouchedRequirement]:
+    """By requirement, in the order of the change; each with how many of its scenarios are touched too."""
+    titles = _titles(one, pattern)
+    found: dict[str, tuple[dict[str, None], set[str]]] = {}
+    for touch in one.touches:
+        id_, _, scenario = touch.name.partition(":")[2].partition("/")
+        hows, scenarios = found.setdefault(id_, ({}, set()))
+        if touch.kind is UnitKind.SCENARIO:
+            scenarios.add(scenario)
+        else:
+            hows[_HOW[touch.how]] = None
+    for id_, (hows, scenarios) in found.items():
+        yield TouchedRequirement(id_, titles.get(id_, ""), " and ".join(hows), len(scenarios))
+
+
+def _titles(one: ArchivedSpec, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Those that will be, and of what goes those that were."""
+    found = {}
+    for text in (one.before, one.after or ""):
+        with suppress(InvalidDocument):
+            found.update({known.id: known.title for known in specs.parse_spec(text, one.id, pattern).requirements})
+    return found

@@ -1,0 +1,114 @@
+"""The documents of a change to read: each as a page, with what stands beside it."""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentd.change import text_cache
+from agentd.change.folder import (
+    Change,
+    document_hash,
+    linked_documents,
+    plan_files,
+    readable_documents,
+    reviewable_part,
+)
+from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.domain.errors import AgentdError
+from agentd.engine.calls.run_context import change_project
+from agentd.project import config
+from agentd.storage import files
+from agentd.web import annotations
+from agentd.web.annotations import Annotation
+from agentd.web.rendering import markdown, visible_text
+from agentd.web.rendering.markdown import RenderedDocument
+
+_LARGEST = 4_000_000  # characters; nobody reads more of one document
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """`is_plan`: it is part of what is approved. `open`: findings and comments beside it that are not settled."""
+
+    name: str
+    label: str
+    hash: str
+    is_plan: bool
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    name: str
+    hash: str
+    page: RenderedDocument
+    notes: tuple[Annotation, ...]
+    problem: str = ""
+
+
+def list_documents(change: Change) -> tuple[ListedDocument, ...]:
+    """In the order of their making."""
+    open_ones = Counter(one.document for one in annotations.open_annotations(change))
+    plan = {path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)}
+    found = []
+    for name in readable_documents(change.folder):
+        label = name.removeprefix("specs/").removesuffix(".md") if name.startswith("specs/") else name
+        found.append(ListedDocument(name, label, _hash(change, name), name in plan, open_ones[name]))
+    return tuple(found)
+
+
+def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> DocumentView:
+    """What was shown is kept, so that a change to it can be told later; text and hash are of the same bytes."""
+    data = files.read(change.folder / name)
+    digest = text_cache.cache_text(change, reviewable_part(name, data))
+    whole = data.decode("utf-8-sig", "replace")
+    text, problem = whole[:_LARGEST], _cut(whole)
+    try:
+        return DocumentView(
+            name,
+            digest,
+            markdown.render_markdown(text, name),
+            annotations.document_annotations(change, name, text, pattern),
+            problem,
+        )
+    except AgentdError as error:  # to be seen all the same
+        plain = f'<pre class="source">{html.escape(visible_text.readable_text(text))}</pre>'
+        return DocumentView(
+            name, digest, RenderedDocument(name, plain, ()), (), ". ".join(filter(None, (error.message, problem)))
+        )
+
+
+def document_problems(change: Change) -> tuple[str, ...]:
+    """What of the change cannot be read, or is not shown because it is a link."""
+    told = [f"{name} is a link, and is not read: put the text itself there" for name in linked_documents(change.folder)]
+    return tuple(shorten_paths(change, words) for words in (*annotations.annotation_problems(change), *told))
+
+
+def shorten_paths(change: Change, words: str) -> str:
+    """Paths as they are typed in the change's tree: an export tells nobody where that is."""
+    return words.replace(f"{change.tree}/", "")
+
+
+def requirement_pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
+    """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
+    try:
+        return config.load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern, ""
+    except AgentdError as error:
+        return (
+            REQUIREMENT_PATTERN,
+            f"{shorten_paths(change, error.message)}; requirements are found by their usual form",
+        )
+
+
+def _cut(whole: str) -> str:
+    left = len(whole) - _LARGEST
+    return f"It is cut here: {left} of its {len(whole)} characters, at its end, are not shown" if left > 0 else ""
+
+
+def _hash(change: Change, name: str) -> str:
+    try:
+        return document_hash(change.folder / name)
+    except (AgentdError, OSError):
+        return ""

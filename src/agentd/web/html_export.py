@@ -1,0 +1,100 @@
+"""A change as one HTML file that needs nothing else: no script, no request, to be kept or sent."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from agentd.change.folder import Change, readable_documents
+from agentd.documents import tasks as task_lists
+from agentd.documents.text import decode_text
+from agentd.domain import clock
+from agentd.domain.errors import AgentdError
+from agentd.storage import files
+from agentd.web import (
+    annotations,
+    archive_view,
+    checks_view,
+    code_view,
+    cost_view,
+    diff_view,
+    document_view,
+    rounds_view,
+    trace_view,
+)
+from agentd.web.annotations import Annotation
+from agentd.web.cost_view import CostView
+from agentd.web.rendering import cost_chart, links, markdown, task_graph
+from agentd.web.site import STATIC_FOLDER, template_environment
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSection:
+    name: str
+    id: str
+    html: Markup
+    notes: tuple[Annotation, ...]
+
+
+def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
+    """As it is now."""
+    pattern, problem = document_view.requirement_pattern(change, settings)
+    state, costs, code = change.read(), cost_view.read_costs(change, settings), code_view.read_code(change)
+    outlook = archive_view.read_archive_view(change, settings)
+    return (
+        template_environment()
+        .get_template("export.html")
+        .render(
+            change=change.id,
+            state=state,
+            style=Markup((STATIC_FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704  our own
+            at=clock.now(),
+            open=annotations.open_annotations(change),
+            sections=list(_sections(change, pattern)),
+            rounds=[diff_view.round_view(change, one) for one in rounds_view.read_rounds(change)],
+            problems=[*filter(None, [problem]), *document_view.document_problems(change)],
+            graph=_graph(change),
+            trace=trace_view.read_trace(change, pattern),
+            checks=checks_view.read_checks(change),
+            files=code.files,
+            notes={path: {0: some} for path, some in code_view.code_notes(change).items()},
+            outlook=outlook,
+            specs=[diff_view.spec_diff(one, pattern) for one in outlook.specs],
+            costs=costs,
+            charts=list(_charts(costs)),
+        )
+    )
+
+
+def _sections(change: Change, pattern: re.Pattern[str]) -> Iterator[ExportSection]:
+    for name in readable_documents(change.folder):
+        text = files.read(change.folder / name).decode("utf-8-sig", "replace")
+        try:
+            html, notes = (
+                markdown.render_markdown(text, name, is_shared=True).html,
+                annotations.document_annotations(change, name, text, pattern),
+            )
+        except AgentdError as error:
+            html, notes = str(Markup("<p>{}</p><pre>{}</pre>").format(error.message, text)), ()
+        yield ExportSection(name, links.shared_prefix(name), Markup(html), notes)  # noqa: S704  made safe there
+
+
+def _charts(costs: CostView) -> Iterator[tuple[str, Markup]]:
+    """The first with the budget."""
+    groups = {"By step": costs.by_step, "By model": costs.by_model, "By round": costs.by_round}
+    budget = costs.budget
+    for title, rows in groups.items():
+        if rows:
+            yield title, Markup(cost_chart.render_bars(rows, budget))  # noqa: S704  made safe there
+            budget = None
+
+
+def _graph(change: Change) -> Markup | str:
+    if "tasks.md" not in readable_documents(change.folder):
+        return ""
+    try:
+        tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+    except (AgentdError, OSError):
+        return ""
+    return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks))) if tasks else ""  # noqa: S704  made safe there

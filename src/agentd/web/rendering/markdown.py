@@ -1,0 +1,95 @@
+"""A document of a change as a page that is safe to show: HTML with the lines it comes from, and its contents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentd.documents import frontmatter, review_blocks
+from agentd.documents import text as base
+from agentd.documents.frontmatter import FrontmatterEntry
+from agentd.documents.review_blocks import ReviewBlock
+from agentd.documents.text import Document, InvalidDocument, Span
+from agentd.web.rendering import links, markdown_parser, sanitizer, visible_text
+from agentd.web.rendering.markdown_parser import MarkdownPiece, PageHeading
+
+_STATES = ("approved", "needs-revision", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedDocument:
+    """`html` may stand in a page as it is; `title` and the titles in `contents` are text, to be escaped like any."""
+
+    title: str
+    html: str
+    contents: tuple[PageHeading, ...]
+
+
+def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDocument:
+    """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
+    document = base.parse_document(visible_text.readable_text(text), name)
+    reviews = review_blocks.find_blocks(document.text, name) if name == review_blocks.PROPOSAL_FILE else ()
+    spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
+    piece = MarkdownPiece(
+        name, is_shared=is_shared, ids=links.HeadingIds(links.shared_prefix(name) if is_shared else "")
+    )
+    parts = [_front(document), markdown_parser.markdown_html(_without(document, spans), piece)]
+    parts += [_review(block, document, replace(piece, ids=None)) for block in reviews]
+    title = next((one.title for one in piece.headings if one.level == 1), visible_text.visible_plain(name))
+    return RenderedDocument(title, sanitizer.sanitize_html("".join(parts)), tuple(piece.headings))
+
+
+def _without(document: Document, spans: Sequence[Span]) -> str:
+    """The text with these lines blank, so that all others keep their numbers."""
+    lines = list(document.contents)
+    for span in spans:
+        lines[span.start - 1 : span.end] = [""] * len(span)
+    return "\n".join(lines)
+
+
+# ---- frontmatter
+
+
+def _front(document: Document) -> str:
+    span = document.frontmatter
+    if span is None:
+        return ""
+    try:
+        entries = frontmatter.read_frontmatter(document).entries
+    except InvalidDocument:  # to be seen all the same
+        entries = ()
+    if not entries:
+        return f'<pre class="frontmatter"{_lines(span)}>{visible_text.visible_html(document.words(span))}</pre>\n'
+    rows = "".join(_row(document, entry) for entry in entries)
+    return f'<table class="frontmatter"{_lines(span)}><tbody>{rows}</tbody></table>\n'
+
+
+def _row(document: Document, entry: FrontmatterEntry) -> str:
+    """The value as it is written."""
+    first = document.content(entry.span.start)[entry.colon + 1 :].strip()
+    below = document.words(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
+    value = visible_text.visible_html(first) + (f"<pre>{visible_text.visible_html(below)}</pre>" if below else "")
+    return f'<tr{_lines(entry.span)}><th scope="row">{visible_text.visible_html(entry.key)}</th><td>{value}</td></tr>'
+
+
+# ---- review blocks
+
+
+def _review(block: ReviewBlock, document: Document, piece: MarkdownPiece) -> str:
+    """Headings of a judge get no ids: `### R1` in a review is not the requirement."""
+    state = block.status.strip().lower().replace("_", "-")
+    kind = f"review review-{state}" if state in _STATES else "review"
+    who = f" by {visible_text.visible_html(block.reviewer)}" if block.reviewer else ""
+    head = f"<header><p>Round {block.iteration}: {visible_text.visible_html(block.status)}{who}</p></header>"
+    body = markdown_parser.markdown_html(block.text, replace(piece, before=_lines_before(block, document)))
+    return f'<section class="{kind}"{_lines(block.span)}>{head}{body}</section>\n'
+
+
+def _lines_before(block: ReviewBlock, document: Document) -> int:
+    """How many lines of the document stand before the block's text, which begins at its first words."""
+    behind = range(block.line + 1, block.span.end + 1)
+    first = next((line for line in behind if document.content(line).strip()), block.line)
+    is_beside_tag = bool(document.content(block.line).partition(">")[2].strip())
+    return (block.line if is_beside_tag else first) - 1
+
+
+def _lines(span: Span) -> str:
+    return f' data-line="{span.start}" data-end="{span.end}"'

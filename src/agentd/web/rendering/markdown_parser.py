@@ -1,0 +1,171 @@
+"""Markdown into HTML: every block says which lines it comes from, raw HTML is text, and no line is left out."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block.table import escapedSplit
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from agentd.web.rendering import links, markdown_tokens, visible_text
+from agentd.web.rendering.html_renderer import SafeRenderer
+
+# A paragraph beyond these is shown as it is written: reading its brackets would cost their square.
+_LONGEST = 10_000
+_BRACKETS = 100
+_LEAVES = frozenset({"paragraph_open", "heading_open", "fence", "code_block", "html_block", "hr", "table_open"})
+# What opens a quote or an item, with nothing behind it.
+_ONLY_MARKS = re.compile(r"(?:[>\s*+-]|[0-9]{1,9}[.)](?=\s|$))*+$")
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeading:
+    """`requirement` is `R1` for `### R1: Title`."""
+
+    level: int
+    title: str
+    id: str
+    line: int
+    requirement: str | None = None
+
+
+@dataclass(slots=True)
+class MarkdownPiece:
+    """Some text of a document: its name, the lines before it, and the ids of its headings, if they get any."""
+
+    name: str
+    before: int = 0
+    is_shared: bool = False
+    """Other documents stand in the same page."""
+    ids: links.HeadingIds | None = None
+    headings: list[PageHeading] = field(default_factory=list)
+
+
+def markdown_html(text: str, piece: MarkdownPiece) -> str:
+    """Not yet cleaned. The headings are left in the piece."""
+    parser = _parser()
+    tokens = parser.parse(text)
+    lines = text.split("\n")
+    tokens = list(_with_unshown(tokens, lines))
+    ends = _last_words(lines)
+    for number, token in enumerate(tokens):
+        if token.map and token.nesting >= 0 and token.type != "inline":
+            token.attrSet("data-line", str(piece.before + token.map[0] + 1))
+            token.attrSet("data-end", str(piece.before + max(ends[token.map[1]], token.map[0] + 1)))
+        if token.type == "heading_open" and token.level == 0 and piece.ids:
+            piece.headings.append(_heading(token, tokens[number + 1], piece))
+        elif token.type in ("th_open", "td_open"):
+            markdown_tokens.align_cell(token)
+        elif token.type == "inline":
+            markdown_tokens.mark_task_box(tokens, number)
+            token.children = markdown_tokens.safe_links(
+                token.children or [], partial(links.link_target, name=piece.name, is_shared=piece.is_shared)
+            )
+    return str(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _heading(token: Token, inline: Token, piece: MarkdownPiece) -> PageHeading:
+    assert token.map and piece.ids
+    title = markdown_tokens.inline_text(inline) if inline.type == "inline" else inline.content
+    given = piece.ids.give(title)
+    token.attrSet("id", given)
+    line = piece.before + token.map[0] + 1
+    return PageHeading(int(token.tag[1]), visible_text.visible_plain(title), given, line, links.requirement_of(title))
+
+
+def _last_words(lines: Sequence[str]) -> list[int]:
+    """For each number of lines, how many of them there are without the blank ones at their end."""
+    ends = [0]
+    for number, line in enumerate(lines, 1):
+        ends.append(number if line.strip() else ends[-1])
+    return ends
+
+
+# ---- what Markdown leaves out
+
+
+def _with_unshown(tokens: list[Token], lines: Sequence[str]) -> Iterator[Token]:
+    """Link definitions, what is nested too deep, cells too many: shown as written, behind what they stand in."""
+    left = list(_unshown(tokens, lines))
+    starts = [token.map[0] for token in left if token.map]
+    done = 0
+    for token in tokens:
+        if token.level == 0 and token.nesting >= 0 and token.map:
+            until = bisect_left(starts, token.map[0])
+            yield from left[done:until]
+            done = max(done, until)
+        yield token
+    yield from left[done:]
+
+
+def _unshown(tokens: list[Token], lines: Sequence[str]) -> Iterator[Token]:
+    covered = _covered(tokens, lines)
+    start: int | None = None
+    for number in range(len(lines) + 1):
+        is_left = number < len(lines) and not covered[number] and not _ONLY_MARKS.match(lines[number])
+        if is_left and start is None:
+            start = number
+        elif not is_left and start is not None:
+            yield Token("source", "", 0, content="\n".join(lines[start:number]), map=[start, number], block=True)
+            start = None
+
+
+def _covered(tokens: list[Token], lines: Sequence[str]) -> bytearray:
+    """Per line, whether it is shown in full; a row with more cells than its table has columns is not."""
+    covered = bytearray(len(lines))
+    columns = 0
+    for token in tokens:
+        if token.type == "th_open":
+            columns += 1
+        if not token.map:
+            continue
+        first, end = token.map
+        if token.type in _LEAVES:
+            covered[first:end] = b"\1" * (min(end, len(lines)) - first)
+            columns = 0
+            covered[first] = len(token.info.split()) < 2  # only the first word behind a fence is shown
+        elif token.type == "tr_open" and columns and len(escapedSplit(lines[first].strip().strip("|"))) > columns:
+            covered[first] = 0
+    return covered
+
+
+# ---- the parser
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", renderer_cls=SafeRenderer).enable(["table", "strikethrough"])
+    # Only where the scheme is one of ours; everything else stays text.
+    parser.validateLink = links.is_link  # type: ignore[method-assign]
+    parser.core.ruler.at("inline", _inline)
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A short row is filled up with cells, so a small text could make millions: then the next table is a paragraph."""
+    spent = state.env.get("cells", 0)
+    if spent > len(state.src):
+        return False
+    before = len(state.tokens)
+    is_table = table(state, start, end, silent)
+    state.env["cells"] = spent + len(state.tokens) - before
+    return is_table
+
+
+def _inline(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        try:
+            if len(token.content) > _LONGEST or token.content.count("[") > _BRACKETS:
+                raise RecursionError
+            token.children = []
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+        except RecursionError:
+            token.type = "as_written"

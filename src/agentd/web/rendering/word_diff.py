@@ -1,0 +1,212 @@
+"""What changed between two texts: line by line, and word by word where lines changed. White space is not a word."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain, groupby, pairwise
+from typing import NamedTuple
+
+from agentd.web.rendering import sequence_match, visible_text
+
+_WORD = re.compile(r"(\w+|[^\w\s])")
+
+
+class DiffPieceKind(StrEnum):
+    SAME = "same"
+    ADDED = "added"
+    REMOVED = "removed"
+    SPACING = "spacing"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPiece:
+    """A part of the new text, or of the old one if it was removed; `before` is the blank that spacing replaced."""
+
+    kind: DiffPieceKind
+    text: str
+    before: str = ""
+
+
+def diff_words(old: str, new: str) -> list[DiffPiece]:
+    """All pieces but the removed ones are the new text, all but the added ones the old."""
+    before, after = _units(old), _units(new)
+    return _joined(_calmed(_pieces(before, after, _pairs(before, after))))
+
+
+def diff_html(pieces: Iterable[DiffPiece]) -> str:
+    """To stand where white space is kept. A change of white space alone is there to be found, not to be seen."""
+    return "".join(_marked(piece) for piece in pieces)
+
+
+def _marked(piece: DiffPiece) -> str:
+    text = visible_text.visible_html(visible_text.readable_text(piece.text))
+    if piece.kind is DiffPieceKind.ADDED:
+        return f"<ins>{text}</ins>"
+    if piece.kind is DiffPieceKind.REMOVED:
+        return f"<del>{text}</del>"
+    return f'<span class="spacing">{text}</span>' if piece.kind is DiffPieceKind.SPACING else text
+
+
+# ---- which words are the same
+
+
+class _WordUnits(NamedTuple):
+    """Words, and the white space before each; one gap more for what is at the end."""
+
+    gaps: list[str]
+    words: list[str]
+
+    def text(self, start: int, end: int) -> str:
+        return "".join(chain.from_iterable(zip(self.gaps[start:end], self.words[start:end], strict=True)))
+
+    def line(self, start: int, end: int) -> str:
+        """As it is compared."""
+        return " ".join(self.words[start:end])
+
+
+def _units(text: str) -> _WordUnits:
+    parts = _WORD.split(text)
+    return _WordUnits(parts[::2], parts[1::2])
+
+
+def _pairs(old: _WordUnits, new: _WordUnits) -> Iterator[tuple[int, int]]:
+    """Places of equal words. What is equal at the ends comes first, so that white space alone never moves a word."""
+    shorter = min(len(old.words), len(new.words))
+    start = next((place for place in range(shorter) if old.words[place] != new.words[place]), shorter)
+    left = shorter - start
+    end = next((place for place in range(left) if old.words[-1 - place] != new.words[-1 - place]), left)
+    yield from ((place, place) for place in range(start))
+    yield from _by_line(old, new, start, end)
+    yield from ((len(old.words) - place, len(new.words) - place) for place in range(end, 0, -1))
+
+
+def _by_line(old: _WordUnits, new: _WordUnits, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Equal lines as they are, and between them word by word."""
+    stop, stop_new = len(old.words) - end, len(new.words) - end
+    lines, new_lines = _lines(old, start, stop), _lines(new, start, stop_new)
+    same = sequence_match.match_pairs([old.line(*line) for line in lines], [new.line(*line) for line in new_lines])
+    place = place_new = start
+    for (first, last), (first_new, last_new) in (
+        *((lines[one], new_lines[other]) for one, other in same),
+        ((stop, stop), (stop_new, stop_new)),
+    ):
+        for one, other in sequence_match.match_pairs(old.words[place:first], new.words[place_new:first_new]):
+            yield place + one, place_new + other
+        yield from zip(range(first, last), range(first_new, last_new), strict=True)
+        place, place_new = last, last_new
+
+
+def _lines(units: _WordUnits, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the lines begin and end, in words."""
+    breaks = [place for place in range(start + 1, end) if "\n" in units.gaps[place]]
+    return list(pairwise([start, *breaks, end])) if start < end else []
+
+
+# ---- pieces
+
+
+def _pieces(old: _WordUnits, new: _WordUnits, pairs: Iterable[tuple[int, int]]) -> Iterator[DiffPiece]:
+    place = place_new = 0
+    for first, other in (*pairs, (len(old.words), len(new.words))):
+        if place < first or place_new < other:
+            yield from _replaced(old.text(place, first), new.text(place_new, other))
+        if old.gaps[first] == new.gaps[other]:
+            yield DiffPiece(DiffPieceKind.SAME, old.gaps[first])
+        else:
+            yield DiffPiece(DiffPieceKind.SPACING, new.gaps[other], old.gaps[first])
+        yield from (DiffPiece(DiffPieceKind.SAME, word) for word in old.words[first : first + 1])
+        place, place_new = first + 1, other + 1
+
+
+def _replaced(old: str, new: str) -> Iterator[DiffPiece]:
+    if old:
+        yield DiffPiece(DiffPieceKind.REMOVED, old)
+    if new:
+        yield DiffPiece(DiffPieceKind.ADDED, new)
+
+
+def _calmed(pieces: Iterable[DiffPiece]) -> list[DiffPiece]:
+    """A few equal words between larger changes are chance; the whole reads better as one change. Not so a line."""
+    runs = list(_runs(pieces))
+    calm: list[DiffPiece] = []
+    for number, (is_change, run) in enumerate(runs):
+        is_between = 0 < number < len(runs) - 1 and not is_change
+        if is_between and _is_chance(run, min(_size(runs[number - 1][1]), _size(runs[number + 1][1]))):
+            calm += _replaced("".join(_before(one) for one in run), "".join(one.text for one in run))
+        else:
+            calm += run
+    return calm
+
+
+def _is_chance(same: Iterable[DiffPiece], size: int) -> bool:
+    text = "".join(piece.text for piece in same)
+    return text.count("\n") < 2 and len(text.strip()) <= size
+
+
+def _before(piece: DiffPiece) -> str:
+    return piece.before if piece.kind is DiffPieceKind.SPACING else piece.text
+
+
+def _runs(pieces: Iterable[DiffPiece]) -> Iterator[tuple[bool, list[DiffPiece]]]:
+    """Changes and what is equal, in turn; spacing counts as equal."""
+    run: list[DiffPiece] = []
+    was_change = False
+    for piece in pieces:
+        is_change = piece.kind in (DiffPieceKind.ADDED, DiffPieceKind.REMOVED)
+        if run and is_change != was_change:
+            yield was_change, run
+            run = []
+        was_change = is_change
+        run.append(piece)
+    if run:
+        yield was_change, run
+
+
+def _size(change: Iterable[DiffPiece]) -> int:
+    """Of the larger side."""
+    sizes = {DiffPieceKind.ADDED: 0, DiffPieceKind.REMOVED: 0}
+    for piece in change:
+        sizes[piece.kind] += len(piece.text)
+    return max(sizes.values())
+
+
+def _joined(pieces: Iterable[DiffPiece]) -> list[DiffPiece]:
+    """Neighbours of one kind as one piece; in a change what was removed comes first."""
+    done: list[DiffPiece] = []
+    for is_change, run in _runs(piece for piece in pieces if piece.text or piece.before):
+        if is_change:
+            old = "".join(piece.text for piece in run if piece.kind is DiffPieceKind.REMOVED)
+            done += _replaced(old, "".join(piece.text for piece in run if piece.kind is DiffPieceKind.ADDED))
+            continue
+        for kind, group in groupby(run, lambda piece: piece.kind):
+            some = list(group)
+            done += [DiffPiece(kind, "".join(piece.text for piece in some))] if kind is DiffPieceKind.SAME else some
+    return done
+
+
+_AROUND = 3  # lines that stay beside a change
+
+
+def elided_html(pieces: Iterable[DiffPiece]) -> str:
+    """As `words.html`; long parts that are the same are only counted."""
+    pieces = list(pieces)
+    return "".join(_elided_part(piece, number == 0, number == len(pieces) - 1) for number, piece in enumerate(pieces))
+
+
+def _elided_part(piece: DiffPiece, is_first: bool, is_last: bool) -> str:
+    lines = piece.text.split("\n")
+    if piece.kind is not DiffPieceKind.SAME or len(lines) <= 2 * _AROUND + 2:
+        return diff_html([piece])
+    head = lines[:0] if is_first else lines[: _AROUND + 1]
+    tail = lines[:0] if is_last else lines[-_AROUND - 1 :]
+    left = len(lines) - len(head) - len(tail)
+    return "".join(_elided_text(head, f'<span class="elided">{left} lines as before</span>', tail))
+
+
+def _elided_text(head: list[str], between: str, tail: list[str]) -> Iterator[str]:
+    if head:
+        yield diff_html([DiffPiece(DiffPieceKind.SAME, "\n".join(head) + "\n")])
+    yield between
+    if tail:
+        yield diff_html([DiffPiece(DiffPieceKind.SAME, "\n".join(tail))])

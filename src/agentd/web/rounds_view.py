@@ -1,0 +1,144 @@
+"""Round by round: what a judge said, which findings that opened and closed, and what changed since the round before."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agentd.change import text_cache
+from agentd.change.folder import Change, document_bytes, readable_documents
+from agentd.documents.finding_status import current_findings, round_findings
+from agentd.documents.records import Finding, ReviewRecord
+from agentd.engine.steps.judge_spec import JUDGE_SPECS
+from agentd.storage import files
+from agentd.web import code_view, record_view
+from agentd.web.annotations import AnnotationEntry
+from agentd.web.code_view import FileDiff
+from agentd.web.rendering import word_diff
+from agentd.web.rendering.word_diff import DiffPiece
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSummary:
+    """A finding in short, as it stood after the round."""
+
+    id: str
+    severity: str
+    title: str
+    state: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredFinding:
+    """The maker's word on a finding, between this round and the next."""
+
+    id: str
+    said: AnnotationEntry
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document that is another one than in the round before; None: it was not there."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSummary:
+    kind: str
+    number: int
+    verdict: str
+    reported: str
+    overruled: str
+    summary: str
+    by: str
+    model: str
+    made_by: str
+    at: str
+    opened: tuple[FindingSummary, ...]
+    closed: tuple[FindingSummary, ...]
+    still_open: tuple[FindingSummary, ...]
+    """After the round, what it opened among them."""
+    answers: tuple[AnsweredFinding, ...]
+    documents: tuple[ChangedDocument, ...]
+    tree: str
+    """Of a review: the code that was judged; `older_tree` is that of the review before, else the base."""
+    older_tree: str
+
+
+def read_rounds(change: Change) -> tuple[RoundSummary, ...]:
+    """The newest first. What cannot be read is left out; `margin.problems` says what."""
+    found = record_view.read_record_view(change)
+    by_kind = (found.of(kind) for kind in JUDGE_SPECS)
+    made = [_round(some[:number]) for some in by_kind for number in range(1, len(some) + 1)]
+    return tuple(sorted(made, key=lambda one: (one.at, one.kind, one.number), reverse=True))
+
+
+def _round(so_far: tuple[ReviewRecord, ...]) -> RoundSummary:
+    """The last of these, all of one kind."""
+    *earlier, record = so_far
+    before = {one.id for one in current_findings(earlier) if one.state.is_open}
+    after = current_findings(so_far)
+    own = {one.id for one in round_findings(record)}
+    judged = record.judged
+    last = earlier[-1].judged if earlier else {}
+    is_code = "tree" in judged
+    return RoundSummary(
+        kind=record.kind,
+        number=record.round,
+        verdict=record.verdict,
+        reported=record.reported,
+        overruled=record.overruled or "",
+        summary=record.summary,
+        by=record.by,
+        model=record.model or "",
+        made_by=record.made_by,
+        at=record.at,
+        opened=_briefs(one for one in after if one.id in own),
+        closed=_briefs(one for one in after if one.id in before and not one.state.is_open),
+        still_open=_briefs(one for one in after if one.state.is_open),
+        answers=tuple(
+            AnsweredFinding(
+                one.id, AnnotationEntry(one.by, one.at, str(one.answer), one.note, record.round, record.kind), one.files
+            )
+            for one in record.answers
+        ),
+        documents=_moved(last, judged) if earlier and not is_code else (),
+        tree=str(judged.get("tree", "")),
+        older_tree=str(last.get("tree") or judged.get("base", "")) if is_code else "",
+    )
+
+
+def _briefs(some: Iterable[Finding]) -> tuple[FindingSummary, ...]:
+    return tuple(FindingSummary(one.id, str(one.severity), one.title, str(one.state), one.by) for one in some)
+
+
+def _moved(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[ChangedDocument, ...]:
+    names = [name for name in {**new, **old} if old.get(name) != new.get(name)]
+    return tuple(ChangedDocument(name, old.get(name), new.get(name)) for name in names)
+
+
+def document_difference(change: Change, name: str, old: str | None, new: str | None) -> list[DiffPiece] | None:
+    """Word by word, of two hashes of a document; None: one of the texts is not kept on this machine."""
+    before, after = (_text(change, name, digest) for digest in (old, new))
+    return None if before is None or after is None else word_diff.diff_words(before, after)
+
+
+def _text(change: Change, name: str, digest: str | None) -> str | None:
+    """Of a document that was not there: nothing. What lies in the folder as it was judged needs no copy."""
+    if digest is None:
+        return ""
+    kept = text_cache.cached_text(change, digest)
+    if kept is not None or name not in readable_documents(change.folder):
+        return kept
+    data = document_bytes(change.folder / name)
+    return data.decode("utf-8", "replace") if files.hash_bytes(data) == digest else None
+
+
+def code_difference(change: Change, older_tree: str, newer_tree: str) -> tuple[FileDiff, ...]:
+    """Between the trees of two reviews; an AnswerIsNo says which one git has not."""
+    for tree in (older_tree, newer_tree):
+        code_view.check_tree(change, tree)
+    return code_view.diff_between(change, older_tree, newer_tree)

@@ -1,0 +1,331 @@
+"""The run that is under way on a change, how the last one ended, and what happened: from the end of its journal."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from agentd.agents.transcript import transcript_path
+from agentd.change import outcome
+from agentd.change.event_text import describe_event
+from agentd.change.folder import Change
+from agentd.change.inbox import Inbox
+from agentd.domain import clock, events
+from agentd.domain.errors import AgentdError
+from agentd.domain.terms import Workflow
+from agentd.engine.calls import spending
+from agentd.engine.calls.run_context import change_project
+from agentd.engine.workflows import impl_steps, plan_steps
+from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.progress import ProgressBoard, ProgressRow, StepProgress
+from agentd.project import config
+from agentd.storage.locks import LockHolder
+
+_ACTIONS = 40
+_SAID = 2000  # characters of one thing that an agent said or did
+_ACTIVITY = b'"type": "agent.activity"'
+_STARTED = b'"type": "run.started"'
+_HEAD = 400  # bytes of a line before which its type stands
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """`stand`: ahead, earlier, running, waiting, done or failed."""
+
+    label: str
+    stand: str
+    agent: str
+    attempt: int
+    seconds: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentActionView:
+    """`kind`: tool, text or shell. `ok` None: it is not over yet, or is no matter of success."""
+
+    kind: str
+    text: str
+    ok: bool | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingQuestion:
+    """A question that waits for a person."""
+
+    question: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRunView:
+    """The step at work is empty between steps. `quiet_for`: seconds since the last sign of life."""
+
+    command: str
+    workflow: str
+    since: str
+    pid: int
+    run: str
+    step: str
+    round: int
+    number: int
+    attempt: int
+    label: str
+    agent: str
+    model: str
+    role: str
+    steps: tuple[StepView, ...]
+    actions: tuple[AgentActionView, ...]
+    last_output_at: str
+    quiet_for: float | None
+    cost: float
+    total: float
+    without_price: int
+    warnings: tuple[str, ...]
+    asked: WaitingQuestion | None
+    problem: str
+
+    @property
+    def question(self) -> str:
+        return self.asked.question if self.asked else ""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """`exit_code` None: it was killed, or the machine stopped."""
+
+    command: str
+    message: str
+    hint: str
+    exit_code: int | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLine:
+    """`actions`: what an agent did in a row, the last of it if `is_cut`; then `words` is the last of those."""
+
+    seq: int
+    at: str
+    type: str
+    label: str
+    words: str
+    actions: tuple[AgentActionView, ...] = ()
+    is_cut: bool = False
+
+
+# ---- now
+
+
+def active_run_view(change: Change, settings: Sequence[str] = ()) -> ActiveRunView | None:
+    """None: nobody is at work. `settings` are those of the command line."""
+    holder = change.active_run()
+    if holder is None:
+        return None
+    entries = _last_run(change)
+    if any(isinstance(one.event, events.RunFinished) for one in entries):
+        entries = []  # that was an earlier run: this one has said nothing yet
+    began = next((one.event for one in entries if isinstance(one.event, events.RunStarted)), None)
+    ahead, problem = _ahead(change, began, settings)
+    return _running(change, holder, began, entries, ahead, problem)
+
+
+def _running(
+    change: Change,
+    holder: LockHolder,
+    began: events.RunStarted | None,
+    entries: Sequence[events.JournalEntry],
+    ahead: Sequence[PlannedStep],
+    problem: str,
+) -> ActiveRunView:
+    board = ProgressBoard(lambda: ahead)
+    for entry in entries:
+        board.hear(entry.event, _seconds(entry.at))
+    step = _at_work(entries)
+    total, under_way = _money(change)
+    heard, at = _heard(change, entries, step), clock.utc_now().timestamp()
+    run = entries[-1].run if entries else None
+    return ActiveRunView(
+        command=began.command if began else holder.command,
+        workflow=began.workflow if began else "",
+        since=entries[0].at if entries else holder.since,
+        pid=holder.pid,
+        run=run or "",
+        step=step.step if step else "",
+        round=step.round if step else 0,
+        number=step.number if step else 0,
+        attempt=step.attempt if step else 0,
+        label=board.label_of(step) if step else "",
+        agent=(step.agent if step else None) or "",
+        model=(step.model if step else None) or "",
+        role=(step.role if step else None) or "",
+        steps=tuple(_step(row, at) for row in board.rows()),
+        actions=_actions(entries)[-_ACTIONS:],
+        last_output_at=f"{datetime.fromtimestamp(heard, UTC):%Y-%m-%dT%H:%M:%SZ}" if heard else "",
+        quiet_for=max(0.0, round(at - heard, 1)) if heard else None,
+        cost=round(board.spent.cost + under_way, 6),
+        total=total,
+        without_price=board.spent.without_price,
+        warnings=tuple(one.event.message for one in entries if isinstance(one.event, events.WarningIssued)),
+        asked=waiting_question(change),
+        problem=problem,
+    )
+
+
+def waiting_question(change: Change) -> WaitingQuestion | None:
+    """What the run under way asks; only who knows that there is one may believe it."""
+    asked = Inbox(change).asked()
+    return WaitingQuestion(_word(asked, "question"), _word(asked, "at")) if asked is not None else None
+
+
+def _word(data: dict[str, Any], name: str) -> str:
+    return str(data.get(name) or "")
+
+
+def _ahead(
+    change: Change, began: events.RunStarted | None, settings: Sequence[str]
+) -> tuple[Sequence[PlannedStep], str]:
+    """The steps as the terminal has them; none where that cannot be known."""
+    if began is None:
+        return (), ""
+    try:
+        wanted = config.load_config(change_project(change).config_file, flags=settings).workflow
+        is_plan = began.workflow == Workflow.PLAN
+        return (plan_steps.plan_steps if is_plan else impl_steps.impl_steps)(change, wanted), ""
+    except AgentdError as error:
+        return (), error.message
+
+
+def _at_work(entries: Sequence[events.JournalEntry]) -> events.StepStarted | None:
+    """The step that began last, if it is not over."""
+    for entry in reversed(entries):
+        if isinstance(entry.event, events.StepFinished):
+            return None
+        if isinstance(entry.event, events.StepStarted):
+            return entry.event
+    return None
+
+
+def _step(row: ProgressRow, at: float) -> StepView:
+    is_over = row.stand in (StepProgress.AHEAD, StepProgress.EARLIER)
+    seconds = 0.0 if is_over else max(0.0, round(row.elapsed(at), 1))
+    return StepView(row.label, str(row.stand), row.agent, row.attempt, seconds, row.words)
+
+
+def _actions(entries: Sequence[events.JournalEntry]) -> tuple[AgentActionView, ...]:
+    """The beginning of one that is over is left out."""
+    found: list[AgentActionView] = []
+    for entry in entries:
+        event = entry.event
+        if isinstance(event, events.AgentActivity):
+            done = AgentActionView(event.kind, event.text[:_SAID], event.ok, entry.at)
+            if found and _is_its_end(found[-1], done):
+                found.pop()
+            found.append(done)
+    return tuple(found)
+
+
+def _is_its_end(begun: AgentActionView, done: AgentActionView) -> bool:
+    is_same = (begun.kind, begun.text) == (done.kind, done.text)
+    return is_same and begun.kind != "text" and begun.ok is None and done.ok is not None
+
+
+def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.StepStarted | None) -> float | None:
+    """The last sign of life, by the journal and by the transcript of the call at work, which has more."""
+    signs = [_seconds(entries[-1].at)] if entries else []
+    if step and entries[-1].run:
+        place = (step.step, step.round, step.number, step.attempt)
+        with contextlib.suppress(OSError):  # agentd's own steps have none
+            signs.append(os.stat(transcript_path(change.project, change.id, entries[-1].run, *place)).st_mtime)
+    return max(signs, default=None)
+
+
+def _money(change: Change) -> tuple[float, float]:
+    """All that the change has cost, and what of it no event has told yet."""
+    try:
+        spent, counted = spending.change_spending(change).change, change.read().total_cost
+    except AgentdError:
+        return 0.0, 0.0
+    return spent, max(0.0, spent - counted)
+
+
+# ---- before
+
+
+def last_run(change: Change) -> LastRun | None:
+    """How the last run ended; None: there was none, or one is under way."""
+    entries = _last_run(change)
+    if not entries or change.active_run():
+        return None
+    began = entries[0].event
+    command = began.command if isinstance(began, events.RunStarted) else ""
+    end = next((one for one in reversed(entries) if isinstance(one.event, events.RunFinished)), None)
+    if end is None:
+        return LastRun(command, "it was cut off", "run the same command again to go on", None, entries[-1].at)
+    assert isinstance(end.event, events.RunFinished)
+    return LastRun(command, end.event.message, _hint(change, end.event.exit_code), end.event.exit_code, end.at)
+
+
+def _hint(change: Change, exit_code: int) -> str:
+    """What to do next, if the result that is kept is that of this end."""
+    kept = outcome.last_outcome(change)
+    error = kept.result.get("error") if kept and kept.result.get("exit_code") == exit_code else None
+    return _word(error, "hint") if isinstance(error, dict) else ""
+
+
+def run_history(change: Change, limit: int) -> tuple[HistoryLine, ...]:
+    """The last things that happened, oldest first. What an agent did in a row is one of them."""
+    found: list[HistoryLine] = []
+    row: list[events.JournalEntry] = []
+    length = 0  # of the row; of thousands only the last are read
+    for line in change.journal().backwards():
+        if _ACTIVITY in line[:_HEAD]:
+            length += 1
+            if length > 2 * _ACTIONS:
+                continue
+        entry = events.parse_entry(line.decode("utf-8", "replace"))
+        if entry is not None and isinstance(entry.event, events.AgentActivity):
+            row.append(entry)
+        elif entry is not None:
+            found += _acts(row, length > 2 * _ACTIONS)
+            row, length = [], 0
+            if len(found) >= limit:
+                break
+            label = getattr(entry.event, "step", None) or ""
+            found.append(HistoryLine(entry.seq, entry.at, entry.event.type, label, describe_event(entry.event)[:_SAID]))
+    return tuple(reversed([*found, *_acts(row, length > 2 * _ACTIONS)][:limit]))
+
+
+def _acts(row: Sequence[events.JournalEntry], is_cut: bool) -> Iterator[HistoryLine]:
+    """A row, the newest first, as one line."""
+    if row and isinstance(last := row[0].event, events.AgentActivity):
+        done = _actions(row[::-1])
+        shown, is_cut = done[-_ACTIONS:], is_cut or len(done) > _ACTIONS
+        yield HistoryLine(row[0].seq, row[0].at, last.type, last.step, last.text[:_SAID], shown, is_cut)
+
+
+def _last_run(change: Change) -> list[events.JournalEntry]:
+    """From its start on. Of what agents do only the end is read: there can be thousands of it."""
+    found: list[events.JournalEntry] = []
+    left = 2 * _ACTIONS
+    for line in change.journal().backwards():
+        head = line[:_HEAD]
+        if _ACTIVITY in head:
+            left -= 1
+            if left < 0:
+                continue
+        if entry := events.parse_entry(line.decode("utf-8", "replace")):
+            found.append(entry)
+        if _STARTED in head:
+            break
+    return found[::-1]
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,228 @@
+"""Who may use the viewer: a browser that came by the link, and no other page, name or program."""
+
+import hmac
+import html
+import re
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote
+
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST = 1024 * 1024  # bytes of one form
+ENTER = "/enter"
+STATIC = "/static/"
+METHODS = ("GET", "HEAD", "POST")
+FORM = b"application/x-www-form-urlencoded"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST = 2000  # characters of a place to go to
+_PAGE = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}'
+    "<title>agentd</title></head>"
+    "<body><main><h1>agentd</h1><p>{words}</p></main></body></html>"
+)
+
+
+@dataclass(frozen=True)
+class CheckedRequest:
+    """A request as far as it matters here."""
+
+    method: str
+    path: str
+    query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+
+    def all(self, name: bytes) -> list[bytes]:
+        return [value for one, value in self.headers if one.lower() == name]
+
+    @property
+    def is_reading(self) -> bool:
+        return self.method in ("GET", "HEAD")
+
+    @property
+    def is_opening(self) -> bool:
+        """Not loaded from within a page, as far as the browser says what it does."""
+        return self.is_reading and self.all(b"sec-fetch-mode") in ([], [b"navigate"])
+
+
+class AccessGuard:
+    """Around the whole application. What is refused never reaches it, and every answer gets the headers."""
+
+    def __init__(self, app: ASGIApp, token: str, names: Collection[str], csrf: str, ticket: str = "") -> None:
+        """`token` opens as often as the link is used: it lives in one terminal, and is for all browsers of its reader.
+        `ticket` opens once: it goes to the browser on a command line, which other users of the machine can see."""
+        self._app = app
+        self._token = token.encode()
+        self._ticket = ticket.encode()
+        self._names = {name.lower().encode() for name in names}
+        self._origins = {b"http://" + name for name in self._names}
+        self._csrf = csrf.encode()
+        port = next(iter(names)).rpartition(":")[2]
+        self._cookie = f"agentd-{port}"  # cookies are for all ports of a host: two viewers must not share one
+        self._pass = secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = CheckedRequest(scope["method"], scope["path"], scope["query_string"], tuple(scope["headers"]))
+        send = _with_headers(send, asked.path)
+        answer = self._refusal(asked)
+        if answer is None and asked.path == ENTER:
+            answer = self._enter(asked)
+        if answer is None and not self._has_pass(asked):
+            answer = _page(403, "This page is closed. Run <code>agentd view</code> in a terminal and open its link.")
+        if answer is None and asked.method == "POST":
+            answer, receive = await self._posted(asked, receive)
+        await (answer or self._app)(scope, receive, send)
+
+    def _refusal(self, asked: CheckedRequest) -> Response | None:
+        """What no browser does that shows a page of ours under a name of ours."""
+        hosts = asked.all(b"host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._names:
+            return _page(421, "Nothing is served under this name.")
+        if asked.method not in METHODS:
+            return _page(405, "This is not done here.", {"Allow": ", ".join(METHODS)})
+        if _CONTROL.search(asked.path):
+            return _page(400, "There is no such page.")
+        if not self._is_ours(asked):
+            return _page(403, "Another page asked for this, so it is refused.")
+        return None
+
+    def _is_ours(self, asked: CheckedRequest) -> bool:
+        origins, sites = asked.all(b"origin"), asked.all(b"sec-fetch-site")
+        if not set(origins) <= self._origins:
+            return False
+        if asked.method == "POST":
+            return bool(origins or sites) and set(sites) <= {b"same-origin"}
+        if asked.path == ENTER and asked.is_opening:
+            return True  # from anywhere, such as a chat: the token says that it is meant
+        return set(sites) <= {b"same-origin"} or (sites == [b"none"] and asked.is_opening)
+
+    def _enter(self, asked: CheckedRequest) -> Response:
+        if asked.method != "GET":
+            return _page(405, "This is not done here.", {"Allow": "GET"})
+        try:
+            values = parse_qsl(asked.query.decode("latin-1"), keep_blank_values=True, max_num_fields=10)
+        except ValueError:
+            values = []
+        tokens = [value for name, value in values if name == "token"]
+        places = [value for name, value in values if name == "next"] or ["/"]
+        if len(places) > 1 or not is_local(places[0]):
+            return _page(400, "This link leads somewhere else, so it is refused.")
+        if len(tokens) != 1 or not (self._opens(tokens[0].encode()) or self._has_pass(asked)):
+            return _page(403, "This link opens nothing. Run <code>agentd view</code> in a terminal and open its link.")
+        return self._opened(places[0])
+
+    def _opens(self, token: bytes) -> bool:
+        if self._ticket and hmac.compare_digest(token, self._ticket):
+            self._ticket = b""
+            return True
+        return hmac.compare_digest(token, self._token)
+
+    def _opened(self, place: str) -> Response:
+        """A page that goes on by itself: after a redirect from another site a browser holds a strict cookie back."""
+        target = html.escape(quote(place, safe="/?&=%#:;,@!$'()*+~-._"))
+        head = f'<meta http-equiv="refresh" content="0; url={target}">'
+        answer = _page(200, f'<a href="{target}">Open</a>', head=head)
+        answer.set_cookie(self._cookie, self._pass, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _has_pass(self, asked: CheckedRequest) -> bool:
+        parts = [part.strip().partition(b"=") for line in asked.all(b"cookie") for part in line.split(b";")]
+        mine = [value for name, _, value in parts if name == self._cookie.encode()]
+        return any(hmac.compare_digest(value, self._pass.encode()) for value in mine)
+
+    async def _posted(self, asked: CheckedRequest, receive: Receive) -> tuple[Response | None, Receive]:
+        """The form is read here, and given on as it came."""
+        lengths = asked.all(b"content-length")
+        body = None if any(int(one) > LARGEST for one in lengths if one.isdigit()) else await _body(receive)
+        if body is None:
+            return _page(413, "This is too much for one form."), receive
+        if not self._has_csrf(asked, body):
+            return _page(403, "This form is not from this viewer. Load its page again."), receive
+        return None, _again(body, receive)
+
+    def _has_csrf(self, asked: CheckedRequest, body: bytes) -> bool:
+        given = asked.all(b"x-csrf-token")
+        if not given and asked.all(b"content-type")[:1] and asked.all(b"content-type")[0].lower().startswith(FORM):
+            given = [value.encode("latin-1") for name, value in _fields(body) if name == "csrf"]
+        return len(given) == 1 and hmac.compare_digest(given[0], self._csrf)
+
+
+def is_local(place: str) -> bool:
+    """A path of this server, as every browser reads it."""
+    is_path = place.startswith("/") and not place.startswith("//")
+    return is_path and "\\" not in place and not _CONTROL.search(place) and len(place) <= _LONGEST
+
+
+def _fields(body: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=1000, encoding="latin-1")
+    except ValueError:
+        return []
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of it, or None where it is too large or its sender has gone."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > LARGEST:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body once more, then whatever comes after it."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return left.pop() if left else await receive()
+
+    return replayed
+
+
+def _with_headers(send: Send, path: str) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            is_file = path.startswith(STATIC) and message["status"] in (200, 206, 304)
+            ours = {**HEADERS, "cache-control": "no-cache" if is_file else "no-store"}
+            message = {**message, "headers": [*_kept(message.get("headers", ())), *_encoded(ours)]}
+        await send(message)
+
+    return sent
+
+
+def _kept(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    mine = {*(name.encode() for name in HEADERS), b"cache-control", b"server"}
+    return [(name, value) for name, value in headers if name.lower() not in mine]
+
+
+def _encoded(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+def _page(status: int, words: str, headers: dict[str, str] | None = None, head: str = "") -> Response:
+    """Plain, since a stranger gets no style sheet either; says nothing of the project."""
+    return HTMLResponse(_PAGE.format(head=head, words=words), status, headers)

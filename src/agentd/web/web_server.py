@@ -1,0 +1,172 @@
+"""The server of the viewer: one address, no noise, and gone at once when it is told to end."""
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentd.domain.errors import SetupError, UsageError
+
+HOST = "127.0.0.1"
+PATIENCE = 1  # seconds that answers under way have when the server is stopped
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where it listens: the host as it was asked for, and what that is in numbers."""
+
+    host: str
+    number: str
+    port: int = 0
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.number).is_loopback
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name under which a browser may ask for it."""
+        hosts = dict.fromkeys((self.host, self.number, *(["localhost"] if self.number in (HOST, "::1") else [])))
+        names = [f"[{host}]" if ":" in host else host for host in hosts]
+        bare = names if self.port == 80 else []  # where a browser leaves the port out
+        return (*(f"{name}:{self.port}" for name in names), *bare)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.names[0]}"
+
+
+def resolve_address(host: str, port: int) -> Address:
+    """Looked up once, so that what is checked is what is listened on."""
+    try:
+        number = str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError):
+        raise UsageError(f"there is no address {host}", "agentd view serves on 127.0.0.1 without --host") from None
+    if ipaddress.ip_address(number).is_unspecified:
+        words = f"{host} is every address of this machine; the viewer answers to one name only"
+        raise UsageError(words, "give --host the address or name that people will type")
+    return Address(host, number, port)
+
+
+def serve_app(app_of: Callable[[Address], ASGIApp], address: Address, announce: Callable[[Address], None]) -> int:
+    """Until a signal ends it; its exit code. `announce` is told where, once a browser would be answered."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)  # uvicorn takes them while it runs, and raises them again when it is done
+    signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    with _bound(address) as listening:
+        address = Address(address.host, address.number, listening.getsockname()[1])
+        ending = asyncio.Event()
+        config = uvicorn.Config(
+            ShutdownEvent(app_of(address), ending),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        _log_errors()
+        announce(address)
+        try:
+            _Server(config, ending).run(sockets=[listening])
+        except SystemExit as ended:
+            return _left(int(ended.code or 0))
+    return 1  # it never started
+
+
+class ShutdownEvent:
+    """Who waits for its reader to go, as an event stream does, is told so when the server ends."""
+
+    def __init__(self, app: ASGIApp, ending: asyncio.Event) -> None:
+        self._app = app
+        self._ending = ending
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def heard() -> Message:
+            coming, ending = asyncio.ensure_future(_next(receive)), asyncio.ensure_future(self._ending.wait())
+            try:
+                await asyncio.wait((coming, ending), return_when=asyncio.FIRST_COMPLETED)
+                return coming.result() if coming.done() else {"type": "http.disconnect"}
+            finally:
+                coming.cancel()
+                ending.cancel()
+
+        await self._app(scope, heard if scope["type"] == "http" else receive, send)
+
+
+async def _next(receive: Receive) -> Message:
+    return await receive()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ending: asyncio.Event) -> None:
+        super().__init__(config)
+        self._ending = ending
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending.set()  # first, or open streams would be waited for
+        logging.disable(logging.ERROR)  # what is cut off from now on is meant to be
+        await super().shutdown(sockets)
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.number else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address.number, address.port))
+        listening.listen(128)  # from now on a browser waits instead of being refused
+    except OSError as error:
+        listening.close()
+        raise _no_socket(address, error) from None
+    return listening
+
+
+def _no_socket(address: Address, error: OSError) -> SetupError:
+    if error.errno == errno.EADDRINUSE:
+        return SetupError(f"port {address.port} is taken", "agentd view takes a free one without --port")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return SetupError(f"{address.host} is no address of this machine", "give --host one that is")
+    return SetupError(f"cannot listen on port {address.port}: {error.strerror}", "give --port another one")
+
+
+def _stop(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _left(code: int) -> int:
+    """Work that is still under way in a thread is cut off: every write is whole or not at all."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(0.2)
+            if thread.is_alive():
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+    return code
+
+
+class _Harmless(logging.Formatter):
+    """A message can hold what a document says, and a terminal would obey it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "".join(char if char.isprintable() or char == "\n" else "�" for char in super().format(record))
+
+
+def _log_errors() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Harmless("agentd view: %(message)s"))
+    logging.basicConfig(level=logging.ERROR, handlers=[handler])
