@@ -13,7 +13,7 @@ import pytest
 from agentd.change import lifecycle, overlaps
 from agentd.change.folder import Change
 from agentd.change.overlaps import OverlapIndex
-from agentd.cli.table import columns
+from agentd.cli.text_table import display_width
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
@@ -362,7 +362,7 @@ def test_overlap_lines_fit_a_narrow_terminal(notes: Scenario, command: tuple[str
     assert "\x1b[31m path" not in seen.screen, "no title commands the terminal"
     for line in seen.lines:
         if "agentd plan" not in line and "Where" not in line:  # what is to be typed or opened is never cut
-            assert columns(line) <= width, line
+            assert display_width(line) <= width, line
 
 
 def test_overlap_detection_takes_linear_time() -> None:

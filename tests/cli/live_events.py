@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from agentd.cli.live import watching  # noqa: F401
+from agentd.cli.live import watch_run  # noqa: F401
 from agentd.domain import clock, events
 from agentd.engine.workflows.plan_steps import PlannedStep
 

@@ -14,7 +14,7 @@ from agentd.agents.protocol import TokenUsage
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.state import CallRecord
-from agentd.cli.table import columns
+from agentd.cli.text_table import display_width
 from agentd.domain import clock
 from agentd.engine.calls.spending import OpenCall
 from agentd.project.layout import find_project
@@ -227,7 +227,7 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, arguments: tuple[
     assert seen.code == 0 and "COST" in seen.screen
     assert "\x1b[31m-" not in seen.screen.replace("\x1b[31munreadable", "")
     for line in seen.lines:
-        assert columns(line) <= width or " " not in line.strip(), line  # a path or a name alone
+        assert display_width(line) <= width or " " not in line.strip(), line  # a path or a name alone
 
 
 def test_cost_command_imports_nothing_heavy_and_needs_no_trust(example: Scenario) -> None:
@@ -298,4 +298,4 @@ def test_bars_fit_a_narrow_terminal(project: Scenario, width: int) -> None:
     found = bars(seen.screen)
     assert 4 <= len(found["spec-gen-endpoints-3"]) <= 16
     assert len(found["spec-gen-endpoints-1"]) < len(found["spec-gen-endpoints-3"])
-    assert all(columns(line) <= width for line in seen.lines)
+    assert all(display_width(line) <= width for line in seen.lines)

@@ -50,7 +50,7 @@ def test_piped_list_has_aligned_columns_without_color(example: Scenario) -> None
 @pytest.mark.parametrize("width", [30, 40, 56, 60, 72, 80, 120])
 @pytest.mark.parametrize("command", [("list",), ("status",), ("status", "add-oauth"), ("config",)])
 def test_no_line_is_wider_than_the_terminal(example: Scenario, command: tuple[str, ...], width: int) -> None:
-    from agentd.cli.table import columns
+    from agentd.cli.text_table import display_width
 
     seen = run_on_terminal(example, *command, width=width)
     assert seen.code == 0
@@ -58,7 +58,7 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, command: tuple[st
     assert following or command == ("config",)
     for line in seen.lines:
         if line not in following and "Where" not in line:  # what is to be typed or opened is never cut
-            assert columns(line) <= width, line
+            assert display_width(line) <= width, line
 
 
 def test_terminal_output_has_color_unless_no_color_is_set(example: Scenario) -> None:

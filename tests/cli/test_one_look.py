@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentd.change import lifecycle, outcome
-from agentd.cli.table import columns, wrapped
+from agentd.cli.text_table import display_width, wrap_text
 from agentd.domain.events import NoticeIssued
 from agentd.project.layout import find_project
 from plans import EXAMPLE
@@ -85,7 +85,7 @@ def test_no_line_is_wider_than_the_terminal(example: Scenario, command: str, wid
     tell_at_length()
     seen = run_on_terminal(example, *command.split(), width=width)
     lines = [plain(line) for line in seen.lines]
-    assert lines and [line for line in lines if columns(line) > width and not stands_alone(line)] == []
+    assert lines and [line for line in lines if display_width(line) > width and not stands_alone(line)] == []
 
 
 def tell_at_length() -> None:
@@ -115,9 +115,9 @@ def test_age_in_the_overview_is_never_truncated(example: Scenario) -> None:
 
 
 def test_text_without_spaces_is_split_but_paths_are_not() -> None:
-    assert [columns(line) for line in wrapped("漢字" * 10, 8)] == [8] * 5
-    assert wrapped("in /a/very/long/path now", 8) == ["in", "/a/very/long/path", "now"]
-    assert wrapped("one two three", 7, "  ") == ["one two", "  three"]
+    assert [display_width(line) for line in wrap_text("漢字" * 10, 8)] == [8] * 5
+    assert wrap_text("in /a/very/long/path now", 8) == ["in", "/a/very/long/path", "now"]
+    assert wrap_text("one two three", 7, "  ") == ["one two", "  three"]
 
 
 def test_trust_wraps_commands_only_between_words(example: Scenario) -> None:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from agentd.cli.table import columns
+from agentd.cli.text_table import display_width
 from plans import EXAMPLE
 from scenario import Scenario
 from terminal import run_on_terminal
@@ -56,4 +56,4 @@ def test_status_fits_narrow_and_wide_terminals(example: Scenario, width: int) ->
     seen = run_on_terminal(example, "status", "add-oauth", width=width)
     assert seen.code == 0 and "Rounds" in seen.screen
     for line in seen.lines:
-        assert columns(line) <= width or " " not in line.strip(), line
+        assert display_width(line) <= width or " " not in line.strip(), line

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agentd.change import lifecycle
-from agentd.cli.table import columns
+from agentd.cli.text_table import display_width
 from agentd.doctor import (
     DoctorReport,
     DoctorRow,
@@ -183,7 +183,7 @@ def test_no_line_is_wider_than_the_terminal(here: Scenario, bin_folder: Path) ->
     seen = run_on_terminal(here, "doctor", width=60)
     assert seen.code == 3 and "\x1b[31mproblem" in seen.screen
     assert "one�[31m two" in " ".join(seen.screen.split())
-    wide = [line for line in seen.lines if columns(line) > 60]
+    wide = [line for line in seen.lines if display_width(line) > 60]
     assert [line for line in wide if "/" not in line] == [], "only a path is not broken"
 
 

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 HEADER = 8  # bytes: the length of a request
-_PACKAGES = ("agentd.cli", "agentd.mcp", "agentd.viewer", "agentd.workflows", "agentd.archive")
+_PACKAGES = ("agentd.cli", "agentd.mcp", "agentd.web", "agentd.engine")
 _LIBRARIES = ("genai_prices", "questionary", "rich.live", "rich.table", "uvicorn", "httpx2", "watchfiles")
 
 
@@ -41,7 +41,7 @@ def main(path: str) -> None:
 def _preload() -> None:
     for name in _PACKAGES:
         package = importlib.import_module(name)
-        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
     for name in _LIBRARIES:
         with contextlib.suppress(ImportError):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agentd.cli.table import columns
+from agentd.cli.text_table import display_width
 from scenario import Scenario
 from terminal import run_on_terminal
 from trace_example import begun, implemented, planned
@@ -67,7 +67,7 @@ def test_trace_fits_the_terminal(project: Scenario, width: int) -> None:
     seen = run_on_terminal(project, "trace", "add-oauth", width=width)
     assert seen.code == 0
     lines = [ANSI.sub("", line) for line in seen.lines]
-    assert max(columns(line) for line in lines if " " in line.strip()) <= width, "a path alone stays whole"
+    assert max(display_width(line) for line in lines if " " in line.strip()) <= width, "a path alone stays whole"
     assert ("REQUIREMENT" in lines[0]) == (width >= 120)
     if width < 120:
         start = lines.index("user-model:R2")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentd.change import lifecycle
-from agentd.cli.view_command import why_not
+from agentd.cli.view import no_browser_reason
 from agentd.project.layout import find_project
 from agentd.web.web_server import Address
 from assertions import BROWSER, CLIS, missing
@@ -185,7 +185,7 @@ def test_browser_is_opened_with_a_one_time_link(born: Scenario, tmp_path: Path) 
     ],
 )
 def test_reason_why_no_browser_can_be_opened_is_given(env: dict[str, str], platform: str, words: str) -> None:
-    said = why_not(env, platform, 8123)
+    said = no_browser_reason(env, platform, 8123)
     assert words in said and bool(said) is bool(words)
 
 

@@ -13,7 +13,7 @@ from agentd import __version__
 from agentd.cli import output
 from agentd.domain.errors import AgentdError, InternalError, Interrupted, SetupError, UsageError
 
-# name: (module, what it does in a line)
+# name: (module, or module:attribute; what it does in a line)
 COMMANDS = {
     "init": ("init", "Set up agentd in this repository."),
     "plan": ("plan", "Plan a change: proposal, specs and tasks, challenged by another agent."),
@@ -21,18 +21,18 @@ COMMANDS = {
     "archive": ("archive", "Archive a complete change: its specs become those of the project."),
     "rebase": ("rebase", "Bring a change onto the specs of today."),
     "run": ("run", "Plan a change, then implement it."),
-    "list": ("listing", "List the changes."),
+    "list": ("list_command", "List the changes."),
     "status": ("status", "Show where a change stands, or all of them."),
     "cost": ("cost", "Show what the changes have cost."),
     "validate": ("validate", "Check the documents of a change against the rules."),
     "trace": ("trace", "Show which task, file and test carries each requirement."),
-    "view": ("view_command", "Read, comment and decide in the browser."),
+    "view": ("view", "Read, comment and decide in the browser."),
     "log": ("log", "Show what happened to a change, and what its agents said."),
     "wait": ("wait", "Wait for the run of a change to end, or to need a decision."),
     "stop": ("stop", "End the run of a change."),
     "drop": ("drop", "Move a change to the archive as dropped."),
-    "import": ("import_command", "Move the project of another tool in: OpenSpec or Spec Kit."),
-    "export": ("export_command", "Give the specs to another tool: OpenSpec."),
+    "import": ("migrate_commands:import_command", "Move the project of another tool in: OpenSpec or Spec Kit."),
+    "export": ("migrate_commands:export_command", "Give the specs to another tool: OpenSpec."),
     "trust": ("trust", "Show and trust the commands this repository wants to run."),
     "doctor": ("doctor", "Check that everything agentd needs is here."),
     "config": ("config", "Show the configuration in force and where each value comes from."),
@@ -43,12 +43,12 @@ COMMANDS = {
 
 # one phase of a workflow each, for scripts
 PHASES = {
-    "proposal": ("proposal", "Write proposal, specs and tasks."),
-    "challenge": ("challenge", "Let the challenger judge the plan."),
-    "reproposal": ("reproposal", "Let the planner answer the findings."),
-    "implement": ("implement", "Write the code."),
-    "review": ("review", "Run the checks and let the reviewer judge the code."),
-    "resolve-reviews": ("resolve_reviews", "Let the implementer answer the findings."),
+    "proposal": ("phase_commands:proposal_command", "Write proposal, specs and tasks."),
+    "challenge": ("phase_commands:challenge_command", "Let the challenger judge the plan."),
+    "reproposal": ("phase_commands:reproposal_command", "Let the planner answer the findings."),
+    "implement": ("phase_commands:implement_command", "Write the code."),
+    "review": ("phase_commands:review_command", "Run the checks and let the reviewer judge the code."),
+    "resolve-reviews": ("phase_commands:resolve_command", "Let the implementer answer the findings."),
 }
 _ALL = {**COMMANDS, **PHASES}
 _WITH_PROGRESS = {"plan", "impl", "run", *PHASES}
@@ -65,8 +65,8 @@ class LazyGroup(click.Group):
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _ALL:
             return None
-        module = importlib.import_module(f"agentd.cli.{_ALL[cmd_name][0]}")
-        command: click.Command = module.command
+        module, _, attribute = _ALL[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"agentd.cli.{module}"), attribute or "command")
         if not any("--quiet" in one.opts for one in command.params):
             command.params += output.loudness_options(is_hidden=cmd_name not in _WITH_PROGRESS)
         return command
@@ -127,7 +127,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         failure = _bug(error)
         if {"-v", "--verbose"} & set(arguments):
-            output.tell(_trace(error))
+            output.report(_trace(error))
     return output.fail(failure, arguments, {*_ALL, *ALIASES})
 
 

@@ -10,8 +10,8 @@ import click
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.cli import conflicts, output, table
-from agentd.cli.common import change_argument
+from agentd.cli import conflict_text, output, text_table
+from agentd.cli.change_argument import change_argument
 from agentd.domain.errors import UsageError
 from agentd.engine.archive import archive, changelog
 from agentd.engine.archive.archive import ArchivePlan
@@ -49,8 +49,8 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
         return _refused(change, error, as_json)
     data = _data(done, dry)
     for words in done.warnings:
-        output.tell(f"{output.paint('Warning:', fg='yellow')} {words}")
-    return output.show("archive", as_json, data, lambda: _diff(done) if dry else _told(done))
+        output.report(f"{output.paint('Warning:', fg='yellow')} {words}")
+    return output.show_result("archive", as_json, data, lambda: _diff(done) if dry else _told(done))
 
 
 def _undo(change_id: str, as_json: bool) -> int:
@@ -58,15 +58,17 @@ def _undo(change_id: str, as_json: bool) -> int:
     folder = f"agentd/changes/{change_id}"
     data = _keys(change_id, "complete") | {"folder": folder, "next": f"agentd archive {change_id}"}
     words = f"The archive of {change_id} is taken back. The change is complete again, in {_path(change, folder)}."
-    return output.show("archive", as_json, data, lambda: words)
+    return output.show_result("archive", as_json, data, lambda: words)
 
 
 def _refused(change: Change, error: MergeConflict, as_json: bool) -> int:
     if not as_json:
-        output.stream([conflicts.text(error.conflicts)])
+        output.stream([conflict_text.conflict_text(error.conflicts)])
         raise error
-    data = _keys(change.id, "complete") | {"conflicts": conflicts.rows(error.conflicts)}
-    return output.show("archive", as_json, data | {"next": f"agentd rebase {change.id}"}, str, error.exit_code, error)
+    data = _keys(change.id, "complete") | {"conflicts": conflict_text.conflict_rows(error.conflicts)}
+    return output.show_result(
+        "archive", as_json, data | {"next": f"agentd rebase {change.id}"}, str, error.exit_code, error
+    )
 
 
 def _keys(change_id: str, phase: str) -> dict[str, Any]:
@@ -126,8 +128,8 @@ def _specs(done: ArchivePlan) -> list[str]:
     rows = [(f"  {one.id}", changelog.describe_spec_change(one)) for one in done.specs]
     if not rows:
         return ["  no spec changed"]
-    if table.total(rows) <= (output.width() or sys.maxsize):
-        return table.align(rows)
+    if text_table.rows_width(rows) <= (output.width() or sys.maxsize):
+        return text_table.align_rows(rows)
     return [line for name, words in rows for line in (name, *output.prose(words, "    "))]
 
 

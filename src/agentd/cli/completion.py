@@ -34,4 +34,4 @@ def command(ctx: click.Context, shell: str | None, as_json: bool) -> int:
     root = ctx.find_root().command
     script = kind(root, {}, "agentd", "_AGENTD_COMPLETE").source()
     data = {"shell": shell, "script": script, "install": SHELLS[shell]}
-    return output.show("completion", as_json, data, lambda: script)
+    return output.show_result("completion", as_json, data, lambda: script)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.domain.errors import UsageError
 from agentd.project import config
 from agentd.project.layout import find_project
@@ -29,20 +29,20 @@ def command(ctx: click.Context, key: str | None, as_json: bool) -> int:
         if not values:
             raise UsageError(f"there is no configuration key '{key}'", "agentd config lists all keys")
     data = {"values": {value.key: {"value": value.value, "from": value.source} for value in values}}
-    return output.show("config", as_json, data, lambda: _render(values, key))
+    return output.show_result("config", as_json, data, lambda: _render(values, key))
 
 
 def _render(values: tuple[config.ConfigValue, ...], key: str | None) -> str:
     if len(values) == 1 and values[0].key == key:
         return _toml(values[0].value)  # one value alone, for scripts
     width = output.width() or 10_000
-    rows = [(value.key, value.source, table.harmless(_toml(value.value))) for value in values]
-    if table.total([row[:2] for row in rows]) + 20 <= width:
-        blocks = [[line] for line in table.align(rows)]
+    rows = [(value.key, value.source, text_table.strip_control(_toml(value.value))) for value in values]
+    if text_table.rows_width([row[:2] for row in rows]) + 20 <= width:
+        blocks = [[line] for line in text_table.align_rows(rows)]
     else:
         blocks = [[f"{name} = {value}", f"  {source}"] for name, source, value in rows]
     return "\n".join(
-        output.paint(table.shorten_end(line, width), dim=row[1] == "default")  # what somebody set stands out
+        output.paint(text_table.shorten_end(line, width), dim=row[1] == "default")  # what somebody set stands out
         for row, block in zip(rows, blocks, strict=True)
         for line in block
     )

@@ -13,9 +13,9 @@ from agentd.change import ids
 from agentd.change.folder import Change, read_state
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.change.state import CallRecord
-from agentd.cli import output, table
-from agentd.cli.common import anywhere, change_argument
-from agentd.cli.listing import phase_words
+from agentd.cli import output, text_table
+from agentd.cli.change_argument import change_argument, find_anywhere
+from agentd.cli.list_command import phase_words
 from agentd.domain import clock, formatting
 from agentd.domain.errors import AgentdError
 from agentd.domain.formatting import pluralize
@@ -31,7 +31,7 @@ _NO_CALLS = "No call has reported its usage yet."
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ChangeCost:
     """One change and its calls. One that is not checked out is known by its cost alone."""
 
     found: LocatedChange
@@ -64,12 +64,12 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     project = find_project()
     if change_id is None:
         return _overview(project, by, as_json)
-    found = anywhere(ChangeLocator(project), ids.check_change_id(change_id))
+    found = find_anywhere(ChangeLocator(project), ids.check_change_id(change_id))
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
     spent = spending.change_spending(Change(project, found.id, found.tree, Path(found.folder)))
     limits = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
-    bill = Bill(found, state.llm_calls)
+    bill = ChangeCost(found, state.llm_calls)
     budget = _budget(effective_budget(limits, state), spent)
     data = {
         "change_id": found.id,
@@ -78,12 +78,12 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
         "total": bill.sum.data(),
         "budget": budget,
     }
-    return output.show("cost", as_json, data, lambda: _one(project, bill, budget, by))
+    return output.show_result("cost", as_json, data, lambda: _one(project, bill, budget, by))
 
 
 def _overview(project: Project, by: str | None, as_json: bool) -> int:
     places = ChangeLocator(project)
-    bills = [_bill(found) for found in (*places.open(), *places.archived())]
+    bills = [_change_cost(found) for found in (*places.open(), *places.archived())]
     day = clock.now()[:10]
     today = spending.day_spending(project, day)
     data = {
@@ -101,32 +101,32 @@ def _overview(project: Project, by: str | None, as_json: bool) -> int:
         "total": _total(bills).data(),
         "today": {"day": day, "cost": today},
     }
-    return output.show("cost", as_json, data, lambda: _all(project, bills, today, by or "change"))
+    return output.show_result("cost", as_json, data, lambda: _all(project, bills, today, by or "change"))
 
 
-def _bill(found: LocatedChange) -> Bill:
+def _change_cost(found: LocatedChange) -> ChangeCost:
     if found.folder is None:
-        return Bill(found, problem=f"{_NOT_HERE}, so only its cost is known")
+        return ChangeCost(found, problem=f"{_NOT_HERE}, so only its cost is known")
     try:
-        return Bill(found, read_state(Path(found.folder)).llm_calls)
+        return ChangeCost(found, read_state(Path(found.folder)).llm_calls)
     except AgentdError as error:
-        return Bill(found, problem=error.message)
+        return ChangeCost(found, problem=error.message)
 
 
-def _total(bills: list[Bill]) -> CostTotals:
+def _total(bills: list[ChangeCost]) -> CostTotals:
     calls = CostTotals.of(call for bill in bills for call in bill.calls)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
     return replace(calls, cost=round(calls.cost + absent, 6))
 
 
-def _grouped(bills: list[Bill], key: Callable[[CallRecord], str | None]) -> Groups:
+def _grouped(bills: list[ChangeCost], key: Callable[[CallRecord], str | None]) -> Groups:
     """In the order of the calls; what is not checked out comes last."""
     groups = group_costs((call for bill in bills for call in bill.calls), key)
     absent = sum(bill.sum.cost for bill in bills if bill.found.folder is None)
     return {**groups, _NOT_HERE: CostTotals(cost=absent)} if absent else groups
 
 
-def _groups(bills: list[Bill], by: str) -> Groups:
+def _groups(bills: list[ChangeCost], by: str) -> Groups:
     if by == "step":
         return _grouped(bills, lambda call: call.step)
     if by == "model":
@@ -145,7 +145,7 @@ def _day(call: CallRecord) -> str | None:
         return None
 
 
-def _by_all(bills: list[Bill]) -> dict[str, Any]:
+def _by_all(bills: list[ChangeCost]) -> dict[str, Any]:
     return {
         f"by_{by}": [{by: name, **some.data()} for name, some in _groups(bills, by).items()]
         for by in ("day", "model", "step")
@@ -164,7 +164,7 @@ def _budget(limits: config.BudgetSettings, spent: spending.Spending) -> dict[str
     }
 
 
-def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
+def _all(project: Project, bills: list[ChangeCost], today: float, by: str) -> str:
     if not bills:
         return _NO_CALLS
     if by == "change":
@@ -176,11 +176,13 @@ def _all(project: Project, bills: list[Bill], today: float, by: str) -> str:
         lines += ["", *output.prose(f"{formatting.format_usd(today)} today, over all changes")]
     lines += _notes([call for bill in bills for call in bill.calls])
     problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
-    lines += [""] * bool(problems) + [line for words in problems for line in output.prose(table.clean(words), "", "  ")]
+    lines += [""] * bool(problems) + [
+        line for words in problems for line in output.prose(text_table.clean_line(words), "", "  ")
+    ]
     return "\n".join(lines)
 
 
-def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -> str:
+def _one(project: Project, bill: ChangeCost, budget: dict[str, Any], by: str | None) -> str:
     lines = output.heading(bill.found.id, phase_words(project, bill.found))
     if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
         words = "by a call that is under way or was cut off, not in the tables yet"
@@ -201,12 +203,12 @@ def _one(project: Project, bill: Bill, budget: dict[str, Any], by: str | None) -
     return "\n".join([*lines, "", *_tables(tables, bill.sum), *_notes(bill.calls)])
 
 
-def _phase(project: Project, bill: Bill) -> str:
+def _phase(project: Project, bill: ChangeCost) -> str:
     return _NOT_HERE if bill.found.folder is None else phase_words(project, bill.found)
 
 
-def _rows(bills: list[Bill], by: str) -> Rows:
-    return [((table.clean(name or "-"),), some) for name, some in _groups(bills, by).items()]
+def _rows(bills: list[ChangeCost], by: str) -> Rows:
+    return [((text_table.clean_line(name or "-"),), some) for name, some in _groups(bills, by).items()]
 
 
 def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: CostTotals) -> list[str]:
@@ -227,13 +229,15 @@ def _table(head: tuple[str, ...], rows: Rows, total: CostTotals, digits: int) ->
     for kept, least in _choices(smallest):
         columns = [_right([row[number] for row in figures]) for number in kept]
         cells = [(*name, *row) for name, row in zip(names, zip(*columns, strict=True), strict=True)]
-        left = sys.maxsize if width is None else width - table.total(cells)
+        left = sys.maxsize if width is None else width - text_table.rows_width(cells)
         if left >= (least + 2 if least else 0):
-            bars = [table.bar(cost, max(costs), min(left - 2, _BAR)) for cost in costs] if least else ()
-            return _with_head(table.align(cells), bars)
+            bars = [text_table.render_bar(cost, max(costs), min(left - 2, _BAR)) for cost in costs] if least else ()
+            return _with_head(text_table.align_rows(cells), bars)
     told = _right([row[-1] for row in figures])
     room = max((width or 0) - len(told[0]) - 2, 1)
-    return _with_head(table.align([(table.shorten_end(n[0], room), c) for n, c in zip(names, told, strict=True)]))
+    return _with_head(
+        text_table.align_rows([(text_table.shorten_end(n[0], room), c) for n, c in zip(names, told, strict=True)])
+    )
 
 
 def _choices(smallest: int) -> list[tuple[tuple[int, ...], int]]:
@@ -275,6 +279,8 @@ def _notes(calls: Iterable[CallRecord]) -> list[str]:
     unknown = [call for call in calls if call.cost is None]
     if not unknown:
         return []
-    models = ", ".join(sorted({table.clean(call.model) if call.model else "a model not named" for call in unknown}))
+    models = ", ".join(
+        sorted({text_table.clean_line(call.model) if call.model else "a model not named" for call in unknown})
+    )
     words = f"Not in these costs: {pluralize(len(unknown), 'call')} without a known price ({models})"
     return ["", *output.prose(words)]

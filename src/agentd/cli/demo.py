@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from agentd import demo
-from agentd.cli import output, questions, table
-from agentd.cli.live import watching
+from agentd.cli import output, terminal_prompts, text_table
+from agentd.cli.live import watch_run
 from agentd.demo import DemoResult, DemoWorkspace, child_process
 from agentd.documents.records import Finding
 from agentd.domain import formatting
@@ -91,14 +91,14 @@ def _show(place: DemoWorkspace, pause: bool) -> None:
             demo.play_act(place, act, _ask, child_process.show_command)
             _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.commit_command(act)))
             if pause and act.pauses:
-                questions.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
+                terminal_prompts.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
         _say("", *_report(demo.read_demo_result(place)))
 
 
 def _ask() -> None:
     """The planner's questions, each with the answer that the demo gives for the person."""
     ahead = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
-    with watching(f"agentd plan {demo.DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
+    with watch_run(f"agentd plan {demo.DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
 
         def seen(question: Question, answer: str) -> None:
             with view.pause():
@@ -176,7 +176,7 @@ def _go_on(left: DemoWorkspace | None) -> None:
 
 
 def _wrapped(text: str, indent: str = "", hang: str = "") -> str:
-    return "\n".join(f"{indent}{line}" for line in table.wrapped(text, _width() - len(indent), hang))
+    return "\n".join(f"{indent}{line}" for line in text_table.wrap_text(text, _width() - len(indent), hang))
 
 
 def _width() -> int:

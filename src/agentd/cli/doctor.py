@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.doctor import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section, examine
 from agentd.domain.errors import SetupError
 from agentd.domain.formatting import join_words
@@ -36,7 +36,7 @@ def command(ctx: click.Context, as_json: bool) -> int:
         ],
         "roles": {role: {"agent": report.roles.get(role), "can_run": role not in stopped} for role in Role},
     }
-    return output.show(
+    return output.show_result(
         "doctor", as_json, data, lambda: _render(report, stopped), SetupError.exit_code if stopped else 0
     )
 
@@ -60,7 +60,7 @@ def _heading(report: DoctorReport, about: str) -> str:
     words = {MACHINE_SECTION: "This machine", PROJECT_SECTION: "This project"}.get(about) or about.removeprefix(
         "agent "
     )
-    return output.paint(table.clean(words), bold=True) + (f" ({', '.join(seats)})" if seats else "")
+    return output.paint(text_table.clean_line(words), bold=True) + (f" ({', '.join(seats)})" if seats else "")
 
 
 def _lines(row: DoctorRow, room: int | None) -> Iterator[str]:
@@ -78,16 +78,16 @@ def _lines(row: DoctorRow, room: int | None) -> Iterator[str]:
 
 def _fits(text: str, margin: int) -> bool:
     width = output.width()
-    return width is None or all(margin + table.columns(word) <= width for word in text.split())
+    return width is None or all(margin + text_table.display_width(word) <= width for word in text.split())
 
 
 def _folded(text: str, margin: str) -> list[str]:
     """To the terminal's width. The words may be a repository's, so nothing in them can act on the terminal."""
-    lines = [table.harmless(line) for line in text.splitlines()] or [""]
+    lines = [text_table.strip_control(line) for line in text.splitlines()] or [""]
     width = output.width()
     if width is None:
         return lines
-    return [part for line in lines for part in table.wrapped(line, width - len(margin)) or [""]]
+    return [part for line in lines for part in text_table.wrap_text(line, width - len(margin)) or [""]]
 
 
 def _closing(report: DoctorReport, stopped: list[Role]) -> str:

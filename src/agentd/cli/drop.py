@@ -9,7 +9,7 @@ from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.change.state import GitLocation
 from agentd.cli import output
-from agentd.cli.common import change_argument
+from agentd.cli.change_argument import change_argument
 from agentd.domain.errors import AnswerRequired
 from agentd.domain.terms import GitSetup
 from agentd.project import git
@@ -48,7 +48,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
             lines.append("To remove it, with all that is not merged:")
         return "\n".join([*lines, *(f"  {line}" for line in left)])
 
-    return output.show("drop", as_json, data, text)
+    return output.show_result("drop", as_json, data, text)
 
 
 def _to_remove(change: Change, place: GitLocation) -> list[str]:

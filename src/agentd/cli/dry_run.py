@@ -4,24 +4,25 @@ from dataclasses import replace
 from typing import Any
 
 from agentd.change import plan_validation
+from agentd.change.folder import Change
 from agentd.change.state import ChangeState, StepRecord
-from agentd.cli import output, table
-from agentd.cli.options import Options
+from agentd.cli import output, text_table
+from agentd.cli.options import CommandOptions
 from agentd.domain import clock, formatting
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Lane, Phase, StepStatus
 from agentd.engine.calls import run_context as runs
-from agentd.engine.steps import plan_facts
-from agentd.engine.workflows import change_opening
+from agentd.engine.steps import code_trees, plan_facts
+from agentd.engine.workflows import change_opening, impl_steps, task_batches
 from agentd.engine.workflows.clarification import is_clarification_due, needs_no_clarification
-from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan
+from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan, forecast_steps
 from agentd.engine.workflows.verdict_status import challenges, is_answering
 from agentd.project import config
 from agentd.project.config import Config
 from agentd.project.layout import Project
 
 
-def show(project: Project, wanted: str, description: str | None, options: Options) -> int:
+def show_dry_run(project: Project, wanted: str, description: str | None, options: CommandOptions) -> int:
     opened = change_opening.open_change_to_plan(project, wanted, description)
     change = opened.change
     there = runs.change_project(change) if change else project
@@ -41,11 +42,11 @@ def show(project: Project, wanted: str, description: str | None, options: Option
     is_malformed = bool(change and is_judged and plan_validation.remaining_faults(change, in_force.validation))
     steps = [] if message else forecast_plan(there, in_force, state, found, round_, asked, is_malformed)
     is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
-    return tell(options, opened.id, state, steps, message or "", is_known)
+    return report_dry_run(options, opened.id, state, steps, message or "", is_known)
 
 
-def tell(
-    options: Options,
+def report_dry_run(
+    options: CommandOptions,
     change_id: str,
     state: ChangeState,
     steps: list[StepForecast],
@@ -61,7 +62,7 @@ def tell(
         "steps_without_price": sum(one.expected.cost is None for one in steps),
         "specs_known": specs_known,
     }
-    return output.show(options.command, options.as_json, data, lambda: _text(data, steps))
+    return output.show_result(options.command, options.as_json, data, lambda: _text(data, steps))
 
 
 def _new(change_id: str, description: str, in_force: Config, light: bool) -> ChangeState:
@@ -116,10 +117,26 @@ def _table(steps: list[StepForecast], width: int | None) -> list[str]:
         rows.append((one.ahead.label, one.agent, one.model or "its default", about))
     for kept in ((0, 1, 2, 3), (0, 1, 3), (0, 3)):
         chosen = [[row[number] for number in kept] for row in rows]
-        if width is None or table.total(chosen) <= width:
+        if width is None or text_table.rows_width(chosen) <= width:
             break
     else:
-        room = (width or 0) - table.total([row[-1:] for row in rows]) - 2
-        chosen = [[table.shorten_end(row[0], room), row[-1]] for row in rows]
-    head, *lines = table.align(chosen)
+        room = (width or 0) - text_table.rows_width([row[-1:] for row in rows]) - 2
+        chosen = [[text_table.shorten_end(row[0], room), row[-1]] for row in rows]
+    head, *lines = text_table.align_rows(chosen)
     return [output.paint(head, dim=True), *lines]
+
+
+def show_code_dry_run(change: Change, options: CommandOptions) -> int:
+    there = runs.change_project(change)
+    in_force = config.load_config(there.config_file, flags=options.settings)
+    state = change.read()
+    task_batches.tasks_in_order(code_trees.read_change_tasks(change), change.id)  # what cannot be built is told now
+    if options.review:
+        steps = impl_steps.review_steps(change)
+    elif options.tasks is None:
+        steps = impl_steps.impl_steps(change, in_force.workflow)
+    else:
+        steps = impl_steps.task_steps(change, options.wishes.tasks, in_force.workflow)
+    return report_dry_run(
+        options, change.id, state, forecast_steps(there, in_force, state, steps, plan_facts.plan_complexity(change))
+    )

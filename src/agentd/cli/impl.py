@@ -4,8 +4,8 @@ import click
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.cli import code_dry_run, deciding, detaching, running
-from agentd.cli.options import Options, detach_option, run_options
+from agentd.cli import decision_flags, detach, dry_run, run_command
+from agentd.cli.options import CommandOptions, detach_option, run_options
 from agentd.domain.errors import AgentdError, UsageError
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Workflow
@@ -24,34 +24,43 @@ from agentd.project.layout import find_project
 @click.option("--accept", metavar="REASON", help="Accept the code in spite of findings; never over a failed check.")
 @click.option("--send-back", metavar="REASON", help="Send complete code back; the reason must be answered.")
 @click.option("--plan-wrong", metavar="REASON", help="The plan is wrong: back to planning with this reason.")
-@deciding.seen_option
+@decision_flags.seen_option
 @detach_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
 def command(
-    change_id: str, options: Options, accept: str | None, send_back: str | None, plan_wrong: str | None, dry: bool
+    change_id: str,
+    options: CommandOptions,
+    accept: str | None,
+    send_back: str | None,
+    plan_wrong: str | None,
+    dry: bool,
 ) -> int:
     """Implement the change ID: code by one agent, proved by the project's checks, reviewed by another.
 
     Run again, it goes on where it stopped.
     """
-    decision = deciding.chosen(options, dry, {"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong})
+    decision = decision_flags.chosen_decision(
+        options, dry, {"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong}
+    )
     if options.tasks is not None and options.review:
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
-        return deciding.decide(change_id, options, *decision)
+        return decision_flags.make_decision(change_id, options, *decision)
     change = lifecycle.open_change(find_project(), change_id)
     if message := impl_start.impl_settled(change, options.review):
-        return running.settled(change, options, message, 0)
+        return run_command.show_settled(change, options, message, 0)
     if dry:
-        return code_dry_run.show(change, options)
+        return dry_run.show_code_dry_run(change, options)
     if options.detach:
-        return detaching.start(change, options)
+        return detach.start_detached(change, options)
     if options.tasks is None:
-        return running.run(change, options, impl.run_impl, Workflow.IMPL)
-    return running.run(change, options, impl.run_impl, Workflow.IMPL, lambda: made(change), course_of(options))
+        return run_command.run_workflow(change, options, impl.run_impl, Workflow.IMPL)
+    return run_command.run_workflow(
+        change, options, impl.run_impl, Workflow.IMPL, lambda: made(change), course_of(options)
+    )
 
 
-def course_of(options: Options) -> running.Course:
+def course_of(options: CommandOptions) -> run_command.StepsFunction:
     """Only the tasks that were asked for are ahead."""
 
     def ahead(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:

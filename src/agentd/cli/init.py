@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from agentd.agents import registration, skills
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
 from agentd.engine import project_setup
 from agentd.engine.calls import agent_selection
@@ -73,7 +73,7 @@ def command(
         **_report(answers),
         "next": "agentd doctor" if absent else _NEXT,
     }
-    return output.show("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
+    return output.show_result("init", as_json, data, lambda: _render(data, outcome, root, answers), _exit_code(answers))
 
 
 def _root(repo: git.Repository, here: bool) -> Path:
@@ -99,7 +99,7 @@ def _offer(repo: git.Repository, root: Path, agents: Sequence[detection.Detected
 def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
     answers = registration.unregister_server(repo, root)
     data = {"project": str(root), **_report(answers)}
-    return output.show("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
+    return output.show_result("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
 
 
 def _report(answers: _Answers) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _git_commands(repo: git.Repository, root: Path, outcome: project_setup.Setup
 
 def _answer_lines(answers: _Answers) -> list[str]:
     rows = [(f"  {name}", f"{one.word}: {one.why}" if one.why else one.word) for name, one in answers.items()]
-    lines = ["MCP server for your own sessions", *table.align(rows)]
+    lines = ["MCP server for your own sessions", *text_table.align_rows(rows)]
     for name, one in answers.items():
         if one.entry:
             lines += ["", f"{name} is as it was. To add the entry yourself:"]
@@ -202,7 +202,7 @@ def _answer_lines(answers: _Answers) -> list[str]:
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
-    return ["", *([title] if title else []), *table.align(rows)] if rows else []
+    return ["", *([title] if title else []), *text_table.align_rows(rows)] if rows else []
 
 
 def _render(data: dict[str, Any], outcome: project_setup.SetupResult, root: Path, answers: _Answers) -> str:
@@ -218,11 +218,11 @@ def _render(data: dict[str, Any], outcome: project_setup.SetupResult, root: Path
     offered = [(f"  {name}", word) for name, word in data["skills"].items() if word != skills.KEPT]
     lines += _section("Commands for your own sessions", offered)
     lines += ["", "Checks"]
-    lines += table.align([(f"  {check['name']}", check["command"]) for check in data["checks"]])
+    lines += text_table.align_rows([(f"  {check['name']}", check["command"]) for check in data["checks"]])
     if not data["checks"]:
         lines += ["  none found: nothing proves the code until agentd/config.toml has one"]
     lines += ["", "Roles"]
-    lines += table.align([(f"  {role}", name) for role, name in data["roles"].items()])
+    lines += text_table.align_rows([(f"  {role}", name) for role, name in data["roles"].items()])
     if answers:
         lines += ["", *_answer_lines(answers)]
     if data["notes"]:

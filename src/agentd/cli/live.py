@@ -5,23 +5,23 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
-from agentd.cli.view import Journal, Lines, View
+from agentd.cli.progress_view import JournalView, LineView, RunView
 from agentd.engine.workflows.progress import StepSource
 
-__all__ = ["Mode", "View", "watching"]
+__all__ = ["Mode", "RunView", "watch_run"]
 
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
-def watching(title: str, ahead: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[View]:
+def watch_run(title: str, ahead: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[RunView]:
     """A view of one run; `live` without a terminal to draw on is `lines`. Verbose: with every action of an agent."""
     if mode == "live" and _can_draw():
-        from agentd.cli.drawing import Drawing  # late: rich is heavy
+        from agentd.cli.live_display import LiveDisplay  # late: rich is heavy
 
-        return Drawing(title, ahead, is_verbose).showing()
+        return LiveDisplay(title, ahead, is_verbose).showing()
     if mode in ("live", "lines"):
-        return nullcontext(Lines(ahead, is_verbose))
-    return nullcontext(Journal() if mode == "events" else View())
+        return nullcontext(LineView(ahead, is_verbose))
+    return nullcontext(JournalView() if mode == "events" else RunView())
 
 
 def _can_draw() -> bool:

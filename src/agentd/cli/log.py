@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,37 @@ import click
 
 from agentd.agents import transcript
 from agentd.change import ids
-from agentd.change.event_text import is_in_progress
+from agentd.change.event_text import describe_event, is_in_progress
 from agentd.change.journal import Journal
 from agentd.change.locator import ChangeLocator
-from agentd.cli import happenings, output, table
-from agentd.cli.common import anywhere, change_argument
+from agentd.cli import output, text_table
+from agentd.cli.change_argument import change_argument, find_anywhere
 from agentd.domain import events
 from agentd.domain.errors import NotCheckedOut, UsageError
 from agentd.project.layout import Project, find_project
+
+_HANG = "  "
+
+
+def entry_line(entry: events.JournalEntry) -> str:
+    """Time, step and what happened, in as many lines as the terminal needs; nothing an agent said moves the cursor."""
+    event = entry.event
+    step = getattr(event, "step", None)
+    words = text_table.clean_line(describe_event(event))
+    head = [output.paint(_time(entry.at), dim=True), *([f" {step}"] if step else [])]
+    width = output.width()
+    if width is None:
+        return " ".join([*head, f" {words}"])
+    first, _, rest = words.partition(" ")
+    return "\n".join(text_table.fill_pieces([*head, f" {first}", *rest.split()], width, _HANG))
+
+
+def _time(at: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(at).astimezone():%Y-%m-%d %H:%M:%S}"
+    except ValueError:
+        return at[:19]
+
 
 _PAUSE = 0.2  # seconds between two looks while following
 
@@ -49,10 +73,10 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
         return _transcript(change_id, calls[-1].path if calls else None, follow)
     chosen = list(_chosen(entries, step, last))
     if as_json:
-        return output.show("log", True, _data(change_id, chosen, calls), str)
+        return output.show_result("log", True, _data(change_id, chosen, calls), str)
     if not chosen and not follow:
-        output.tell(f"Nothing has happened to {change_id} yet.")
-    show = events.JournalEntry.line if raw else happenings.line_of
+        output.report(f"Nothing has happened to {change_id} yet.")
+    show = events.JournalEntry.line if raw else entry_line
     output.stream(show(entry) for entry in chosen if raw or not is_in_progress(entry.event))
     if follow:
         _until_interrupted(show(entry) for entry in _coming(journal, place, step))
@@ -64,7 +88,7 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
 
 def _check_exists(project: Project, change_id: str) -> None:
     with contextlib.suppress(NotCheckedOut):
-        anywhere(ChangeLocator(project), change_id)
+        find_anywhere(ChangeLocator(project), change_id)
 
 
 def _chosen(entries: list[events.JournalEntry], step: str | None, last: bool) -> Iterator[events.JournalEntry]:
@@ -88,7 +112,7 @@ def _transcript(change_id: str, path: Path | None, follow: bool) -> int:
         _until_interrupted(_growing(path))
     else:
         with open(path, encoding="utf-8", errors="replace") as file:
-            output.stream(table.harmless(line.rstrip("\n")) for line in file)
+            output.stream(text_table.strip_control(line.rstrip("\n")) for line in file)
     return 0
 
 
@@ -99,7 +123,7 @@ def _growing(path: Path) -> Iterator[str]:
             held += file.read()
             whole, line_end, rest = held.rpartition(b"\n")
             if line_end:
-                yield from (table.harmless(line) for line in whole.decode("utf-8", "replace").split("\n"))
+                yield from (text_table.strip_control(line) for line in whole.decode("utf-8", "replace").split("\n"))
                 held = rest
             time.sleep(_PAUSE)
 

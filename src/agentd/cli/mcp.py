@@ -49,4 +49,4 @@ def command(http: bool, port: int, change_id: str | None, stage: str | None, tok
 
 
 def _announce(url: str, file: Path) -> None:
-    output.tell(f"agentd serves MCP on {url}\nThe token is in {file}")
+    output.report(f"agentd serves MCP on {url}\nThe token is in {file}")

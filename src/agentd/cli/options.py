@@ -1,23 +1,52 @@
 """The options of a planning command, and what they say about it."""
 
+import json
 import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Literal
 
 import click
 
-from agentd.cli import answers, output
-from agentd.cli.common import change_argument
+from agentd.cli import output
+from agentd.cli.change_argument import change_argument
 from agentd.cli.trust import trust_option
+from agentd.documents.clarifications import Clarification
+from agentd.domain.errors import UsageError
 from agentd.domain.terms import GitSetup
+from agentd.engine.tools.question_tools import clarifications_from_rows
+from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_table import TOOLS
 from agentd.engine.workflows.run_options import RunOptions
+
+_ANSWERS_HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
+
+
+@cache  # a pipe can be read once, and a command looks at the answers more often
+def read_answers(path: str) -> tuple[Clarification, ...]:
+    """A list of questions, or an object that has one."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            data: Any = json.load(file)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", _ANSWERS_HINT) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no JSON: {error}", _ANSWERS_HINT) from None
+    rows = data.get("questions") if isinstance(data, dict) else data
+    shape = next(tool.arguments for tool in TOOLS if tool.name == "create_clarifications").fields["questions"]
+    try:
+        checked = shape.check(rows, "questions")
+    except ToolRefusal as error:
+        raise UsageError(f"{path}: {error.what}; {error.instead}", _ANSWERS_HINT) from None
+    return clarifications_from_rows(checked)
+
 
 Mode = Literal["live", "lines", "events", "quiet"]
 
 
-class _Money(click.ParamType[float]):
+class _MoneyType(click.ParamType[float]):
     name = "usd"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -35,10 +64,12 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 
     def decorate(function: Callable[..., int]) -> click.Command:
         def called(change_id: str, **values: Any) -> int:
-            known = {one.name: values.pop(one.name) for one in fields(Options) if one.name in values}
+            known = {one.name: values.pop(one.name) for one in fields(CommandOptions) if one.name in values}
             known |= {name: known[name] or 0.0 for name in ("max_cost", "raise_budget")}
             settings = click.get_current_context().find_root().obj or ()
-            return function(change_id, Options(command=command, wanted=change_id, settings=settings, **known), **values)
+            return function(
+                change_id, CommandOptions(command=command, wanted=change_id, settings=settings, **known), **values
+            )
 
         for option in reversed(_RUN_OPTIONS):
             option(called)
@@ -50,8 +81,8 @@ def run_options(command: str) -> Callable[[Callable[..., int]], click.Command]:
 
 _RUN_OPTIONS = (
     click.option("--new-session", is_flag=True, help="Give a fresh agent the documents and findings."),
-    click.option("--max-cost", type=_Money(), metavar="USD", help="What this command may spend at most."),
-    click.option("--raise-budget", type=_Money(), metavar="USD", help="What the change may cost from now on."),
+    click.option("--max-cost", type=_MoneyType(), metavar="USD", help="What this command may spend at most."),
+    click.option("--raise-budget", type=_MoneyType(), metavar="USD", help="What the change may cost from now on."),
     trust_option,
     output.yes_option,
     output.json_option,
@@ -89,7 +120,7 @@ _NEW_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandOptions:
     """How the command speaks, and what it was told."""
 
     command: str
@@ -122,7 +153,7 @@ class Options:
             yes=self.yes,
             light=self.light,
             skip_clarify=self.skip_clarify,
-            clarifications=answers.read(self.clarifications) if self.clarifications else (),
+            clarifications=read_answers(self.clarifications) if self.clarifications else (),
             new_session=self.new_session,
             rechallenge=self.rechallenge,
             rounds=self.rounds,

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 import click
 
-from agentd.cli import table
+from agentd.cli import text_table
 from agentd.domain.clock import seconds_since, utc_now
 from agentd.domain.errors import AgentdError, Interrupted
 from agentd.domain.formatting import format_usd
@@ -97,12 +98,11 @@ def width() -> int | None:
     """The terminal's width; a pipe or file has none."""
     if not sys.stdout.isatty():
         return None
-    import shutil  # late: a pipe needs no width
 
     return shutil.get_terminal_size().columns
 
 
-def show(
+def show_result(
     command: str,
     as_json: bool,
     data: dict[str, Any],
@@ -150,7 +150,7 @@ def quiet() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """A word beside the result, on stderr."""
     click.echo(text, err=True, color=colour())
 
@@ -158,7 +158,7 @@ def tell(text: str) -> None:
 def note(text: str) -> None:
     """A word that somebody who wants quiet does without."""
     if not is_quiet():
-        tell(text)
+        report(text)
 
 
 def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]) -> int:
@@ -168,9 +168,9 @@ def fail(error: AgentdError, arguments: Sequence[str], commands: Collection[str]
         with contextlib.suppress(OSError):
             _print(_json(data))
     elif not (is_part() and isinstance(error, Interrupted)):
-        tell(f"{click.style('Error:', fg='red', bold=True)} {error.message}")
+        report(f"{click.style('Error:', fg='red', bold=True)} {error.message}")
         if error.hint:
-            tell(f"  {click.style('→', fg='cyan')} {error.hint}")
+            report(f"  {click.style('→', fg='cyan')} {error.hint}")
     return error.exit_code
 
 
@@ -184,7 +184,7 @@ def _now() -> datetime:
     return utc_now()
 
 
-def age(time: str) -> str:
+def format_age(time: str) -> str:
     seconds = seconds_since(time, _now())
     if seconds is None:
         return "-"
@@ -202,20 +202,20 @@ def age(time: str) -> str:
 def prose(text: str, indent: str = "", hang: str = "") -> list[str]:
     """Wrapped on a terminal, whole in a pipe."""
     edge = width()
-    lines = [text] if edge is None else table.wrapped(text, max(edge - len(indent), 1), hang)
+    lines = [text] if edge is None else text_table.wrap_text(text, max(edge - len(indent), 1), hang)
     return [f"{indent}{line}" for line in lines]
 
 
 def label(name: str, words: str, width: int | None = None, room: int = LABEL) -> list[str]:
     """A dim label and its words beside it, wrapped to the width; None leaves them whole."""
-    lines = [words] if width is None else table.wrapped(words, max(width - room, room))
+    lines = [words] if width is None else text_table.wrap_text(words, max(width - room, room))
     return [_labelled(name if number == 0 else "", line, room) for number, line in enumerate(lines)]
 
 
 def heading(change_id: str, words: str) -> list[str]:
     """A bold id and its phase, or the phase below where the terminal is too narrow."""
     line, edge = f"{paint(change_id, bold=True)}  {words}", width()
-    if edge is None or table.columns(line) <= edge:
+    if edge is None or text_table.display_width(line) <= edge:
         return [line]
     return [paint(change_id, bold=True), *prose(words, "  ")]
 
@@ -223,7 +223,7 @@ def heading(change_id: str, words: str) -> list[str]:
 def following(command: str, room: int = LABEL, name: str = "Next") -> list[str]:
     """What to type, whole so that it can be copied: on a line of its own where it does not fit beside its label."""
     edge = width()
-    if edge is None or room + table.columns(command) <= edge:
+    if edge is None or room + text_table.display_width(command) <= edge:
         return [_labelled(name, command, room)]
     return [paint(name, dim=True), command]
 
@@ -232,7 +232,7 @@ def _labelled(name: str, words: str, room: int) -> str:
     return paint(name.ljust(room), dim=True) + words
 
 
-def money(usd: float) -> str:
+def money_cell(usd: float) -> str:
     """In a table, where nothing is a dash."""
     return format_usd(usd) if usd else "-"
 

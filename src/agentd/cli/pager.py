@@ -1,4 +1,4 @@
-"""A document for reading: in the pager on a terminal, as it is elsewhere."""
+"""Show a document in the pager on a terminal, and as it is elsewhere."""
 
 import os
 import shlex
@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import TextIO
 
-from agentd.cli import table
+from agentd.cli import text_table
 
 
-def show(path: Path, stream: TextIO) -> None:
+def show_in_pager(path: Path, stream: TextIO) -> None:
     """On that stream, until the person has seen enough of it."""
     try:
         pager = shlex.split(os.environ.get("PAGER") or "less")
@@ -21,5 +21,5 @@ def show(path: Path, stream: TextIO) -> None:
         return
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else f"{path.name} is gone.\n"
     for line in text.removesuffix("\n").split("\n"):
-        stream.write(f"{table.harmless(line)}\n")
+        stream.write(f"{text_table.strip_control(line)}\n")
     stream.flush()

@@ -2,8 +2,8 @@
 
 import click
 
-from agentd.cli import deciding, dry_run, planning
-from agentd.cli.options import Options, detach_option, new_options, run_options
+from agentd.cli import decision_flags, dry_run, new_change
+from agentd.cli.options import CommandOptions, detach_option, new_options, run_options
 from agentd.domain.errors import UsageError
 from agentd.engine.workflows import plan
 from agentd.project.layout import find_project
@@ -17,12 +17,12 @@ from agentd.project.layout import find_project
 @click.option("--accept", metavar="REASON", help="Accept the plan in spite of its findings.")
 @click.option("--reject", metavar="REASON", help="Reject the plan.")
 @click.option("--send-back", metavar="REASON", help="Send the plan back; the reason is what the planner must answer.")
-@deciding.seen_option
+@decision_flags.seen_option
 @detach_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
 def command(
     change_id: str,
-    options: Options,
+    options: CommandOptions,
     description: str | None,
     accept: str | None,
     reject: str | None,
@@ -33,13 +33,15 @@ def command(
 
     A new ID needs a DESCRIPTION, a sentence that says what should change. Run again, it goes on where it stopped.
     """
-    decision = deciding.chosen(options, dry, {"accept": accept, "reject": reject, "send-back": send_back})
+    decision = decision_flags.chosen_decision(
+        options, dry, {"accept": accept, "reject": reject, "send-back": send_back}
+    )
     if decision and dry:
         raise UsageError(f"--dry-run changes nothing, and --{decision[0]} is a decision", "give one of them")
     if options.detach and options.as_events:
         raise UsageError("--events needs somebody who reads them", f"--detach, then: agentd log {change_id} --follow")
     if decision:
-        return deciding.decide(change_id, options, *decision)
+        return decision_flags.make_decision(change_id, options, *decision)
     if dry:
-        return dry_run.show(find_project(), change_id, description, options)
-    return planning.begin(change_id, description, options, plan.run_plan)
+        return dry_run.show_dry_run(find_project(), change_id, description, options)
+    return new_change.begin_plan(change_id, description, options, plan.run_plan)

@@ -9,8 +9,8 @@ import click
 
 from agentd.change import lifecycle, plan_validation
 from agentd.change.folder import Change
-from agentd.cli import conflicts, output
-from agentd.cli.common import change_argument
+from agentd.cli import conflict_text, output
+from agentd.cli.change_argument import change_argument
 from agentd.domain.terms import Phase, Severity
 from agentd.engine.archive import rebase
 from agentd.engine.archive.rebase import RebasedSpec
@@ -37,7 +37,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int
     found = () if dry else plan_validation.check_plan(change, settings)
     data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])
     left = any(one.conflicts for one in moved)
-    return output.show("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))
+    return output.show_result("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))
 
 
 def _data(change: Change, moved: Sequence[RebasedSpec], faults: Sequence[Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _data(change: Change, moved: Sequence[RebasedSpec], faults: Sequence[Any]) -
             {
                 "id": one.id,
                 "touched": one.is_touched,
-                "conflicts": conflicts.rows(one.conflicts),
+                "conflicts": conflict_text.conflict_rows(one.conflicts),
             }
             for one in moved
         ],
@@ -81,7 +81,7 @@ def _text(change: Change, moved: Sequence[RebasedSpec], data: dict[str, Any], dr
     if dry:
         return "\n".join(_diff(change, one) for one in moved)
     found = [conflict for one in moved for conflict in one.conflicts]
-    lines = [conflicts.text(found)] if found else []
+    lines = [conflict_text.conflict_text(found)] if found else []
     for one in moved:
         lines.append(f"  {one.id}  {_said(one)}")
     others = [one for one in data["faults"] if not found or one["rule"] == "conflict-mark"]

@@ -3,8 +3,8 @@
 import click
 
 from agentd.change.folder import Change
-from agentd.cli import planning
-from agentd.cli.options import Options, detach_option, new_options, run_options
+from agentd.cli import new_change
+from agentd.cli.options import CommandOptions, detach_option, new_options, run_options
 from agentd.domain.terms import Phase
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows import change_opening, impl, impl_start, impl_steps, plan, plan_steps
@@ -19,12 +19,12 @@ _PLANNING = (Phase.DRAFTING, Phase.PROPOSED)
 @click.argument("description", required=False)
 @new_options
 @detach_option
-def command(change_id: str, options: Options, description: str | None) -> int:
+def command(change_id: str, options: CommandOptions, description: str | None) -> int:
     """Plan the change ID and, once its plan is approved, implement it. Exit code 0 when it is complete.
 
     Where a person has to decide it stops, as plan and impl do. Run again, it goes on.
     """
-    return planning.begin(change_id, description, options, _both, _settled, _ahead)
+    return new_change.begin_plan(change_id, description, options, _both, _settled, _ahead)
 
 
 def _both(desk: StepContext, wishes: RunOptions) -> None:

@@ -9,9 +9,9 @@ import click
 from agentd.change import overview
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, OverlappingChange, format_names
-from agentd.cli import closing, output, table
-from agentd.cli.common import anywhere, change_argument
-from agentd.cli.listing import nothing, phase_words
+from agentd.cli import output, run_summary, text_table
+from agentd.cli.change_argument import change_argument, find_anywhere
+from agentd.cli.list_command import no_changes_text, phase_words
 from agentd.domain import formatting
 from agentd.domain.formatting import pluralize
 from agentd.domain.terms import Phase, StepStatus
@@ -37,10 +37,10 @@ def command(change_id: str | None, as_json: bool) -> int:
     from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
 
     places = ChangeLocator(project)
-    found = overview.refresh_touched(anywhere(places, ids.check_change_id(change_id)))
+    found = overview.refresh_touched(find_anywhere(places, ids.check_change_id(change_id)))
     among = overview.build_overlap_index(places.open() if found.summary.touches else ())
     data = _details(project, found, among)
-    return output.show(
+    return output.show_result(
         "status", as_json, data, lambda: _render(project, found, data, overview.overlapping_changes(found, among))
     )
 
@@ -50,12 +50,12 @@ def _overview(project: Project, as_json: bool) -> int:
     found = places.open()
     among = overview.build_overlap_index(found)
     data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
-    return output.show("status", as_json, data, lambda: _blocks(places, found, among))
+    return output.show_result("status", as_json, data, lambda: _blocks(places, found, among))
 
 
 def _blocks(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex) -> str:
     if not found:
-        return nothing(places)
+        return no_changes_text(places)
     project, room = places.project, (output.width() or output.PIPE) - 2
     lines = [pluralize(len(found), "open change")]
     met: dict[str, list[Overlap]] = {}
@@ -65,12 +65,15 @@ def _blocks(places: ChangeLocator, found: list[LocatedChange], among: OverlapInd
     for one in found:
         summary = one.summary
         facts = [summary.verdict, output.findings(summary.high, summary.medium, summary.low)]
-        facts += [output.money(summary.cost), output.age(summary.updated_at)]
+        facts += [output.money_cell(summary.cost), output.format_age(summary.updated_at)]
         told = [fact for fact in facts if fact and fact != "-"]
         lines += ["", *output.heading(one.id, phase_words(project, one))]
-        lines += [f"  {table.shorten(text, room)}" for text in (summary.description, summary.problem) if text]
-        lines += [f"  {line}" for line in table.listed(told, room)]
-        lines += [f"  {line}" for line in table.wrapped(table.clean(_meets(one.id, met.get(one.id, []))), room, "  ")]
+        lines += [f"  {text_table.shorten_line(text, room)}" for text in (summary.description, summary.problem) if text]
+        lines += [f"  {line}" for line in text_table.join_facts(told, room)]
+        lines += [
+            f"  {line}"
+            for line in text_table.wrap_text(text_table.clean_line(_meets(one.id, met.get(one.id, []))), room, "  ")
+        ]
         if following := overview.next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
@@ -166,17 +169,17 @@ def _render(project: Project, found: LocatedChange, data: dict[str, Any], rivals
         ("Steps", _steps(data)),
         ("Checks", ", ".join(f"{check.get('name')} {check.get('status')}" for check in data["checks"])),
         ("Edited", _since(data)),
-        ("Meets", table.clean(_met(rivals))),
+        ("Meets", text_table.clean_line(_met(rivals))),
         ("Waits for", ", ".join(f"{name} ({phase or 'gone'})" for name, phase in data["waits_for"].items())),
         ("Cost", _cost(data)),
-        ("Updated", output.age(data["updated_at"])),
+        ("Updated", output.format_age(data["updated_at"])),
     ]
     lines = output.heading(found.id, phase_words(project, found))
-    lines += [*table.wrapped(table.clean(data["description"]), width), ""]
+    lines += [*text_table.wrap_text(text_table.clean_line(data["description"]), width), ""]
     for name, words in facts:
         lines += output.label(name, words, width, _LABEL) if words else []
         if name == "Findings":
-            lines += closing.finding_lines(data["findings"], width)
+            lines += run_summary.finding_lines(data["findings"], width)
         if name == "Cost":
             lines += _by_step(found.id, data["by_step"], width)
     return "\n".join([*lines, *(output.following(data["next"], _LABEL) if data["next"] else ())])
@@ -266,10 +269,12 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
         return []
     shown, left = rows[:_STEPS], rows[_STEPS:]
     digits = formatting.usd_digits(one["cost"] for one in shown)
-    names = [(f"  {table.clean(one['step'])}", formatting.format_amount(one["cost"], digits)) for one in shown]
-    room = min(width - table.total(names) - 2, _BAR) if output.width() is not None else 0
-    bars = [table.bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
-    told = [table.shorten_end(line, width) for line in table.align(names)]
+    names = [
+        (f"  {text_table.clean_line(one['step'])}", formatting.format_amount(one["cost"], digits)) for one in shown
+    ]
+    room = min(width - text_table.rows_width(names) - 2, _BAR) if output.width() is not None else 0
+    bars = [text_table.render_bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
+    told = [text_table.shorten_end(line, width) for line in text_table.align_rows(names)]
     lines = [output.charted(line, bar) for line, bar in zip(told, bars, strict=True)]
     more = f"  … and {len(left)} more"
     whole = f"{more}: agentd cost {change_id}"
@@ -288,7 +293,7 @@ def _steps(data: dict[str, Any]) -> str:
     if not last:
         return "none yet"
     counts = ", ".join(f"{count} {status}" for status, count in data["steps"].items())
-    return f"{counts}; last {last['name']} (round {last['round']}), {output.age(last['at'])}"
+    return f"{counts}; last {last['name']} (round {last['round']}), {output.format_age(last['at'])}"
 
 
 def _cost(data: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import click
 
 from agentd.change import lifecycle, run_control
 from agentd.cli import output
-from agentd.cli.common import change_argument
+from agentd.cli.change_argument import change_argument
 from agentd.project.layout import find_project
 
 
@@ -25,4 +25,4 @@ def command(change_id: str, as_json: bool) -> int:
             return f"Nothing is running for {change_id}."
         return "\n".join([f"The run of {change_id} is stopped.", *output.following(holder.command)])
 
-    return output.show("stop", as_json, data, text)
+    return output.show_result("stop", as_json, data, text)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.domain.formatting import pluralize
 from agentd.trace.matrix import TraceMatrix, TraceRow
 from agentd.trace.weakened_tests import Weakening
@@ -17,7 +17,7 @@ _TITLE = 40  # columns
 _GAPS = {"task": "task", "file": "changed file", "test": "test"}
 
 
-def text(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
+def matrix_text(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
     width = output.width()
     if not matrix.rows:
         lines = output.prose(_EMPTY % change_id)
@@ -26,11 +26,11 @@ def text(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> st
         lines += ["", *output.prose(_summary(matrix))]
     for title, places in _below(matrix, weaker):
         lines += ["", output.paint(title, bold=True)]
-        lines += [line for place in places for line in output.prose(table.clean(place), "  ", "  ")]
+        lines += [line for place in places for line in output.prose(text_table.clean_line(place), "  ", "  ")]
     return "\n".join(lines)
 
 
-def markdown(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
+def matrix_markdown(change_id: str, matrix: TraceMatrix, weaker: Sequence[Weakening]) -> str:
     lines = [f"# Trace of {change_id}", ""]
     if matrix.rows:
         lines += ["| Requirement | Scenarios | Tasks | Files | Tests |", "|---|---|---|---|---|"]
@@ -60,16 +60,16 @@ def _table(matrix: TraceMatrix, width: int | None) -> list[str] | None:
     """Without titles where there is no room for them; None where even that is too wide."""
     rows = [_HEAD]
     for row in matrix.rows:
-        tasks, files, tests = ([table.clean(one) for one in some] for some in _cells(row, matrix)[1:])
-        first = [row.requirement], [table.shorten(row.title, _TITLE)]
+        tasks, files, tests = ([text_table.clean_line(one) for one in some] for some in _cells(row, matrix)[1:])
+        first = [row.requirement], [text_table.shorten_line(row.title, _TITLE)]
         columns = (*first, tasks, files, tests)
         height = max(map(len, columns))
         padded = [[*column, *[""] * (height - len(column))] for column in columns]
         rows += list(zip(*padded, strict=True))
     for kept in ((0, 1, 2, 3, 4), (0, 2, 3, 4)):
         chosen = [[row[number] for number in kept] for row in rows]
-        if width is None or table.total(chosen) <= width:
-            lines = table.align([chosen[0], *([_marked(cell) for cell in row] for row in chosen[1:])])
+        if width is None or text_table.rows_width(chosen) <= width:
+            lines = text_table.align_rows([chosen[0], *([_marked(cell) for cell in row] for row in chosen[1:])])
             return [output.paint(lines[0], dim=True), *lines[1:]]
     return None
 
@@ -79,21 +79,21 @@ def _blocks(matrix: TraceMatrix, width: int) -> list[str]:
     lines: list[str] = []
     for row in matrix.rows:
         lines += [""] * bool(lines)
-        lines.append(output.paint(table.shorten(row.requirement, width), bold=True))
+        lines.append(output.paint(text_table.shorten_line(row.requirement, width), bold=True))
         if row.title:
-            lines.append(f"  {table.shorten(row.title, width - 2)}")
+            lines.append(f"  {text_table.shorten_line(row.title, width - 2)}")
         for name, some in zip(("tasks", "files", "tests"), _cells(row, matrix)[1:], strict=True):
             for number, one in enumerate(some):
                 label = output.paint((name if number == 0 else "").ljust(6), dim=True)
-                lines.append(f"  {label} {_marked(_end_of(table.clean(one), width - 9))}")
+                lines.append(f"  {label} {_marked(_end_of(text_table.clean_line(one), width - 9))}")
     return lines
 
 
 def _end_of(words: str, room: int) -> str:
     """The end of a path says more than its beginning."""
-    if table.columns(words) <= room:
+    if text_table.display_width(words) <= room:
         return words
-    while words and table.columns(words) > room - 1:
+    while words and text_table.display_width(words) > room - 1:
         words = words[1:]
     return f"…{words}"
 
@@ -128,4 +128,4 @@ def _place(path: str, line: int) -> str:
 
 def _escaped(words: str) -> str:
     """Text that stays in its cell and is no mark-up there."""
-    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", table.clean(words))
+    return re.sub(r"([\\|`*_<>\[\]])", r"\\\1", text_table.clean_line(words))

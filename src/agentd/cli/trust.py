@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.domain.errors import NotTrusted, Refusal
 from agentd.project import config, trust
 from agentd.project.config.display import printable
@@ -50,13 +50,13 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     if asking and not output.interactive(as_json, yes):
         return _refuse(project, found, left, as_json)
     if asking:
-        output.tell(_listing(found))
+        output.report(_listing(found))
         if not _asked(left):
             raise Refusal("nothing was trusted", "agentd trust asks again")
     _give(project, left)
     shown = [] if asking or not found else [_listing(found)]
     data = _data(project, found, left)
-    return output.show("trust", as_json, data, lambda: "\n".join([*shown, *output.prose(_closing(found, left))]))
+    return output.show_result("trust", as_json, data, lambda: "\n".join([*shown, *output.prose(_closing(found, left))]))
 
 
 def ensure_trust(project: Project, settings: config.Config, trusting: bool, interactive: bool) -> None:
@@ -65,11 +65,11 @@ def ensure_trust(project: Project, settings: config.Config, trusting: bool, inte
     if not left:
         return
     if trusting:
-        output.tell("Trusted by --trust: " + ", ".join(_visible(one.item.key) for one in left))
+        output.report("Trusted by --trust: " + ", ".join(_visible(one.item.key) for one in left))
     elif not interactive:
         raise trust.trust_refusal(project, left, os.environ)
     else:
-        output.tell(_listing(left))
+        output.report(_listing(left))
         if not _asked(left):
             raise NotTrusted("nothing was trusted, so nothing was run")
     _give(project, left)
@@ -78,7 +78,7 @@ def ensure_trust(project: Project, settings: config.Config, trusting: bool, inte
 def _refuse(project: Project, found: Sequence[TrustState], left: Sequence[TrustState], as_json: bool) -> int:
     are = "is" if len(left) == 1 else "are"
     error = NotTrusted(f"{len(left)} of {len(found)} {are} not trusted", "read what is shown, then agentd trust --yes")
-    output.show("trust", as_json, _data(project, found, ()), lambda: _listing(found), error.exit_code, error)
+    output.show_result("trust", as_json, _data(project, found, ()), lambda: _listing(found), error.exit_code, error)
     if as_json:
         return error.exit_code
     raise error
@@ -88,7 +88,7 @@ def _revoke(project: Project, as_json: bool) -> int:
     count = trust.revoke_trust(project, os.environ)
     data = {"project": str(project.root), "revoked": count}
     words = f"Taken back: {count}. Nothing of this repository is trusted now." if count else "Nothing was trusted here."
-    return output.show("trust", as_json, data, lambda: words)
+    return output.show_result("trust", as_json, data, lambda: words)
 
 
 def _give(project: Project, left: Sequence[TrustState]) -> None:
@@ -198,9 +198,9 @@ def _visible(text: str) -> str:
 def _folded(text: str) -> Iterator[str]:
     """In pieces that fit the terminal, so that a long line cannot pass for one of ours; between words where it can."""
     room = _width() - 8
-    while table.columns(text) > room:
+    while text_table.display_width(text) > room:
         end = used = 0
-        while (used := used + table.columns(text[end])) <= room:
+        while (used := used + text_table.display_width(text[end])) <= room:
             end += 1
         end = text.rfind(" ", 1, end + 1) + 1 or end
         yield text[:end]

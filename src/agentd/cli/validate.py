@@ -11,7 +11,7 @@ from agentd.change import ids, plan_validation
 from agentd.change.folder import Change
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.cli import output
-from agentd.cli.common import change_argument
+from agentd.cli.change_argument import change_argument
 from agentd.domain.errors import Busy, UsageError
 from agentd.domain.formatting import pluralize
 from agentd.project import config
@@ -64,7 +64,7 @@ def _mend(
     except Busy as error:
         if not everything:
             raise
-        output.tell(f"{change.id} was not mended: {error.message}")
+        output.report(f"{change.id} was not mended: {error.message}")
         return {}
 
 
@@ -91,7 +91,7 @@ def _show(
         closing = _one(changes[0], found[0], strict) if only else output.prose(_all(len(changes), bad))
         return "\n".join([*lines, *words, *closing])
 
-    return output.show("validate", as_json, data, text, 0 if valid else 1)
+    return output.show_result("validate", as_json, data, text, 0 if valid else 1)
 
 
 def _one(change: LocatedChange, findings: Sequence[RuleFinding], strict: bool) -> list[str]:
@@ -151,4 +151,4 @@ def _show_diff(
             lines += difflib.unified_diff(before, after, f"{folder}/{name}", f"{folder}/{name} (mended)", lineterm="")
     text = "\n".join(lines)
     data = {"diff": text, "mended": {key: sorted(value) for key, value in mended.items()}}
-    return output.show("validate", as_json, data, lambda: text or "Nothing to mend.")
+    return output.show_result("validate", as_json, data, lambda: text or "Nothing to mend.")

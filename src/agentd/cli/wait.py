@@ -9,8 +9,8 @@ import click
 from agentd.change import lifecycle, outcome
 from agentd.change.folder import Change
 from agentd.change.inbox import Inbox
-from agentd.cli import closing, output, table
-from agentd.cli.common import change_argument
+from agentd.cli import output, run_summary, text_table
+from agentd.cli.change_argument import change_argument
 from agentd.domain.errors import Interrupted
 from agentd.engine.workflows import run_result
 from agentd.project.layout import find_project
@@ -99,11 +99,11 @@ def _show(
 
     def text() -> str:
         if came:
-            return closing.summary(came)
+            return run_summary.run_summary(came)
         if decision:
             words = [f"{change.id} waits for a decision: {decision['question']}", f"Answer it where it runs: {holder}"]
-            return "\n".join(line for one in words for line in output.prose(table.clean(one)))
+            return "\n".join(line for one in words for line in output.prose(text_table.clean_line(one)))
         lines = output.prose(f"{change.id} is still being worked on: {holder}")
         return "\n".join([*lines, *output.following(f"agentd wait {change.id}")])
 
-    return output.show("wait", as_json, data, text, int(came["exit_code"]) if came else 1)
+    return output.show_result("wait", as_json, data, text, int(came["exit_code"]) if came else 1)

@@ -3,17 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
 from agentd.change.overlaps import format_names
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.formatting import pluralize
-from agentd.migrate import import_writer, openspec, source_tree, speckit
+from agentd.engine.archive.changelog import CHANGELOG_FILE as CHANGELOG
+from agentd.engine.archive.preview import read_optional
+from agentd.migrate import import_writer, openspec, openspec_export, source_tree, speckit
 from agentd.migrate.import_model import ImportedChange, ImportedProject, ImportNote
 from agentd.project import config
 from agentd.project.layout import Project, find_project
@@ -27,7 +30,7 @@ _CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
 @click.option("--dry-run", "dry", is_flag=True, help="Show what would be mapped, and write nothing.")
 @output.json_option
 @click.pass_context
-def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
+def import_command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
     """Read the OpenSpec or Spec Kit project at the project's root into agentd/.
 
     All of it or nothing, and over nothing that is there. The originals are not touched. What could not be mapped is
@@ -40,7 +43,7 @@ def command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> int:
         raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
     moving = _found(project, tool)
     (import_writer.refuse_existing if dry else import_writer.write_import)(project, moving)
-    return output.show("import", as_json, _data(moving, dry), lambda: _told(moving, dry))
+    return output.show_result("import", as_json, _data(moving, dry), lambda: _report(moving, dry))
 
 
 def _found(project: Project, tool: str) -> ImportedProject:
@@ -95,7 +98,7 @@ def _next(moving: ImportedProject, dry: bool) -> str:
     return f"agentd import {moving.tool.lower().replace(' ', '')}" if dry else "agentd list"
 
 
-def _told(moving: ImportedProject, dry: bool) -> str:
+def _report(moving: ImportedProject, dry: bool) -> str:
     requirements, scenarios = (
         sum(getattr(one, name) for one in moving.specs) for name in ("requirements", "scenarios")
     )
@@ -147,9 +150,43 @@ def notes_on(notes: Sequence[ImportNote], whole: str = "") -> list[str]:
 
 
 def _prose(words: str, indent: str) -> list[str]:
-    return output.prose(table.clean(words), indent, indent)
+    return output.prose(text_table.clean_line(words), indent, indent)
 
 
 def _owner(one: ImportNote) -> str:
     match = _CHANGE.match(one.file)
     return match[1] if match else one.where
+
+
+@click.command("export")
+@click.argument("tool", type=click.Choice(["openspec"]))
+@click.option("--into", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Where the tree is made.")
+@output.json_option
+@click.pass_context
+def export_command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> int:
+    """Write agentd/specs/ as openspec/specs/<capability>/spec.md below DIR.
+
+    All of it or nothing; where DIR has openspec/specs already, nothing is written.
+    """
+    project = find_project()
+    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    folder = project.specs_in(project.tree)
+    paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
+    if not paths:
+        raise Refusal(f"{folder} has no spec to export", "agentd list")
+    texts, notes = openspec_export.distinct_capabilities(
+        (path.stem, openspec_export.export_spec(read_optional(path) or "", path.stem, pattern)) for path in paths
+    )
+    openspec_export.write_export(texts, into)
+    data: dict[str, Any] = {
+        "tool": tool,
+        "folder": str(into / openspec_export.EXPORT_FOLDER),
+        "specs": sorted(texts),
+        "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
+    }
+
+    def text() -> str:
+        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / openspec_export.EXPORT_FOLDER}"
+        return "\n".join([*output.prose(words), *notes_on(notes)])
+
+    return output.show_result("export", as_json, data, text)

@@ -12,10 +12,10 @@ from typing import Any
 from agentd.change import outcome
 from agentd.change.folder import Change
 from agentd.change.locator import ChangeLocator
-from agentd.cli import closing, output
-from agentd.cli.live import watching
-from agentd.cli.options import Options
-from agentd.cli.person import AtTerminal
+from agentd.cli import output, run_summary
+from agentd.cli.live import watch_run
+from agentd.cli.options import CommandOptions
+from agentd.cli.terminal_person import TerminalPerson
 from agentd.cli.trust import ensure_trust
 from agentd.domain.errors import AgentdError, Busy, Interrupted
 from agentd.domain.terms import Workflow
@@ -28,38 +28,38 @@ from agentd.project import config, git
 from agentd.project.config import Config, WorkflowSettings
 from agentd.project.layout import Project
 
-Work = Callable[[StepContext, RunOptions], None]
-Course = Callable[[Change, WorkflowSettings], list[PlannedStep]]
+WorkflowFunction = Callable[[StepContext, RunOptions], None]
+StepsFunction = Callable[[Change, WorkflowSettings], list[PlannedStep]]
 
 
-def trust(project: Project, options: Options) -> Config:
+def load_trusted_config(project: Project, options: CommandOptions) -> Config:
     """What the repository wants run is trusted, or nothing goes on."""
     in_force = config.load_config(project.config_file, flags=options.settings)
     ensure_trust(project, in_force, options.trusting, options.can_ask)
     return in_force
 
 
-def run(
+def run_workflow(
     change: Change,
-    options: Options,
-    work: Work,
+    options: CommandOptions,
+    work: WorkflowFunction,
     workflow: Workflow = Workflow.PLAN,
     told: Callable[[], tuple[str, int | None]] = lambda: ("", None),
-    ahead: Course | None = None,
+    ahead: StepsFunction | None = None,
 ) -> int:
     """Do the work, look on, and tell how it ended: a verdict and a failure alike as one result.
 
     `told` gives message and exit code, for work whose end is no verdict.
     """
     there = runs.change_project(change)
-    in_force = trust(there, options)
+    in_force = load_trusted_config(there, options)
     before, failure, person = len(change.read().llm_calls), None, None
     ahead = ahead or (plan_steps.plan_steps if workflow is Workflow.PLAN else impl_steps.impl_steps)
 
     try:
         title = f"agentd {options.command} {change.id}"
-        with watching(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
-            person = AtTerminal(view, change.tree) if options.can_ask else None
+        with watch_run(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
+            person = TerminalPerson(view, change.tree) if options.can_ask else None
             wishes = replace(options.wishes, person=person)
             begun = runs.begin_run(
                 change,
@@ -84,30 +84,34 @@ def run(
     data = run_result.build_result(change, options.command, options.wanted, before, message, failure, code)
     if not isinstance(failure, Busy):
         outcome.save_outcome(change, os.getpid(), data)
-    return show(options, data, failure, person.told if person else ())
+    return show_run_result(options, data, failure, person.told if person else ())
 
 
-def settled(change: Change, options: Options, message: str, code: int | None = None) -> int:
+def show_settled(change: Change, options: CommandOptions, message: str, code: int | None = None) -> int:
     """Nothing is left to do, but for a budget that is to be raised."""
     if options.raise_budget:
-        return run(change, options, lambda desk, wishes: None, told=lambda: (message, code))
-    return tell(change, options, message, code)
+        return run_workflow(change, options, lambda desk, wishes: None, told=lambda: (message, code))
+    return show_standing(change, options, message, code)
 
 
-def tell(change: Change, options: Options, message: str = "", code: int | None = None) -> int:
+def show_standing(change: Change, options: CommandOptions, message: str = "", code: int | None = None) -> int:
     """How the change stands, where nothing had to run."""
     before = len(change.read().llm_calls)
-    return show(options, run_result.build_result(change, options.command, options.wanted, before, message, None, code))
+    return show_run_result(
+        options, run_result.build_result(change, options.command, options.wanted, before, message, None, code)
+    )
 
 
-def show(options: Options, data: dict[str, Any], error: AgentdError | None = None, told: Sequence[str] = ()) -> int:
+def show_run_result(
+    options: CommandOptions, data: dict[str, Any], error: AgentdError | None = None, told: Sequence[str] = ()
+) -> int:
     if options.as_events:
         output.stream([json.dumps(data, ensure_ascii=False)])
         return int(data["exit_code"])
     if isinstance(error, Interrupted) and output.is_part():
         return error.exit_code
     if error and not options.as_json:
-        output.tell(closing.summary(data, told))
+        output.report(run_summary.run_summary(data, told))
         return error.exit_code
-    text = functools.partial(closing.summary, data, told)
-    return output.show(options.command, options.as_json, data, text, data["exit_code"], error)
+    text = functools.partial(run_summary.run_summary, data, told)
+    return output.show_result(options.command, options.as_json, data, text, data["exit_code"], error)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.domain import formatting
 from agentd.domain.errors import Interrupted
 from agentd.domain.formatting import pluralize
@@ -21,10 +21,10 @@ _FINDINGS = 10  # shown; the rest is a count and a command
 _FILES = 12
 
 
-def summary(result: dict[str, Any], told: Sequence[str] = ()) -> str:
+def run_summary(result: dict[str, Any], told: Sequence[str] = ()) -> str:
     """The result as `--json` gives it, in words. Findings that were `told` just above on this terminal are left out."""
     width = output.width() or output.PIPE
-    found = findings(result, width)
+    found = findings_text(result, width)
     blocks = [
         _outcome(result, width),
         found if output.width() is None or found != [*told] else [],
@@ -44,10 +44,10 @@ def _outcome(result: dict[str, Any], width: int) -> list[str]:
         hint = _wrapped(error["hint"], width - 4) if error["hint"] else []
         arrows = [f"  {'→' if number == 0 else ' '} {line}" for number, line in enumerate(hint)]
         return [output.paint("Error:", fg="red", bold=True) + head.removeprefix("Error:"), *more, *arrows]
-    return verdict(result, width)
+    return verdict_lines(result, width)
 
 
-def verdict(result: Mapping[str, Any], width: int) -> list[str]:
+def verdict_lines(result: Mapping[str, Any], width: int) -> list[str]:
     head, *more = _wrapped(result["message"], width) or [""]
     verdict = result["verdict"] or ""
     if verdict and head.startswith(verdict):
@@ -55,7 +55,7 @@ def verdict(result: Mapping[str, Any], width: int) -> list[str]:
     return [head, *more]
 
 
-def findings(result: Mapping[str, Any], width: int) -> list[str]:
+def findings_text(result: Mapping[str, Any], width: int) -> list[str]:
     """The open ones, most severe first."""
     ranks = list(Severity)
     found = [one for one in result["findings"]["list"] if FindingState(one["state"]).is_open]
@@ -70,27 +70,35 @@ def finding_lines(found: Sequence[Mapping[str, Any]], width: int) -> list[str]:
     if not found:
         return []
     rows = [
-        (f"  {one['id']}", one["severity"], table.clean(one["title"]), table.clean(one["where"] or "")) for one in found
+        (
+            f"  {one['id']}",
+            one["severity"],
+            text_table.clean_line(one["title"]),
+            text_table.clean_line(one["where"] or ""),
+        )
+        for one in found
     ]
     heads = [(name, severity) for name, severity, _, _ in rows]
-    places = max(table.columns(where) for *_, where in rows)
-    indent = table.total(heads) + 2
+    places = max(text_table.display_width(where) for *_, where in rows)
+    indent = text_table.rows_width(heads) + 2
     room = width - indent - places - 2
-    if room >= max(table.columns(title) for _, _, title, _ in rows):
-        return _tinted(table.align(rows), rows)
+    if room >= max(text_table.display_width(title) for _, _, title, _ in rows):
+        return _tinted(text_table.align_rows(rows), rows)
     lines = []
     titles = [_title(title, width - indent) for _, _, title, _ in rows]
-    firsts = _tinted(table.align([(*head, first) for head, (first, *_) in zip(heads, titles, strict=True)]), rows)
+    firsts = _tinted(
+        text_table.align_rows([(*head, first) for head, (first, *_) in zip(heads, titles, strict=True)]), rows
+    )
     for first, (_, *more), (*_, where) in zip(firsts, titles, rows, strict=True):
-        place = [output.paint(" " * indent + table.shorten_end(where, width - indent), dim=True)] if where else []
+        place = [output.paint(" " * indent + text_table.shorten_end(where, width - indent), dim=True)] if where else []
         lines += [first, *(" " * indent + line for line in more), *place]
     return lines
 
 
 def _title(title: str, room: int) -> list[str]:
     """In two lines at most."""
-    first, *more = table.wrapped(title, room) or [""]
-    return [table.shorten_end(line, room) for line in ([first, " ".join(more)] if more else [first])]
+    first, *more = text_table.wrap_text(title, room) or [""]
+    return [text_table.shorten_end(line, room) for line in ([first, " ".join(more)] if more else [first])]
 
 
 def _tinted(lines: Sequence[str], rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
@@ -136,7 +144,9 @@ def _next(result: dict[str, Any], width: int) -> list[str]:
     if result["exit_code"] == Interrupted.exit_code:
         return []
     options = (result["decision_needed"] or {}).get("options", ())
-    rows = [(one["command"], table.clean(one["label"]), one["recommended"]) for one in options if one["command"]]
+    rows = [
+        (one["command"], text_table.clean_line(one["label"]), one["recommended"]) for one in options if one["command"]
+    ]
     if not rows:
         return output.following(result["next"]) if result["next"] else []
     rows.sort(key=lambda row: not row[2])
@@ -144,15 +154,15 @@ def _next(result: dict[str, Any], width: int) -> list[str]:
     plain = [(command, label) for command, label, _ in rows]
     bare = [(command, "") for command, _, _ in rows]
     room = width - output.LABEL
-    cells = next((cells for cells in (told, plain) if table.total(cells) <= room), bare)
-    if table.total(cells) > room and output.width() is not None:
+    cells = next((cells for cells in (told, plain) if text_table.rows_width(cells) <= room), bare)
+    if text_table.rows_width(cells) > room and output.width() is not None:
         return [output.paint("Next", dim=True), *(command for command, _ in cells)]
-    first, *more = table.align(cells)
+    first, *more = text_table.align_rows(cells)
     return [*output.label("Next", first), *(line for one in more for line in output.label("", one))]
 
 
 def _fact(name: str, words: str, width: int) -> list[str]:
-    return output.label(name, table.clean(words), width) if words else []
+    return output.label(name, text_table.clean_line(words), width) if words else []
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -160,5 +170,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     found = []
     for line in text.split("\n"):
         indent = " " * (len(line) - len(line.lstrip(" ")))
-        found += [f"{indent}{part}" for part in table.wrapped(table.clean(line), max(width - len(indent), 20))]
+        found += [
+            f"{indent}{part}"
+            for part in text_table.wrap_text(text_table.clean_line(line), max(width - len(indent), 20))
+        ]
     return found

@@ -4,8 +4,8 @@ import click
 
 from agentd.change import lifecycle
 from agentd.change.inbox import Decision
-from agentd.cli import running
-from agentd.cli.options import Options
+from agentd.cli import run_command
+from agentd.cli.options import CommandOptions
 from agentd.domain.errors import UsageError
 from agentd.domain.terms import Workflow
 from agentd.engine.workflows import decision_delivery, impl, plan, read_digest
@@ -15,7 +15,7 @@ from agentd.project.layout import find_project
 seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")
 
 
-def chosen(options: Options, is_dry: bool, decisions: dict[str, str | None]) -> tuple[str, str] | None:
+def chosen_decision(options: CommandOptions, is_dry: bool, decisions: dict[str, str | None]) -> tuple[str, str] | None:
     """The one that was given, and its reason; refused beside what is no part of a decision."""
     given = {name: reason for name, reason in decisions.items() if reason is not None}
     if len(given) > 1:
@@ -34,7 +34,7 @@ def chosen(options: Options, is_dry: bool, decisions: dict[str, str | None]) -> 
     return None
 
 
-def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
+def make_decision(change_id: str, options: CommandOptions, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
     change = lifecycle.open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
@@ -43,9 +43,9 @@ def decide(change_id: str, options: Options, answer: str, reason: str) -> int:
         now = read_digest.current_reading(change)
         read_digest.check_reading(change, options.seen)
         decision_delivery.deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
-        return running.tell(change, options, code=0)
+        return run_command.show_standing(change, options, code=0)
     workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
     decided = plan.decide_plan if workflow is Workflow.PLAN else impl.decide_code
-    return running.run(
+    return run_command.run_workflow(
         change, options, lambda desk, _: decided(desk, answer, reason, by, options.seen), workflow, told=lambda: ("", 0)
     )

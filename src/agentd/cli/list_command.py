@@ -5,7 +5,7 @@ import click
 from agentd.change import overview
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.change.overlaps import OverlapIndex, format_names
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.project.layout import Project, find_project
 
 _COLOURS = {
@@ -29,10 +29,10 @@ def command(everything: bool, as_json: bool) -> int:
     found = places.open() + (places.archived() if everything else [])
     among = overview.build_overlap_index(found)
     data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
-    return output.show("list", as_json, data, lambda: _render(places, found, among, output.width()))
+    return output.show_result("list", as_json, data, lambda: _render(places, found, among, output.width()))
 
 
-def nothing(places: ChangeLocator) -> str:
+def no_changes_text(places: ChangeLocator) -> str:
     """Where no change is open."""
     ended = output.prose("No open changes; agentd list --all shows those that have ended.")
     return "\n".join([*(ended if places.archived() else ["No open changes."]), *output.following(_BEGIN)])
@@ -40,13 +40,13 @@ def nothing(places: ChangeLocator) -> str:
 
 def _render(places: ChangeLocator, found: list[LocatedChange], among: OverlapIndex, width: int | None) -> str:
     if not found:
-        return nothing(places)
+        return no_changes_text(places)
     head = ("CHANGE", "PHASE", "FINDINGS", "COST", "UPDATED", "NEXT")
     rows = [head, *(_cells(places.project, one) for one in found)]
     for kept in ((0, 1, 2, 3, 4, 5), (0, 1, 2, 4, 5), (0, 1, 2, 5), (0, 1, 5)):
         chosen = [[row[number] for number in kept] for row in rows]
-        if width is None or table.total(chosen) <= width:
-            first, *lines = table.align(chosen)
+        if width is None or text_table.rows_width(chosen) <= width:
+            first, *lines = text_table.align_rows(chosen)
             lines.insert(0, output.paint(first, dim=True))
             break
     else:
@@ -60,7 +60,7 @@ def _meetings(among: OverlapIndex) -> list[str]:
     if not found:
         return []
     told = [
-        f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change {table.clean(format_names(names))}"
+        f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change {text_table.clean_line(format_names(names))}"
         for changes, names in found[:_MEETINGS]
     ]
     if len(found) > _MEETINGS:
@@ -86,8 +86,8 @@ def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:
         found.id,
         phase_words(project, found),
         output.findings(summary.high, summary.medium, summary.low),
-        output.money(summary.cost),
-        output.age(summary.updated_at),
+        output.money_cell(summary.cost),
+        output.format_age(summary.updated_at),
         overview.next_command(project, found) or "-",
     )
 
@@ -96,5 +96,5 @@ def _stacked(cells: tuple[str, ...], width: int) -> list[str]:
     """One change in a few short lines, for a narrow terminal."""
     name, phase, *facts, following = cells
     told = [fact for fact in facts if fact != "-"]
-    lines = [f"  {line}" for line in table.listed(told, width - 2)]
+    lines = [f"  {line}" for line in text_table.join_facts(told, width - 2)]
     return [*output.heading(name, phase), *lines, f"  → {following}"]

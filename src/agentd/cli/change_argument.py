@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from agentd.cli import table
+from agentd.cli import text_table
 from agentd.domain.errors import AgentdError, ChangeNotFound
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     except (AgentdError, OSError):
         return []
     return [
-        CompletionItem(one.id, help=table.shorten(f"{one.summary.phase}: {one.summary.description}", 80))
+        CompletionItem(one.id, help=text_table.shorten_line(f"{one.summary.phase}: {one.summary.description}", 80))
         for one in found
         if one.id.startswith(incomplete)
     ]
 
 
-def anywhere(places: "ChangeLocator", change_id: str) -> "LocatedChange":
+def find_anywhere(places: "ChangeLocator", change_id: str) -> "LocatedChange":
     """The open change of that id, else the one that has ended."""
     try:
         return places.find(change_id)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 
 if TYPE_CHECKING:
     from prompt_toolkit import Application
+
 
 _RECOMMENDED = "(recommended)"
 _KEYS = "(↑↓)"
@@ -31,7 +32,7 @@ _INDENT = 3  # columns of the pointer
 
 _PAUSE = 0.2  # seconds between two looks for an answer from elsewhere
 
-Otherwise = Callable[[], str | None]
+Alternative = Callable[[], str | None]
 
 
 def _nobody() -> str | None:
@@ -39,15 +40,17 @@ def _nobody() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PromptOption:
     id: str
     label: str
     why: str = ""
 
 
-def ask(question: str, options: Sequence[Option], recommended: str | None, otherwise: Otherwise = _nobody) -> str:
+def ask_choice(
+    question: str, options: Sequence[PromptOption], recommended: str | None, otherwise: Alternative = _nobody
+) -> str:
     """The id of the option chosen, or what `otherwise` brings first; Ctrl-C and Esc raise KeyboardInterrupt."""
-    question = table.clean(question)
+    question = text_table.clean_line(question)
     labels = {one.id: _label(one, recommended) for one in options}
     _forget_keys()
     if _is_plain():
@@ -59,23 +62,23 @@ def ask(question: str, options: Sequence[Option], recommended: str | None, other
 
 def ask_text(question: str) -> str:
     """Some words on one line; nothing is no answer."""
-    question = table.clean(question)
+    question = text_table.clean_line(question)
     _forget_keys()
     while True:
         answer = " ".join((_line(question) if _is_plain() else _typed(question)).split())
         if answer:
             return answer
-        output.tell("A few words are needed; Ctrl-C stops.")
+        output.report("A few words are needed; Ctrl-C stops.")
 
 
 def confirm_when_ready(text: str) -> None:
     """Wait for Enter."""
     _forget_keys()
-    _line(table.clean(text))
+    _line(text_table.clean_line(text))
 
 
-def _label(option: Option, recommended: str | None) -> str:
-    label = table.clean(option.label)
+def _label(option: PromptOption, recommended: str | None) -> str:
+    label = text_table.clean_line(option.label)
     return f"{label} {_RECOMMENDED}" if option.id == recommended else label
 
 
@@ -90,7 +93,11 @@ def _forget_keys() -> None:
 
 
 def _by_arrows(
-    question: str, options: Sequence[Option], labels: dict[str, str], recommended: str | None, otherwise: Otherwise
+    question: str,
+    options: Sequence[PromptOption],
+    labels: dict[str, str],
+    recommended: str | None,
+    otherwise: Alternative,
 ) -> str:
     import questionary  # late: heavy, and most commands ask nothing
 
@@ -112,7 +119,7 @@ def _title(label: str, why: str) -> list[tuple[str, str]]:
     """Broken into lines that fit, as a list of choices is cut at the edge."""
     parts = [("class:text", _wrapped(label, _INDENT))]
     if why:
-        parts.append(("class:why", f"\n{' ' * _INDENT}{_wrapped(table.clean(why), _INDENT)}"))
+        parts.append(("class:why", f"\n{' ' * _INDENT}{_wrapped(text_table.clean_line(why), _INDENT)}"))
     return parts
 
 
@@ -128,7 +135,7 @@ def _wrapped(text: str, indent: int) -> str:
 
 def _tell_answer(question: str, answer: str) -> None:
     """What was asked and answered stays; the choices do not."""
-    output.tell(f"{click.style('?', fg='cyan')} {_wrapped(f'{question} {answer}', 2)}")
+    output.report(f"{click.style('?', fg='cyan')} {_wrapped(f'{question} {answer}', 2)}")
 
 
 def _typed(question: str) -> str:
@@ -146,7 +153,7 @@ def _terminal() -> dict[str, Any]:
     return {"output": create_output(stdout=sys.stderr)}
 
 
-def _answered(application: "Application[Any]", otherwise: Otherwise = _nobody) -> Any:
+def _answered(application: "Application[Any]", otherwise: Alternative = _nobody) -> Any:
     import asyncio
 
     from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
@@ -175,15 +182,15 @@ def _answered(application: "Application[Any]", otherwise: Otherwise = _nobody) -
         raise KeyboardInterrupt from None
 
 
-def _by_number(question: str, options: Sequence[Option], labels: dict[str, str], otherwise: Otherwise) -> str:
-    output.tell(question)
+def _by_number(question: str, options: Sequence[PromptOption], labels: dict[str, str], otherwise: Alternative) -> str:
+    output.report(question)
     for number, one in enumerate(options, 1):
-        output.tell(f"  {number}  {labels[one.id]}{f': {table.clean(one.why)}' if one.why else ''}")
+        output.report(f"  {number}  {labels[one.id]}{f': {text_table.clean_line(one.why)}' if one.why else ''}")
     while True:
         click.echo(f"1 to {len(options)}: ", err=True, nl=False)
         while not select.select([sys.stdin], [], [], _PAUSE)[0]:
             if delivered := otherwise():
-                output.tell("")
+                output.report("")
                 return delivered
         answer = _read().strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(options):

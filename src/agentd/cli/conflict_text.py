@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agentd.cli import output, table
+from agentd.cli import output, text_table
 from agentd.merge import SpecConflict
 
 
-def text(conflicts: Sequence[SpecConflict]) -> str:
+def conflict_text(conflicts: Sequence[SpecConflict]) -> str:
     return "\n\n".join("\n".join(_lines(one)) for one in conflicts) + "\n"
 
 
-def rows(conflicts: Sequence[SpecConflict]) -> list[dict[str, Any]]:
+def conflict_rows(conflicts: Sequence[SpecConflict]) -> list[dict[str, Any]]:
     return [
         {
             "kind": str(one.kind),
@@ -29,5 +29,7 @@ def _lines(one: SpecConflict) -> list[str]:
     lines = [f"{output.paint(one.name, bold=True)}: {one.why}"]
     for name, words in (("base", one.base), ("theirs", one.theirs), ("yours", one.yours)):
         lines.append(output.paint(f"  {name}", dim=True) + ("" if words else " (not there)"))
-        lines += [f"    {table.harmless(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words]
+        lines += [
+            f"    {text_table.strip_control(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words
+        ]
     return lines

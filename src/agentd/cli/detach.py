@@ -8,13 +8,13 @@ from pathlib import Path
 
 from agentd.change.folder import Change
 from agentd.cli import output
-from agentd.cli.options import Options
+from agentd.cli.options import CommandOptions
 from agentd.domain.errors import Busy
 
 _PAUSE = 0.05  # seconds between two looks whether it runs
 
 
-def start(change: Change, options: Options) -> int:
+def start_detached(change: Change, options: CommandOptions) -> int:
     """Until it has the change's run lock. One that ends before that tells what it has to tell."""
     if holder := change.active_run():
         raise Busy(f"{change.id} is being worked on by {holder}", f"agentd wait {change.id}")
@@ -40,7 +40,7 @@ def start(change: Change, options: Options) -> int:
     return child.returncode
 
 
-def _running(change: Change, options: Options, pid: int) -> int:
+def _running(change: Change, options: CommandOptions, pid: int) -> int:
     place = change.read().git
     data = {
         "change_id": change.id,
@@ -56,4 +56,4 @@ def _running(change: Change, options: Options, pid: int) -> int:
         other = f"agentd log {change.id} --follow looks on, agentd stop {change.id} ends it"
         return "\n".join([*output.prose(words), *output.prose(other), *output.following(f"agentd wait {change.id}")])
 
-    return output.show(options.command, options.as_json, data, text)
+    return output.show_result(options.command, options.as_json, data, text)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from agentd.cli.view import clean
+from agentd.cli.progress_view import clean_words
 from agentd.domain.formatting import format_usd, pluralize
 from agentd.engine.workflows.progress import ProgressBoard, ProgressCost, ProgressRow, StepAnswer, StepProgress
 
@@ -34,10 +34,10 @@ _AS_ASKED = (0, 1)  # exit codes of a run that came to its end, with yes or no
 _FADED = (StepProgress.AHEAD, StepProgress.EARLIER)
 
 
-def moving(title: str, board: ProgressBoard, began: float, at: float, width: int, height: int) -> list[Text]:
+def running_frame(title: str, board: ProgressBoard, began: float, at: float, width: int, height: int) -> list[Text]:
     """A run under way, never higher than the screen, whose last line is the cursor's."""
     rows = [_harmless(row) for row in board.rows()]
-    columns = _Columns(rows, at, width)
+    columns = _FrameColumns(rows, at, width)
     blocks = [columns.lines(row, at) for row in rows]
     foot = Text(_foot(board.spent, at - began, width), "dim")
     if height < _LOW:
@@ -45,11 +45,11 @@ def moving(title: str, board: ProgressBoard, began: float, at: float, width: int
     return [_title(title, width), Text(), *_folded(rows, blocks, height - 5), Text(), foot]
 
 
-def ended(title: str, board: ProgressBoard, began: float, at: float, width: int) -> list[Text]:
+def final_frame(title: str, board: ProgressBoard, began: float, at: float, width: int) -> list[Text]:
     """What stays: every step that something happened in, how many a failure kept back, and a line free."""
     rows = [_harmless(row) for row in board.rows()]
     came = [row for row in rows if row.stand is not StepProgress.AHEAD]
-    columns = _Columns(came, at, width)
+    columns = _FrameColumns(came, at, width)
     lines = [line for row in came for line in columns.lines(row, at, is_over=True)]
     if (left := len(rows) - len(came)) and board.exit_code not in _AS_ASKED:
         lines.append(_fold(f"{pluralize(left, 'step')} not begun"))
@@ -59,14 +59,14 @@ def ended(title: str, board: ProgressBoard, began: float, at: float, width: int)
 
 def _harmless(row: ProgressRow) -> ProgressRow:
     """Nothing an agent said can move the cursor."""
-    return replace(row, label=clean(row.label), agent=clean(row.agent), words=clean(row.words))
+    return replace(row, label=clean_words(row.label), agent=clean_words(row.agent), words=clean_words(row.words))
 
 
 def _title(title: str, width: int) -> Text:
     return _cut(Text(title, "bold"), width - 1)
 
 
-class _Columns:
+class _FrameColumns:
     """Mark, label, time, and words where there is room beside them. The last column of the terminal stays free."""
 
     def __init__(self, rows: Sequence[ProgressRow], at: float, width: int) -> None:

@@ -7,23 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.cli import closing, output, pager, questions, table
-from agentd.cli.view import View
+from agentd.cli import output, run_summary, terminal_prompts, text_table
+from agentd.cli.pager import show_in_pager
+from agentd.cli.progress_view import RunView
 from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
 from agentd.project import git
 
 _NOTHING_HAPPENS = ("view", "stop")
 
 
-class AtTerminal:
-    def __init__(self, view: View, tree: str) -> None:
+class TerminalPerson:
+    def __init__(self, view: RunView, tree: str) -> None:
         self._view = view
         self._tree = tree
         self.told: list[str] = []
         """The findings above the last question, while nothing has come of it."""
 
     def choose(self, question: Question, otherwise: Callable[[], DecisionAnswer | None]) -> DecisionAnswer:
-        options = [questions.Option(one.id, one.label) for one in question.options]
+        options = [terminal_prompts.PromptOption(one.id, one.label) for one in question.options]
         delivered: list[DecisionAnswer] = []
 
         def elsewhere() -> str | None:
@@ -35,38 +36,38 @@ class AtTerminal:
             if question.about:
                 self._tell_standing(question.about)
             if question.why:
-                output.tell(output.paint(_wrapped(table.clean(question.why)), dim=True))
-            chosen = questions.ask(question.text, options, question.recommended, elsewhere)
+                output.report(output.paint(_wrapped(text_table.clean_line(question.why)), dim=True))
+            chosen = terminal_prompts.ask_choice(question.text, options, question.recommended, elsewhere)
             if delivered:
-                output.tell(f"{delivered[0].by} decided: {chosen}")
+                output.report(f"{delivered[0].by} decided: {chosen}")
                 return delivered[0]
             if chosen not in _NOTHING_HAPPENS:
                 self.told = []
             asks = question.answers[chosen].asks
-            reason = questions.ask_text(asks) if asks else ""
+            reason = terminal_prompts.ask_text(asks) if asks else ""
         return DecisionAnswer(chosen, f"person:{git.user_name(self._tree)}", "terminal", reason)
 
     def _tell_standing(self, about: Mapping[str, Any]) -> None:
         """Once, also where the question comes again."""
         width = _columns()
-        found = closing.findings(about, width)
+        found = run_summary.findings_text(about, width)
         if found != self.told:
-            output.tell("\n".join([*closing.verdict(about, width), "", *found, ""]))
+            output.report("\n".join([*run_summary.verdict_lines(about, width), "", *found, ""]))
             self.told = found
 
     def tell(self, lines: Sequence[str]) -> None:
         with self._view.pause():
             for line in lines:
-                output.tell(table.harmless(line))
+                output.report(text_table.strip_control(line))
 
     def wait(self, text: str) -> None:
         with self._view.pause():
-            questions.confirm_when_ready(text)
+            terminal_prompts.confirm_when_ready(text)
 
     def show(self, path: str) -> None:
         """On stderr, as stdout is for the result."""
         with self._view.pause():
-            pager.show(Path(path), sys.stderr)
+            show_in_pager(Path(path), sys.stderr)
 
 
 def _wrapped(text: str) -> str:
