@@ -52,7 +52,7 @@ docs: $(READY)
 # The viewer's pages and the terminal as the documentation shows them.
 pictures: $(READY) browser $(VENDOR)/mermaid.min.js
 	AGENTD_TEST_BROWSER_REQUIRED=1 AGENTD_PICTURES=docs/pictures $(BIN)/python -m pytest \
-		tests/viewer/test_browser_pictures.py tests/docs/test_terminal_pictures.py
+		tests/web/test_browser_pictures.py tests/docs/test_terminal_pictures.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
