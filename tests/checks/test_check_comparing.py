@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agentd.checks.check_findings import check_findings, failed_check_finding, problem_finding
 from agentd.checks.comparison import compare_check
+from agentd.checks.failure_findings import check_findings, failed_check_finding, problem_finding
 from agentd.checks.result import CheckProblem, CheckResult, TestCounts, result_from_row
 from agentd.documents import records, review_document
 from agentd.domain import yaml12

@@ -12,9 +12,9 @@ from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
 from agentd.project import config
 from agentd.trace import git_trees
+from agentd.trace.gap_findings import trace_findings
 from agentd.trace.matrix import TraceMatrix, TraceRow
 from agentd.trace.matrix_builder import build_matrix, find_weakenings
-from agentd.trace.trace_findings import trace_findings
 from scenario import Scenario
 from trace_example import begun, implemented, planned, trees
 

@@ -23,7 +23,7 @@ _NEXT = {
 def next_command(project: Project, found: LocatedChange) -> str | None:
     if found.fix:
         return found.fix
-    if is_running(project, found):
+    if is_change_running(project, found):
         return f"agentd wait {found.id}"
     following = _NEXT.get(found.summary.phase)
     if following is None or found.summary.problem or found.archived:
@@ -31,7 +31,7 @@ def next_command(project: Project, found: LocatedChange) -> str | None:
     return following % found.id
 
 
-def is_running(project: Project, found: LocatedChange) -> bool:
+def is_change_running(project: Project, found: LocatedChange) -> bool:
     """STATE.yaml says that a run began; the lock says whether it is alive."""
     if not found.summary.running:
         return False
@@ -42,7 +42,7 @@ def is_running(project: Project, found: LocatedChange) -> bool:
     return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
-def has_failed(project: Project, found: LocatedChange) -> bool:
+def has_run_failed(project: Project, found: LocatedChange) -> bool:
     """Of a run that is over but not done: it ended by itself, by a budget or a program that is missing, and said so."""
     from pathlib import Path  # late: see above
 
@@ -83,7 +83,7 @@ def change_row(project: Project, found: LocatedChange, among: OverlapIndex) -> d
         "verdict": summary.verdict,
         "open": {"high": summary.high, "medium": summary.medium, "low": summary.low},
         "cost": summary.cost,
-        "running": is_running(project, found),
+        "running": is_change_running(project, found),
         "updated_at": summary.updated_at,
         "next": next_command(project, found),
         "description": summary.description,

@@ -75,9 +75,9 @@ def phase_words(project: Project, found: LocatedChange) -> str:
     words = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
     if not summary.running or not summary.phase.is_open:
         return words
-    if overview.is_running(project, found):
+    if overview.is_change_running(project, found):
         return f"{words}, running"
-    return f"{words}, {'stopped' if overview.has_failed(project, found) else 'interrupted'}"
+    return f"{words}, {'stopped' if overview.has_run_failed(project, found) else 'interrupted'}"
 
 
 def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:

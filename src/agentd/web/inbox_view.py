@@ -108,7 +108,7 @@ def archived_rows(project: Project) -> list[EndedChange]:
 def change_inbox_row(project: Project, change_id: str) -> WaitReason | None:
     """Of one open change that is checked out."""
     found = ChangeLocator(project).find(change_id)
-    return _waits(found, overview.is_running(project, found), _look(project))
+    return _waits(found, overview.is_change_running(project, found), _look(project))
 
 
 def _place(row: InboxRow) -> tuple[int, str]:
@@ -144,7 +144,7 @@ def _row(
     found: LocatedChange, met: Sequence[Overlap], budget: float | None, room: _LocalState, settings: Sequence[str]
 ) -> InboxRow:
     project, summary = room.project, found.summary
-    is_running = overview.is_running(project, found)
+    is_running = overview.is_change_running(project, found)
     waits, change = _waits(found, is_running, room), _change(found, room)
     run = run_view.active_run_view(change, settings) if change and is_running else None
     counts = (("high", summary.high), ("medium", summary.medium), ("low", summary.low))
