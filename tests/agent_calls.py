@@ -11,7 +11,7 @@ from agentd.engine.calls import retries
 from agentd.engine.calls import run_context as runs
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.tools.tool_table import Stage
-from agentd.guard import plan_write_rule
+from agentd.guard.guard import plan_write_rule
 from agentd.project.layout import find_project
 from playbooks import Action
 from scenario import PLAY, RETRY_AT_ONCE, ROLES, Scenario, open_run

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.guard import Guard, GuardResult, Violation, allow_nothing
-from agentd.project.config import CheckSettings
+from agentd.guard.call_record import GuardResult, Violation
+from agentd.guard.guard import Guard, allow_nothing
+from agentd.project.config.settings import CheckSettings
 from agentd.project.layout import find_project
 from scenario import Scenario
 

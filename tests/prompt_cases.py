@@ -4,11 +4,12 @@ import os
 from typing import Any
 
 from agentd.agents.registry import get_adapter
-from agentd.engine.prompts import Prompts
+from agentd.engine.prompts.prompt_renderer import Prompts
 from agentd.engine.tools.tool_table import Stage, tools_of
-from agentd.project import trust
 from agentd.project.config.settings import AgentKind
 from agentd.project.layout import find_project
+from agentd.project.trust.items import prompt_item, prompt_overrides
+from agentd.project.trust.store import grant_trust
 
 CLIS: tuple[AgentKind, ...] = ("gemini", "codex", "claude")
 FOLDER = "agentd/changes/add-oauth"
@@ -214,5 +215,5 @@ def render_case(case: str, cli: AgentKind = "gemini") -> str:
 
 def trust_prompts() -> None:
     project = find_project()
-    items = [trust.prompt_item(name, data) for name, data in trust.prompt_overrides(project).items()]
-    trust.grant_trust(project, items, os.environ)
+    items = [prompt_item(name, data) for name, data in prompt_overrides(project).items()]
+    grant_trust(project, items, os.environ)

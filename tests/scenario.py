@@ -28,8 +28,11 @@ from agentd.documents.records import Finding, ReviewRecord
 from agentd.domain import clock, events, yaml12
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, GitSetup, Severity
-from agentd.project import config, git, trust
+from agentd.project import git
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
+from agentd.project.trust.items import trust_items
+from agentd.project.trust.store import grant_trust
 from agentd.storage import files
 from plans import (
     BAD_CODE,
@@ -278,7 +281,7 @@ class Scenario:
         self.write("agentd/config.toml", text)
         self.commit("settings")
         project = find_project()
-        trust.grant_trust(project, trust.trust_items(project, config.load_config(project.config_file)), os.environ)
+        grant_trust(project, trust_items(project, load_config(project.config_file)), os.environ)
         return self
 
     @property
@@ -570,9 +573,7 @@ def open_run(change: Change, watch: Callable[[events.JournalEntry], None] = lamb
     from agentd.engine.calls import run_context as runs
 
     command = f"agentd plan {change.id}"
-    with runs.begin_run(
-        change, lambda: config.load_config(change.project.config_file), Workflow.PLAN, command, watch
-    ) as run:
+    with runs.begin_run(change, lambda: load_config(change.project.config_file), Workflow.PLAN, command, watch) as run:
         yield run
 
 

@@ -34,7 +34,7 @@ def _read_exports(package: str) -> dict[str, str]:
     import re
 
     spec = sys.modules[package].__spec__
-    source = spec.loader.get_source(package)  # type: ignore[union-attr, attr-defined]
+    source = spec.loader.get_source(package)  # type: ignore[union-attr]
     exports = {}
     for module, several, one in re.findall(r"^    from (\S+) import (?:\(([^)]*)\)|(.*))$", source, re.MULTILINE):
         for name in re.findall(r"\w+", several or one):

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentd.agents.protocol import AgentBrief
 from agentd.domain.terms import Role
-from agentd.project.config import AgentSettings
+from agentd.project.config.settings import AgentSettings
 
 
 def agent(**parts: Any) -> AgentSettings:

@@ -57,7 +57,9 @@ FAILURES = {
     'API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}': (
         FailureCause.KEY_REFUSED
     ),
-    'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}': FailureCause.SERVER_ERROR,
+    'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}': (
+        FailureCause.SERVER_ERROR
+    ),
     "API Error: 500 Internal server error": FailureCause.SERVER_ERROR,
     "API Error: Connection error.": FailureCause.NETWORK_DOWN,
     "API Error: Request timed out.": FailureCause.NETWORK_DOWN,
@@ -74,7 +76,9 @@ FAILURES = {
         FailureCause.RATE_LIMITED
     ),
     "anthropic.AuthenticationError: Error code: 401": FailureCause.KEY_REFUSED,
-    "llm.errors.NeedsKeyException: No key found - add one using 'llm keys set openai'\nno api key": FailureCause.NOT_LOGGED_IN,
+    "llm.errors.NeedsKeyException: No key found - add one using 'llm keys set openai'\nno api key": (
+        FailureCause.NOT_LOGGED_IN
+    ),
 }
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from agentd.documents import spec
-from agentd.merge import merge_spec
+from agentd.merge.three_way import merge_spec
 
 ROUNDS = 5
 LIMIT = 12.0

@@ -14,8 +14,8 @@ from agentd.engine.calls import retries, spending
 from agentd.engine.calls import run_context as runs
 from agentd.engine.calls.budget import ExceededLimit, check_budget, check_price, find_exceeded
 from agentd.engine.calls.spending import OpenCall, Spending
-from agentd.project import config
-from agentd.project.config import BudgetSettings, Config
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import BudgetSettings, Config
 from playbooks import usage, write_document
 from scenario import Scenario, journal_of
 
@@ -145,7 +145,7 @@ def perform(change: Change, max_cost: float, times: int = 1) -> None:
     """So many calls in a run that may cost that much."""
 
     def load() -> Config:
-        return config.load_config(change.project.config_file)
+        return load_config(change.project.config_file)
 
     with runs.begin_run(change, load, Workflow.PLAN, "agentd plan add-oauth", max_cost=max_cost) as run:
         first = len(change.read().steps) + 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentd.agents.pricing import has_known_price, sanitize_usage, usage_cost
 from agentd.agents.protocol import TokenUsage
 from agentd.change import state
-from agentd.project.config import PriceSettings
+from agentd.project.config.settings import PriceSettings
 from plans import EXAMPLE
 from scenario import Scenario
 

@@ -12,7 +12,8 @@ from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
 from agentd.domain import events
 from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
-from agentd.guard import Guard, GuardResult, plan_write_rule
+from agentd.guard.call_record import GuardResult
+from agentd.guard.guard import Guard, plan_write_rule
 from agentd.project.layout import find_project
 from agentd.storage import files
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project

@@ -27,8 +27,10 @@ from transaction_project import (
 )
 
 from agentd.domain.errors import InternalError, Refusal, StateError
-from agentd.storage import files, transaction
-from agentd.storage.transaction import MovePath, Operation, RemoveFile, WriteFile
+from agentd.storage import files
+from agentd.storage.transaction.execute import run_transaction, undo_transaction
+from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
+from agentd.storage.transaction.record_store import pending_transactions, read_transaction
 from assertions import folder_contents
 from crash import Tell, kill, run_in_fork
 
@@ -57,7 +59,7 @@ def meanwhile(ground: Ground, at: PurePath, happens: Callable[[], object]) -> bo
 
 def cut_off(ground: Ground, at: PurePath) -> None:
     assert not meanwhile(ground, at, kill)
-    assert [record.title for record in transaction.pending_transactions(ground.records)] == [TITLE]
+    assert [record.title for record in pending_transactions(ground.records)] == [TITLE]
 
 
 # ---- there and back
@@ -86,8 +88,8 @@ def test_record_keeps_its_metadata_and_only_what_undo_needs(ground: Ground) -> N
     assert (record.title, record.facts, record.root) == (TITLE, {"change": "add-oauth"}, ground.root)
     assert sorted(os.listdir(record.folder)) == ["done", "old-0", "old-2", "old-3", "plan.json"]
     assert stat.S_IMODE((record.folder / "old-3").stat().st_mode) == 0o600, "no more people may read it than before"
-    assert transaction.pending_transactions(ground.records) == []
-    assert transaction.read_transaction(ground.records / "other") is None
+    assert pending_transactions(ground.records) == []
+    assert read_transaction(ground.records / "other") is None
 
 
 def test_recovery_ignores_the_umask_of_the_recovering_process(ground: Ground) -> None:
@@ -123,7 +125,7 @@ def test_undo_reverts_the_last_transaction_of_the_same_name(ground: Ground) -> N
     ground.carry_out(WriteFile(SPEC, b"two"))
     ground.undo()
     assert (ground.root / SPEC).read_bytes() == b"one"
-    assert transaction.read_transaction(ground.record) is None
+    assert read_transaction(ground.record) is None
 
 
 def test_interrupted_transaction_replaces_a_finished_one_of_the_same_name(ground: Ground) -> None:
@@ -219,7 +221,7 @@ def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
 def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
     source = P(*(ground.root / CHANGE).parts[1:])
     with pytest.raises(Refusal, match="two file systems"):
-        transaction.run_transaction(ground.record, Path("/"), TITLE, [MovePath(source, P("proc/moved"))])
+        run_transaction(ground.record, Path("/"), TITLE, [MovePath(source, P("proc/moved"))])
     assert not ground.records.exists()
 
 
@@ -250,9 +252,9 @@ def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     before = folder_contents(ground.top)
     with pytest.raises(InternalError, match="has to be finished"):
         ground.carry_out(WriteFile(SPEC, b"x"))
-    [record] = transaction.pending_transactions(ground.records)
+    [record] = pending_transactions(ground.records)
     with pytest.raises(InternalError, match="has to be finished"):
-        transaction.undo_transaction(record, BACK)
+        undo_transaction(record, BACK)
     assert folder_contents(ground.top) == before
 
 
@@ -515,7 +517,7 @@ def test_missing_permission_is_reported_and_recovery_continues_later(
     _, told = run_in_fork(work, ground.top, None)
     closed.chmod(mode)
     assert told == ["check the free space and the rights of that folder, then run the command again"]
-    assert [record.title for record in transaction.pending_transactions(ground.records)] == [BACK if is_undo else TITLE]
+    assert [record.title for record in pending_transactions(ground.records)] == [BACK if is_undo else TITLE]
     ground.recover()
     assert folder_contents(ground.root) == (before if is_undo else after)
 
@@ -529,14 +531,10 @@ def test_write_is_refused_when_the_file_changed_since_it_was_read(ground: Ground
     (ground.root / SPEC).write_text("somebody else's\n")
     for operation in (WriteFile(P(SPEC), b"mine\n", seen=was), WriteFile(P(SPEC), b"mine\n", seen="")):
         with pytest.raises(Refusal, match="was changed just now by somebody else"):
-            transaction.run_transaction(ground.records / "one", ground.root, TITLE, [operation])
-    assert (ground.root / SPEC).read_text() == "somebody else's\n" and not transaction.pending_transactions(
-        ground.records
-    )
+            run_transaction(ground.records / "one", ground.root, TITLE, [operation])
+    assert (ground.root / SPEC).read_text() == "somebody else's\n" and not pending_transactions(ground.records)
     (ground.root / SPEC).unlink()
     with pytest.raises(Refusal, match="was changed just now"):
-        transaction.run_transaction(
-            ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen=was)]
-        )
-    transaction.run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen="")])
+        run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen=was)])
+    run_transaction(ground.records / "one", ground.root, TITLE, [WriteFile(P(SPEC), b"mine\n", seen="")])
     assert (ground.root / SPEC).read_text() == "mine\n" and set(folder_contents(ground.root)) == set(before)

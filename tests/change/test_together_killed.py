@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from transaction_project import Ground, laid_out
 
-from agentd.storage import files, transaction
+from agentd.storage import files
+from agentd.storage.transaction.record_store import pending_transactions
 from assertions import Contents, folder_contents
 from crash import Strike, Tell, kill, kill_just_after, run_in_fork
 from exhaustive import Exhaustive
@@ -79,7 +80,7 @@ def test_transaction_killed_anywhere_leaves_the_old_or_the_new_tree(
         assert now in ends, number
         outcomes.append(now == ends[1])
         assert records_are_tidy(ground, is_archived=outcomes[-1] is not is_undo), number
-        assert not transaction.pending_transactions(ground.records)
+        assert not pending_transactions(ground.records)
     assert outcomes == sorted(outcomes), "from some operation on it is the new one"
     few = exhaustive.size(10, 0)
     assert few < sum(outcomes) < len(outcomes) - few
@@ -117,7 +118,7 @@ def recovered_though_killed(ground: Ground, rest: Path, ends: tuple[Contents, Co
         lived, _ = run_in_fork(lambda tell: ground.recover(), ground.top, number, strike=strike)
         ground.recover()
         reached.add(ends.index(folder_contents(ground.root)))
-        assert not transaction.pending_transactions(ground.records)
+        assert not pending_transactions(ground.records)
         if lived:
             assert len(reached) == 1, rest.name
             return died
@@ -154,7 +155,7 @@ def test_failing_operation_raises_and_leaves_nothing_half_done(
     for at in attempts(attempt, exhaustive):
         words = told[-1][1]
         assert not words or words.startswith(("cannot write", "cannot read")), words
-        begun = transaction.pending_transactions(ground.records)
+        begun = pending_transactions(ground.records)
         half_done += len(begun)
         if not begun and words and folder_contents(ground.root) == ends[0]:
             assert records_are_tidy(ground, is_archived=is_undo), (at, words)

@@ -6,8 +6,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from agentd.storage import transaction
-from agentd.storage.transaction import MovePath, Operation, RemoveFile, TransactionRecord, WriteFile
+from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
+from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
+from agentd.storage.transaction.record_store import (
+    TransactionRecord,
+    pending_transactions,
+    read_transaction,
+    sweep_transactions,
+)
 
 TITLE = "agentd archive add-oauth"
 BACK = "agentd archive add-oauth --undo"
@@ -43,21 +49,21 @@ class Ground:
         return self.records / "20260119-add-oauth"
 
     def carry_out(self, *operations: Operation) -> None:
-        transaction.run_transaction(self.record, self.root, TITLE, operations or OPERATIONS, {"change": "add-oauth"})
+        run_transaction(self.record, self.root, TITLE, operations or OPERATIONS, {"change": "add-oauth"})
 
     def done(self) -> TransactionRecord:
-        record = transaction.read_transaction(self.record)
+        record = read_transaction(self.record)
         assert record and record.is_done
         return record
 
     def undo(self) -> None:
-        transaction.undo_transaction(self.done(), BACK)
+        undo_transaction(self.done(), BACK)
 
     def recover(self) -> None:
         """What the next command does first."""
-        transaction.sweep_transactions(self.records)
-        for record in transaction.pending_transactions(self.records):
-            transaction.finish_transaction(record)
+        sweep_transactions(self.records)
+        for record in pending_transactions(self.records):
+            finish_transaction(record)
 
 
 def laid_out(top: Path) -> Ground:

@@ -14,7 +14,7 @@ import pytest
 from agentd.checks import captured_output, runner
 from agentd.checks.result import CheckResult, TestCounts
 from agentd.domain.terms import CheckStatus
-from agentd.project.config import CheckSettings
+from agentd.project.config.settings import CheckSettings
 from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
 from program import PATIENCE
 

@@ -14,7 +14,7 @@ from error_messages import leads_on, refused, shown, told
 
 from agentd.change import lifecycle
 from agentd.change.comment_store import CommentChanged
-from agentd.demo import DemoFailed
+from agentd.demo.playback import DemoFailed
 from agentd.domain.errors import (
     AgentFailed,
     AgentMissing,

@@ -19,7 +19,7 @@ from agentd.domain.errors import (
     SetupError,
     StateError,
 )
-from agentd.engine.prompts import InvalidPrompt
+from agentd.engine.prompts.prompt_renderer import InvalidPrompt
 from agentd.project.git import GitFailed, NestedRepository
 from agentd.project.layout import find_project
 from agentd.project.trust.items import UnreadablePrompt

@@ -10,7 +10,7 @@ import pytest
 from agentd.change import lifecycle
 from agentd.cli.trust import ensure_trust
 from agentd.domain.errors import NotTrusted
-from agentd.project import config
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
 from program import AGENTD, PATIENCE, Program
 from scenario import Scenario
@@ -171,7 +171,7 @@ def test_workflow_runs_with_the_trust_flag_and_is_refused_without(
     project: Scenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
     says(project, CHECK)
-    settings = config.load_config(project.root / "agentd/config.toml", environ=project.env)
+    settings = load_config(project.root / "agentd/config.toml", environ=project.env)
     with pytest.raises(NotTrusted, match=r"check tests \(new\): make test"):
         ensure_trust(find_project(), settings, trusting=False, interactive=False)
     ensure_trust(find_project(), settings, trusting=True, interactive=False)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentd.domain.errors import InvalidConfig
-from agentd.project.config import Config, load_config
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import Config
 
 EXAMPLE = Path(__file__).with_name("notes-service.toml")
 

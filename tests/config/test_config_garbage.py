@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.errors import InvalidConfig
-from agentd.project.config import load_config
+from agentd.project.config.loader import load_config
 from agentd.project.config.schema import SCHEMA
 
 KEYS = [

@@ -7,7 +7,8 @@ import pytest
 from config_room import EXAMPLE, Room, room
 
 from agentd.domain.terms import Complexity, GitSetup, Role, Severity
-from agentd.project.config import AgentSettings, CheckSettings, ModelSettings, PriceSettings, load_config
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import AgentSettings, CheckSettings, ModelSettings, PriceSettings
 
 __all__ = ["room"]
 

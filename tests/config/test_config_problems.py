@@ -6,7 +6,7 @@ import pytest
 from config_room import EXAMPLE, Room, room
 
 from agentd.domain.errors import InvalidConfig
-from agentd.project.config import load_config
+from agentd.project.config.loader import load_config
 
 __all__ = ["room"]
 

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.domain.terms import Role
-from agentd.project.config import CheckSettings, load_config, render_template
+from agentd.project.config.loader import load_config
 from agentd.project.config.schema import AGENT, CHECK, KINDS, PRICE, SCHEMA
+from agentd.project.config.settings import CheckSettings
 from agentd.project.config.shapes import ConfigShape, MapShape, TableShape
-from agentd.project.config.template import default_tree, template
+from agentd.project.config.template import default_tree, render_template, template
 
 __all__ = ["room"]
 

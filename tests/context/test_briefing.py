@@ -9,8 +9,7 @@ import pytest
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.domain.errors import FormatInvalid
-from agentd.engine.context.context_files import implementer_brief
-from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION, REQUIREMENTS, TASKS
+from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION, REQUIREMENTS, TASKS, implementer_brief
 from agentd.project.layout import find_project
 from assertions import assert_recorded
 from mcp_session import lay_out

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from agentd import demo
 from agentd.change.folder import read_records
-from agentd.demo import DemoWorkspace, StoryPoint, verification
+from agentd.demo import verification
+from agentd.demo.playback import DemoFailed, continue_command, play_act, prepare_demo
+from agentd.demo.story import ACTS, DEMO_CHANGE_ID, StoryPoint
+from agentd.demo.workspace import DemoWorkspace, inside_workspace
 from agentd.domain import yaml12
 from assertions import BROWSER, CLIS, is_required
 from program import AGENTD, PATIENCE
@@ -269,22 +271,22 @@ def test_keep_preserves_and_names_the_folder_after_ctrl_c(tmp_path: Path) -> Non
 
 def test_command_shown_after_ctrl_c_continues_the_demo(tmp_path: Path) -> None:
     place = DemoWorkspace(tmp_path / "kept")
-    assert demo.continue_command(place) == ""
-    demo.prepare_demo(place.folder, StoryPoint.CLARIFIED)
+    assert continue_command(place) == ""
+    prepare_demo(place.folder, StoryPoint.CLARIFIED)
     env = fresh(tmp_path / "own-home")
     env["PATH"] = f"{Path(AGENTD).parent}:{env['PATH']}"
-    command = demo.continue_command(place)
+    command = continue_command(place)
     assert command == f"cd {place.project} && agentd plan split-by-weight --trust"
     done = ran("sh", "-c", f"{command} --json", env=env, cwd=tmp_path)
     assert (done.code, done.json["phase"]) == (0, "challenged"), done.err
-    assert demo.continue_command(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
+    assert continue_command(place) == f"cd {place.project} && agentd impl split-by-weight --trust"
 
 
 def test_finished_demo_has_no_command_to_continue(shown: Shown) -> None:
-    assert demo.continue_command(shown.place) == ""
+    assert continue_command(shown.place) == ""
     for command in ("status", "view"):
         flags = ("--export", str(shown.root / "page.html")) if command == "view" else ()
-        assert shown.run(AGENTD, command, demo.DEMO_CHANGE_ID, *flags).code == 0
+        assert shown.run(AGENTD, command, DEMO_CHANGE_ID, *flags).code == 0
     (shown.root / "page.html").unlink()
 
 
@@ -328,19 +330,19 @@ def test_non_empty_folder_is_refused_and_unchanged(tmp_path: Path) -> None:
 
 
 def test_act_with_a_wrong_outcome_fails_even_with_the_right_exit_code(tmp_path: Path) -> None:
-    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
+    place = prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
     assert verification.find_mistakes(place, StoryPoint.CLARIFIED) == []
-    review = next(act for act in demo.ACTS if act.point is StoryPoint.REVIEWED)
+    review = next(act for act in ACTS if act.point is StoryPoint.REVIEWED)
     with (
-        demo.inside_workspace(place),
-        pytest.raises(demo.DemoFailed, match="the change is drafting, and should be implementing"),
+        inside_workspace(place),
+        pytest.raises(DemoFailed, match="the change is drafting, and should be implementing"),
     ):
-        demo.play_act(place, review)  # refused with exit code 1, which is what a review that asks for changes ends with
+        play_act(place, review)  # refused with exit code 1, which is what a review that asks for changes ends with
     with (
-        demo.inside_workspace(place),
-        pytest.raises(demo.DemoFailed, match="ended with exit code 1, and should have ended with 0"),
+        inside_workspace(place),
+        pytest.raises(DemoFailed, match="ended with exit code 1, and should have ended with 0"),
     ):
-        demo.play_act(place, demo.ACTS[-1])
+        play_act(place, ACTS[-1])
     (place.project / "tally" / "splitting.py").write_text("")
     assert any("the tests of the sample fail" in one for one in verification.find_mistakes(place, StoryPoint.COMPLETE))
 
@@ -379,9 +381,9 @@ def test_users_git_and_config_variables_are_ignored(
     for name, value in leading.items():
         monkeypatch.setenv(name, str(value))
     before = contents(box.root), contents(own)
-    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
+    place = prepare_demo(tmp_path / "laid", StoryPoint.CLARIFIED)
     assert (contents(box.root), contents(own)) == before
-    with demo.inside_workspace(place):
+    with inside_workspace(place):
         assert not set(leading) & set(os.environ)
     log = ran("git", "log", "--format=%an", env=fresh(tmp_path / "own-home"), cwd=place.project)
     assert set(log.out.split()) == {"Demo"}
@@ -389,10 +391,10 @@ def test_users_git_and_config_variables_are_ignored(
 
 def test_project_can_be_set_up_at_any_point_of_the_demo(tmp_path: Path) -> None:
     before = dict(os.environ), os.getcwd()
-    place = demo.prepare_demo(tmp_path / "laid", StoryPoint.REVIEWED)
+    place = prepare_demo(tmp_path / "laid", StoryPoint.REVIEWED)
     assert (dict(os.environ), os.getcwd()) == before
-    with demo.inside_workspace(place):
-        done = ran(AGENTD, "status", demo.DEMO_CHANGE_ID, "--json", env=dict(os.environ), cwd=place.project)
+    with inside_workspace(place):
+        done = ran(AGENTD, "status", DEMO_CHANGE_ID, "--json", env=dict(os.environ), cwd=place.project)
         valid = ran(AGENTD, "validate", "--all", "--strict", env=dict(os.environ), cwd=place.project)
     assert done.json["phase"] == "implementing"
     state = yaml12.load((verification.change_folder(place) / "STATE.yaml").read_text())

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.terms import Role
-from agentd.project.config import load_config
-from agentd.project.detection import (
+from agentd.agents.detection import (
     KNOWN_CLIS,
     DetectedAgent,
     LoginStatus,
@@ -18,6 +16,8 @@ from agentd.project.detection import (
     detect_login,
     role_notes,
 )
+from agentd.domain.terms import Role
+from agentd.project.config.loader import load_config
 
 VENDORS = {"gemini": "Google", "codex": "OpenAI", "claude": "Anthropic"}
 

@@ -10,8 +10,8 @@ from textwrap import dedent
 
 import pytest
 
-from agentd.project.config import CheckSettings
-from agentd.project.detection import propose_checks
+from agentd.project.config.settings import CheckSettings
+from agentd.project.detection.check_proposals import propose_checks
 from agentd.project.detection.project_scan import BYTES
 
 UNITTEST = "import unittest\n\nclass Adds(unittest.TestCase):\n    def test_adds(self):\n        assert True\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.project.detection import propose_checks
+from agentd.project.detection.check_proposals import propose_checks
 from program import PATIENCE
 
 CASE = (

@@ -14,8 +14,8 @@ import pytest
 import reference
 from agentd.agents import playbook
 from agentd.cli.app import ALIASES, COMMANDS, PHASES, app
-from agentd.demo import ACTS
-from agentd.demo import typed_command as played
+from agentd.demo.playback import typed_command as played
+from agentd.demo.story import ACTS
 from agentd.domain import yaml12
 from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
 from agentd.project.config.schema import SCHEMA

@@ -10,8 +10,9 @@ import pytest
 from terminal_picture import WIDTH, Painted, Picture, taken
 
 import reference
-from agentd.demo import DEMO_CHANGE_ID, DemoWorkspace, StoryPoint, prepare_demo
-from agentd.demo.workspace import demo_environment
+from agentd.demo.playback import prepare_demo
+from agentd.demo.story import DEMO_CHANGE_ID, StoryPoint
+from agentd.demo.workspace import DemoWorkspace, demo_environment
 from program import environment as scrubbed
 
 NAMES = ("plan", "status", "cost", "demo")

@@ -14,22 +14,13 @@ from typing import Any
 
 import pytest
 
+from agentd.agents.detection import KNOWN_CLIS
 from agentd.change import lifecycle
 from agentd.cli.text_table import display_width
-from agentd.doctor import (
-    DoctorReport,
-    DoctorRow,
-    DoctorState,
-    agent_checks,
-    agent_section,
-    diagnosis,
-    machine_checks,
-    program_probe,
-    project_checks,
-)
+from agentd.doctor import agent_checks, diagnosis, machine_checks, program_probe, project_checks
+from agentd.doctor.report import DoctorReport, DoctorRow, DoctorState, agent_section
 from agentd.domain.terms import Role
-from agentd.project import config
-from agentd.project.detection import KNOWN_CLIS
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
 from processes import Clock
 from program import PATIENCE
@@ -83,7 +74,7 @@ def seated(box: Scenario, agent: str, **env: str) -> dict[str, DoctorRow]:
     found, scratch = find_project(), box.home.parent / "scratch"
     scratch.mkdir(exist_ok=True)
     environ = {**box.env, **env}
-    settings = replace(config.load_config(found.config_file, environ=environ), roles=dict.fromkeys(Role, agent))
+    settings = replace(load_config(found.config_file, environ=environ), roles=dict.fromkeys(Role, agent))
     around = agent_checks.AgentEnvironment(found, settings, environ, box.home, scratch)
     return {one.name: one for one in agent_checks.agent_rows(around)}
 
@@ -448,7 +439,7 @@ def test_invalid_playbook_is_a_problem(here: Scenario, make: Callable[[Path], No
 def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
-    settings = config.load_config(project.config_file, environ=here.env)
+    settings = load_config(project.config_file, environ=here.env)
     (note,) = [one for one in project_checks.settings_rows(project, settings, here.env) if one.name == "judges"]
     assert note.state == "note" and "reviewer and implementer are both of Anthropic" in note.words
 

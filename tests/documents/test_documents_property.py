@@ -11,18 +11,12 @@ from agentd.documents import clarifications, frontmatter, proposal, review_block
 from agentd.documents import text as base
 from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.clarifications import Clarification, Clarifications
+from agentd.documents.delta import RemovedItem, RenamedRequirement, RequirementName
 from agentd.documents.proposal import Impact, Proposal, Scope
 from agentd.documents.prose import embed_text, is_empty_phrase
 from agentd.documents.review_blocks import ReviewBlock
-from agentd.documents.spec import (
-    Priority,
-    RemovedItem,
-    RenamedRequirement,
-    Requirement,
-    RequirementName,
-    Scenario,
-    Spec,
-)
+from agentd.documents.scenario import Scenario
+from agentd.documents.spec import Priority, Requirement, Spec
 from agentd.documents.text import Span, trim_lines
 from agentd.domain.errors import AgentdError
 

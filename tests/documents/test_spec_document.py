@@ -10,17 +10,10 @@ import pytest
 
 from agentd.documents import spec, spec_text
 from agentd.documents import text as base
+from agentd.documents.delta import RemovedItem, RenamedRequirement, RequirementName, named_requirement
 from agentd.documents.prose import unfence_code
-from agentd.documents.spec import (
-    Priority,
-    RemovedItem,
-    RenamedRequirement,
-    Requirement,
-    RequirementName,
-    Scenario,
-    Spec,
-    named_requirement,
-)
+from agentd.documents.scenario import Scenario
+from agentd.documents.spec import Priority, Requirement, Spec
 from agentd.documents.text import Span
 
 DATA = Path(__file__).parents[1] / "data"

@@ -7,7 +7,7 @@ from agentd.change.folder import Change
 from agentd.change.state import BudgetIncrease
 from agentd.domain import events
 from agentd.engine.calls.budget import effective_budget
-from agentd.project.config import BudgetSettings
+from agentd.project.config.settings import BudgetSettings
 from plans import EXAMPLE
 from playbooks import NEEDS_CHANGES, Action, implement, report_in_text, say, usage
 from processes import wait_until

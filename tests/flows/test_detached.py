@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agentd.project import trust
 from agentd.project.layout import find_project
+from agentd.project.trust.store import revoke_trust
 from plans import SIGN_IN
 from playbooks import Action, finding, plan_steps, report, say
 from processes import wait_until
@@ -192,7 +192,7 @@ def test_killed_run_is_reported_as_interrupted_and_can_continue(project: Scenari
 
 def test_detach_reports_obstacles_at_once_and_writes_nothing(project: Scenario) -> None:
     project.with_agents(plan_steps())
-    trust.revoke_trust(find_project(), os.environ)
+    revoke_trust(find_project(), os.environ)
     before = project_files(project.root)
     refused = detach(project)
     assert (refused.code, refused.json["error"]["code"]) == (3, "not-trusted")

@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
-from agentd.project import config, trust
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
+from agentd.project.trust.items import trust_items
+from agentd.project.trust.store import grant_trust
 from plans import TASKS_TEXT
 from playbooks import plan_steps, say, write_document
 from scenario import NO_REVIEWS, Result, Scenario
@@ -31,9 +33,7 @@ def test_unavailable_mcp_tools_are_reported_and_the_plan_can_continue(project: S
     project.with_agents(plan_steps(), f'[agents.claude]\ncommand = "{program}"\n', NO_REVIEWS)
     text = (project.root / "agentd/config.toml").read_text().replace('planner = "play"', 'planner = "claude"')
     project.write("agentd/config.toml", text)
-    trust.grant_trust(
-        find_project(), trust.trust_items(find_project(), config.load_config(find_project().config_file)), project.env
-    )
+    grant_trust(find_project(), trust_items(find_project(), load_config(find_project().config_file)), project.env)
     failed = error(project.run("plan", "--json"))
     assert failed["code"] == "tools-missing" and "agentd is failed" in failed["message"]
     assert failed["hint"] == "agentd doctor says why; then run the command again"

@@ -10,7 +10,7 @@ from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentSta
 from agentd.documents.finding_status import current_findings
 from agentd.documents.records import Evidence, Finding
 from agentd.domain.terms import FindingState, Phase, Severity
-from agentd.engine.context.context_files import implementer_brief
+from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps import comment_findings
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.step_context import StepContext

@@ -11,8 +11,10 @@ from agentd.change.state import ChangeState
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.project import config, trust
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
+from agentd.project.trust.status import untrusted_items
+from agentd.project.trust.store import revoke_trust
 from plans import SIGN_IN, SPEC
 from playbooks import example_plan_steps, plan_steps
 from program import AGENTD, Program
@@ -65,7 +67,7 @@ def test_plan_without_a_project_is_refused(box: Scenario) -> None:
 
 def test_untrusted_agent_is_not_run_and_nothing_is_written(project: Scenario) -> None:
     project.with_agents(plan_steps(), workflow=NO_REVIEWS)
-    trust.revoke_trust(find_project(), os.environ)
+    revoke_trust(find_project(), os.environ)
     before = project_files(project.root)
     refused = project.run("plan", "--json")
     assert (refused.code, refused.json["error"]["code"], refused.json["error"]["hint"]) == (
@@ -76,7 +78,7 @@ def test_untrusted_agent_is_not_run_and_nothing_is_written(project: Scenario) ->
     assert project_files(project.root) == before
     planned = project.run("plan", "--trust", "--light")
     assert planned.code == 0 and "Trusted by --trust" in planned.err
-    assert trust.untrusted_items(find_project(), config.load_config(find_project().config_file), os.environ) == ()
+    assert untrusted_items(find_project(), load_config(find_project().config_file), os.environ) == ()
 
 
 def test_questions_without_a_terminal_must_be_answered_by_flags(project: Scenario) -> None:

@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
-from agentd.project import config, trust
+from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
+from agentd.project.trust.items import trust_items
+from agentd.project.trust.store import grant_trust, revoke_trust
 from git_setups import BEGIN, BRANCH, begin, home, is_set_up, is_untouched, prepare_project
 from plans import SIGN_IN
 from playbooks import FOLDER
@@ -67,11 +69,11 @@ def test_setup_command_may_leave_a_process_running(project: Scenario) -> None:
 
 def test_untrusted_setup_command_is_not_run_and_nothing_is_written(project: Scenario) -> None:
     prepare_project(project, set_up("touch made"))
-    trust.revoke_trust(find_project(), os.environ)
+    revoke_trust(find_project(), os.environ)
     assert project.agentd(*BEGIN, "--json").json["error"]["code"] == "not-trusted"
     assert is_untouched(project)
-    wanted = trust.trust_items(find_project(), config.load_config(find_project().config_file))
-    trust.grant_trust(find_project(), [one for one in wanted if "touch made" not in one.text], os.environ)
+    wanted = trust_items(find_project(), load_config(find_project().config_file))
+    grant_trust(find_project(), [one for one in wanted if "touch made" not in one.text], os.environ)
     assert project.agentd(*BEGIN, "--json").json["error"]["code"] == "not-trusted"
     assert is_untouched(project)
 

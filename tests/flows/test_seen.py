@@ -8,7 +8,7 @@ from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.documents.comments import CommentSeverity
 from agentd.documents.finding_status import current_findings
 from agentd.domain.terms import Phase
-from agentd.engine.context.context_files import implementer_brief
+from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps.code_trees import current_tree
 from agentd.engine.workflows import read_digest
 from agentd.project import git

@@ -16,7 +16,8 @@ from agentd.change.folder import Change
 from agentd.change.state import CallRecord
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState, Severity
-from agentd.guard import Guard, GuardResult, Violation, plan_write_rule, violation_finding
+from agentd.guard.call_record import GuardResult, Violation, violation_finding
+from agentd.guard.guard import Guard, plan_write_rule
 from agentd.guard.scan import ProtectedArea
 from agentd.guard.snapshot import Snapshot
 from agentd.project.layout import find_project

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentd.guard import Guard, GuardResult, violation_finding
+from agentd.guard.call_record import GuardResult, violation_finding
+from agentd.guard.guard import Guard
 from agentd.guard.scan import open_folder
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario

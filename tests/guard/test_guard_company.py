@@ -9,7 +9,8 @@ import pytest
 
 from agentd.change import lifecycle
 from agentd.change.folder import Change
-from agentd.guard import Guard, GuardResult
+from agentd.guard.call_record import GuardResult
+from agentd.guard.guard import Guard
 from agentd.project.git import GitFailed
 from guard_project import OWN, GuardProject, finish, let_files_age, make_guard_project
 from scenario import Scenario

@@ -3,7 +3,7 @@
 import re
 
 from agentd.documents import spec
-from agentd.merge import MergeResult, merge_spec
+from agentd.merge.three_way import MergeResult, merge_spec
 
 BASE = """\
 ---

@@ -7,7 +7,8 @@ import pytest
 from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.documents import spec
-from agentd.merge import MergeResult, SpecTouch, TouchKind, UnitKind, merge_spec, stamp_version, touched_units
+from agentd.merge.spec_changes import SpecTouch, TouchKind, UnitKind
+from agentd.merge.three_way import MergeResult, merge_spec, stamp_version, touched_units
 
 DATA = Path(__file__).parents[1] / "data"
 EXAMPLE = DATA / "example"

@@ -6,7 +6,8 @@ import pytest
 from merge_notes import BASE, INSIDE, ONE, delta, merged, of
 
 from agentd.domain.errors import FormatInvalid
-from agentd.merge import MergeResult, SpecConflict, UnitKind, merge_spec
+from agentd.merge.spec_changes import SpecConflict, UnitKind
+from agentd.merge.three_way import MergeResult, merge_spec
 
 R1 = "### R1: Write\n\nOne writes."
 WRITTEN = "### Scenario: Written\n\n- **Requirement**: R1\n- **WHEN** one writes\n- **THEN** it is there"

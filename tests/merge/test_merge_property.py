@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from merge_documents import Look, delta, looks, page, read, text_of
 from merge_model import Edit, State, aligned, apply, edits, meets, states
 
-from agentd import merge as merging
-from agentd.merge import find_conflict_markers, merge_spec, rebase_spec, touched_units
+from agentd.merge.conflict_markers import find_conflict_markers
+from agentd.merge.three_way import MergeResult, merge_spec, rebase_spec, touched_units
 
 
 class Case:
@@ -70,7 +70,7 @@ def test_merge_has_both_edits_or_a_conflict(case: Case) -> None:
 def test_merging_twice_changes_nothing(case: Case) -> None:
     first = merge_spec(case.main, case.yours, case.before, "s")
     if not first.conflicts:
-        assert merge_spec(first.text, case.yours, case.before, "s") == merging.MergeResult(first.text, (), ())
+        assert merge_spec(first.text, case.yours, case.before, "s") == MergeResult(first.text, (), ())
 
 
 @given(cases)

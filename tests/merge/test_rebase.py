@@ -4,7 +4,8 @@ import pytest
 from merge_notes import BASE, ONE, delta, merged, of
 
 from agentd.domain.errors import FormatInvalid
-from agentd.merge import find_conflict_markers, merge_spec, rebase_spec
+from agentd.merge.conflict_markers import find_conflict_markers
+from agentd.merge.three_way import merge_spec, rebase_spec
 
 WITHOUT_R1 = merged(BASE, delta(removed="- R1\n"))
 

@@ -13,7 +13,7 @@ from agentd.domain.terms import Phase
 from agentd.migrate import import_writer, openspec, source_tree
 from agentd.migrate.source_tree import LARGEST
 from agentd.project.layout import find_project
-from agentd.storage import transaction
+from agentd.storage.transaction.execute import run_transaction
 from scenario import Result, Scenario, tree_files
 
 PURPOSE = "## Purpose\nWho may come in, and how the system knows who they are.\n\n"
@@ -313,7 +313,7 @@ def test_target_created_meanwhile_is_not_overwritten(auth: Scenario, tmp_path: P
     auth.write(there, "Somebody's.\n")
     before = tree_files(auth.root)
     with pytest.raises(Refusal, match=f"{there} was changed just now by somebody else"):
-        transaction.run_transaction(tmp_path / "record", project.root, "the import", wanted)
+        run_transaction(tmp_path / "record", project.root, "the import", wanted)
     assert tree_files(auth.root) == before
 
 

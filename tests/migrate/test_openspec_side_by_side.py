@@ -14,7 +14,7 @@ from agentd.documents.delta import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
 from agentd.engine.archive import archive
 from agentd.engine.archive.preview import MergeConflict
-from agentd.merge import SpecConflict
+from agentd.merge.spec_changes import SpecConflict
 from agentd.project import git
 from agentd.project.layout import find_project
 from exhaustive import Exhaustive

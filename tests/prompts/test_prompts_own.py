@@ -8,7 +8,7 @@ import pytest
 
 from agentd.domain.errors import InternalError, NotTrusted, SetupError
 from agentd.domain.terms import Severity
-from agentd.engine.prompts import InvalidPrompt, Prompts
+from agentd.engine.prompts.prompt_renderer import InvalidPrompt, Prompts
 from agentd.project.layout import find_project
 from prompt_cases import render_case, render_prompt, trust_prompts
 from scenario import Scenario

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS
+from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS
 from loopback import claude_home, clis, codex_home, gemini_home
 from loopback.claude_api import ClaudeApi
 from loopback.codex_api import CodexApi

@@ -8,7 +8,8 @@ import click
 import pytest
 import yaml
 
-from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow, render_skill
+from agentd.agents.skills.skill_files import render_skill
+from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow
 from agentd.cli.app import app
 from agentd.engine.tools.tool_table import TOOLS, Stage
 

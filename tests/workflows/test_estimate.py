@@ -15,8 +15,8 @@ from agentd.engine.calls import ledger, retries, spending
 from agentd.engine.calls.ledger import LedgerEntry
 from agentd.engine.calls.spending import OpenCall
 from agentd.engine.workflows.cost_forecast import CostEstimate, estimate_cost
-from agentd.project import config
-from agentd.project.config import AgentSettings, Config
+from agentd.project.config.loader import load_config
+from agentd.project.config.settings import AgentSettings, Config
 from agentd.project.layout import Project, find_project
 from playbooks import propose, usage
 from scenario import Scenario, open_run
@@ -37,7 +37,7 @@ def here(project: Scenario) -> Project:
 
 
 def settings(here: Project, *flags: str) -> Config:
-    return config.load_config(here.config_file, flags=flags)
+    return load_config(here.config_file, flags=flags)
 
 
 def agent(here: Project, name: str = "codex") -> AgentSettings:

@@ -20,7 +20,7 @@ from agentd.agents.protocol import (
     UsageUpdate,
     parse_json_object,
 )
-from agentd.project.config import AgentSettings
+from agentd.project import AgentSettings
 
 SERVER = "agentd"
 MCP_CONFIG = "mcp.json"

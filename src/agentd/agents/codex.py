@@ -20,8 +20,8 @@ from agentd.agents.protocol import (
     TokenUsage,
     parse_json_object,
 )
-from agentd.domain.errors import SessionLost
-from agentd.project.config import AgentSettings
+from agentd.domain import SessionLost
+from agentd.project import AgentSettings
 
 INSTRUCTIONS = "instructions.md"
 _SERVER = "agentd"

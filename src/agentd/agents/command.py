@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from agentd.agents import failures
 from agentd.agents.protocol import AgentBrief, AgentCommand, AgentEnded, AgentEvent, AgentText, SessionSupport
-from agentd.domain.errors import InvalidConfig
-from agentd.project.config import AgentSettings
+from agentd.domain import InvalidConfig
+from agentd.project import AgentSettings
 
 MCP_CONFIG = "mcp.json"
 _PLACEHOLDER = re.compile(r"\{(model|session|tree|mcp_config)\}")

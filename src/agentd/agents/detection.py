@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from agentd.domain.terms import Role
-from agentd.project.detection.project_scan import ProjectScan, is_installed
+from agentd.domain import Role
+from agentd.project import ProjectScan, is_installed
 
 
 class LoginStatus(StrEnum):

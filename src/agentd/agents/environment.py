@@ -4,7 +4,7 @@ import os.path
 import re
 from collections.abc import Collection, Mapping
 
-from agentd.project.config import AgentSettings
+from agentd.project import AgentSettings
 
 _BASICS = ("PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

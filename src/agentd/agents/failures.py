@@ -35,7 +35,7 @@ def failure_hint(cause: FailureCause, agent: str, role: str, change_id: str) -> 
     limit = "in agentd/config.toml, then run the command again"
     said = f"agentd log {change_id} --transcript shows what it said"
     return {
-        FailureCause.NOT_LOGGED_IN: f"log {agent} in, or pass its key on ([agents.{agent}] env), then run the command again",
+        FailureCause.NOT_LOGGED_IN: f"log in to {agent}, or pass its key on ([agents.{agent}] env), and run it again",
         FailureCause.KEY_REFUSED: f"check the key that {agent} uses, then run the command again",
         FailureCause.MODEL_UNKNOWN: f"name another model under [[agents.{agent}.models]] {limit}",
         FailureCause.RATE_LIMITED: "wait, then run the command again",

@@ -24,7 +24,7 @@ from agentd.agents.protocol import (
     UsageUpdate,
     parse_json_object,
 )
-from agentd.project.config import AgentSettings
+from agentd.project import AgentSettings
 
 _PREFIX = "mcp_agentd_"
 _SEARCHING = ("glob", "grep_search")  # agentd's server reads files and folders, and knows what is hidden

@@ -25,8 +25,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from agentd.agents.failures import FailureCause
-from agentd.domain.errors import SetupError
-from agentd.domain.terms import SPEC_STEPS, STEPS, is_step
+from agentd.domain import SPEC_STEPS, STEPS, SetupError, is_step
 
 
 class InvalidPlaybook(SetupError):
@@ -322,9 +321,7 @@ def _known(data: Iterable[Any], known: Iterable[str], where: str, what: str) -> 
 
 
 def _like(word: Any, known: Iterable[str]) -> str:
-    from agentd.project.config.display import (
-        nearest_word,  # late: the player must start quickly, and only a mistake needs it
-    )
+    from agentd.project import nearest_word
 
     found = nearest_word(str(word), known)
     return f"; did you mean {found}?" if found else f"; there is {', '.join(known)}"

@@ -26,7 +26,7 @@ from agentd.agents.playbook import (
     WaitAction,
     WriteAction,
 )
-from agentd.domain.errors import AgentdError
+from agentd.domain import AgentdError
 
 _PROTOCOL = "2025-06-18"
 _PATIENCE = 60.0  # seconds, for a busy machine; a server whose stdin is closed ends at once

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 
 from agentd.agents.protocol import TokenUsage
-from agentd.project.config import PriceSettings
+from agentd.project import PriceSettings
 
 _MOST_TOKENS = 10**12
 _MOST_USD = 10**9

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from agentd.agents.failures import FailureCause
-from agentd.domain.terms import Role
-from agentd.project.config import AgentSettings
+from agentd.domain import Role
+from agentd.project import AgentSettings
 
 SessionSupport = Literal["none", "preset", "captured"]
 

@@ -6,7 +6,7 @@ from agentd.agents.command import CommandAgent
 from agentd.agents.gemini import Gemini
 from agentd.agents.protocol import Adapter
 from agentd.agents.scripted import ScriptedAgent
-from agentd.project.config.settings import AgentKind
+from agentd.project import AgentKind
 
 _ADAPTERS: dict[AgentKind, Adapter] = {
     "claude": Claude(),

@@ -19,7 +19,7 @@ from agentd.agents.protocol import (
     UsageUpdate,
     parse_json_object,
 )
-from agentd.project.config import AgentSettings
+from agentd.project import AgentSettings
 
 _MOST = 1e15  # of anything: beyond it a figure means nothing
 

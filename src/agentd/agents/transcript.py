@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from agentd.agents.redaction import LineRedactor, Redactor
 from agentd.agents.streams import Stream
 from agentd.domain import clock
-from agentd.project.layout import Project
+from agentd.project import Project
 
 if TYPE_CHECKING:  # it knows the configuration, which a listing of transcripts need not load
     from agentd.agents.protocol import AgentBrief

@@ -8,9 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentd.project import git
-from agentd.project.layout import Project
-from agentd.storage import files, locks, transaction
+from agentd.project import Project, git
+from agentd.storage import (
+    TransactionRecord,
+    drop_transaction,
+    files,
+    finish_transaction,
+    pending_transactions,
+    read_transaction,
+    sweep_transactions,
+    undo_transaction,
+    write_lock,
+)
 
 UNDER_WAY, DONE = "archiving", "archived"
 CHANGE_FACT = "change"  # the fact by which a record is known to be an archive, which can be undone
@@ -19,7 +28,7 @@ CHANGE_FACT = "change"  # the fact by which a record is known to be an archive, 
 @contextmanager
 def archive_lock(project: Project) -> Iterator[None]:
     """One at a time: all archives write the same specs. What a killed one left is completed first."""
-    with locks.write_lock(Path(project.in_room("locks", "@specs.write"))):
+    with write_lock(Path(project.in_room("locks", "@specs.write"))):
         _finish(project)
         yield
         _tidy(project)
@@ -36,48 +45,48 @@ def archive_record_path(project: Project, name: str) -> Path:
     return Path(project.in_room(UNDER_WAY, name))
 
 
-def completed_archives(project: Project) -> list[transaction.TransactionRecord]:
+def completed_archives(project: Project) -> list[TransactionRecord]:
     """Those that can be undone, in the order of their names."""
     folder = Path(project.in_room(DONE))
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    return [record for name in names if (record := transaction.read_transaction(folder / name))]
+    return [record for name in names if (record := read_transaction(folder / name))]
 
 
-def undo_record(project: Project, record: transaction.TransactionRecord, title: str) -> None:
+def undo_record(project: Project, record: TransactionRecord, title: str) -> None:
     """Within `alone`."""
     back = archive_record_path(project, record.folder.name)
     files.move(record.folder, back)
-    again = transaction.read_transaction(back)
+    again = read_transaction(back)
     assert again
-    transaction.undo_transaction(again, title)
+    undo_transaction(again, title)
 
 
 def _finish(project: Project) -> None:
     folder = Path(project.in_room(UNDER_WAY))
-    for record in transaction.pending_transactions(folder):
+    for record in pending_transactions(folder):
         if _is_lost(project, record):
-            transaction.drop_transaction(record.folder)
+            drop_transaction(record.folder)
         else:
-            transaction.finish_transaction(record)
+            finish_transaction(record)
     _tidy(project)
 
 
-def _is_lost(project: Project, record: transaction.TransactionRecord) -> bool:
+def _is_lost(project: Project, record: TransactionRecord) -> bool:
     """Its work tree was removed, and with it all that was half done."""
     return not any(record.root.is_relative_to(tree.path) for tree in git.worktrees(project.repo))
 
 
 def _tidy(project: Project) -> None:
     folder = Path(project.in_room(UNDER_WAY))
-    transaction.sweep_transactions(folder)
+    sweep_transactions(folder)
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
-        record = transaction.read_transaction(path)
+        record = read_transaction(path)
         if record and record.is_done and CHANGE_FACT in record.facts:
             files.move(path, _free(Path(project.in_room(DONE, path.name))))
         elif record and record.is_done:
-            transaction.drop_transaction(path)
+            drop_transaction(path)
 
 
 def _free(path: Path) -> Path:

@@ -11,15 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd.change.folder import STATE_FILE, Change, document_hash, is_regular_file, readable_documents
-from agentd.documents import anchors, comments
-from agentd.documents.anchors import Anchor
-from agentd.documents.comments import COMMENTS_FILE, Comment, CommentEntry, CommentSeverity, CommentState
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding
-from agentd.documents.text import decode_text
-from agentd.domain import clock, events
-from agentd.domain.errors import ChangeNotFound, Refusal, StateError, UsageError
-from agentd.storage import files, locks
+from agentd.documents import (
+    COMMENTS_FILE,
+    Anchor,
+    Comment,
+    CommentEntry,
+    CommentSeverity,
+    CommentState,
+    Finding,
+    anchor_selection,
+    current_findings,
+    decode_text,
+    parse_comments,
+    render_comments,
+    resolve_comments,
+)
+from agentd.domain import ChangeNotFound, Refusal, StateError, UsageError, clock, events
+from agentd.storage import files, write_lock
 
 LENGTH = 20_000  # characters of one entry
 
@@ -40,7 +48,7 @@ def read_comments(change: Change) -> tuple[Comment, ...]:
 def current_comments(change: Change) -> tuple[Comment, ...]:
     """As they are to be shown: by their own findings, and no others."""
     found = read_comments(change)
-    return comments.resolve_comments(found, _findings(change)) if any(one.finding for one in found) else found
+    return resolve_comments(found, _findings(change)) if any(one.finding for one in found) else found
 
 
 def comment_anchor(
@@ -51,7 +59,7 @@ def comment_anchor(
         known = ", ".join(readable_documents(change.folder)) or "none yet"
         raise UsageError(f"{change.id} has no document {document}", f"these can be commented: {known}")
     text = decode_text(files.read(change.folder / document), document)
-    anchor = anchors.anchor_selection(document, text, quote, before, after, line)
+    anchor = anchor_selection(document, text, quote, before, after, line)
     if anchor is None:
         raise Refusal(f"the text that was selected is not in {document}", "read the document again, then select")
     return anchor
@@ -178,7 +186,7 @@ def frozen_comments(change: Change) -> Path | None:
 @contextlib.contextmanager
 def comments_lock(change: Change) -> Iterator[None]:
     """Nobody else writes comments of the change."""
-    with locks.write_lock(Path(change.project.in_room("locks", f"{change.id}.comments"))):
+    with write_lock(Path(change.project.in_room("locks", f"{change.id}.comments"))):
         yield
 
 
@@ -251,7 +259,7 @@ def _parsed(change: Change, data: bytes) -> tuple[Comment, ...]:
     path = change.folder / COMMENTS_FILE
     hint = f"mend it by hand, or take an older one: git log -p -- {path}"
     try:
-        return comments.parse_comments(data.decode("utf-8-sig"))
+        return parse_comments(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StateError(f"{COMMENTS_FILE} line {line}: this is not UTF-8 text ({path})", hint) from None
@@ -261,10 +269,10 @@ def _parsed(change: Change, data: bytes) -> tuple[Comment, ...]:
 
 def _as_bytes(new: Sequence[Comment]) -> bytes:
     """Read back before it may replace what is there."""
-    text = comments.render_comments(new)
+    text = render_comments(new)
     try:
         data = text.encode()
-        is_same = comments.parse_comments(text) == tuple(new)
+        is_same = parse_comments(text) == tuple(new)
     except (UnicodeError, StateError):
         is_same = False
     if not is_same:

@@ -1,6 +1,6 @@
 """Events in words: what `log`, every live view and the viewer say of them."""
 
-from agentd.domain import events, formatting
+from agentd.domain import events, format_usd
 
 
 def is_in_progress(event: events.Event) -> bool:
@@ -53,7 +53,7 @@ def _started(event: events.StepStarted) -> str:
 
 
 def _usage(event: events.UsageRecorded) -> str:
-    cost = "cost unknown" if event.cost is None else formatting.format_usd(event.cost)
+    cost = "cost unknown" if event.cost is None else format_usd(event.cost)
     if event.tokens_in is None or event.tokens_out is None:
         return f"no usage reported, {cost}"
     cached = f" ({event.tokens_cached:,} cached)" if event.tokens_cached else ""

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 
 from agentd.change import state
 from agentd.change.state import ChangeState
-from agentd.documents import proposal, records
-from agentd.documents.review_blocks import proposal_body
-from agentd.documents.text import decode_text
-from agentd.domain import clock
-from agentd.domain.errors import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError
-from agentd.project.layout import Project
-from agentd.storage import files, locks
+from agentd.documents import ReviewRecord, decode_text, parse_proposal, parse_record, proposal_body
+from agentd.domain import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError, clock
+from agentd.project import Project
+from agentd.storage import LockHolder, RunLock, active_run, files, interrupted_run, is_lock_lost, run_lock, write_lock
 
 if TYPE_CHECKING:
     from agentd.change.journal import Journal
-    from agentd.domain.events import Event
+    from agentd.domain import Event
 
 STATE_FILE = "STATE.yaml"
 _AROUND = ("clarifications.md", "CHALLENGE.md", "REVIEW.md")
@@ -59,8 +56,8 @@ class Change:
     @contextlib.contextmanager
     def writing(self, token: str | None = None) -> Iterator[None]:
         """The write lock. Every write to the folder happens in one."""
-        with locks.write_lock(self._lock("write")):
-            if token and locks.is_lock_lost(self._lock("run"), token):
+        with write_lock(self._lock("write")):
+            if token and is_lock_lost(self._lock("run"), token):
                 hint = f"agentd stop {self.id} ends whoever else has begun; then run the command again"
                 raise StateError(f"the lock of this run was taken away ({self._lock('run')})", hint)
             holder = self.active_run()
@@ -73,17 +70,17 @@ class Change:
             yield
 
     @contextlib.contextmanager
-    def running(self, command: str) -> Iterator[locks.RunLock]:
+    def running(self, command: str) -> Iterator[RunLock]:
         """The run lock: one workflow per change."""
-        with locks.run_lock(self._lock("run"), command) as held:
+        with run_lock(self._lock("run"), command) as held:
             yield held
 
-    def active_run(self) -> locks.LockHolder | None:
-        return locks.active_run(self._lock("run"))
+    def active_run(self) -> LockHolder | None:
+        return active_run(self._lock("run"))
 
-    def cut_off(self) -> locks.LockHolder | None:
+    def cut_off(self) -> LockHolder | None:
         """Whose run was killed, if the last one was."""
-        return locks.interrupted_run(self._lock("run"))
+        return interrupted_run(self._lock("run"))
 
     @property
     def questions_file(self) -> Path:
@@ -95,7 +92,7 @@ class Change:
 
         return Journal(Path(self.project.in_room("journal", f"{self.id}.jsonl")), self.id, self.run)
 
-    def records(self, kind: str = "") -> tuple[records.ReviewRecord, ...]:
+    def records(self, kind: str = "") -> tuple[ReviewRecord, ...]:
         """All of them, or those of one kind: challenge, review."""
         return read_records(self.folder, kind)
 
@@ -147,7 +144,7 @@ def read_state(folder: Path) -> ChangeState:
         raise StateError(f"{path}: {error.message}", hint) from None
 
 
-def read_records(folder: Path, kind: str = "") -> tuple[records.ReviewRecord, ...]:
+def read_records(folder: Path, kind: str = "") -> tuple[ReviewRecord, ...]:
     """All rounds, challenges first, in order; or those of one kind."""
     found = (read_record(path) for path in record_files(folder))
     return sort_records(record for record in found if kind in ("", record.kind))
@@ -157,19 +154,19 @@ def record_files(folder: Path) -> list[Path]:
     return list((folder / "reviews").glob("*.yaml"))
 
 
-def read_record(path: Path) -> records.ReviewRecord:
+def read_record(path: Path) -> ReviewRecord:
     name = f"reviews/{path.name}"
     if path.is_symlink() or not path.is_file():
         raise StateError(f"{name} is a link, or no file at all", f"git log -p -- {path}")
     try:
-        return records.parse_record(files.read(path).decode("utf-8-sig"), name)
+        return parse_record(files.read(path).decode("utf-8-sig"), name)
     except UnicodeDecodeError:
         raise StateError(f"{name} is not UTF-8 text", f"git log -p -- {path}") from None
     except StateError as error:
         raise StateError(error.message, error.hint or f"mend it, or take it from git: git log -p -- {path}") from None
 
 
-def sort_records(found: Iterable[records.ReviewRecord]) -> tuple[records.ReviewRecord, ...]:
+def sort_records(found: Iterable[ReviewRecord]) -> tuple[ReviewRecord, ...]:
     return tuple(sorted(found, key=lambda record: (record.kind != "challenge", record.round)))
 
 
@@ -212,7 +209,7 @@ def _named_specs(path: Path) -> dict[str, int]:
     if not is_regular_file(path):
         return {}
     try:
-        impact = proposal.parse_proposal(decode_text(files.read(path), path.name)).impact
+        impact = parse_proposal(decode_text(files.read(path), path.name)).impact
     except (FileNotFoundError, FormatInvalid):
         return {}  # what cannot be read gives no order
     return {spec.id: number for number, spec in enumerate(impact.affected_specs)}

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Collection
 
-from agentd.domain.errors import InvalidChangeId
-from agentd.domain.terms import CHANGE_ID, ID_LENGTH
+from agentd.domain import CHANGE_ID, ID_LENGTH, InvalidChangeId
 
 _SHOWN = 40  # characters of what is no id
 

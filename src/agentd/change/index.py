@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentd.domain.terms import Phase
+from agentd.domain import Phase
 
 if TYPE_CHECKING:
     from agentd.change.state import ChangeState
@@ -108,7 +108,7 @@ class ChangeIndex:
         """Merge what this command saw into the file; others may have written since."""
         if not self._changed and self.complete == self._was_complete:
             return
-        from agentd.domain.errors import AgentdError  # late: most listings change nothing
+        from agentd.domain import AgentdError  # late: most listings change nothing
 
         # it is only a shortcut: a room that cannot be written is no reason not to list
         with contextlib.suppress(AgentdError, OSError):
@@ -118,9 +118,9 @@ class ChangeIndex:
     def _merge(self) -> None:
         from pathlib import Path  # late: see above
 
-        from agentd.storage import files, locks
+        from agentd.storage import files, write_lock
 
-        with locks.write_lock(Path(self._path + ".lock")):
+        with write_lock(Path(self._path + ".lock")):
             complete, rows = _load(self._path)
             rows.update({key: row for key, row in self._changed.items() if row is not None})
             for key in [key for key, row in self._changed.items() if row is None]:
@@ -153,8 +153,8 @@ def summarize(path: str) -> ChangeSummary:
 
     from agentd.change import folder as folders
     from agentd.change import overlaps
-    from agentd.documents.finding_status import count_open, current_findings
-    from agentd.domain.errors import AgentdError
+    from agentd.documents import count_open, current_findings
+    from agentd.domain import AgentdError
 
     folder = Path(path)
     try:
@@ -168,7 +168,7 @@ def summarize(path: str) -> ChangeSummary:
 def summarize_text(text: str) -> ChangeSummary:
     """By STATE.yaml alone: what the change touches is not known until its branch is checked out."""
     from agentd.change import state  # late: see above
-    from agentd.domain.errors import AgentdError
+    from agentd.domain import AgentdError
 
     try:
         return _row(state.parse_state(text), (0, 0, 0), [])

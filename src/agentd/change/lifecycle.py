@@ -10,12 +10,8 @@ from agentd.change import ids
 from agentd.change.folder import STATE_FILE, Change, encode_state
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.change.state import BaseSnapshot, ChangeState, GitLocation
-from agentd.domain import clock
-from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, Refusal
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Phase
-from agentd.project import git
-from agentd.project.layout import Project
+from agentd.domain import ChangeNotFound, InvalidChangeId, MissingDescription, Phase, Refusal, TransitionEvent, clock
+from agentd.project import Project, git
 from agentd.storage import files
 
 _EXAMPLE = "what should change"

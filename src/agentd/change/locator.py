@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from agentd.change import ids
 from agentd.change.index import ChangeIndex, ChangeSummary
-from agentd.domain.errors import ChangeNotFound, NotCheckedOut
-from agentd.domain.terms import GitSetup
-from agentd.project import git
-from agentd.project.layout import Project
+from agentd.domain import ChangeNotFound, GitSetup, NotCheckedOut
+from agentd.project import Project, git
 
 
 class LocatedChange(NamedTuple):

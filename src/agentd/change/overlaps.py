@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from agentd.domain.terms import Phase
+from agentd.domain import Phase
 
 NAMES_SHOWN = 3  # of many names the first ones
 
@@ -80,7 +80,7 @@ def touched_requirements(specs: Mapping[str, tuple[str, str | None]], pattern: r
 
     A spec that cannot be read touches nothing; validation tells about it.
     """
-    from agentd.domain.errors import FormatInvalid  # late: a listing with a warm index reads no spec
+    from agentd.domain import FormatInvalid  # late: a listing with a warm index reads no spec
     from agentd.merge import UnitKind, touched_units
 
     found: set[str] = set()
@@ -121,10 +121,7 @@ def _spec_names(folder: str) -> list[str]:
 
 def _text(path: str) -> str | None:
     """None: there is no such file, or nothing that can be read as one."""
-    from agentd.documents.text import (
-        InvalidDocument,
-        decode_text,  # late: see above
-    )
+    from agentd.documents import InvalidDocument, decode_text
 
     if os.path.islink(path) or not os.path.isfile(path):
         return None  # opening a pipe would wait for ever
@@ -149,11 +146,11 @@ def _pattern_near(folder: str) -> re.Pattern[str]:
 def _pattern(file: str, stamp: int) -> re.Pattern[str]:
     from pathlib import Path  # late: see above
 
-    from agentd.documents.delta import REQUIREMENT_PATTERN
-    from agentd.domain.errors import AgentdError
-    from agentd.project import config
+    from agentd.documents import REQUIREMENT_PATTERN
+    from agentd.domain import AgentdError
+    from agentd.project import load_config
 
     try:
-        return config.load_config(Path(file)).validation.requirement_pattern
+        return load_config(Path(file)).validation.requirement_pattern
     except AgentdError:
         return REQUIREMENT_PATTERN  # whoever works by the configuration is told what is wrong with it

@@ -6,8 +6,8 @@ from typing import Any
 from agentd.change import overlaps
 from agentd.change.locator import LocatedChange
 from agentd.change.overlaps import OverlapIndex, OverlappingChange
-from agentd.domain.terms import Phase
-from agentd.project.layout import Project
+from agentd.domain import Phase
+from agentd.project import Project
 
 _NEXT = {
     Phase.DRAFTING: "agentd plan %s",
@@ -37,9 +37,9 @@ def is_change_running(project: Project, found: LocatedChange) -> bool:
         return False
     from pathlib import Path  # late: hardly any change is running
 
-    from agentd.storage import locks
+    from agentd.storage import active_run
 
-    return locks.active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
+    return active_run(Path(project.in_room("locks", f"{found.id}.run"))) is not None
 
 
 def has_run_failed(project: Project, found: LocatedChange) -> bool:
@@ -47,7 +47,7 @@ def has_run_failed(project: Project, found: LocatedChange) -> bool:
     from pathlib import Path  # late: see above
 
     from agentd.change import outcome
-    from agentd.domain.errors import Interrupted
+    from agentd.domain import Interrupted
 
     last = outcome.read_outcome(Path(project.in_room("outcomes", f"{found.id}.json")))
     if last is None or last.updated_at != found.summary.updated_at:

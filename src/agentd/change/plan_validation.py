@@ -8,15 +8,11 @@ from pathlib import Path
 
 from agentd.change.folder import Change
 from agentd.change.locator import LocatedChange
-from agentd.documents import spec
-from agentd.documents.spec import Spec
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain.terms import Phase, Severity
-from agentd.project.config import ValidationSettings
-from agentd.project.layout import Project
+from agentd.documents import InvalidDocument, Spec, decode_text, parse_spec
+from agentd.domain import Phase, Severity
+from agentd.project import Project, ValidationSettings
 from agentd.storage import files
-from agentd.validation import PlanDocuments, RuleFinding, validate
-from agentd.validation.fixes import fix_document
+from agentd.validation import PlanDocuments, RuleFinding, fix_document, validate
 
 _WORTH_A_PROCESS = 200  # changes; below that starting processes costs more than it saves
 
@@ -41,7 +37,7 @@ class MainSpecs(Mapping[str, Spec]):
     def _load(self, spec_id: str) -> Spec | None:
         name = f"{spec_id}.md"
         try:
-            return spec.parse_spec(decode_text(files.read(self._folder / name), name), name, self._pattern)
+            return parse_spec(decode_text(files.read(self._folder / name), name), name, self._pattern)
         except (FileNotFoundError, InvalidDocument):
             return None
 

@@ -5,8 +5,8 @@ import signal
 import time
 
 from agentd.change.folder import Change
-from agentd.domain.errors import Busy, SetupError
-from agentd.storage.locks import LockHolder
+from agentd.domain import Busy, SetupError
+from agentd.storage import LockHolder
 
 _PATIENCE = 30.0  # seconds; an agent's processes are given one to end by themselves
 _MOMENT = 1.0  # seconds; a run that begins or ends has no name in its lock for an instant

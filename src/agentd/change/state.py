@@ -5,11 +5,19 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from agentd.documents.records import Finding, finding_data, parse_finding
-from agentd.domain import state_machine, yaml12
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import GitSetup, Lane, Phase, StepStatus
+from agentd.documents import Finding, finding_data, parse_finding
+from agentd.domain import (
+    FieldReader,
+    GitSetup,
+    Lane,
+    Phase,
+    StateError,
+    StepStatus,
+    TransitionEvent,
+    check_decision,
+    next_phase,
+    yaml12,
+)
 
 SCHEMA = 1
 
@@ -73,7 +81,7 @@ class TransitionRecord:
 
     origin: Phase
     to: Phase
-    event: state_machine.TransitionEvent
+    event: TransitionEvent
     by: str
     why: str
     at: str
@@ -148,7 +156,7 @@ class ChangeState:
         """The last judge's word; older files have it as a key of its own."""
         for moved in reversed(self.history):
             kind, _, verdict = moved.event.partition("-")
-            if moved.event is state_machine.TransitionEvent.IMPLEMENTATION_STARTED:
+            if moved.event is TransitionEvent.IMPLEMENTATION_STARTED:
                 return None  # nobody has judged the code yet
             if kind in ("challenge", "review"):
                 return verdict.replace("-", "_").upper()
@@ -184,15 +192,15 @@ class ChangeState:
 
     def moved(
         self,
-        event: state_machine.TransitionEvent,
+        event: TransitionEvent,
         *,
         by: str,
         why: str,
         at: str,
         hashes: Mapping[str, str] | None = None,
     ) -> "ChangeState":
-        state_machine.check_decision(event, by, why)
-        to = state_machine.next_phase(self.phase, event)
+        check_decision(event, by, why)
+        to = next_phase(self.phase, event)
         entry = TransitionRecord(self.phase, to, event, by, why, at, hashes or {})
         return replace(self, phase=to, history=(*self.history, entry))
 
@@ -332,7 +340,7 @@ def _moved(row: FieldReader) -> TransitionRecord:
     return TransitionRecord(
         origin=row.choice("from", Phase),
         to=row.choice("to", Phase),
-        event=row.choice("event", state_machine.TransitionEvent),
+        event=row.choice("event", TransitionEvent),
         by=row.text("by", "agentd"),
         why=row.text("why", ""),
         at=row.text("at", ""),

@@ -1,10 +1,21 @@
-"""A project's checks: run by agentd itself, read, and compared with how they were before the first edit.
+"""A project's checks: run by agentd itself, read, and compared with the baseline.
 
-running    one check, with nothing left of it afterwards
-output     what is kept of its output, cleaned; the lines that say most
-summaries  what a test runner says at its end, a module of `runners` for each
-audits     what an audit says, as problems
-result     all of that as data, and as the row of a record
-comparing  does it block, and what is known from before
-findings   what a maker must answer
+runner            runs one check and reads the test runner's summary; `runners` has a module per runner
+captured_output   what is kept of its output
+audits            what an audit reports, as problems
+result            all of that as data, and as the row of a record
+comparison        whether a check blocks, and what is known from the baseline
+failure_findings  what an implementer must answer
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.checks.comparison import CheckComparison, compare_check
+    from agentd.checks.failure_findings import check_findings
+    from agentd.checks.result import CheckResult, TestCounts, result_from_row
+    from agentd.checks.runner import run_check
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from agentd.checks.result import SUGGESTION, CheckProblem
-from agentd.domain.terms import Severity
+from agentd.domain import Severity
 
 MOST = 20
 _TRIES = 5  # places where JSON may begin

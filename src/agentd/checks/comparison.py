@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentd.checks.result import CheckResult
-from agentd.domain.terms import CheckStatus
+from agentd.domain import CheckStatus
 
 _SHOWN = 5  # names of tests in a sentence
 

@@ -4,8 +4,8 @@ import re
 
 from agentd.checks.comparison import CheckComparison
 from agentd.checks.result import CheckProblem, CheckResult
-from agentd.documents.records import Evidence, Finding
-from agentd.domain.terms import CheckStatus, FindingState, Severity
+from agentd.documents import Evidence, Finding
+from agentd.domain import CheckStatus, FindingState, Severity
 
 _FAILS = re.compile(r"\b(?:FAIL(?:ED|URE)?|ERROR|not ok)\b|✖|●|\berror\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"[\w-]+(?=\W*$)")

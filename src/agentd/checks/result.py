@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import CheckStatus, Severity
+from agentd.domain import CheckStatus, FieldReader, Severity
 
 SUGGESTION = "Mend it if it belongs to this change; if not, say so."
 

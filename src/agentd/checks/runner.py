@@ -16,17 +16,21 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from agentd.agents import process
-from agentd.agents.environment import is_session_variable
-from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
-from agentd.agents.redaction import Redactor
+from agentd.agents import (
+    CannotStart,
+    ProcessEnding,
+    ProcessLimits,
+    ProcessOutcome,
+    Redactor,
+    is_session_variable,
+    run_process,
+)
 from agentd.checks import audits, captured_output
 from agentd.checks.result import CheckProblem, CheckResult
 from agentd.checks.runners import cargo, go, jest, node, pytest, unittest, vitest
 from agentd.checks.test_summary import NOTHING, RunnerSummary, TestSummary, combine_summaries
-from agentd.domain.terms import CheckStatus, Severity
-from agentd.project import git
-from agentd.project.config import CheckSettings
+from agentd.domain import CheckStatus, Severity
+from agentd.project import CheckSettings, git
 
 _LONGEST = 4000  # characters of a line that are looked at; what runners say is shorter
 _READERS: tuple[Callable[[Sequence[str]], RunnerSummary | None], ...] = (
@@ -68,7 +72,7 @@ def run_check(
     env = check_environment(environ)
     kept = captured_output.CapturedOutput()
     try:
-        outcome = process.run_process(
+        outcome = run_process(
             [_SHELL, "-c", _BOTH_STREAMS, _SHELL, check.command],
             env=env,
             cwd=folder,

@@ -1,4 +1,4 @@
-"""The terminal face: parse, call, render. No decisions."""
+"""The command line: parse, call, render. Each command is a module, imported when it is used."""
 
 
 def main() -> None:

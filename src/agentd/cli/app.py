@@ -11,7 +11,7 @@ import click
 
 from agentd import __version__
 from agentd.cli import output
-from agentd.domain.errors import AgentdError, InternalError, Interrupted, SetupError, UsageError
+from agentd.domain import AgentdError, InternalError, Interrupted, SetupError, UsageError
 
 # name: (module, or module:attribute; what it does in a line)
 COMMANDS = {

@@ -8,18 +8,22 @@ from typing import Any
 
 import click
 
-from agentd.change import lifecycle
-from agentd.change.folder import Change
+from agentd.change import Change, open_change
 from agentd.cli import conflict_text, output, text_table
 from agentd.cli.change_argument import change_argument
-from agentd.domain.errors import UsageError
-from agentd.engine.archive import archive, changelog
-from agentd.engine.archive.archive import ArchivePlan
-from agentd.engine.archive.branch_check import GitCommands
-from agentd.engine.archive.preview import MergeConflict
-from agentd.engine.calls.run_context import change_project
-from agentd.project import config
-from agentd.project.layout import find_project
+from agentd.domain import UsageError
+from agentd.engine import (
+    CHANGELOG_FILE,
+    ArchivePlan,
+    GitCommands,
+    MergeConflict,
+    archive_change,
+    change_project,
+    describe_spec_change,
+    prepare_archive,
+    undo_archive,
+)
+from agentd.project import find_project, load_config
 
 
 @click.command("archive")
@@ -37,14 +41,12 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
         raise UsageError("--dry-run shows an archive, and --undo takes one back", "give one of them")
     if undo:
         return _undo(change_id, as_json)
-    change = lifecycle.open_change(find_project(), change_id)
+    change = open_change(find_project(), change_id)
     pattern = re.compile(
-        config.load_config(
-            change_project(change).config_file, flags=ctx.find_root().obj or ()
-        ).validation.requirement_pattern
+        load_config(change_project(change).config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     )
     try:
-        done = (archive.prepare_archive if dry else archive.archive_change)(change, pattern)
+        done = (prepare_archive if dry else archive_change)(change, pattern)
     except MergeConflict as error:
         return _refused(change, error, as_json)
     data = _data(done, dry)
@@ -54,7 +56,7 @@ def command(ctx: click.Context, change_id: str, dry: bool, undo: bool, as_json: 
 
 
 def _undo(change_id: str, as_json: bool) -> int:
-    change = archive.undo_archive(find_project(), change_id)
+    change = undo_archive(find_project(), change_id)
     folder = f"agentd/changes/{change_id}"
     data = _keys(change_id, "complete") | {"folder": folder, "next": f"agentd archive {change_id}"}
     words = f"The archive of {change_id} is taken back. The change is complete again, in {_path(change, folder)}."
@@ -78,7 +80,7 @@ def _keys(change_id: str, phase: str) -> dict[str, Any]:
         "phase": phase,
         "folder": None,
         "specs": [],
-        "changelog": f"agentd/specs/{changelog.CHANGELOG_FILE}",
+        "changelog": f"agentd/specs/{CHANGELOG_FILE}",
         "conflicts": [],
         "warnings": [],
         "commands": {name: [] for name in GitCommands.__dataclass_fields__},
@@ -125,7 +127,7 @@ def _told(done: ArchivePlan) -> str:
 
 
 def _specs(done: ArchivePlan) -> list[str]:
-    rows = [(f"  {one.id}", changelog.describe_spec_change(one)) for one in done.specs]
+    rows = [(f"  {one.id}", describe_spec_change(one)) for one in done.specs]
     if not rows:
         return ["  no spec changed"]
     if text_table.rows_width(rows) <= (output.width() or sys.maxsize):

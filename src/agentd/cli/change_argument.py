@@ -7,15 +7,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from agentd.cli import text_table
-from agentd.domain.errors import AgentdError, ChangeNotFound
+from agentd.domain import AgentdError, ChangeNotFound
 
 if TYPE_CHECKING:
-    from agentd.change.locator import ChangeLocator, LocatedChange
+    from agentd.change import ChangeLocator, LocatedChange
 
 
 def complete_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from agentd.change.locator import ChangeLocator
-    from agentd.project.layout import find_project
+    from agentd.change import ChangeLocator
+    from agentd.project import find_project
 
     try:
         found = ChangeLocator(find_project()).open()

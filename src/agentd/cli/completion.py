@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from agentd.cli import output
-from agentd.domain.errors import UsageError
+from agentd.domain import UsageError
 
 SHELLS = {
     "bash": 'add to ~/.bashrc:  eval "$(agentd completion bash)"',

@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from agentd.cli import output, text_table
-from agentd.domain.errors import UsageError
-from agentd.project import config
-from agentd.project.layout import find_project
+from agentd.domain import UsageError
+from agentd.project import ConfigValue, find_project, load_config
 
 
 @click.command("config")
@@ -23,7 +22,7 @@ def command(ctx: click.Context, key: str | None, as_json: bool) -> int:
     ~/.config/agentd/config.toml, else agentd/config.toml, else the default.
     """
     project = find_project()
-    values = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).values()
+    values = load_config(project.config_file, flags=ctx.find_root().obj or ()).values()
     if key:
         values = tuple(value for value in values if value.key == key or value.key.startswith((f"{key}.", f"{key}[")))
         if not values:
@@ -32,7 +31,7 @@ def command(ctx: click.Context, key: str | None, as_json: bool) -> int:
     return output.show_result("config", as_json, data, lambda: _render(values, key))
 
 
-def _render(values: tuple[config.ConfigValue, ...], key: str | None) -> str:
+def _render(values: tuple[ConfigValue, ...], key: str | None) -> str:
     if len(values) == 1 and values[0].key == key:
         return _toml(values[0].value)  # one value alone, for scripts
     width = output.width() or 10_000

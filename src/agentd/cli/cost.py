@@ -9,21 +9,13 @@ from typing import Any
 
 import click
 
-from agentd.change import ids
-from agentd.change.folder import Change, read_state
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.change.state import CallRecord
+from agentd.change import CallRecord, Change, ChangeLocator, LocatedChange, check_change_id, read_state
 from agentd.cli import output, text_table
 from agentd.cli.change_argument import change_argument, find_anywhere
 from agentd.cli.list_command import phase_words
-from agentd.domain import clock, formatting
-from agentd.domain.errors import AgentdError
-from agentd.domain.formatting import pluralize
-from agentd.engine.calls import spending
-from agentd.engine.calls.budget import effective_budget
-from agentd.engine.calls.cost_totals import CostTotals, group_costs
-from agentd.project import config
-from agentd.project.layout import Project, find_project
+from agentd.domain import AgentdError, clock, format_amount, format_usd, pluralize, usd_digits
+from agentd.engine import CostTotals, Spending, change_spending, day_spending, effective_budget, group_costs
+from agentd.project import BudgetSettings, Project, find_project, load_config
 
 _NOT_HERE = "not checked out"
 _BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
@@ -64,11 +56,11 @@ def command(ctx: click.Context, change_id: str | None, by: str | None, as_json: 
     project = find_project()
     if change_id is None:
         return _overview(project, by, as_json)
-    found = find_anywhere(ChangeLocator(project), ids.check_change_id(change_id))
+    found = find_anywhere(ChangeLocator(project), check_change_id(change_id))
     assert found.folder and found.tree
     state = read_state(Path(found.folder))
-    spent = spending.change_spending(Change(project, found.id, found.tree, Path(found.folder)))
-    limits = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
+    spent = change_spending(Change(project, found.id, found.tree, Path(found.folder)))
+    limits = load_config(project.config_file, flags=ctx.find_root().obj or ()).budget
     bill = ChangeCost(found, state.llm_calls)
     budget = _budget(effective_budget(limits, state), spent)
     data = {
@@ -85,7 +77,7 @@ def _overview(project: Project, by: str | None, as_json: bool) -> int:
     places = ChangeLocator(project)
     bills = [_change_cost(found) for found in (*places.open(), *places.archived())]
     day = clock.now()[:10]
-    today = spending.day_spending(project, day)
+    today = day_spending(project, day)
     data = {
         "changes": [
             {
@@ -152,7 +144,7 @@ def _by_all(bills: list[ChangeCost]) -> dict[str, Any]:
     }
 
 
-def _budget(limits: config.BudgetSettings, spent: spending.Spending) -> dict[str, Any]:
+def _budget(limits: BudgetSettings, spent: Spending) -> dict[str, Any]:
     """A limit of 0 is none."""
     return {
         "spent": spent.change,
@@ -173,7 +165,7 @@ def _all(project: Project, bills: list[ChangeCost], today: float, by: str) -> st
     else:
         lines = _tables([((by.upper(),), _rows(bills, by))], _total(bills))
     if today:
-        lines += ["", *output.prose(f"{formatting.format_usd(today)} today, over all changes")]
+        lines += ["", *output.prose(f"{format_usd(today)} today, over all changes")]
     lines += _notes([call for bill in bills for call in bill.calls])
     problems = [f"{bill.found.id}: {bill.problem}" for bill in bills if bill.problem]
     lines += [""] * bool(problems) + [
@@ -186,14 +178,12 @@ def _one(project: Project, bill: ChangeCost, budget: dict[str, Any], by: str | N
     lines = output.heading(bill.found.id, phase_words(project, bill.found))
     if (under_way := round(budget["spent"] - bill.sum.cost, 6)) > 0:
         words = "by a call that is under way or was cut off, not in the tables yet"
-        lines += output.prose(f"{formatting.format_usd(under_way)} {words}")
+        lines += output.prose(f"{format_usd(under_way)} {words}")
     if budget["per_change"]:
-        words = f"{formatting.format_usd(budget['left'])} left of {formatting.format_usd(budget['per_change'])} for this change"
+        words = f"{format_usd(budget['left'])} left of {format_usd(budget['per_change'])} for this change"
         lines += output.prose(words)
     if budget["per_day"]:
-        lines += output.prose(
-            f"{formatting.format_usd(budget['left_today'])} left of {formatting.format_usd(budget['per_day'])} for today"
-        )
+        lines += output.prose(f"{format_usd(budget['left_today'])} left of {format_usd(budget['per_day'])} for today")
     if not bill.calls:
         return "\n".join([*lines, "", _NO_CALLS])
     tables = [
@@ -213,7 +203,7 @@ def _rows(bills: list[ChangeCost], by: str) -> Rows:
 
 def _tables(tables: Sequence[tuple[tuple[str, ...], Rows]], total: CostTotals) -> list[str]:
     """One below the other, all with the same digits."""
-    digits = formatting.usd_digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
+    digits = usd_digits(some.cost for _, rows in tables for some in (total, *(some for _, some in rows)))
     lines = [line for head, rows in tables for line in ("", *_table(head, rows, total, digits))]
     return lines[1:]
 
@@ -272,7 +262,7 @@ def _right(column: list[str]) -> list[str]:
 def _cost(some: CostTotals, digits: int) -> str:
     if some.calls and some.without_price == some.calls:
         return "unknown"
-    return formatting.format_amount(some.cost, digits) if some.cost else "-"
+    return format_amount(some.cost, digits) if some.cost else "-"
 
 
 def _notes(calls: Iterable[CallRecord]) -> list[str]:

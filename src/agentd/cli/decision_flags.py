@@ -2,15 +2,20 @@
 
 import click
 
-from agentd.change import lifecycle
-from agentd.change.inbox import Decision
+from agentd.change import Decision, open_change
 from agentd.cli import run_command
 from agentd.cli.options import CommandOptions
-from agentd.domain.errors import UsageError
-from agentd.domain.terms import Workflow
-from agentd.engine.workflows import decision_delivery, impl, plan, read_digest
-from agentd.project import git
-from agentd.project.layout import find_project
+from agentd.domain import UsageError, Workflow
+from agentd.engine import (
+    belongs_to_workflow,
+    check_reading,
+    current_reading,
+    decide_code,
+    decide_plan,
+    deliver_decision,
+    pending_question,
+)
+from agentd.project import find_project, git
 
 seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")
 
@@ -36,16 +41,16 @@ def chosen_decision(options: CommandOptions, is_dry: bool, decisions: dict[str, 
 
 def make_decision(change_id: str, options: CommandOptions, answer: str, reason: str) -> int:
     """At once; or, if a run waits for just that, through its inbox."""
-    change = lifecycle.open_change(find_project(), change_id)
+    change = open_change(find_project(), change_id)
     by = f"person:{git.user_name(change.tree)}"
-    asked = decision_delivery.pending_question(change)
-    if asked and decision_delivery.belongs_to_workflow(options.command, str(asked.get("id"))):
-        now = read_digest.current_reading(change)
-        read_digest.check_reading(change, options.seen)
-        decision_delivery.deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
+    asked = pending_question(change)
+    if asked and belongs_to_workflow(options.command, str(asked.get("id"))):
+        now = current_reading(change)
+        check_reading(change, options.seen)
+        deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
         return run_command.show_standing(change, options, code=0)
     workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
-    decided = plan.decide_plan if workflow is Workflow.PLAN else impl.decide_code
+    decided = decide_plan if workflow is Workflow.PLAN else decide_code
     return run_command.run_workflow(
         change, options, lambda desk, _: decided(desk, answer, reason, by, options.seen), workflow, told=lambda: ("", 0)
     )

@@ -10,24 +10,36 @@ from pathlib import Path
 
 import click
 
-from agentd import demo
 from agentd.cli import output, terminal_prompts, text_table
 from agentd.cli.live import watch_run
-from agentd.demo import DemoResult, DemoWorkspace, child_process
-from agentd.documents.records import Finding
-from agentd.domain import formatting
-from agentd.domain.errors import Interrupted, SetupError, UsageError
-from agentd.engine.calls import interrupts
-from agentd.engine.workflows.decision_questions import Question
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.project.git import GitFailed
+from agentd.demo import (
+    ACTS,
+    DEMO_CHANGE_ID,
+    DemoFailed,
+    DemoResult,
+    DemoWorkspace,
+    ScriptedPerson,
+    commit_command,
+    continue_command,
+    inside_workspace,
+    play_act,
+    play_clarification,
+    read_demo_result,
+    set_up_sample,
+    show_command,
+    typed_command,
+)
+from agentd.documents import Finding
+from agentd.domain import Interrupted, SetupError, UsageError, format_usd
+from agentd.engine import PlannedStep, Question, defer_interrupts, interruptible
+from agentd.project import GitFailed
 
 _HEAD = (
     "agentd at work on a small sample project. Everything here is real: git, files, tests, the MCP server and every "
     "process. Only the models are a script, so no network is used, and what it costs is as if: nothing is paid."
 )
 _GO_ON = ("cd your-project", "agentd init", 'agentd plan my-change "what should change"')
-_LOOK = (f"agentd status {demo.DEMO_CHANGE_ID}", f"agentd view {demo.DEMO_CHANGE_ID}")
+_LOOK = (f"agentd status {DEMO_CHANGE_ID}", f"agentd view {DEMO_CHANGE_ID}")
 _GONE = "its folder is gone; agentd demo --keep leaves it to look at, agentd demo --into DIR takes another"
 _NOTHING = "nothing is left of it; agentd demo begins anew"
 _WIDEST = 100  # columns of prose
@@ -47,7 +59,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
         raise UsageError("--pause waits for Enter, and this is no terminal", "agentd demo")
     place, stays = DemoWorkspace(_folder(into)), keep or into is not None
     try:
-        with interrupts.interruptible():
+        with interruptible():
             _show(place, pause)
             if viewing:
                 _view(place)
@@ -60,7 +72,7 @@ def command(keep: bool, into: str | None, pause: bool, viewing: bool) -> int:
         raise Interrupted("the demo was interrupted", _left(place) if stays else _NOTHING) from None
     finally:
         if not stays:
-            with interrupts.defer_interrupts():
+            with defer_interrupts():
                 shutil.rmtree(place.folder)
     return 0
 
@@ -81,30 +93,30 @@ def _folder(into: str | None) -> Path:
 
 def _show(place: DemoWorkspace, pause: bool) -> None:
     _say(_wrapped(_HEAD), "")
-    with demo.inside_workspace(place):
-        check = demo.set_up_sample(place)
+    with inside_workspace(place):
+        check = set_up_sample(place)
         words = f"The sample is tally, which splits what friends spend. It lies in {place.project}"
         _say(_wrapped(f"{words}, and agentd init has found its tests: {check}"))
-        for number, act in enumerate(demo.ACTS, 1):
+        for number, act in enumerate(ACTS, 1):
             _say("", output.paint(_wrapped(f"{number}. {act.title}", hang="   "), bold=True), _wrapped(act.why))
-            _say(output.paint(f"$ {demo.typed_command(act)}", fg="cyan"))
-            demo.play_act(place, act, _ask, child_process.show_command)
-            _say(*(output.paint(f"$ {line}", fg="cyan") for line in demo.commit_command(act)))
+            _say(output.paint(f"$ {typed_command(act)}", fg="cyan"))
+            play_act(place, act, _ask, show_command)
+            _say(*(output.paint(f"$ {line}", fg="cyan") for line in commit_command(act)))
             if pause and act.pauses:
                 terminal_prompts.confirm_when_ready("\nEnter goes on, Ctrl-C ends the demo.")
-        _say("", *_report(demo.read_demo_result(place)))
+        _say("", *_report(read_demo_result(place)))
 
 
 def _ask() -> None:
     """The planner's questions, each with the answer that the demo gives for the person."""
     ahead = [PlannedStep("clarify", 1, 1, "Questions", "clarify")]
-    with watch_run(f"agentd plan {demo.DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
+    with watch_run(f"agentd plan {DEMO_CHANGE_ID}", lambda: ahead, "live") as view:
 
         def seen(question: Question, answer: str) -> None:
             with view.pause():
                 _say(*_asked(question, answer))
 
-        demo.play_clarification(demo.ScriptedPerson(seen), view)
+        play_clarification(ScriptedPerson(seen), view)
 
 
 def _asked(question: Question, answer: str) -> Iterator[str]:
@@ -127,7 +139,7 @@ def _report(made: DemoResult) -> Iterator[str]:
         yield from (_wrapped(f"In the code, by a test that agentd ran: {name}", "  ") for name in made.failed_tests)
         yield from _found("In the code, by the reviewer", made.in_code)
         yield ""
-    cost = f"{formatting.format_usd(made.cost)}, as if models had been asked; nothing was paid"
+    cost = f"{format_usd(made.cost)}, as if models had been asked; nothing was paid"
     yield "\n".join(output.label("Cost", cost, _width()))
     yield ""
     yield output.paint("$ git log --oneline", fg="cyan")
@@ -155,16 +167,16 @@ def _view(place: DemoWorkspace) -> None:
     """As the user, not as the demo: it is their browser."""
     quiet = () if sys.stdout.isatty() else ("--no-open",)
     try:
-        done = child_process.show_command("view", demo.DEMO_CHANGE_ID, *quiet, folder=place.project)
+        done = show_command("view", DEMO_CHANGE_ID, *quiet, folder=place.project)
     except KeyboardInterrupt:
         return  # how a viewer ends
     if done.code not in (0, Interrupted.exit_code):
-        raise demo.DemoFailed(f"agentd view ended with exit code {done.code}")
+        raise DemoFailed(f"agentd view ended with exit code {done.code}")
 
 
 def _left(place: DemoWorkspace) -> str:
     stays = f"what is there so far stays in {place.folder}"
-    command = demo.continue_command(place)
+    command = continue_command(place)
     return f"{command} goes on; {stays}" if command else f"{stays}; agentd demo begins anew"
 
 

@@ -6,10 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from agentd.change.folder import Change
+from agentd.change import Change
 from agentd.cli import output
 from agentd.cli.options import CommandOptions
-from agentd.domain.errors import Busy
+from agentd.domain import Busy
 
 _PAUSE = 0.05  # seconds between two looks whether it runs
 

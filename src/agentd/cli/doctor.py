@@ -9,9 +9,7 @@ import click
 
 from agentd.cli import output, text_table
 from agentd.doctor import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section, examine
-from agentd.domain.errors import SetupError
-from agentd.domain.formatting import join_words
-from agentd.domain.terms import Role
+from agentd.domain import Role, SetupError, join_words
 
 _COLOURS = {DoctorState.OK: "green", DoctorState.NOTE: "yellow", DoctorState.PROBLEM: "red"}
 _STATE = 11  # columns before a name

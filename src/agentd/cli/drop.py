@@ -5,15 +5,11 @@ import shlex
 
 import click
 
-from agentd.change import lifecycle
-from agentd.change.folder import Change
-from agentd.change.state import GitLocation
+from agentd.change import Change, GitLocation, drop_change, open_change
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument
-from agentd.domain.errors import AnswerRequired
-from agentd.domain.terms import GitSetup
-from agentd.project import git
-from agentd.project.layout import find_project
+from agentd.domain import AnswerRequired, GitSetup
+from agentd.project import find_project, git
 
 
 @click.command("drop")
@@ -27,7 +23,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     Nothing is deleted: its documents, branch and code stay.
     """
     project = find_project()
-    change = lifecycle.open_change(project, change_id)
+    change = open_change(project, change_id)
     phase = change.read().phase
     if output.interactive(as_json, yes):
         question = f"Move {change_id} ({phase}) to the archive as dropped?"
@@ -36,7 +32,7 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     elif not yes:
         raise AnswerRequired(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git
-    target = lifecycle.drop_change(change, f"person:{git.user_name(change.tree)}", reason)
+    target = drop_change(change, f"person:{git.user_name(change.tree)}", reason)
     shown = os.path.relpath(target)
     left = _to_remove(change, place)
     data = {"change_id": change_id, "phase": "dropped", "folder": shown, "next": None, "to_remove": left}

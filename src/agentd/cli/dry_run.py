@@ -3,43 +3,50 @@
 from dataclasses import replace
 from typing import Any
 
-from agentd.change import plan_validation
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState, StepRecord
+from agentd.change import Change, ChangeState, StepRecord, remaining_faults
 from agentd.cli import output, text_table
 from agentd.cli.options import CommandOptions
-from agentd.domain import clock, formatting
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import Lane, Phase, StepStatus
-from agentd.engine.calls import run_context as runs
-from agentd.engine.steps import code_trees, plan_facts
-from agentd.engine.workflows import change_opening, impl_steps, task_batches
-from agentd.engine.workflows.clarification import is_clarification_due, needs_no_clarification
-from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan, forecast_steps
-from agentd.engine.workflows.verdict_status import challenges, is_answering
-from agentd.project import config
-from agentd.project.config import Config
-from agentd.project.layout import Project
+from agentd.domain import Lane, Phase, StepStatus, clock, format_amount, format_usd, pluralize, usd_digits
+from agentd.engine import (
+    StepForecast,
+    challenges,
+    change_project,
+    forecast_plan,
+    forecast_steps,
+    impl_steps,
+    is_answering,
+    is_clarification_due,
+    needs_no_clarification,
+    open_change_to_plan,
+    plan_complexity,
+    plan_settled,
+    read_change_tasks,
+    read_plan_facts,
+    review_steps,
+    task_steps,
+    tasks_in_order,
+)
+from agentd.project import Config, Project, load_config
 
 
 def show_dry_run(project: Project, wanted: str, description: str | None, options: CommandOptions) -> int:
-    opened = change_opening.open_change_to_plan(project, wanted, description)
+    opened = open_change_to_plan(project, wanted, description)
     change = opened.change
-    there = runs.change_project(change) if change else project
-    in_force = config.load_config(there.config_file, flags=options.settings)
+    there = change_project(change) if change else project
+    in_force = load_config(there.config_file, flags=options.settings)
     state = change.read() if change else _new(opened.id, description or "", in_force, options.light)
     if is_clarification_due(state):  # as while it asks, or after it need not
         folder = change.folder if change else project.changes_in(project.tree) / opened.id
         status = StepStatus.SKIPPED if needs_no_clarification(options.wishes, in_force, folder) else StepStatus.RUNNING
         state = state.with_step(StepRecord("clarify", 1, 1, 1, status, {}, clock.now()))
-    found = plan_facts.read_plan_facts(change) if change else None
+    found = read_plan_facts(change) if change else None
     round_ = len(challenges(change)) + 1 if change else 1
-    message = change_opening.plan_settled(change, options.rechallenge) if change else None
+    message = plan_settled(change, options.rechallenge) if change else None
     asked = change is not None and is_answering(change) and not options.rechallenge
     if options.rechallenge and not message:
         state = replace(state, phase=Phase.PROPOSED)  # as it is while it is judged again
     is_judged = state.phase is Phase.PROPOSED and not (asked or message)
-    is_malformed = bool(change and is_judged and plan_validation.remaining_faults(change, in_force.validation))
+    is_malformed = bool(change and is_judged and remaining_faults(change, in_force.validation))
     steps = [] if message else forecast_plan(there, in_force, state, found, round_, asked, is_malformed)
     is_known = state.phase is not Phase.DRAFTING or found is not None or state.lane is not Lane.FULL
     return report_dry_run(options, opened.id, state, steps, message or "", is_known)
@@ -91,11 +98,7 @@ def _text(data: dict[str, Any], steps: list[StepForecast]) -> str:
     unknown = data["steps_without_price"]
     measured = sum(one.expected.measured > 0 for one in steps)
     basis = f"{measured} of {len(steps)} estimated from earlier calls here" if measured else "typical figures"
-    cost = (
-        f"for about {formatting.format_usd(data['cost'])} ({basis})"
-        if data["cost"]
-        else "for a price that is not known"
-    )
+    cost = f"for about {format_usd(data['cost'])} ({basis})" if data["cost"] else "for a price that is not known"
     lines = output.heading(data["change_id"], data["phase"])
     lines += output.prose(f"{pluralize(len(steps), 'step')} would run, {cost}.")
     lines += ["", *_table(steps, output.width())]
@@ -109,11 +112,11 @@ def _text(data: dict[str, Any], steps: list[StepForecast]) -> str:
 
 def _table(steps: list[StepForecast], width: int | None) -> list[str]:
     """As many columns as the terminal has room for, steps and what they cost always."""
-    digits = formatting.usd_digits(one.expected.cost or 0.0 for one in steps)
+    digits = usd_digits(one.expected.cost or 0.0 for one in steps)
     rows = [("STEP", "AGENT", "MODEL", "ABOUT")]
     for one in steps:
         cost = one.expected.cost
-        about = "unknown" if cost is None else formatting.format_amount(cost, digits) if cost else "-"
+        about = "unknown" if cost is None else format_amount(cost, digits) if cost else "-"
         rows.append((one.ahead.label, one.agent, one.model or "its default", about))
     for kept in ((0, 1, 2, 3), (0, 1, 3), (0, 3)):
         chosen = [[row[number] for number in kept] for row in rows]
@@ -127,16 +130,16 @@ def _table(steps: list[StepForecast], width: int | None) -> list[str]:
 
 
 def show_code_dry_run(change: Change, options: CommandOptions) -> int:
-    there = runs.change_project(change)
-    in_force = config.load_config(there.config_file, flags=options.settings)
+    there = change_project(change)
+    in_force = load_config(there.config_file, flags=options.settings)
     state = change.read()
-    task_batches.tasks_in_order(code_trees.read_change_tasks(change), change.id)  # what cannot be built is told now
+    tasks_in_order(read_change_tasks(change), change.id)  # what cannot be built is told now
     if options.review:
-        steps = impl_steps.review_steps(change)
+        steps = review_steps(change)
     elif options.tasks is None:
-        steps = impl_steps.impl_steps(change, in_force.workflow)
+        steps = impl_steps(change, in_force.workflow)
     else:
-        steps = impl_steps.task_steps(change, options.wishes.tasks, in_force.workflow)
+        steps = task_steps(change, options.wishes.tasks, in_force.workflow)
     return report_dry_run(
-        options, change.id, state, forecast_steps(there, in_force, state, steps, plan_facts.plan_complexity(change))
+        options, change.id, state, forecast_steps(there, in_force, state, steps, plan_complexity(change))
     )

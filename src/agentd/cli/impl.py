@@ -2,18 +2,12 @@
 
 import click
 
-from agentd.change import lifecycle
-from agentd.change.folder import Change
+from agentd.change import Change, open_change
 from agentd.cli import decision_flags, detach, dry_run, run_command
 from agentd.cli.options import CommandOptions, detach_option, run_options
-from agentd.domain.errors import AgentdError, UsageError
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import Workflow
-from agentd.engine.steps import code_trees
-from agentd.engine.workflows import impl, impl_start, impl_steps, task_batches
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.project.config import WorkflowSettings
-from agentd.project.layout import find_project
+from agentd.domain import AgentdError, UsageError, Workflow, pluralize
+from agentd.engine import PlannedStep, built_tasks, impl_settled, read_change_tasks, run_impl, task_steps
+from agentd.project import WorkflowSettings, find_project
 
 
 @run_options("impl")
@@ -46,18 +40,16 @@ def command(
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
         return decision_flags.make_decision(change_id, options, *decision)
-    change = lifecycle.open_change(find_project(), change_id)
-    if message := impl_start.impl_settled(change, options.review):
+    change = open_change(find_project(), change_id)
+    if message := impl_settled(change, options.review):
         return run_command.show_settled(change, options, message, 0)
     if dry:
         return dry_run.show_code_dry_run(change, options)
     if options.detach:
         return detach.start_detached(change, options)
     if options.tasks is None:
-        return run_command.run_workflow(change, options, impl.run_impl, Workflow.IMPL)
-    return run_command.run_workflow(
-        change, options, impl.run_impl, Workflow.IMPL, lambda: made(change), course_of(options)
-    )
+        return run_command.run_workflow(change, options, run_impl, Workflow.IMPL)
+    return run_command.run_workflow(change, options, run_impl, Workflow.IMPL, lambda: made(change), course_of(options))
 
 
 def course_of(options: CommandOptions) -> run_command.StepsFunction:
@@ -65,7 +57,7 @@ def course_of(options: CommandOptions) -> run_command.StepsFunction:
 
     def ahead(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:
         try:
-            return impl_steps.task_steps(change, options.wishes.tasks, settings)
+            return task_steps(change, options.wishes.tasks, settings)
         except AgentdError:
             return []  # the run itself says what is wrong with them
 
@@ -74,5 +66,5 @@ def course_of(options: CommandOptions) -> run_command.StepsFunction:
 
 def made(change: Change) -> tuple[str, int | None]:
     """2 of 7 tasks."""
-    tasks, done = code_trees.read_change_tasks(change), task_batches.built_tasks(change.read())
+    tasks, done = read_change_tasks(change), built_tasks(change.read())
     return f"{sum(task.id in done for task in tasks)} of {pluralize(len(tasks), 'task')}", 0

@@ -8,15 +8,41 @@ from typing import Any
 
 import click
 
-from agentd.agents import registration, skills
+from agentd.agents import (
+    KEPT,
+    DetectedAgent,
+    RegistrationResult,
+    assign_roles,
+    detect_agents,
+    register_server,
+    role_notes,
+    unregister_server,
+    wanted_targets,
+    write_skills,
+)
 from agentd.cli import output, text_table
-from agentd.domain.errors import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
-from agentd.engine import project_setup
-from agentd.engine.calls import agent_selection
-from agentd.project import config, detection, git, trust
-from agentd.project.layout import current_directory, find_project
+from agentd.domain import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
+from agentd.engine import (
+    SetupResult,
+    commit_setup,
+    ensure_agent_installed,
+    ignored_files,
+    set_up_project,
+    uncommitted_files,
+)
+from agentd.project import (
+    CheckSettings,
+    Config,
+    check_item,
+    current_directory,
+    find_project,
+    git,
+    grant_trust,
+    load_config,
+    propose_checks,
+)
 
-_Answers = dict[str, registration.RegistrationResult]
+_Answers = dict[str, RegistrationResult]
 _COMMANDS = "the commands for your own sessions"
 _NEXT = 'agentd plan <id> "what should change"'
 
@@ -50,14 +76,14 @@ def command(
         return _unregister(repo, root, as_json)
     asked = output.interactive(as_json, yes)
     overwrite = force and _may_replace(root / "agentd" / "config.toml", asked, yes)
-    agents = detection.detect_agents(os.environ, Path(os.path.expanduser("~")))
-    roles = detection.assign_roles(agents) if any(agent.installed for agent in agents) else {}
-    checks = detection.propose_checks(root)
-    outcome = project_setup.set_up_project(repo, root, roles, checks, overwrite)
+    agents = detect_agents(os.environ, Path(os.path.expanduser("~")))
+    roles = assign_roles(agents) if any(agent.installed for agent in agents) else {}
+    checks = propose_checks(root)
+    outcome = set_up_project(repo, root, roles, checks, overwrite)
     untrusted = _trust(root, checks) if checks and outcome.wrote_config else []
-    in_force = config.load_config(root / "agentd" / "config.toml")
+    in_force = load_config(root / "agentd" / "config.toml")
     absent = _absent(in_force)
-    answers = registration.register_server(repo, root) if add else {}
+    answers = register_server(repo, root) if add else {}
     outcome = replace(outcome, skills=_offer(repo, root, agents) if offer else {})
     committed = _commit(repo, outcome, commit, asked, yes)
     data: dict[str, Any] = {
@@ -89,15 +115,13 @@ def _root(repo: git.Repository, here: bool) -> Path:
         return Path(repo.top)
 
 
-def _offer(repo: git.Repository, root: Path, agents: Sequence[detection.DetectedAgent]) -> dict[str, str]:
+def _offer(repo: git.Repository, root: Path, agents: Sequence[DetectedAgent]) -> dict[str, str]:
     """After registering: that may have made the folder by which we know that a CLI is used here."""
-    return skills.write_skills(
-        repo, root, skills.wanted_targets(root, [agent.name for agent in agents if agent.installed])
-    )
+    return write_skills(repo, root, wanted_targets(root, [agent.name for agent in agents if agent.installed]))
 
 
 def _unregister(repo: git.Repository, root: Path, as_json: bool) -> int:
-    answers = registration.unregister_server(repo, root)
+    answers = unregister_server(repo, root)
     data = {"project": str(root), **_report(answers)}
     return output.show_result("init", as_json, data, lambda: "\n".join(_answer_lines(answers)), _exit_code(answers))
 
@@ -119,53 +143,49 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 
-def _commit(
-    repo: git.Repository, outcome: project_setup.SetupResult, commit: bool | None, asked: bool, yes: bool
-) -> bool:
-    names = [] if commit is False else project_setup.uncommitted_files(repo, outcome)
+def _commit(repo: git.Repository, outcome: SetupResult, commit: bool | None, asked: bool, yes: bool) -> bool:
+    names = [] if commit is False else uncommitted_files(repo, outcome)
     if not names:
         return False
     if commit is None and asked:
         commit = click.confirm(f"Commit {_what(names, outcome)} now?", default=True, err=True)
     if commit or (commit is None and yes):
-        project_setup.commit_setup(repo, names)
+        commit_setup(repo, names)
         return True
     return False
 
 
-def _trust(root: Path, checks: Sequence[config.CheckSettings]) -> list[str]:
+def _trust(root: Path, checks: Sequence[CheckSettings]) -> list[str]:
     """What we just wrote needs no second look. Where that cannot be kept, set-up is done all the same."""
     try:
-        trust.grant_trust(find_project(str(root)), map(trust.check_item, checks), os.environ)
+        grant_trust(find_project(str(root)), map(check_item, checks), os.environ)
         return []
     except (AgentdError, OSError) as error:
         return [f"The checks are not trusted yet: {error}. Mend that, then run agentd trust."]
 
 
-def _absent(in_force: config.Config) -> list[AgentMissing]:
+def _absent(in_force: Config) -> list[AgentMissing]:
     """One for each agent that sits in a role and is not here."""
     missing: dict[str, AgentMissing] = {}
     for role, name in in_force.roles.items():
         try:
-            agent_selection.ensure_agent_installed(in_force, role, os.environ)
+            ensure_agent_installed(in_force, role, os.environ)
         except AgentMissing as error:
             missing.setdefault(name, error)
     return list(missing.values())
 
 
-def _about_seats(
-    in_force: config.Config, agents: Sequence[detection.DetectedAgent], absent: Sequence[AgentMissing]
-) -> list[str]:
+def _about_seats(in_force: Config, agents: Sequence[DetectedAgent], absent: Sequence[AgentMissing]) -> list[str]:
     """A seat whose agent is not here stays as it is: somebody chose it, or others who work here have that agent."""
     if not any(agent.installed for agent in agents):
-        return list(detection.role_notes(agents)) if absent else []
+        return list(role_notes(agents)) if absent else []
     ways = "install it, name another one under [roles] in agentd/config.toml"
     force = "or have the whole file written anew for what is here: agentd init --force (a copy is kept)"
-    return [*(f"{error}: {ways}, {force}." for error in absent), *detection.role_notes(agents, in_force.roles)]
+    return [*(f"{error}: {ways}, {force}." for error in absent), *role_notes(agents, in_force.roles)]
 
 
-def _ignored(repo: git.Repository, outcome: project_setup.SetupResult) -> list[str]:
-    names = project_setup.ignored_files(repo, outcome)
+def _ignored(repo: git.Repository, outcome: SetupResult) -> list[str]:
+    names = ignored_files(repo, outcome)
     notes = []
     if any(name.endswith("agentd/config.toml") for name in names):
         words = "A .gitignore hides agentd/, so git keeps none of it"
@@ -175,14 +195,14 @@ def _ignored(repo: git.Repository, outcome: project_setup.SetupResult) -> list[s
     return notes
 
 
-def _what(names: Sequence[str], outcome: project_setup.SetupResult) -> str:
+def _what(names: Sequence[str], outcome: SetupResult) -> str:
     """What is to be committed, in words."""
     parts = {_COMMANDS if name in outcome.skills else "agentd/" for name in names}
     return " and ".join(sorted(parts))
 
 
-def _git_commands(repo: git.Repository, root: Path, outcome: project_setup.SetupResult) -> str | None:
-    names = project_setup.uncommitted_files(repo, outcome)
+def _git_commands(repo: git.Repository, root: Path, outcome: SetupResult) -> str | None:
+    names = uncommitted_files(repo, outcome)
     homes = {os.path.join(repo.top, os.path.dirname(name)) for name in names if name in outcome.skills}
     own = [str(root / "agentd")] if names and not outcome.skills.keys() >= set(names) else []
     typed = " ".join(os.path.relpath(home) for home in [*own, *sorted(homes)])
@@ -205,7 +225,7 @@ def _section(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
     return ["", *([title] if title else []), *text_table.align_rows(rows)] if rows else []
 
 
-def _render(data: dict[str, Any], outcome: project_setup.SetupResult, root: Path, answers: _Answers) -> str:
+def _render(data: dict[str, Any], outcome: SetupResult, root: Path, answers: _Answers) -> str:
     lines = []
     if outcome.changed:
         lines += [f"agentd is set up in {output.paint(root.name, bold=True)}."]
@@ -215,7 +235,7 @@ def _render(data: dict[str, Any], outcome: project_setup.SetupResult, root: Path
         lines += [f"agentd was set up in {output.paint(root.name, bold=True)} already; nothing changed."]
     if outcome.copy:
         lines += [f"  the old config.toml is in {outcome.copy}"]
-    offered = [(f"  {name}", word) for name, word in data["skills"].items() if word != skills.KEPT]
+    offered = [(f"  {name}", word) for name, word in data["skills"].items() if word != KEPT]
     lines += _section("Commands for your own sessions", offered)
     lines += ["", "Checks"]
     lines += text_table.align_rows([(f"  {check['name']}", check["command"]) for check in data["checks"]])

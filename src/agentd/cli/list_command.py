@@ -2,11 +2,19 @@
 
 import click
 
-from agentd.change import overview
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.change.overlaps import OverlapIndex, format_names
+from agentd.change import (
+    ChangeLocator,
+    LocatedChange,
+    OverlapIndex,
+    build_overlap_index,
+    change_row,
+    format_names,
+    has_run_failed,
+    is_change_running,
+    next_command,
+)
 from agentd.cli import output, text_table
-from agentd.project.layout import Project, find_project
+from agentd.project import Project, find_project
 
 _COLOURS = {
     "proposed": "yellow",
@@ -27,8 +35,8 @@ def command(everything: bool, as_json: bool) -> int:
     project = find_project()
     places = ChangeLocator(project)
     found = places.open() + (places.archived() if everything else [])
-    among = overview.build_overlap_index(found)
-    data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
+    among = build_overlap_index(found)
+    data = {"changes": [change_row(project, one, among) for one in found]} if as_json else {}
     return output.show_result("list", as_json, data, lambda: _render(places, found, among, output.width()))
 
 
@@ -60,7 +68,8 @@ def _meetings(among: OverlapIndex) -> list[str]:
     if not found:
         return []
     told = [
-        f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change {text_table.clean_line(format_names(names))}"
+        f"{format_names(changes)} {'both' if len(changes) == 2 else 'all'} change "
+        + text_table.clean_line(format_names(names))
         for changes, names in found[:_MEETINGS]
     ]
     if len(found) > _MEETINGS:
@@ -75,9 +84,9 @@ def phase_words(project: Project, found: LocatedChange) -> str:
     words = output.paint(summary.phase, fg=_COLOURS.get(summary.phase))
     if not summary.running or not summary.phase.is_open:
         return words
-    if overview.is_change_running(project, found):
+    if is_change_running(project, found):
         return f"{words}, running"
-    return f"{words}, {'stopped' if overview.has_run_failed(project, found) else 'interrupted'}"
+    return f"{words}, {'stopped' if has_run_failed(project, found) else 'interrupted'}"
 
 
 def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:
@@ -88,7 +97,7 @@ def _cells(project: Project, found: LocatedChange) -> tuple[str, ...]:
         output.findings(summary.high, summary.medium, summary.low),
         output.money_cell(summary.cost),
         output.format_age(summary.updated_at),
-        overview.next_command(project, found) or "-",
+        next_command(project, found) or "-",
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 from agentd.cli.progress_view import JournalView, LineView, RunView
-from agentd.engine.workflows.progress import StepSource
+from agentd.engine import StepSource
 
 __all__ = ["Mode", "RunView", "watch_run"]
 

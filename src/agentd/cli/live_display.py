@@ -12,11 +12,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from agentd.change.event_text import describe_event
+from agentd.change import describe_event
 from agentd.cli import live_frame, output, text_table
 from agentd.cli.progress_view import LONGEST, RunView, clean_words, is_detail_event
 from agentd.domain import events
-from agentd.engine.workflows.progress import ProgressBoard, StepSource
+from agentd.engine import ProgressBoard, StepSource
 
 _WHOLE = ("\x1b[?2026h", "\x1b[?2026l")  # between these a terminal shows nothing half drawn
 _CLIPPED = ("\x1b[?7l", "\x1b[?7h")  # between these no line breaks, whatever a letter's width is

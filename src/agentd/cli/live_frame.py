@@ -6,8 +6,8 @@ from dataclasses import replace
 from rich.text import Text
 
 from agentd.cli.progress_view import clean_words
-from agentd.domain.formatting import format_usd, pluralize
-from agentd.engine.workflows.progress import ProgressBoard, ProgressCost, ProgressRow, StepAnswer, StepProgress
+from agentd.domain import format_usd, pluralize
+from agentd.engine import ProgressBoard, ProgressCost, ProgressRow, StepAnswer, StepProgress
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS = 8  # of the spinner, a second

@@ -9,16 +9,12 @@ from typing import Any
 
 import click
 
-from agentd.agents import transcript
-from agentd.change import ids
-from agentd.change.event_text import describe_event, is_in_progress
-from agentd.change.journal import Journal
-from agentd.change.locator import ChangeLocator
+from agentd.agents import TranscriptFile, list_transcripts
+from agentd.change import ChangeLocator, Journal, check_change_id, describe_event, is_in_progress
 from agentd.cli import output, text_table
 from agentd.cli.change_argument import change_argument, find_anywhere
-from agentd.domain import events
-from agentd.domain.errors import NotCheckedOut, UsageError
-from agentd.project.layout import Project, find_project
+from agentd.domain import NotCheckedOut, UsageError, events
+from agentd.project import Project, find_project
 
 _HANG = "  "
 
@@ -63,10 +59,10 @@ def command(change_id: str, follow: bool, step: str | None, last: bool, full: bo
         words = "choose one of --json, --events and --transcript; --json does not follow"
         raise UsageError(words, "agentd log --help")
     project = find_project()
-    ids.check_change_id(change_id)
+    check_change_id(change_id)
     journal = Journal(Path(project.in_room("journal", f"{change_id}.jsonl")), change_id, None)
     entries, place = journal.since(0)
-    calls = [one for one in transcript.list_transcripts(project, change_id) if step in (None, one.step)]
+    calls = [one for one in list_transcripts(project, change_id) if step in (None, one.step)]
     if not entries and not calls:
         _check_exists(project, change_id)
     if full:
@@ -135,7 +131,7 @@ def _until_interrupted(lines: Iterator[str]) -> None:
         return  # the way to end it
 
 
-def _data(change_id: str, entries: list[events.JournalEntry], calls: list[transcript.TranscriptFile]) -> dict[str, Any]:
+def _data(change_id: str, entries: list[events.JournalEntry], calls: list[TranscriptFile]) -> dict[str, Any]:
     return {
         "change_id": change_id,
         "entries": [entry.data() for entry in entries],

@@ -5,10 +5,9 @@ from pathlib import Path
 import click
 
 from agentd.cli import output
-from agentd.domain.errors import UsageError
-from agentd.engine.tools.binding import Binding, bind_run
-from agentd.engine.tools.tool_table import Stage
-from agentd.project.layout import find_project
+from agentd.domain import UsageError
+from agentd.engine import Binding, Stage, bind_run
+from agentd.project import find_project
 
 _BOUND = [str(stage) for stage in Stage if stage is not Stage.UNBOUND]
 
@@ -38,11 +37,11 @@ def command(http: bool, port: int, change_id: str | None, stage: str | None, tok
     else:
         binding = Binding(project)
     if http:
-        from agentd.mcp.http_transport import serve_http  # late: the SDK costs half a second
+        from agentd.mcp import serve_http  # late: the SDK costs half a second
 
         serve_http(binding, port, _announce)
     else:
-        from agentd.mcp.tool_server import serve_stdio  # late: see above
+        from agentd.mcp import serve_stdio  # late: see above
 
         serve_stdio(binding)
     return 0

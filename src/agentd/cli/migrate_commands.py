@@ -8,18 +8,29 @@ from typing import Any
 
 import click
 
-from agentd.change.overlaps import format_names
+from agentd.change import format_names
 from agentd.cli import output, text_table
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.domain import clock
-from agentd.domain.errors import Refusal
-from agentd.domain.formatting import pluralize
-from agentd.engine.archive.changelog import CHANGELOG_FILE as CHANGELOG
-from agentd.engine.archive.preview import read_optional
-from agentd.migrate import import_writer, openspec, openspec_export, source_tree, speckit
-from agentd.migrate.import_model import ImportedChange, ImportedProject, ImportNote
-from agentd.project import config
-from agentd.project.layout import Project, find_project
+from agentd.documents import REQUIREMENT_PATTERN
+from agentd.domain import Refusal, clock, pluralize
+from agentd.engine import CHANGELOG_FILE as CHANGELOG
+from agentd.engine import read_optional
+from agentd.migrate import (
+    EXPORT_FOLDER,
+    OPENSPEC_FOLDER,
+    SPECKIT_FOLDERS,
+    ImportedChange,
+    ImportedProject,
+    ImportNote,
+    distinct_capabilities,
+    export_spec,
+    read_openspec,
+    read_source_tree,
+    read_speckit,
+    refuse_existing,
+    write_export,
+    write_import,
+)
+from agentd.project import Project, find_project, load_config
 
 _FEW = 3  # notes of one kind that are told one by one
 _CHANGE = re.compile(r"(?:openspec/changes/(?:archive/)?|specs/)([^/]+)")
@@ -37,22 +48,20 @@ def import_command(ctx: click.Context, tool: str, dry: bool, as_json: bool) -> i
     told at the end, with file and line.
     """
     project = find_project()
-    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     if pattern.pattern != REQUIREMENT_PATTERN.pattern:
         hint = "take requirement_pattern out of agentd/config.toml for the import"
         raise Refusal("the import writes `### R1: Title`, and this project has a requirement_pattern of its own", hint)
     moving = _found(project, tool)
-    (import_writer.refuse_existing if dry else import_writer.write_import)(project, moving)
+    (refuse_existing if dry else write_import)(project, moving)
     return output.show_result("import", as_json, _data(moving, dry), lambda: _report(moving, dry))
 
 
 def _found(project: Project, tool: str) -> ImportedProject:
     if tool == "openspec":
-        moving = openspec.read_openspec(
-            source_tree.read_source_tree(project.root, openspec.OPENSPEC_FOLDER), clock.now()
-        )
+        moving = read_openspec(read_source_tree(project.root, OPENSPEC_FOLDER), clock.now())
     else:
-        moving = speckit.read_speckit(source_tree.read_source_tree(project.root, *speckit.SPECKIT_FOLDERS), clock.now())
+        moving = read_speckit(read_source_tree(project.root, *SPECKIT_FOLDERS), clock.now())
     if not (moving.specs or moving.changes or moving.archived):
         where = "openspec/specs/ and openspec/changes/" if tool == "openspec" else "specs/<number>-<name>/"
         hint = "; ".join(f"{one.where} {one.message}" for one in moving.notes[:2]) or f"it is looked for in {where}"
@@ -169,24 +178,24 @@ def export_command(ctx: click.Context, tool: str, into: Path, as_json: bool) -> 
     All of it or nothing; where DIR has openspec/specs already, nothing is written.
     """
     project = find_project()
-    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     folder = project.specs_in(project.tree)
     paths = [path for path in sorted(folder.glob("*.md")) if path.is_file() and path.name != CHANGELOG]
     if not paths:
         raise Refusal(f"{folder} has no spec to export", "agentd list")
-    texts, notes = openspec_export.distinct_capabilities(
-        (path.stem, openspec_export.export_spec(read_optional(path) or "", path.stem, pattern)) for path in paths
+    texts, notes = distinct_capabilities(
+        (path.stem, export_spec(read_optional(path) or "", path.stem, pattern)) for path in paths
     )
-    openspec_export.write_export(texts, into)
+    write_export(texts, into)
     data: dict[str, Any] = {
         "tool": tool,
-        "folder": str(into / openspec_export.EXPORT_FOLDER),
+        "folder": str(into / EXPORT_FOLDER),
         "specs": sorted(texts),
         "notes": [{"file": one.file, "line": one.line, "message": one.message} for one in notes],
     }
 
     def text() -> str:
-        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / openspec_export.EXPORT_FOLDER}"
+        words = f"{pluralize(len(texts), 'spec')} {'is' if len(texts) == 1 else 'are'} in {into / EXPORT_FOLDER}"
         return "\n".join([*output.prose(words), *notes_on(notes)])
 
     return output.show_result("export", as_json, data, text)

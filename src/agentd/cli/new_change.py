@@ -6,25 +6,29 @@ import tempfile
 from collections.abc import Callable
 from typing import IO
 
-from agentd.change import lifecycle
-from agentd.change.folder import Change
+from agentd.change import Change, new_change_folder
 from agentd.cli import detach, output, run_command, terminal_prompts
 from agentd.cli.options import CommandOptions
 from agentd.cli.run_command import StepsFunction, WorkflowFunction, load_trusted_config, run_workflow
 from agentd.cli.terminal_prompts import PromptOption
-from agentd.domain.errors import SetupError
-from agentd.domain.terms import GitSetup, Role
-from agentd.engine.calls import agent_selection
-from agentd.engine.workflows import change_opening, dependencies, plan_steps, worktree_setup
-from agentd.engine.workflows.change_opening import OpenedChange
-from agentd.engine.workflows.clarification import (
+from agentd.domain import GitSetup, Role, SetupError
+from agentd.engine import (
+    OpenedChange,
+    add_dependencies,
+    begin_change,
+    check_dependencies,
+    commit_pending,
+    ensure_agent_installed,
+    inspect_repository,
+    list_names,
     needs_no_clarification,
     nobody_to_ask_error,
+    open_change_to_plan,
+    plan_settled,
+    plan_steps,
     refuse_second_clarification,
 )
-from agentd.project import git
-from agentd.project.config import Config
-from agentd.project.layout import Project, find_project
+from agentd.project import Config, Project, find_project, git
 
 _WAYS = (
     PromptOption(GitSetup.BRANCH, "On a branch of its own", "in this folder; what is not committed comes along"),
@@ -53,13 +57,13 @@ def choose_setup(project: Project, change_id: str, flag: str | None, in_force: C
 
 
 def _offer_commit(project: Project, change_id: str, way: GitSetup) -> None:
-    ground = worktree_setup.inspect_repository(project, change_id)
+    ground = inspect_repository(project, change_id)
     if not ground.uncommitted:
         return
     options = (PromptOption("commit", "Commit it"), PromptOption("stop", "Stop here"))
-    question = f"A {way} needs agentd/ committed, and git lacks {worktree_setup.list_names(ground.uncommitted)}. Commit it now?"
+    question = f"A {way} needs agentd/ committed, and git lacks {list_names(ground.uncommitted)}. Commit it now?"
     if terminal_prompts.ask_choice(question, options, "commit") == "commit":
-        worktree_setup.commit_pending(ground)
+        commit_pending(ground)
 
 
 def worktree_preparation(command: str) -> Callable[[str], None]:
@@ -112,23 +116,23 @@ def begin_plan(
     description: str | None,
     options: CommandOptions,
     work: WorkflowFunction,
-    settled: Callable[[Change, bool], str | None] = change_opening.plan_settled,
-    ahead: StepsFunction = plan_steps.plan_steps,
+    settled: Callable[[Change, bool], str | None] = plan_settled,
+    ahead: StepsFunction = plan_steps,
 ) -> int:
     """Plan a change that may be new."""
     project = find_project()
     wish = GitSetup(options.git_setup) if options.git_setup else None
-    opened = change_opening.open_change_to_plan(project, change_id, description, wish)
+    opened = open_change_to_plan(project, change_id, description, wish)
     for note in opened.notes:
         output.note(note)
     change = opened.change
     if options.depends_on:
-        dependencies.check_dependencies(project, opened.id, options.depends_on)
+        check_dependencies(project, opened.id, options.depends_on)
     if change is None:
         in_force = load_trusted_config(project, options)
         change = _new(project, opened, description or "", in_force, options)
     if options.depends_on:
-        dependencies.add_dependencies(change, options.depends_on)
+        add_dependencies(change, options.depends_on)
     if message := settled(change, options.rechallenge):
         return run_command.show_settled(change, options, message)
     return (
@@ -137,14 +141,14 @@ def begin_plan(
 
 
 def _new(project: Project, opened: OpenedChange, description: str, in_force: Config, options: CommandOptions) -> Change:
-    agent_selection.ensure_agent_installed(in_force, Role.PLANNER, os.environ)
-    born = lifecycle.new_change_folder(project, opened.id) or project.changes_in(project.tree) / opened.id
+    ensure_agent_installed(in_force, Role.PLANNER, os.environ)
+    born = new_change_folder(project, opened.id) or project.changes_in(project.tree) / opened.id
     refuse_second_clarification(opened.id, options.wishes, born)
     can_answer = options.yes or (options.can_ask and not options.detach)
     if not can_answer and not needs_no_clarification(options.wishes, in_force, born):
         raise nobody_to_ask_error(opened.id)  # before anything is made
     setup = choose_setup(project, opened.id, options.git_setup, in_force, options.can_ask)
     prepare = worktree_preparation(in_force.git.worktree_setup)
-    change = change_opening.begin_change(project, opened.id, description, setup, prepare, options.allow_dirty)
+    change = begin_change(project, opened.id, description, setup, prepare, options.allow_dirty)
     output.note(describe_location(change))
     return change

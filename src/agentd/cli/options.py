@@ -13,13 +13,9 @@ import click
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument
 from agentd.cli.trust import trust_option
-from agentd.documents.clarifications import Clarification
-from agentd.domain.errors import UsageError
-from agentd.domain.terms import GitSetup
-from agentd.engine.tools.question_tools import clarifications_from_rows
-from agentd.engine.tools.refusal import ToolRefusal
-from agentd.engine.tools.tool_table import TOOLS
-from agentd.engine.workflows.run_options import RunOptions
+from agentd.documents import Clarification
+from agentd.domain import GitSetup, UsageError
+from agentd.engine import TOOLS, RunOptions, ToolRefusal, clarifications_from_rows
 
 _ANSWERS_HINT = '[{"topic": "…", "question": "…", "answer": "…", "rationale": "…"}], at most 5'
 

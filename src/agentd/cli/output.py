@@ -13,10 +13,7 @@ from typing import Any
 import click
 
 from agentd.cli import text_table
-from agentd.domain.clock import seconds_since, utc_now
-from agentd.domain.errors import AgentdError, Interrupted
-from agentd.domain.formatting import format_usd
-from agentd.domain.terms import DEMO_PART
+from agentd.domain import DEMO_PART, AgentdError, Interrupted, format_usd, seconds_since, utc_now
 
 SCHEMA = 1
 PIPE = 100  # columns where there is no terminal

@@ -2,14 +2,22 @@
 
 import click
 
-from agentd.change import lifecycle
+from agentd.change import open_change
 from agentd.cli import impl as whole
 from agentd.cli import new_change
 from agentd.cli.options import CommandOptions, new_options, run_options
 from agentd.cli.run_command import run_workflow, show_settled
-from agentd.domain.terms import Workflow
-from agentd.engine.workflows import impl, impl_start, plan
-from agentd.project.layout import find_project
+from agentd.domain import Workflow
+from agentd.engine import (
+    impl_settled,
+    run_challenge,
+    run_implement,
+    run_proposal,
+    run_reproposal,
+    run_resolve,
+    run_review,
+)
+from agentd.project import find_project
 
 
 @run_options("challenge")
@@ -18,18 +26,18 @@ def challenge_command(change_id: str, options: CommandOptions) -> int:
 
     A plan that was judged as it is now is not judged again.
     """
-    return run_workflow(lifecycle.open_change(find_project(), change_id), options, plan.run_challenge)
+    return run_workflow(open_change(find_project(), change_id), options, run_challenge)
 
 
 @run_options("implement")
 @click.option("--tasks", metavar="1.1,2.1", help="Only these tasks.")
 def implement_command(change_id: str, options: CommandOptions) -> int:
     """Write the code of the change ID, and stop there. Exit code 0 when that is done."""
-    change = lifecycle.open_change(find_project(), change_id)
-    if message := impl_start.impl_settled(change, False):
+    change = open_change(find_project(), change_id)
+    if message := impl_settled(change, False):
         return show_settled(change, options, message, 0)
     ahead = None if options.tasks is None else whole.course_of(options)
-    return run_workflow(change, options, impl.run_implement, Workflow.IMPL, lambda: whole.made(change), ahead)
+    return run_workflow(change, options, run_implement, Workflow.IMPL, lambda: whole.made(change), ahead)
 
 
 @run_options("proposal")
@@ -37,23 +45,23 @@ def implement_command(change_id: str, options: CommandOptions) -> int:
 @new_options
 def proposal_command(change_id: str, options: CommandOptions, description: str | None) -> int:
     """Write proposal, specs and tasks of the change ID, and stop there. Exit code 0 when they are generated."""
-    return new_change.begin_plan(change_id, description, options, plan.run_proposal)
+    return new_change.begin_plan(change_id, description, options, run_proposal)
 
 
 @run_options("reproposal")
 def reproposal_command(change_id: str, options: CommandOptions) -> int:
     """Let the planner answer the open findings of the change ID. Exit code 0 when that is done."""
-    change = lifecycle.open_change(find_project(), change_id)
+    change = open_change(find_project(), change_id)
     message = f"The findings are answered; agentd challenge {change_id} judges the answers"
-    return run_workflow(change, options, plan.run_reproposal, told=lambda: (message, None))
+    return run_workflow(change, options, run_reproposal, told=lambda: (message, None))
 
 
 @run_options("resolve-reviews")
 def resolve_command(change_id: str, options: CommandOptions) -> int:
     """Let the implementer answer the open findings of the change ID. Exit code 0 when that is done."""
-    change = lifecycle.open_change(find_project(), change_id)
+    change = open_change(find_project(), change_id)
     message = f"The findings are answered; agentd review {change_id} judges the answers"
-    return run_workflow(change, options, impl.run_resolve, Workflow.IMPL, lambda: (message, 0))
+    return run_workflow(change, options, run_resolve, Workflow.IMPL, lambda: (message, 0))
 
 
 @run_options("review")
@@ -62,4 +70,4 @@ def review_command(change_id: str, options: CommandOptions) -> int:
 
     A tree that was judged is not judged again; agentd impl ID --review does that.
     """
-    return run_workflow(lifecycle.open_change(find_project(), change_id), options, impl.run_review, Workflow.IMPL)
+    return run_workflow(open_change(find_project(), change_id), options, run_review, Workflow.IMPL)

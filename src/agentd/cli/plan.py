@@ -4,9 +4,9 @@ import click
 
 from agentd.cli import decision_flags, dry_run, new_change
 from agentd.cli.options import CommandOptions, detach_option, new_options, run_options
-from agentd.domain.errors import UsageError
-from agentd.engine.workflows import plan
-from agentd.project.layout import find_project
+from agentd.domain import UsageError
+from agentd.engine import run_plan
+from agentd.project import find_project
 
 
 @run_options("plan")
@@ -44,4 +44,4 @@ def command(
         return decision_flags.make_decision(change_id, options, *decision)
     if dry:
         return dry_run.show_dry_run(find_project(), change_id, description, options)
-    return new_change.begin_plan(change_id, description, options, plan.run_plan)
+    return new_change.begin_plan(change_id, description, options, run_plan)

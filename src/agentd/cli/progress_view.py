@@ -8,11 +8,10 @@ import time
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from agentd.change.event_text import describe_event, is_in_progress
+from agentd.change import describe_event, is_in_progress
 from agentd.cli import output, text_table
-from agentd.domain import events
-from agentd.domain.terms import StepStatus
-from agentd.engine.workflows.progress import ProgressBoard, StepSource
+from agentd.domain import StepStatus, events
+from agentd.engine import ProgressBoard, StepSource
 
 LONGEST = 500  # columns of a line that stays
 _SAID = 2000  # characters; an agent's line can be a megabyte, and nobody reads it here

@@ -7,17 +7,12 @@ from typing import Any
 
 import click
 
-from agentd.change import lifecycle, plan_validation
-from agentd.change.folder import Change
+from agentd.change import Change, check_plan, open_change
 from agentd.cli import conflict_text, output
 from agentd.cli.change_argument import change_argument
-from agentd.domain.terms import Phase, Severity
-from agentd.engine.archive import rebase
-from agentd.engine.archive.rebase import RebasedSpec
-from agentd.engine.calls.run_context import change_project
-from agentd.engine.workflows.verdict_status import is_plan_edited
-from agentd.project import config
-from agentd.project.layout import find_project
+from agentd.domain import Phase, Severity
+from agentd.engine import RebasedSpec, change_project, is_plan_edited, preview_rebase, rebase_change
+from agentd.project import find_project, load_config
 
 
 @click.command("rebase")
@@ -31,10 +26,10 @@ def command(ctx: click.Context, change_id: str, dry: bool, as_json: bool) -> int
     Where others changed the same, marks stand in the change's spec: solve them, or let the planner do it.
     Exit code 0 when nothing is left to solve.
     """
-    change = lifecycle.open_change(find_project(), change_id)
-    settings = config.load_config(change_project(change).config_file, flags=ctx.find_root().obj or ()).validation
-    moved = (rebase.preview_rebase if dry else rebase.rebase_change)(change, re.compile(settings.requirement_pattern))
-    found = () if dry else plan_validation.check_plan(change, settings)
+    change = open_change(find_project(), change_id)
+    settings = load_config(change_project(change).config_file, flags=ctx.find_root().obj or ()).validation
+    moved = (preview_rebase if dry else rebase_change)(change, re.compile(settings.requirement_pattern))
+    found = () if dry else check_plan(change, settings)
     data = _data(change, moved, [one for one in found if one.severity is Severity.HIGH])
     left = any(one.conflicts for one in moved)
     return output.show_result("rebase", as_json, data, lambda: _text(change, moved, data, dry), int(left))

@@ -2,15 +2,22 @@
 
 import click
 
-from agentd.change.folder import Change
+from agentd.change import Change
 from agentd.cli import new_change
 from agentd.cli.options import CommandOptions, detach_option, new_options, run_options
-from agentd.domain.terms import Phase
-from agentd.engine.steps.step_context import StepContext
-from agentd.engine.workflows import change_opening, impl, impl_start, impl_steps, plan, plan_steps
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.engine.workflows.run_options import RunOptions
-from agentd.project.config import WorkflowSettings
+from agentd.domain import Phase
+from agentd.engine import (
+    PlannedStep,
+    RunOptions,
+    StepContext,
+    impl_settled,
+    impl_steps,
+    plan_settled,
+    plan_steps,
+    run_impl,
+    run_plan,
+)
+from agentd.project import WorkflowSettings
 
 _PLANNING = (Phase.DRAFTING, Phase.PROPOSED)
 
@@ -29,17 +36,17 @@ def command(change_id: str, options: CommandOptions, description: str | None) ->
 
 def _both(desk: StepContext, wishes: RunOptions) -> None:
     if desk.change.read().phase in _PLANNING:
-        plan.run_plan(desk, wishes)
+        run_plan(desk, wishes)
     if desk.change.read().phase in (Phase.CHALLENGED, Phase.IMPLEMENTING):
-        impl.run_impl(desk, wishes)
+        run_impl(desk, wishes)
 
 
 def _settled(change: Change, _: bool) -> str | None:
     is_planned = change.read().phase not in (*_PLANNING, Phase.REJECTED)
-    return impl_start.impl_settled(change, False) if is_planned else change_opening.plan_settled(change)
+    return impl_settled(change, False) if is_planned else plan_settled(change)
 
 
 def _ahead(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:
     """The code's steps are known when the plan is."""
     is_planning = change.read().phase in _PLANNING
-    return plan_steps.plan_steps(change, settings) if is_planning else impl_steps.impl_steps(change, settings)
+    return plan_steps(change, settings) if is_planning else impl_steps(change, settings)

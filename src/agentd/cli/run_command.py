@@ -9,24 +9,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentd.change import outcome
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
+from agentd.change import Change, ChangeLocator, save_outcome
 from agentd.cli import output, run_summary
 from agentd.cli.live import watch_run
 from agentd.cli.options import CommandOptions
 from agentd.cli.terminal_person import TerminalPerson
 from agentd.cli.trust import ensure_trust
-from agentd.domain.errors import AgentdError, Busy, Interrupted
-from agentd.domain.terms import Workflow
-from agentd.engine.calls import run_context as runs
-from agentd.engine.steps.step_context import StepContext
-from agentd.engine.workflows import budget_raise, impl_steps, plan_steps, run_result
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.engine.workflows.run_options import RunOptions
-from agentd.project import config, git
-from agentd.project.config import Config, WorkflowSettings
-from agentd.project.layout import Project
+from agentd.domain import AgentdError, Busy, Interrupted, Workflow
+from agentd.engine import (
+    PlannedStep,
+    RunOptions,
+    StepContext,
+    begin_run,
+    build_result,
+    change_project,
+    impl_steps,
+    plan_steps,
+    raise_budget,
+)
+from agentd.project import Config, Project, WorkflowSettings, git, load_config
 
 WorkflowFunction = Callable[[StepContext, RunOptions], None]
 StepsFunction = Callable[[Change, WorkflowSettings], list[PlannedStep]]
@@ -34,7 +35,7 @@ StepsFunction = Callable[[Change, WorkflowSettings], list[PlannedStep]]
 
 def load_trusted_config(project: Project, options: CommandOptions) -> Config:
     """What the repository wants run is trusted, or nothing goes on."""
-    in_force = config.load_config(project.config_file, flags=options.settings)
+    in_force = load_config(project.config_file, flags=options.settings)
     ensure_trust(project, in_force, options.trusting, options.can_ask)
     return in_force
 
@@ -51,19 +52,19 @@ def run_workflow(
 
     `told` gives message and exit code, for work whose end is no verdict.
     """
-    there = runs.change_project(change)
+    there = change_project(change)
     in_force = load_trusted_config(there, options)
     before, failure, person = len(change.read().llm_calls), None, None
-    ahead = ahead or (plan_steps.plan_steps if workflow is Workflow.PLAN else impl_steps.impl_steps)
+    ahead = ahead or (plan_steps if workflow is Workflow.PLAN else impl_steps)
 
     try:
         title = f"agentd {options.command} {change.id}"
         with watch_run(title, lambda: ahead(change, in_force.workflow), options.mode, output.is_verbose()) as view:
             person = TerminalPerson(view, change.tree) if options.can_ask else None
             wishes = replace(options.wishes, person=person)
-            begun = runs.begin_run(
+            begun = begin_run(
                 change,
-                lambda: config.load_config(there.config_file, flags=options.settings),
+                lambda: load_config(there.config_file, flags=options.settings),
                 workflow,
                 f"agentd {shlex.join(sys.argv[1:])}",
                 view,
@@ -72,18 +73,18 @@ def run_workflow(
             )
             with begun as at_work:
                 if options.raise_budget:
-                    budget_raise.raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
+                    raise_budget(at_work, options.raise_budget, f"person:{git.user_name(change.tree)}")
                 work(StepContext(at_work, os.environ), wishes)
                 message, code = told()
-                ended = run_result.build_result(change, options.command, options.wanted, before, message, None, code)
+                ended = build_result(change, options.command, options.wanted, before, message, None, code)
                 at_work.endings.append((ended["exit_code"], ended["message"]))
     except AgentdError as error:
         failure = error
     ChangeLocator(change.project).remember(change.tree, change.id)  # for whoever looks from another branch
     message, code = ("", None) if failure else told()
-    data = run_result.build_result(change, options.command, options.wanted, before, message, failure, code)
+    data = build_result(change, options.command, options.wanted, before, message, failure, code)
     if not isinstance(failure, Busy):
-        outcome.save_outcome(change, os.getpid(), data)
+        save_outcome(change, os.getpid(), data)
     return show_run_result(options, data, failure, person.told if person else ())
 
 
@@ -97,9 +98,7 @@ def show_settled(change: Change, options: CommandOptions, message: str, code: in
 def show_standing(change: Change, options: CommandOptions, message: str = "", code: int | None = None) -> int:
     """How the change stands, where nothing had to run."""
     before = len(change.read().llm_calls)
-    return show_run_result(
-        options, run_result.build_result(change, options.command, options.wanted, before, message, None, code)
-    )
+    return show_run_result(options, build_result(change, options.command, options.wanted, before, message, None, code))
 
 
 def show_run_result(

@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd.cli import output, text_table
-from agentd.domain import formatting
-from agentd.domain.errors import Interrupted
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.domain import ChallengeVerdict, FindingState, Interrupted, ReviewVerdict, Severity, format_usd, pluralize
 
 _COLOURS: Mapping[str, str] = {
     ChallengeVerdict.APPROVED: "green",
@@ -131,7 +128,7 @@ def _cost(result: dict[str, Any]) -> str:
     cost, tokens, unknown = result["cost"], result["tokens"], result["cost"]["calls_without_price"]
     if not (cost["change"] or unknown or tokens["in"]):
         return "nothing"
-    run, change = ("unknown" if cost[name] is None else formatting.format_usd(cost[name]) for name in ("run", "change"))
+    run, change = ("unknown" if cost[name] is None else format_usd(cost[name]) for name in ("run", "change"))
     is_known = cost["run"] is not None or cost["change"] is not None
     words = [f"{run} this run", f"{change} for the change"] if is_known else ["unknown"]
     if unknown:

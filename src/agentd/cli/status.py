@@ -6,19 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentd.change import overview
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, OverlappingChange, format_names
+from agentd.change import (
+    NAMES_SHOWN,
+    ChangeLocator,
+    LocatedChange,
+    Overlap,
+    OverlapIndex,
+    OverlappingChange,
+    build_overlap_index,
+    change_row,
+    format_names,
+    next_command,
+    overlapping_changes,
+    refresh_touched,
+)
 from agentd.cli import output, run_summary, text_table
 from agentd.cli.change_argument import change_argument, find_anywhere
 from agentd.cli.list_command import no_changes_text, phase_words
-from agentd.domain import formatting
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import Phase, StepStatus
-from agentd.project.layout import Project, find_project
+from agentd.domain import Phase, StepStatus, format_amount, format_usd, pluralize, usd_digits
+from agentd.project import Project, find_project
 
 if TYPE_CHECKING:
-    from agentd.change.state import ChangeState, StepRecord
+    from agentd.change import ChangeState, StepRecord
 
 _BAR, _SHORT = 16, 4  # columns of the longest, and where there is little room
 _STEPS = 5  # shown; the rest is in `agentd cost`
@@ -34,22 +43,22 @@ def command(change_id: str | None, as_json: bool) -> int:
     project = find_project()
     if change_id is None:
         return _overview(project, as_json)
-    from agentd.change import ids  # late: the overview needs neither this nor what `_details` loads
+    from agentd.change import check_change_id  # late: the overview needs neither this nor what `_details` loads
 
     places = ChangeLocator(project)
-    found = overview.refresh_touched(find_anywhere(places, ids.check_change_id(change_id)))
-    among = overview.build_overlap_index(places.open() if found.summary.touches else ())
+    found = refresh_touched(find_anywhere(places, check_change_id(change_id)))
+    among = build_overlap_index(places.open() if found.summary.touches else ())
     data = _details(project, found, among)
     return output.show_result(
-        "status", as_json, data, lambda: _render(project, found, data, overview.overlapping_changes(found, among))
+        "status", as_json, data, lambda: _render(project, found, data, overlapping_changes(found, among))
     )
 
 
 def _overview(project: Project, as_json: bool) -> int:
     places = ChangeLocator(project)
     found = places.open()
-    among = overview.build_overlap_index(found)
-    data = {"changes": [overview.change_row(project, one, among) for one in found]} if as_json else {}
+    among = build_overlap_index(found)
+    data = {"changes": [change_row(project, one, among) for one in found]} if as_json else {}
     return output.show_result("status", as_json, data, lambda: _blocks(places, found, among))
 
 
@@ -74,7 +83,7 @@ def _blocks(places: ChangeLocator, found: list[LocatedChange], among: OverlapInd
             f"  {line}"
             for line in text_table.wrap_text(text_table.clean_line(_meets(one.id, met.get(one.id, []))), room, "  ")
         ]
-        if following := overview.next_command(project, one):
+        if following := next_command(project, one):
             lines.append(f"  → {following}")
     return "\n".join(lines)
 
@@ -93,9 +102,9 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
     """The row of a listing and all that STATE.yaml and the records know."""
     from pathlib import Path  # late: the overview reads no YAML
 
-    from agentd.change.folder import read_records, read_state
-    from agentd.documents.finding_status import count_open, current_findings
-    from agentd.engine.calls.cost_totals import group_costs
+    from agentd.change import read_records, read_state
+    from agentd.documents import count_open, current_findings
+    from agentd.engine import group_costs
 
     assert found.folder
     state, rounds = read_state(Path(found.folder)), read_records(Path(found.folder))
@@ -103,7 +112,7 @@ def _details(project: Project, found: LocatedChange, among: OverlapIndex) -> dic
     open_ones = [finding for finding in known if finding.state.is_open]
     last = state.steps[-1] if state.steps else None
     row, edited, waits_for = (
-        overview.change_row(project, found, among),
+        change_row(project, found, among),
         _edited(project, found),
         _waits_for(project, found),
     )
@@ -197,21 +206,21 @@ def _edited(project: Project, found: LocatedChange) -> list[str]:
         return []
     from pathlib import Path  # late: see above
 
-    from agentd.change.folder import Change
-    from agentd.engine.steps import code_trees
+    from agentd.change import Change
+    from agentd.engine import files_edited_since_review, specs_edited_since_review
 
     change = Change(project, found.id, found.tree, Path(found.folder))
-    return [*code_trees.specs_edited_since_review(change), *code_trees.files_edited_since_review(change)]
+    return [*specs_edited_since_review(change), *files_edited_since_review(change)]
 
 
 def _budget(project: Project, state: "ChangeState") -> float | None:
     """What the change may cost, in USD; None: there is no limit, or the configuration cannot be read."""
-    from agentd.domain.errors import AgentdError
-    from agentd.engine.calls.budget import effective_budget
-    from agentd.project import config  # late: see above
+    from agentd.domain import AgentdError
+    from agentd.engine import effective_budget
+    from agentd.project import load_config  # late: see above
 
     try:
-        limits = config.load_config(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
+        limits = load_config(project.config_file, flags=click.get_current_context().find_root().obj or ()).budget
     except AgentdError:
         return None  # `agentd config` says why
     return effective_budget(limits, state).per_change or None
@@ -223,8 +232,8 @@ def _waits_for(project: Project, found: LocatedChange) -> dict[str, str | None]:
         return {}
     from pathlib import Path  # late: see above
 
-    from agentd.change.folder import Change
-    from agentd.engine.workflows.dependencies import pending_dependencies
+    from agentd.change import Change
+    from agentd.engine import pending_dependencies
 
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
     return {name: phase and str(phase) for name, phase in pending_dependencies(change).items()}
@@ -268,10 +277,8 @@ def _by_step(change_id: str, steps: Sequence[dict[str, Any]], width: int) -> lis
     if len(rows) < 2:
         return []
     shown, left = rows[:_STEPS], rows[_STEPS:]
-    digits = formatting.usd_digits(one["cost"] for one in shown)
-    names = [
-        (f"  {text_table.clean_line(one['step'])}", formatting.format_amount(one["cost"], digits)) for one in shown
-    ]
+    digits = usd_digits(one["cost"] for one in shown)
+    names = [(f"  {text_table.clean_line(one['step'])}", format_amount(one["cost"], digits)) for one in shown]
     room = min(width - text_table.rows_width(names) - 2, _BAR) if output.width() is not None else 0
     bars = [text_table.render_bar(one["cost"], rows[0]["cost"], room) if room >= _SHORT else "" for one in shown]
     told = [text_table.shorten_end(line, width) for line in text_table.align_rows(names)]
@@ -299,11 +306,11 @@ def _steps(data: dict[str, Any]) -> str:
 def _cost(data: dict[str, Any]) -> str:
     if not data["calls"]:
         return "no call has reported its usage yet"
-    unknown, of = data["calls_without_price"], f" of {formatting.format_usd(data['budget'])}" if data["budget"] else ""
+    unknown, of = data["calls_without_price"], f" of {format_usd(data['budget'])}" if data["budget"] else ""
     used = data["tokens"]
     tokens = f", {used['in']:,} tokens in, {used['out']:,} out" if used["in"] or used["out"] else ""
     if unknown == data["calls"]:
         return f"unknown, {pluralize(unknown, 'call')} without a known price{tokens}"
-    return f"{formatting.format_usd(data['cost'])}{of} in {pluralize(data['calls'], 'call')}{tokens}" + (
+    return f"{format_usd(data['cost'])}{of} in {pluralize(data['calls'], 'call')}{tokens}" + (
         f"; {unknown} without a known price" if unknown else ""
     )

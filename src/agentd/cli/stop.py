@@ -2,10 +2,10 @@
 
 import click
 
-from agentd.change import lifecycle, run_control
+from agentd.change import open_change, stop_run
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument
-from agentd.project.layout import find_project
+from agentd.project import find_project
 
 
 @click.command("stop")
@@ -16,8 +16,8 @@ def command(change_id: str, as_json: bool) -> int:
 
     The same command goes on later where it stopped.
     """
-    change = lifecycle.open_change(find_project(), change_id)
-    holder = run_control.stop_run(change)
+    change = open_change(find_project(), change_id)
+    holder = stop_run(change)
     data = {"change_id": change_id, "stopped": bool(holder), "command": holder and holder.command}
 
     def text() -> str:

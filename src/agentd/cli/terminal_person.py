@@ -10,7 +10,7 @@ from typing import Any
 from agentd.cli import output, run_summary, terminal_prompts, text_table
 from agentd.cli.pager import show_in_pager
 from agentd.cli.progress_view import RunView
-from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
+from agentd.engine import DecisionAnswer, Question
 from agentd.project import git
 
 _NOTHING_HAPPENS = ("view", "stop")

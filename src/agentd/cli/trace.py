@@ -6,17 +6,12 @@ from typing import Any
 
 import click
 
-from agentd.change import ids
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
+from agentd.change import Change, ChangeLocator, check_change_id
 from agentd.cli import output, trace_table
 from agentd.cli.change_argument import change_argument, find_anywhere
-from agentd.domain.errors import Refusal, UsageError
-from agentd.project import config, git
-from agentd.project.layout import find_project
-from agentd.trace import matrix_builder
-from agentd.trace.matrix import TraceMatrix
-from agentd.trace.weakened_tests import Weakening
+from agentd.domain import Refusal, UsageError
+from agentd.project import find_project, git, load_config
+from agentd.trace import TraceMatrix, Weakening, build_matrix, find_weakenings
 
 _TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -35,12 +30,12 @@ def command(ctx: click.Context, change_id: str, markdown: bool, as_json: bool) -
     if markdown and as_json:
         raise UsageError("--markdown and --json exclude each other", f"agentd trace {change_id} --json")
     project = find_project()
-    found = find_anywhere(ChangeLocator(project), ids.check_change_id(change_id))
+    found = find_anywhere(ChangeLocator(project), check_change_id(change_id))
     change = Change(project, found.id, found.tree or "", Path(found.folder or ""))
-    pattern = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
+    pattern = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation.requirement_pattern
     base, now = _trees(change, found.archived)
-    matrix = matrix_builder.build_matrix(change, base, now, pattern)
-    weaker = matrix_builder.find_weakenings(change, base, now, pattern)
+    matrix = build_matrix(change, base, now, pattern)
+    weaker = find_weakenings(change, base, now, pattern)
     draw = trace_table.matrix_markdown if markdown else trace_table.matrix_text
     return output.show_result(
         "trace", as_json, _data(change_id, matrix, weaker), lambda: draw(change_id, matrix, weaker)

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agentd.cli import output, text_table
-from agentd.domain.formatting import pluralize
-from agentd.trace.matrix import TraceMatrix, TraceRow
-from agentd.trace.weakened_tests import Weakening
+from agentd.domain import pluralize
+from agentd.trace import TraceMatrix, TraceRow, Weakening
 
 _NONE = "✗ none"
 _AHEAD = "-"

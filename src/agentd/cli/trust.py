@@ -9,11 +9,22 @@ from typing import Any
 import click
 
 from agentd.cli import output, text_table
-from agentd.domain.errors import NotTrusted, Refusal
-from agentd.project import config, trust
-from agentd.project.config.display import printable
-from agentd.project.layout import Project, find_project
-from agentd.project.trust import TrustKind, TrustState, TrustStatus
+from agentd.domain import NotTrusted, Refusal
+from agentd.project import (
+    Config,
+    Project,
+    TrustKind,
+    TrustState,
+    TrustStatus,
+    find_project,
+    grant_trust,
+    load_config,
+    printable,
+    revoke_trust,
+    trust_refusal,
+    trust_states,
+    untrusted_items,
+)
 
 trust_option = click.option(
     "--trust", "trusting", is_flag=True, help="Trust the commands of this repository and go on."
@@ -43,8 +54,8 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     project = find_project()
     if revoke:
         return _revoke(project, as_json)
-    settings = config.load_config(project.config_file, flags=ctx.find_root().obj or ())
-    found = trust.trust_states(project, settings, os.environ)
+    settings = load_config(project.config_file, flags=ctx.find_root().obj or ())
+    found = trust_states(project, settings, os.environ)
     left = _untrusted(found)
     asking = bool(left) and not yes
     if asking and not output.interactive(as_json, yes):
@@ -59,15 +70,15 @@ def command(ctx: click.Context, yes: bool, revoke: bool, as_json: bool) -> int:
     return output.show_result("trust", as_json, data, lambda: "\n".join([*shown, *output.prose(_closing(found, left))]))
 
 
-def ensure_trust(project: Project, settings: config.Config, trusting: bool, interactive: bool) -> None:
+def ensure_trust(project: Project, settings: Config, trusting: bool, interactive: bool) -> None:
     """Before a workflow: what it may run is trusted, by asking on a terminal or by `--trust`; else NotTrusted."""
-    left = trust.untrusted_items(project, settings, os.environ)
+    left = untrusted_items(project, settings, os.environ)
     if not left:
         return
     if trusting:
         output.report("Trusted by --trust: " + ", ".join(_visible(one.item.key) for one in left))
     elif not interactive:
-        raise trust.trust_refusal(project, left, os.environ)
+        raise trust_refusal(project, left, os.environ)
     else:
         output.report(_listing(left))
         if not _asked(left):
@@ -85,7 +96,7 @@ def _refuse(project: Project, found: Sequence[TrustState], left: Sequence[TrustS
 
 
 def _revoke(project: Project, as_json: bool) -> int:
-    count = trust.revoke_trust(project, os.environ)
+    count = revoke_trust(project, os.environ)
     data = {"project": str(project.root), "revoked": count}
     words = f"Taken back: {count}. Nothing of this repository is trusted now." if count else "Nothing was trusted here."
     return output.show_result("trust", as_json, data, lambda: words)
@@ -93,7 +104,7 @@ def _revoke(project: Project, as_json: bool) -> int:
 
 def _give(project: Project, left: Sequence[TrustState]) -> None:
     if left:
-        trust.grant_trust(project, [one.item for one in left], os.environ)
+        grant_trust(project, [one.item for one in left], os.environ)
 
 
 def _asked(left: Sequence[TrustState]) -> bool:

@@ -7,15 +7,19 @@ from typing import Any
 
 import click
 
-from agentd.change import ids, plan_validation
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change import (
+    Change,
+    ChangeLocator,
+    LocatedChange,
+    check_change_id,
+    fixed_documents,
+    validate_changes,
+    write_fixes,
+)
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument
-from agentd.domain.errors import Busy, UsageError
-from agentd.domain.formatting import pluralize
-from agentd.project import config
-from agentd.project.layout import Project, find_project
+from agentd.domain import Busy, UsageError, pluralize
+from agentd.project import Project, ValidationSettings, find_project, load_config
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
 _NAMED = 20  # of those that are not valid
@@ -37,27 +41,23 @@ def command(
     if (change_id is None) != everything:
         raise UsageError("name one change, or all of them", "agentd validate <id>, or agentd validate --all")
     project = find_project()
-    settings = config.load_config(project.config_file, flags=ctx.find_root().obj or ()).validation
+    settings = load_config(project.config_file, flags=ctx.find_root().obj or ()).validation
     places = ChangeLocator(project)
-    changes = (
-        [places.find(ids.check_change_id(change_id))] if change_id else [one for one in places.open() if one.folder]
-    )
+    changes = [places.find(check_change_id(change_id))] if change_id else [one for one in places.open() if one.folder]
     if change_id and changes[0].summary.problem:
         change = _change(project, changes[0])
         change.read(), change.records()  # whichever is broken says so
     mended = {}
     if fix or diff:
-        work = plan_validation.fixed_documents if diff else plan_validation.write_fixes
+        work = fixed_documents if diff else write_fixes
         mended = {one.id: _mend(work, _change(project, one), settings, everything) for one in changes}
     if diff:
         return _show_diff(changes, mended, as_json)
-    found = plan_validation.validate_changes(project, changes, settings)
+    found = validate_changes(project, changes, settings)
     return _show(changes, found, {key: sorted(value) for key, value in mended.items()}, strict, as_json, change_id)
 
 
-def _mend(
-    work: Any, change: Change, settings: config.ValidationSettings, everything: bool
-) -> dict[str, tuple[bytes, bytes]]:
+def _mend(work: Any, change: Change, settings: ValidationSettings, everything: bool) -> dict[str, tuple[bytes, bytes]]:
     try:
         found: dict[str, tuple[bytes, bytes]] = work(change, settings)
         return found

@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentd.change import ids
-from agentd.change.folder import readable_documents
-from agentd.change.locator import ChangeLocator, LocatedChange
+from agentd.change import ChangeLocator, LocatedChange, check_change_id, readable_documents
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument, find_anywhere
 from agentd.cli.pager import show_in_pager
-from agentd.domain.errors import Refusal, UsageError
-from agentd.project.layout import find_project
+from agentd.domain import Refusal, UsageError
+from agentd.project import find_project
 from agentd.storage import files
 
 if TYPE_CHECKING:
-    from agentd.web.web_server import Address
+    from agentd.web import Address
 
 
 _FIRST = ("REVIEW.md", "CHALLENGE.md", "proposal.md", "clarifications.md")  # the latest word first
@@ -93,7 +91,7 @@ def _check(change_id: str | None, is_asked: bool, target: str | None, force: boo
 
 
 def _read(change_id: str) -> int:
-    found = find_anywhere(ChangeLocator(find_project()), ids.check_change_id(change_id))
+    found = find_anywhere(ChangeLocator(find_project()), check_change_id(change_id))
     try:
         show_in_pager(_latest(found), sys.stdout)
     except BrokenPipeError:
@@ -113,10 +111,12 @@ def _latest(found: LocatedChange) -> Path:
 
 
 def _export(change_id: str, target: Path, force: bool) -> int:
-    from agentd.web import site  # late: templates and all that a page needs
-    from agentd.web.html_export import export_change
+    from agentd.web import (
+        create_site,  # late: templates and all that a page needs
+        export_change,
+    )
 
-    change = site.create_site(find_project(), csrf="").change(change_id)
+    change = create_site(find_project(), csrf="").change(change_id)
     if target.exists() and not force:
         raise Refusal(f"{target} is there already", f"agentd view {change_id} --export {target} --force")
     files.write(target, export_change(change).encode())
@@ -128,20 +128,14 @@ def _export(change_id: str, target: Path, force: bool) -> int:
 
 
 def _serve(wanted: ViewRequest) -> int:
-    from agentd.web import (
-        app,
-        site,
-        token_file,  # late: a web server
-        web_server,
-    )
-    from agentd.web.security import AccessGuard
+    from agentd.web import AccessGuard, build_app, create_site, read_or_create_token, resolve_address, serve_app
 
-    pages = site.create_site(find_project(), secrets.token_urlsafe(32), wanted.settings)
+    pages = create_site(find_project(), secrets.token_urlsafe(32), wanted.settings)
     place = f"/changes/{pages.change(wanted.change_id).id}" if wanted.change_id else ""
-    address = web_server.resolve_address(wanted.host, wanted.port)
+    address = resolve_address(wanted.host, wanted.port)
     if not address.is_loopback and not wanted.token_file:
         raise UsageError(f"{wanted.host} is for other machines too: --host needs --token-file FILE", _HELP)
-    token = token_file.read_or_create_token(Path(wanted.token_file)) if wanted.token_file else secrets.token_urlsafe(32)
+    token = read_or_create_token(Path(wanted.token_file)) if wanted.token_file else secrets.token_urlsafe(32)
     ticket = secrets.token_urlsafe(32)
 
     def announce(address: "Address") -> None:
@@ -149,9 +143,7 @@ def _serve(wanted: ViewRequest) -> int:
         if wanted.is_opened:
             _open(_link(address, ticket, place), address.port)
 
-    return web_server.serve_app(
-        lambda at: AccessGuard(app.build_app(pages), token, at.names, pages.csrf, ticket), address, announce
-    )
+    return serve_app(lambda at: AccessGuard(build_app(pages), token, at.names, pages.csrf, ticket), address, announce)
 
 
 def _link(address: "Address", token: str, place: str) -> str:

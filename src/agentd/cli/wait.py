@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
-from agentd.change import lifecycle, outcome
-from agentd.change.folder import Change
-from agentd.change.inbox import Inbox
+from agentd.change import Change, Inbox, last_outcome, open_change
 from agentd.cli import output, run_summary, text_table
 from agentd.cli.change_argument import change_argument
-from agentd.domain.errors import Interrupted
-from agentd.engine.workflows import run_result
-from agentd.project.layout import find_project
-from agentd.storage.locks import LockHolder
+from agentd.domain import Interrupted
+from agentd.engine import build_result
+from agentd.project import find_project
+from agentd.storage import LockHolder
 
 _PAUSE = 0.2  # seconds between two looks
 _PATIENCE = 30.0  # seconds from the end of a run until its result is there
@@ -30,7 +28,7 @@ def command(change_id: str, timeout: float | None, as_json: bool) -> int:
     It returns when the run has ended, with its exit code; with exit code 1 when a person has to decide
     something, or when the time is up and the run goes on. "state" says which: ended, decision, running.
     """
-    change = lifecycle.open_change(find_project(), change_id)
+    change = open_change(find_project(), change_id)
     try:
         if sys.stderr.isatty() and change.active_run():
             output.note(f"Waiting for the run of {change_id}; Ctrl-C ends the waiting, not the run.")
@@ -69,7 +67,7 @@ def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
     """What the run has told; where it could not, or nothing ran lately, how the change stands."""
     end = time.monotonic() + _PATIENCE
     while not (cut := change.cut_off()):
-        kept = outcome.last_outcome(change)
+        kept = last_outcome(change)
         if kept and (kept.pid == last.pid if last else kept.updated_at == change.read().updated_at):
             return kept.result
         if not last or time.monotonic() > end:
@@ -78,7 +76,7 @@ def _result(change: Change, last: LockHolder | None) -> dict[str, Any]:
     error = Interrupted("the run was killed before its end", f"to go on: {cut.command}") if cut else None
     state = change.read()
     command = "impl" if state.phase.judged_by == "review" else "plan"
-    return run_result.build_result(change, command, change.id, len(state.llm_calls), error=error)
+    return build_result(change, command, change.id, len(state.llm_calls), error=error)
 
 
 def _show(

@@ -1,41 +1,28 @@
-"""A change from one sentence to the archive, played in a sample repository; only the models are a script.
+"""The demo: one change from a sentence to the archive in a sample repository; only the models are scripted.
 
-`lay` makes that repository and stops at a point of the story, for pictures and tests. `acts` is the story, `place` is
-where it happens, `laying` what lies there at first, `acting` how an act is played, `proof` whether it went as it
-should, `made` what came of it.
+story          the acts; playback plays them; verification checks that each went as it should
+workspace      the folder it happens in; sample_setup prepares it
+demo_result    what the demo made; child_process runs the real program
 """
 
-from agentd.demo.demo_result import DemoResult, read_demo_result
-from agentd.demo.playback import (
-    DemoFailed,
-    ScriptedPerson,
-    commit_command,
-    continue_command,
-    play_act,
-    play_clarification,
-    prepare_demo,
-    typed_command,
-)
-from agentd.demo.sample_setup import set_up_sample
-from agentd.demo.story import ACTS, DEMO_CHANGE_ID, Act, StoryPoint
-from agentd.demo.workspace import DemoWorkspace, inside_workspace
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ACTS",
-    "DEMO_CHANGE_ID",
-    "Act",
-    "DemoFailed",
-    "DemoResult",
-    "DemoWorkspace",
-    "ScriptedPerson",
-    "StoryPoint",
-    "commit_command",
-    "continue_command",
-    "inside_workspace",
-    "play_act",
-    "play_clarification",
-    "prepare_demo",
-    "read_demo_result",
-    "set_up_sample",
-    "typed_command",
-]
+if TYPE_CHECKING:
+    from agentd.demo.child_process import show_command
+    from agentd.demo.demo_result import DemoResult, read_demo_result
+    from agentd.demo.playback import (
+        DemoFailed,
+        ScriptedPerson,
+        commit_command,
+        continue_command,
+        play_act,
+        play_clarification,
+        typed_command,
+    )
+    from agentd.demo.sample_setup import set_up_sample
+    from agentd.demo.story import ACTS, DEMO_CHANGE_ID
+    from agentd.demo.workspace import DemoWorkspace, inside_workspace
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

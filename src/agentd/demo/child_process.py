@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.domain.terms import DEMO_PART
+from agentd.domain import DEMO_PART
 
 _PATIENCE = (2.0, 10.0, 10.0)  # seconds for a child that was interrupted with us, was asked to end, was killed
 

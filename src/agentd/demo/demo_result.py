@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentd.change.folder import read_state
+from agentd.change import read_state
 from agentd.demo.story import ACTS
 from agentd.demo.verification import change_folder, failed_tests, judge_finding
 from agentd.demo.workspace import DemoWorkspace
-from agentd.documents.records import Finding
+from agentd.documents import Finding
 from agentd.project import git
 
 _WORDS = {"A": "new", "M": "changed", "D": "gone"}

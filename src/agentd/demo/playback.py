@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.change import overview
-from agentd.change.locator import ChangeLocator
+from agentd.change import ChangeLocator, next_command
 from agentd.demo import child_process, verification
 from agentd.demo.sample_setup import commit_sample, merge_sample, set_up_sample
 from agentd.demo.story import ACTS, ANSWERS, DEMO_CHANGE_ID, DESCRIPTION, Act, StoryPoint
 from agentd.demo.workspace import DemoWorkspace, inside_workspace
-from agentd.domain.errors import Interrupted, Refusal
-from agentd.domain.events import JournalEntry
-from agentd.domain.terms import GitSetup, Workflow
-from agentd.engine.calls import run_context as runs
-from agentd.engine.steps.step_context import StepContext
-from agentd.engine.workflows import change_opening
-from agentd.engine.workflows.clarification import clarify_first
-from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
-from agentd.engine.workflows.run_options import RunOptions
-from agentd.project import config, git
-from agentd.project.layout import find_project
+from agentd.domain import GitSetup, Interrupted, JournalEntry, Refusal, Workflow
+from agentd.engine import (
+    DecisionAnswer,
+    Question,
+    RunOptions,
+    StepContext,
+    begin_change,
+    begin_run,
+    change_project,
+    clarify_first,
+)
+from agentd.project import find_project, git, load_config
 
 Watcher = Callable[[JournalEntry], None]
 Ask = Callable[[], None]
@@ -58,12 +58,10 @@ class ScriptedPerson:
 
 def play_clarification(person: ScriptedPerson, watch: Watcher = lambda entry: None) -> None:
     """The change is begun on a branch of its own, and the planner's questions are answered."""
-    change = change_opening.begin_change(
-        find_project(), DEMO_CHANGE_ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None
-    )
-    there = runs.change_project(change)
-    with runs.begin_run(
-        change, lambda: config.load_config(there.config_file), Workflow.PLAN, f"agentd plan {DEMO_CHANGE_ID}", watch
+    change = begin_change(find_project(), DEMO_CHANGE_ID, DESCRIPTION, GitSetup.BRANCH, lambda tree: None)
+    there = change_project(change)
+    with begin_run(
+        change, lambda: load_config(there.config_file), Workflow.PLAN, f"agentd plan {DEMO_CHANGE_ID}", watch
     ) as run:
         clarify_first(StepContext(run, os.environ), RunOptions(person=person))
 
@@ -105,7 +103,7 @@ def continue_command(place: DemoWorkspace) -> str:
         return ""
     project = find_project(str(place.project))
     found = next((one for one in ChangeLocator(project).open() if one.id == DEMO_CHANGE_ID), None)
-    command = found and overview.next_command(project, found)
+    command = found and next_command(project, found)
     # What the demo's own user trusts, this one does not yet.
     trust = " --trust" if command in (f"agentd plan {DEMO_CHANGE_ID}", f"agentd impl {DEMO_CHANGE_ID}") else ""
     return f"cd {shlex.quote(str(place.project))} && {command}{trust}" if command else ""

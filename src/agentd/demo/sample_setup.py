@@ -10,10 +10,8 @@ from typing import Any
 from agentd.demo import child_process
 from agentd.demo.story import DEMO_CHANGE_ID
 from agentd.demo.workspace import DemoWorkspace
-from agentd.domain.errors import Refusal
-from agentd.domain.terms import Role
-from agentd.project import config, git, trust
-from agentd.project.layout import find_project
+from agentd.domain import Refusal, Role
+from agentd.project import find_project, git, grant_trust, load_config, trust_items
 
 PLAYBOOK = "agentd/playbook.yaml"
 _GIT_CONFIG = "[user]\n\tname = Demo\n\temail = demo@example.invalid\n[init]\n\tdefaultBranch = main\n"
@@ -51,7 +49,7 @@ def set_up_sample(place: DemoWorkspace) -> str:
     _seat_agents(place)
     commit_sample(place, "Set up agentd, with agents that play a script")
     project = find_project()
-    trust.grant_trust(project, trust.trust_items(project, config.load_config(project.config_file)), os.environ)
+    grant_trust(project, trust_items(project, load_config(project.config_file)), os.environ)
     return str(done["checks"][0]["command"])
 
 

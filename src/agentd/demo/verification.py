@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from agentd.change.folder import read_records, read_state
+from agentd.change import read_records, read_state
 from agentd.demo import child_process
 from agentd.demo.story import DEMO_CHANGE_ID, StoryPoint
 from agentd.demo.workspace import DemoWorkspace
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.domain.terms import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
+from agentd.documents import Finding, ReviewRecord, current_findings
+from agentd.domain import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
 
 SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.project.layout import current_directory
+from agentd.project import current_directory
 
 # What would lead git or agentd to something of the user's.
 _LEADING = ("GIT_", "XDG_", "AGENTD_")

@@ -1,15 +1,24 @@
-"""Is everything here that agentd needs? Looked at without spending, changing anything or waiting without end.
+"""Checks that everything agentd needs is present, without spending, changing or hanging.
 
-rows         what was found: a row each, and which roles can run (pure)
-probe        a program run with a clock
-ground       Python, git and the user's own folder
-place        the repository and the project in it
-server       our own MCP server, started and asked for its tools by a process of its own (`asker`)
-seats        the agents in the roles: program, version, login, models
-examination  all of it in one go
+report           what was found, one row each, and which roles can run
+machine_checks, project_checks, agent_checks   the rows
+program_probe    a program run with a time limit; mcp_probe: our own MCP server asked for its tools
+diagnosis        all of it in one go
 """
 
-from agentd.doctor.diagnosis import examine
-from agentd.doctor.report import MACHINE_SECTION, PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, agent_section
+from typing import TYPE_CHECKING
 
-__all__ = ["MACHINE_SECTION", "PROJECT_SECTION", "DoctorReport", "DoctorRow", "DoctorState", "agent_section", "examine"]
+if TYPE_CHECKING:
+    from agentd.doctor.diagnosis import examine
+    from agentd.doctor.report import (
+        MACHINE_SECTION,
+        PROJECT_SECTION,
+        DoctorReport,
+        DoctorRow,
+        DoctorState,
+        agent_section,
+    )
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

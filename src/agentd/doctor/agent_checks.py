@@ -5,16 +5,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.agents import environment, playbook
-from agentd.agents.process import find_program
-from agentd.agents.registry import get_adapter
+from agentd.agents import (
+    KNOWN_CLIS,
+    KnownCli,
+    LoginStatus,
+    allowed_environment,
+    detect_login,
+    find_program,
+    get_adapter,
+    parse_playbook,
+    suggest_alternative,
+)
 from agentd.doctor import program_probe
 from agentd.doctor.report import DoctorRow, DoctorState, agent_section, problem_row
-from agentd.domain.errors import AgentdError
-from agentd.project import trust
-from agentd.project.config import AgentSettings, Config
-from agentd.project.detection import KNOWN_CLIS, KnownCli, LoginStatus, detect_login, suggest_alternative
-from agentd.project.layout import Project
+from agentd.domain import AgentdError
+from agentd.project import AgentSettings, Config, Project, agent_item, is_trusted
 from agentd.storage import files
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]*")
@@ -47,7 +52,7 @@ def _playbook(here: AgentEnvironment, agent: AgentSettings) -> DoctorRow:
     if not path.is_file():  # a named pipe would keep us waiting
         return DoctorRow(about, "playbook", DoctorState.PROBLEM, f"{agent.playbook} is no file of the project", other)
     try:
-        playbook.parse_playbook(files.read(path).decode(), agent.playbook)
+        parse_playbook(files.read(path).decode(), agent.playbook)
     except AgentdError as error:
         return problem_row(about, "playbook", error)
     except UnicodeError:
@@ -57,7 +62,7 @@ def _playbook(here: AgentEnvironment, agent: AgentSettings) -> DoctorRow:
 
 def _program(here: AgentEnvironment, agent: AgentSettings) -> Iterator[DoctorRow]:
     about, known = agent_section(agent.name), KNOWN_CLIS.get(agent.kind)
-    env = environment.allowed_environment(agent, here.environ)
+    env = allowed_environment(agent, here.environ)
     program = find_program(agent.command, env.get("PATH", ""), here.root)
     if program is None:
         where = "no program in the project" if "/" in agent.command else "in no folder of PATH"
@@ -98,8 +103,8 @@ def _is_trusted(here: AgentEnvironment, agent: AgentSettings) -> bool:
     if here.project is None:
         return True
     try:
-        item = trust.agent_item(here.project, here.config, agent)
-        return item is None or trust.is_trusted(here.project, item, here.environ)
+        item = agent_item(here.project, here.config, agent)
+        return item is None or is_trusted(here.project, item, here.environ)
     except AgentdError:
         return False  # why is said in the row about trust
 

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd.agents import environment
+from agentd.agents import assign_roles, basic_environment, detect_agents
 from agentd.doctor import agent_checks, machine_checks, program_probe, project_checks
 from agentd.doctor.report import PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, problem_row
-from agentd.domain.errors import AgentdError
-from agentd.engine.tools.tool_table import Stage, tools_of
-from agentd.project import config, detection, git
-from agentd.project.config import Config
-from agentd.project.layout import CONFIG_PATH, Project, current_directory, find_project
+from agentd.domain import AgentdError
+from agentd.engine import Stage, tools_of
+from agentd.project import CONFIG_PATH, Config, Project, current_directory, find_project, git, load_config
 
 # -P: a folder named agentd in the working folder is not our package.
 _PYTHON = (sys.executable, "-P", "-m")
@@ -25,7 +23,7 @@ _NAME = "MCP server"
 
 def server_row(project: Project, environ: Mapping[str, str], server: tuple[str, ...] = _SERVER) -> DoctorRow:
     asking = (*_PYTHON, "agentd.doctor.mcp_probe", *server)
-    answer = program_probe.probe_program(asking, env=environment.basic_environment(environ), cwd=project.root)
+    answer = program_probe.probe_program(asking, env=basic_environment(environ), cwd=project.root)
     if answer.failure:
         return DoctorRow(
             PROJECT_SECTION, _NAME, DoctorState.PROBLEM, answer.failure, "agentd mcp, run by hand, says more"
@@ -74,11 +72,11 @@ def _settings(
 ) -> Config | None:
     """Without a project, the roles are those that `init` would give."""
     try:
-        settings = config.load_config(project.config_file if project else None, flags=flags, environ=environ)
+        settings = load_config(project.config_file if project else None, flags=flags, environ=environ)
     except AgentdError as error:
         rows.append(problem_row(PROJECT_SECTION, "config", error))
         return None
     if project:
         rows.append(DoctorRow(PROJECT_SECTION, "config", DoctorState.OK, f"{CONFIG_PATH} is valid"))
         return settings
-    return replace(settings, roles=detection.assign_roles(detection.detect_agents(environ, home)))
+    return replace(settings, roles=assign_roles(detect_agents(environ, home)))

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from agentd import __version__
-from agentd.agents.process import find_program
+from agentd.agents import find_program
 from agentd.doctor import program_probe
 from agentd.doctor.report import MACHINE_SECTION, DoctorRow, DoctorState
-from agentd.project import git
-from agentd.project.config.layers import user_config_file
+from agentd.project import git, user_config_file
 
 _OLDEST_GIT = (2, 30)
 

@@ -3,7 +3,7 @@
 import json
 import sys
 
-from agentd.agents.playbook_player import McpClient, PlaybookMismatch
+from agentd.agents import McpClient, PlaybookMismatch
 
 
 def main(arguments: list[str]) -> int:

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.agents import process
-from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
-from agentd.agents.streams import Stream
+from agentd.agents import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome, Stream, run_process
 
 SECONDS = 60.0  # a busy machine is slow to start a CLI
 _OUTPUT = 1024 * 1024
@@ -30,7 +28,7 @@ def probe_program(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> 
 
     bounds = ProcessLimits(wall_secs=SECONDS, idle_secs=SECONDS, output_bytes=_OUTPUT)
     try:
-        outcome = process.run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, hear=hear)
+        outcome = run_process(argv, env=env, cwd=cwd, stdin=b"", bounds=bounds, hear=hear)
     except CannotStart as error:
         return ProbeResult("", "", str(error))
     out, errors = ("\n".join(lines) for lines in heard.values())

@@ -5,16 +5,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agentd.agents.process import find_program
+from agentd.agents import KNOWN_CLIS, VENDOR_OF, find_program
 from agentd.doctor import machine_checks, program_probe
 from agentd.doctor.report import PROJECT_SECTION, DoctorRow, DoctorState, problem_row
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import Role
-from agentd.project import git, trust
-from agentd.project.config import Config
-from agentd.project.detection import KNOWN_CLIS, VENDOR_OF
-from agentd.project.layout import Project
-from agentd.storage import locks
+from agentd.domain import AgentdError, Role
+from agentd.project import Config, Project, TrustStatus, git, trust_states
+from agentd.storage import active_run, interrupted_run
 
 _NAMED = 5
 _OF_SHELLS = "|&;<>()$`*?[#~{!\n"
@@ -70,10 +66,10 @@ def settings_rows(project: Project, config: Config, environ: Mapping[str, str]) 
 
 def _trust(project: Project, config: Config, environ: Mapping[str, str]) -> DoctorRow:
     try:
-        found = trust.trust_states(project, config, environ)
+        found = trust_states(project, config, environ)
     except AgentdError as error:
         return problem_row(PROJECT_SECTION, "trust", error)
-    left = [one.item.key for one in found if one.status is not trust.TrustStatus.TRUSTED]
+    left = [one.item.key for one in found if one.status is not TrustStatus.TRUSTED]
     if left:
         return DoctorRow(
             PROJECT_SECTION, "trust", DoctorState.PROBLEM, f"you have not trusted {_some(left)}", "agentd trust"
@@ -141,10 +137,10 @@ def _run_locks(project: Project) -> list[Path]:
 def _run(path: Path) -> DoctorRow | None:
     change = path.stem
     try:
-        if holder := locks.active_run(path):
+        if holder := active_run(path):
             words = f"{change} is being worked on by {holder}"
             return DoctorRow(PROJECT_SECTION, "runs", DoctorState.NOTE, words, f"wait for it, or agentd stop {change}")
-        if dead := locks.interrupted_run(path):
+        if dead := interrupted_run(path):
             return DoctorRow(
                 PROJECT_SECTION,
                 "runs",

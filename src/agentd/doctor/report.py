@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import Role
+from agentd.domain import AgentdError, Role
 
 MACHINE_SECTION = "machine"
 PROJECT_SECTION = "project"

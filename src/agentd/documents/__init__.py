@@ -1,15 +1,134 @@
-"""Documents of a change: text <-> data. Pure; what is not edited keeps its bytes.
+"""The documents of a change as data, and back. Pure; what is not edited keeps its bytes.
 
 text             lines, fences, comments, headings, sections, edits
 frontmatter      the YAML at the top, read and edited as text
-prose            labelled lines and list items; text made safe to stand in a document
-order            what depends on what
-faults           what is wrong with a document, as data
-proposal         with affected (the specs it names) and blocks (the review blocks at its end)
-spec             with scenario, delta (what it removes and renames) and spec_writing
-tasks            with task (one of them), task_forms, task_boxes, task_values and task_writing
-clarifications   questions and answers before planning
-records          the record of a round; standing: how its findings stand after all rounds
-review           CHALLENGE.md and REVIEW.md from a record; review_edits: what a person changed there
-verdict          a verdict in a text; self_review: the marker of a self-review
+prose            labelled lines and list items; text made safe to embed
+order            dependency order, and faults as data
+proposal         with affected_specs and review_blocks
+spec             with scenario, delta (removals and renames) and spec_text (rendering)
+tasks            with task, task_parser, task_checkboxes, task_values and task_text
+clarifications   questions and answers from before planning
+records          the record of a round; finding_status: where each finding stands after all rounds
+review_document  CHALLENGE.md and REVIEW.md rendered from a record; review_edits: what a person changed there
+verdict_text     a verdict or self-review marker in plain text
+comments, anchors   comments by people, and the text they are attached to
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.documents.affected_specs import AffectedSpec
+    from agentd.documents.anchors import Anchor, AnchorMatch, MatchKind, anchor_selection, find_anchor
+    from agentd.documents.clarifications import (
+        CLARIFICATIONS_FILE,
+        Clarification,
+        Clarifications,
+        parse_clarifications,
+        render_clarifications,
+    )
+    from agentd.documents.comments import (
+        COMMENTS_FILE,
+        QUOTE_LENGTH,
+        Comment,
+        CommentEntry,
+        CommentSeverity,
+        CommentState,
+        misattributed_comments,
+        parse_comments,
+        render_comments,
+        resolve_comments,
+    )
+    from agentd.documents.delta import (
+        REQUIREMENT_PATTERN,
+        RemovedItem,
+        RenamedRequirement,
+        named_requirement,
+        requirement_from_match,
+    )
+    from agentd.documents.finding_status import (
+        ADDED,
+        closed_by_people,
+        count_open,
+        current_findings,
+        edit_content,
+        round_findings,
+    )
+    from agentd.documents.frontmatter import (
+        Frontmatter,
+        FrontmatterEntry,
+        InvalidFrontmatter,
+        read_frontmatter,
+        remove_frontmatter_key,
+        render_frontmatter,
+        set_frontmatter_keys,
+    )
+    from agentd.documents.order import dependency_order
+    from agentd.documents.proposal import (
+        Impact,
+        Proposal,
+        Scope,
+        parse_proposal,
+        read_proposal,
+        render_proposal,
+        revise_proposal,
+        spec_order,
+    )
+    from agentd.documents.prose import embed_text, is_empty_phrase, one_line, read_fields, unfence_code
+    from agentd.documents.records import (
+        Evidence,
+        Finding,
+        FindingAnswer,
+        FindingEdit,
+        PreviousFinding,
+        ReviewRecord,
+        finding_data,
+        parse_finding,
+        parse_record,
+        render_record,
+    )
+    from agentd.documents.review_blocks import (
+        PROPOSAL_FILE,
+        ReviewBlock,
+        append_block,
+        find_blocks,
+        gather_blocks,
+        proposal_body,
+        text_before_blocks,
+    )
+    from agentd.documents.review_document import display_author, render_review, review_block
+    from agentd.documents.review_edits import read_review_edits
+    from agentd.documents.scenario import Scenario, scenario_name
+    from agentd.documents.spec import Priority, Requirement, Spec, parse_spec, read_spec
+    from agentd.documents.spec_text import fill_removed_titles, render_spec, revise_spec
+    from agentd.documents.task import (
+        Task,
+        TaskFile,
+        canonical_task_id,
+        cycle_message,
+        dependency_cycle,
+        layer_number,
+        order_tasks,
+        unknown_dependencies,
+    )
+    from agentd.documents.task_checkboxes import CHECKBOX, checkbox_spans
+    from agentd.documents.task_parser import layer_in_title
+    from agentd.documents.task_text import render_tasks, revise_tasks, tasks_from_rows
+    from agentd.documents.tasks import TASKS_FILE, TaskList, parse_tasks, read_tasks, set_task_status
+    from agentd.documents.text import (
+        BOM,
+        Document,
+        Heading,
+        InvalidDocument,
+        LineKind,
+        Section,
+        Span,
+        decode_text,
+        parse_document,
+        split_lines,
+        trim_lines,
+    )
+    from agentd.documents.verdict_text import SelfReviewResult, read_self_review, read_verdict
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

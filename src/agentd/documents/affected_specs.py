@@ -8,7 +8,7 @@ from typing import Any
 from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.prose import LabelledField, is_empty_phrase, means_none, one_line, read_fields, read_items
 from agentd.documents.text import Document, Span
-from agentd.domain.terms import CHANGE_ID
+from agentd.domain import CHANGE_ID
 
 LABEL = "affected specs"
 LONGEST = 1000  # characters of one entry; a longer one is no list of names

@@ -10,10 +10,7 @@ from typing import Any
 
 from agentd.documents.anchors import Anchor
 from agentd.documents.records import Finding
-from agentd.domain import yaml12
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import Severity
+from agentd.domain import FieldReader, Severity, StateError, yaml12
 
 COMMENTS_FILE = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")

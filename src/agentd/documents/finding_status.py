@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from agentd.documents.records import Finding, PreviousFinding, ReviewRecord, finding_data, parse_evidence
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import FindingState, Severity
+from agentd.domain import FieldReader, FindingState, Severity
 
 T = TypeVar("T", Finding, PreviousFinding)
 

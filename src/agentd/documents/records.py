@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentd.domain import yaml12
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import FindingState, Severity
+from agentd.domain import FieldReader, FindingState, Severity, StateError, yaml12
 
 SCHEMA = 1
 

@@ -11,9 +11,7 @@ from agentd.documents import review_blocks
 from agentd.documents.finding_status import previous_findings, round_findings
 from agentd.documents.prose import embed_text, fence_code, one_line, render_item
 from agentd.documents.records import Evidence, Finding, PreviousFinding, ReviewRecord
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import CheckStatus, FindingState
+from agentd.domain import CheckStatus, FieldReader, FindingState, StateError
 
 SAME_VENDOR = "Judge and maker are the same vendor; the judge had a fresh session."
 NO_CHECKS = "**No checks are configured.** Nothing was run on this tree: only the judge's reading speaks for it."
@@ -81,7 +79,8 @@ def display_author(by: str) -> str:
 
 def _round(record: ReviewRecord, same_vendor: bool) -> str:
     model = f" ({_line(record.model)})" if record.model else ""
-    line = f"Round {record.round}, {record.at}. Judge: {display_author(record.by)}{model}. Maker: {display_author(record.made_by)}."
+    judge, maker = display_author(record.by), display_author(record.made_by)
+    line = f"Round {record.round}, {record.at}. Judge: {judge}{model}. Maker: {maker}."
     return f"{line} {SAME_VENDOR}" if same_vendor else line
 
 

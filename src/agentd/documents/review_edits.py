@@ -15,7 +15,7 @@ from agentd.documents.order import DocumentFault
 from agentd.documents.prose import LabelledField, is_empty_phrase, one_line, read_fields
 from agentd.documents.records import Finding, FindingEdit, PreviousFinding, ReviewRecord
 from agentd.documents.text import Document, Section, Span, trim_lines
-from agentd.domain.terms import FindingState, Severity
+from agentd.domain import FindingState, Severity
 
 _HEADING = re.compile(r"[*_`]*+([A-Za-z]{1,3}[0-9]{1,6})(?![\w.])[*_`]*+\s*+[:.)\-–—]?\s*+")
 _EARLIER = re.compile(

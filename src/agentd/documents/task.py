@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from agentd.documents import order as base
 from agentd.documents.text import Span
-from agentd.domain.errors import FormatInvalid
-from agentd.domain.terms import Layer, TaskAction, TaskStatus
+from agentd.domain import FormatInvalid, Layer, TaskAction, TaskStatus
 
 _NUMBERS = {str(layer): str(number) for number, layer in enumerate(Layer, 1)}
 _LAYERS = {number: Layer(name) for name, number in _NUMBERS.items()}

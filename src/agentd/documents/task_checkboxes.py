@@ -8,7 +8,7 @@ from agentd.documents.order import DocumentFault
 from agentd.documents.task import Task
 from agentd.documents.task_values import TaskValueReader
 from agentd.documents.text import Document, LineKind, Span
-from agentd.domain.terms import Layer, TaskStatus
+from agentd.domain import Layer, TaskStatus
 
 CHECKBOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
 _ANY = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")

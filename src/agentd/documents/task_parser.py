@@ -12,8 +12,7 @@ from agentd.documents.prose import read_fields
 from agentd.documents.task import TASK_ID, Task, TaskFile, canonical_task_id, task_layer
 from agentd.documents.task_values import ACTIONS, TaskValueReader
 from agentd.documents.text import Document, Fence, Section, Span, trim_lines
-from agentd.domain import yaml12
-from agentd.domain.terms import Layer
+from agentd.domain import Layer, yaml12
 
 _WORDS = {
     "id": "id",

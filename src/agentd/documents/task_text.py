@@ -12,8 +12,7 @@ from agentd.documents.task import Task, TaskFile, canonical_task_id, layer_numbe
 from agentd.documents.task_values import TaskValueReader
 from agentd.documents.tasks import TASKS_FILE, TaskList, parse_tasks
 from agentd.documents.text import BOM
-from agentd.domain import yaml12
-from agentd.domain.terms import Layer, TaskAction
+from agentd.domain import Layer, TaskAction, yaml12
 
 _NUMBER = re.compile(r"([0-9]+)|([a-z])")
 

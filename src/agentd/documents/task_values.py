@@ -8,7 +8,7 @@ from typing import Any
 from agentd.documents.order import DocumentFault
 from agentd.documents.prose import is_empty_phrase
 from agentd.documents.task import TASK_ID, TaskFile, canonical_task_id
-from agentd.domain.terms import TaskAction, TaskStatus
+from agentd.domain import TaskAction, TaskStatus
 
 ACTIONS = "CREATE, MODIFY or DELETE"
 LONGEST = 10_000  # characters of one value; what is longer is no list of names

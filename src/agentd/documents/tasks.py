@@ -15,7 +15,7 @@ from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.order import DocumentFault
 from agentd.documents.task import Task, canonical_task_id
 from agentd.documents.text import Document, Fence, InvalidDocument, Section, Span
-from agentd.domain.terms import Layer, TaskStatus
+from agentd.domain import Layer, TaskStatus
 
 TASKS_FILE = "tasks.md"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from agentd.domain.errors import FormatInvalid
+from agentd.domain import FormatInvalid
 
 BOM = "\ufeff"
 _BLANKS = " \t"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from agentd.documents import review_blocks
 from agentd.documents import text as base
 from agentd.documents.text import Document, InvalidDocument, LineKind, LineScanner, Section, Span
-from agentd.domain.terms import ChallengeVerdict, ReviewVerdict
+from agentd.domain import ChallengeVerdict, ReviewVerdict
 
 _MARKER = re.compile(r"(?<!`)<review>\s*+(pass|needs[ _-]?revision)\s*+</review>(?!`)", re.IGNORECASE)
 

@@ -1,1 +1,75 @@
-"""."""
+"""The vocabulary every other package shares. Pure: nothing here reads or writes a file.
+
+terms          phases, roles, severities, verdicts and the other enumerations
+errors         the error tree; each class carries its exit code and a hint
+state_machine  the table of transitions: phase and event to the next phase
+events         what can happen during a run, and how the journal stores it
+clock, formatting, yaml12, fields   times, money and lists as text, YAML 1.2, checked mappings
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.domain import clock, events, yaml12
+    from agentd.domain.clock import seconds_since, utc_now
+    from agentd.domain.errors import (
+        AgentdError,
+        AgentFailed,
+        AgentMissing,
+        AnswerRequired,
+        BranchOutdated,
+        Busy,
+        CallLimitReached,
+        ChangeNotComplete,
+        ChangeNotFound,
+        ChangeNotReady,
+        FormatInvalid,
+        InternalError,
+        Interrupted,
+        InvalidChangeId,
+        InvalidConfig,
+        MissingDescription,
+        NotARepository,
+        NotCheckedOut,
+        NotTrusted,
+        OverBudget,
+        ProjectNotFound,
+        Refusal,
+        SessionLost,
+        SetupError,
+        StateError,
+        UnknownVerdict,
+        UsageError,
+        WrongPhase,
+    )
+    from agentd.domain.events import Event, JournalEntry, NoticeIssued, WarningIssued
+    from agentd.domain.fields import FieldReader
+    from agentd.domain.formatting import format_amount, format_usd, format_usd_of, join_words, pluralize, usd_digits
+    from agentd.domain.state_machine import TRANSITIONS, TransitionEvent, check_decision, event_for_verdict, next_phase
+    from agentd.domain.terms import (
+        CHANGE_ID,
+        DEMO_PART,
+        ID_LENGTH,
+        SPEC_STEPS,
+        STEPS,
+        ChallengeVerdict,
+        CheckStatus,
+        Complexity,
+        FindingState,
+        GitSetup,
+        Lane,
+        Layer,
+        Phase,
+        ReviewVerdict,
+        Role,
+        Severity,
+        StepStatus,
+        TaskAction,
+        TaskStatus,
+        Workflow,
+        is_step,
+    )
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

@@ -1,1 +1,99 @@
-"""."""
+"""Runs a change through its workflows.
+
+tools      what agents may do: every MCP tool, its stage rights and its arguments
+context    what an agent reads before it begins; prompts: what it is asked
+calls      one agent call: selection, budget, retries, sessions, ledger
+steps      one module per kind of step: its prompt, its effect, what its result becomes on disk
+workflows  plan and impl: which steps in which order, when to stop, what to ask a person
+archive    merge the specs, move the folder, undo, rebase
+project_setup   what `init` writes
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.engine.archive.archive import ArchivePlan, archive_change, prepare_archive, undo_archive
+    from agentd.engine.archive.branch_check import GitCommands
+    from agentd.engine.archive.changelog import CHANGELOG_FILE, describe_spec_change
+    from agentd.engine.archive.preview import (
+        MergeConflict,
+        SpecPreview,
+        change_spec_files,
+        main_spec_path,
+        preview_spec,
+        read_optional,
+    )
+    from agentd.engine.archive.rebase import RebasedSpec, preview_rebase, rebase_change
+    from agentd.engine.calls.agent_selection import ensure_agent_installed
+    from agentd.engine.calls.budget import effective_budget
+    from agentd.engine.calls.cost_totals import CostTotals, group_costs
+    from agentd.engine.calls.interrupts import defer_interrupts, interruptible
+    from agentd.engine.calls.run_context import begin_run, change_project
+    from agentd.engine.calls.spending import Spending, change_spending, day_spending
+    from agentd.engine.project_setup import SetupResult, commit_setup, ignored_files, set_up_project, uncommitted_files
+    from agentd.engine.steps.check_run import CHECKS_STEP, check_baseline
+    from agentd.engine.steps.clarify import saved_questions
+    from agentd.engine.steps.code_trees import files_edited_since_review, read_change_tasks, specs_edited_since_review
+    from agentd.engine.steps.judge_spec import JUDGE_SPECS, REVIEWER_SPEC
+    from agentd.engine.steps.plan_facts import plan_complexity, read_plan_facts
+    from agentd.engine.steps.step_context import StepContext
+    from agentd.engine.tools.binding import Binding, bind_run
+    from agentd.engine.tools.dispatch import call_tool
+    from agentd.engine.tools.question_tools import clarifications_from_rows
+    from agentd.engine.tools.refusal import ToolRefusal
+    from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
+    from agentd.engine.tools.tree_diff import ChangedPath, changed_files, diff_by_file
+    from agentd.engine.workflows.budget_raise import raise_budget
+    from agentd.engine.workflows.change_opening import OpenedChange, begin_change, open_change_to_plan, plan_settled
+    from agentd.engine.workflows.clarification import (
+        clarify_first,
+        is_clarification_due,
+        needs_no_clarification,
+        nobody_to_ask_error,
+        refuse_second_clarification,
+    )
+    from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan, forecast_steps
+    from agentd.engine.workflows.decision_delivery import belongs_to_workflow, deliver_decision, pending_question
+    from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
+    from agentd.engine.workflows.dependencies import add_dependencies, check_dependencies, pending_dependencies
+    from agentd.engine.workflows.impl import decide_code, run_impl, run_implement, run_resolve, run_review
+    from agentd.engine.workflows.impl_start import impl_settled
+    from agentd.engine.workflows.impl_steps import impl_steps, review_steps, task_steps
+    from agentd.engine.workflows.plan import decide_plan, run_challenge, run_plan, run_proposal, run_reproposal
+    from agentd.engine.workflows.plan_steps import PlannedStep, plan_steps
+    from agentd.engine.workflows.progress import (
+        ProgressBoard,
+        ProgressCost,
+        ProgressRow,
+        StepAnswer,
+        StepProgress,
+        StepSource,
+    )
+    from agentd.engine.workflows.read_digest import (
+        CODE_TREE_KEY,
+        FINDINGS_KEY,
+        VERDICTS_KEY,
+        check_reading,
+        current_reading,
+        describe_differences,
+        differing_names,
+        open_findings_text,
+        reading_digest,
+    )
+    from agentd.engine.workflows.run_options import RunOptions
+    from agentd.engine.workflows.run_result import build_result, next_command
+    from agentd.engine.workflows.task_batches import IMPLEMENT_STEP, built_tasks, tasks_in_order
+    from agentd.engine.workflows.verdict_questions import blocking_checks
+    from agentd.engine.workflows.verdict_status import (
+        challenges,
+        is_answering,
+        is_plan_as_decided,
+        is_plan_edited,
+        last_record,
+        open_findings,
+    )
+    from agentd.engine.workflows.worktree_setup import commit_pending, inspect_repository, list_names
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

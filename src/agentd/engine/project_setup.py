@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd.agents import skills
-from agentd.domain import clock
-from agentd.domain.terms import Role
-from agentd.project import git
-from agentd.project.config import CheckSettings, assign_template_roles, render_template
+from agentd.agents import OURS
+from agentd.domain import Role, clock
+from agentd.project import CheckSettings, assign_template_roles, git, render_template
 from agentd.storage import files
 
 GITIGNORE = """\
@@ -35,13 +33,13 @@ class SetupResult:
 
     @property
     def changed(self) -> bool:
-        ours = (word for word in self.skills.values() if word in skills.OURS)
+        ours = (word for word in self.skills.values() if word in OURS)
         return any(word != "kept" for word in (*self.files.values(), *ours))
 
     @property
     def to_keep(self) -> tuple[str, ...]:
         """What belongs into git; a skill that is another's is left to them."""
-        return (*self.files, *(name for name, word in self.skills.items() if word in skills.OURS))
+        return (*self.files, *(name for name, word in self.skills.items() if word in OURS))
 
     @property
     def wrote_config(self) -> bool:

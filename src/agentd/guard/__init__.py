@@ -1,11 +1,18 @@
-"""The guard around every agent call: what an agent may not change is put back, kept as a copy, and told.
+"""The guard around every agent call: what an agent may not change is restored, kept as a copy, and reported.
 
-`protected` says what is guarded, `definitions` which files define a check, `mirror` how it all was (bytes in `store`),
-`neighbours` and `overlap` who else was at work, `harmless` what does not count; `watch` compares and decides,
-`restoring` and `putback` restore, `record` is what is told and kept of a call. `room` is the guard's own place.
+protected_paths   what is guarded; check_definitions: the files that define a check
+snapshot          how everything was before the call (bytes in copy_store)
+concurrent_runs, overlapping_guards, allowed   who else was at work, and what does not count
+guard             compares and decides; restore and file_restore put files back
+call_record       what is reported and kept of a call; private_folder is where the guard keeps it
 """
 
-from agentd.guard.call_record import GuardResult, Violation, violation_finding
-from agentd.guard.guard import Guard, allow_nothing, plan_write_rule
+from typing import TYPE_CHECKING
 
-__all__ = ["Guard", "GuardResult", "Violation", "allow_nothing", "plan_write_rule", "violation_finding"]
+if TYPE_CHECKING:
+    from agentd.guard.call_record import Violation, violation_finding
+    from agentd.guard.guard import Guard, plan_write_rule
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

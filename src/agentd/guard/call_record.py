@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentd.documents.records import Finding
-from agentd.domain.terms import FindingState, Severity
+from agentd.documents import Finding
+from agentd.domain import FindingState, Severity
 from agentd.guard.protected_paths import ProtectedPaths
 from agentd.guard.scan import ProtectedArea
 from agentd.guard.snapshot import Row
-from agentd.project.config.display import printable
+from agentd.project import printable
 
 What = Literal["changed", "deleted", "created"]
 

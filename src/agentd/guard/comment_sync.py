@@ -5,10 +5,9 @@ import os
 import stat
 from collections.abc import Iterator
 
-from agentd.change import comment_store
-from agentd.change.folder import Change
-from agentd.documents.comments import COMMENTS_FILE
-from agentd.domain.errors import AgentdError
+from agentd.change import Change, comments_lock, frozen_comments
+from agentd.documents import COMMENTS_FILE
+from agentd.domain import AgentdError
 from agentd.guard.protected_paths import TREE, worktree_path
 from agentd.guard.scan import FileStamp, stat_path
 from agentd.guard.snapshot import Snapshot
@@ -22,13 +21,13 @@ def comments_settled(change: Change, mirror: Snapshot, root: str) -> Iterator[No
     """In here the copy is the version that counts, and nobody writes another one."""
     with contextlib.ExitStack() as lock:
         with contextlib.suppress(OSError, AgentdError):  # an agent made havoc of the room: the older copy counts
-            lock.enter_context(comment_store.comments_lock(change))
+            lock.enter_context(comments_lock(change))
             _lay(change, mirror, root)
         yield
 
 
 def _lay(change: Change, mirror: Snapshot, root: str) -> None:
-    path = comment_store.frozen_comments(change)
+    path = frozen_comments(change)
     data = files.read(path) if path else b""
     if not data:
         return

@@ -9,10 +9,10 @@ from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 
-from agentd.change import ids
-from agentd.documents.comments import COMMENTS_FILE
-from agentd.project.layout import Project
-from agentd.storage import locks
+from agentd.change import archived_change_id
+from agentd.documents import COMMENTS_FILE
+from agentd.project import Project
+from agentd.storage import LockHolder, active_run
 
 _COMMENTS = re.compile(rf"{re.escape(COMMENTS_FILE)}|\.{re.escape(COMMENTS_FILE)}\..+\.tmp")
 
@@ -43,7 +43,7 @@ class ConcurrentRuns:
             return False
         if change_id not in self._known:
             paths = [Path(self._project.in_room("locks", f"{change_id}.{kind}")) for kind in ("run", "write")]
-            self._known[change_id] = any(_touched(path, self._since) or locks.active_run(path) for path in paths)
+            self._known[change_id] = any(_touched(path, self._since) or active_run(path) for path in paths)
         return self._known[change_id]
 
     def _commented(self, change_id: str, name: str) -> bool:
@@ -53,7 +53,7 @@ class ConcurrentRuns:
 
     def _archived(self, folder: str) -> bool:
         """A second one of the same name has a number behind it."""
-        name = ids.archived_change_id(folder)
+        name = archived_change_id(folder)
         return self._at_work(name) or self._at_work(re.sub(r"-\d+$", "", name))
 
     @cached_property
@@ -79,18 +79,18 @@ def active_run_folders(project: Project) -> list[Path]:
     return found
 
 
-def _holders(project: Project, own: str) -> dict[str, locks.LockHolder]:
+def _holders(project: Project, own: str) -> dict[str, LockHolder]:
     return {name: holder for name, holder in _held(project.in_room("locks")).items() if name != own}
 
 
-def _held(folder: str) -> dict[str, locks.LockHolder]:
+def _held(folder: str) -> dict[str, LockHolder]:
     try:
         with os.scandir(folder) as entries:
             # an empty one was let go of; only the others need a look
             named = [entry.path for entry in entries if entry.name.endswith(".run") and entry.stat().st_size]
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    found = {os.path.basename(path).removesuffix(".run"): locks.active_run(Path(path)) for path in named}
+    found = {os.path.basename(path).removesuffix(".run"): active_run(Path(path)) for path in named}
     return {name: holder for name, holder in found.items() if holder}
 
 

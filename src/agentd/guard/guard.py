@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd.change import comment_store
-from agentd.change.folder import Change
-from agentd.domain import clock
-from agentd.domain.errors import StateError
+from agentd.change import Change, freeze_comments, unfreeze_comments
+from agentd.domain import StateError, clock
 from agentd.guard import call_record, comment_sync, concurrent_runs, overlapping_guards, private_folder, restore
 from agentd.guard.allowed import is_allowed
 from agentd.guard.call_record import CALL, CallStart, GuardResult, HeadState, Violation, printable_name
@@ -34,8 +32,7 @@ from agentd.guard.protected_paths import (
 )
 from agentd.guard.scan import FileStamp, ProtectedArea, parent_folders, stamp_of, stat_path
 from agentd.guard.snapshot import FileDifference, Snapshot
-from agentd.project import git
-from agentd.project.config import CheckSettings
+from agentd.project import CheckSettings, git
 from agentd.storage import files
 
 _WRITING = "writing"  # the file that agentd itself is writing
@@ -93,7 +90,7 @@ class Guard:
         if self._begun is None:
             self._mirror.load()
         working = concurrent_runs.running_changes(self._change.project, self._change.id)
-        comment_store.freeze_comments(self._change)
+        freeze_comments(self._change)
         what = protected_paths(self._change, self._checks)
         self._mirror.take(what.areas)
         as_found = overlapping_guards.adopt_older_copies(self._change, self._mirror, what, self._folder)
@@ -139,7 +136,7 @@ class Guard:
     def close(self) -> None:
         """What `after` or `finish_cut` told is recorded."""
         (self._folder / CALL).unlink(missing_ok=True)
-        comment_store.unfreeze_comments(self._change)
+        unfreeze_comments(self._change)
         if self._is_touched:
             self._mirror.remove()  # their bytes cannot be relied on for another call
         self._mirror.close()

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentd.change.folder import Change
+from agentd.change import Change
 from agentd.guard import call_record, concurrent_runs
 from agentd.guard.allowed import is_allowed
 from agentd.guard.protected_paths import PROJECT, TREE, ProtectedPaths, is_covered, outermost_paths, worktree_path

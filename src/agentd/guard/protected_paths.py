@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd.change.folder import Change
+from agentd.change import Change
 from agentd.guard.check_definitions import files_defining
 from agentd.guard.scan import ProtectedArea
-from agentd.project import git
-from agentd.project.config import CheckSettings
-from agentd.project.config.layers import user_config_file, user_config_label
+from agentd.project import CheckSettings, git, user_config_file, user_config_label
 
 TREE, GIT, POINTER, USER = "tree", "git", "pointer", "user"
 PROJECT = "project"  # the work tree whose configuration is in force, where the change lives in another one

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agentd.change.folder import Change
+from agentd.change import Change
 from agentd.guard.allowed import repaired_trust
 from agentd.guard.call_record import Violation, What, printable_name
 from agentd.guard.copy_store import TamperedCopy

@@ -13,7 +13,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentd.engine.tools.binding import Binding
+from agentd.engine import Binding
 from agentd.mcp.tool_server import build_server
 from agentd.storage import files
 

@@ -12,10 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from agentd import __version__
-from agentd.engine.tools.binding import Binding
-from agentd.engine.tools.dispatch import call_tool
-from agentd.engine.tools.refusal import ToolRefusal
-from agentd.engine.tools.tool_table import tools_of
+from agentd.engine import Binding, ToolRefusal, call_tool, tools_of
 
 NAME = "agentd"
 _QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them

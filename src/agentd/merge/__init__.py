@@ -1,27 +1,23 @@
-"""A change's spec merged into the main spec: three-way, by requirement and scenario. Pure.
+"""Three-way merge of a change's spec into the main spec, by requirement and scenario. Pure.
 
-units     a text taken apart into what is compared
-intent    what the change's spec says in so many words
-deciding  what becomes of each unit
-telling   that as data: touches and conflicts
-writing   the main spec with the change in it; draft edits by line, fitting makes units fit their new place
-rebasing  the change's spec on the main spec of today; marks stand where somebody must decide
+units             a spec split into the units that are compared
+intent            what the change's spec asks for
+decision          what happens to each unit
+spec_changes      that as data: touches and conflicts
+merged_text       the main spec with the change merged in; line_editor and unit_text help write it
+rebase_text       the change's spec rebased onto the current main spec; conflict_markers where somebody must decide
+three_way         the operations: merge, rebase, list what a change touches
 """
 
-from agentd.merge.conflict_markers import find_conflict_markers
-from agentd.merge.spec_changes import SpecConflict, SpecTouch, TouchKind, UnitKind
-from agentd.merge.three_way import MergeResult, RebaseResult, merge_spec, rebase_spec, stamp_version, touched_units
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "MergeResult",
-    "RebaseResult",
-    "SpecConflict",
-    "SpecTouch",
-    "TouchKind",
-    "UnitKind",
-    "find_conflict_markers",
-    "merge_spec",
-    "rebase_spec",
-    "stamp_version",
-    "touched_units",
-]
+if TYPE_CHECKING:
+    from agentd.merge.conflict_markers import conflict_markers_in, find_conflict_markers
+    from agentd.merge.line_editor import LineEditor
+    from agentd.merge.spec_changes import SpecConflict, SpecTouch, TouchKind, UnitKind
+    from agentd.merge.three_way import merge_spec, rebase_spec, stamp_version, touched_units
+    from agentd.merge.units import ACCEPTANCE_CRITERIA, RequirementUnit, ScenarioUnit, SpecUnits, read_units
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

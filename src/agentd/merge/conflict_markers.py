@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agentd.documents import text as base
-from agentd.documents.text import Document
+from agentd.documents import Document, parse_document
 
 YOURS, BASE, MIDDLE, THEIRS = "<<<<<<< yours", "||||||| base", "=======", ">>>>>>> theirs"
 _MARK = re.compile(r"(<{7}|\|{7}|>{7})(?: |$)")
@@ -15,7 +14,7 @@ def find_conflict_markers(text: str, name: str) -> tuple[int, ...]:
 
     `=======` alone may underline a heading; it is a mark only where another mark stands open above it.
     """
-    return conflict_markers_in(base.parse_document(text, name))
+    return conflict_markers_in(parse_document(text, name))
 
 
 def conflict_markers_in(document: Document) -> tuple[int, ...]:

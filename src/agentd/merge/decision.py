@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from agentd.documents.delta import RenamedRequirement
-from agentd.documents.text import InvalidDocument
-from agentd.domain.formatting import join_words
+from agentd.documents import InvalidDocument, RenamedRequirement
+from agentd.domain import join_words
 from agentd.merge.intent import MergeIntent
 from agentd.merge.units import Key, RequirementUnit, ScenarioUnit, SpecUnits
 

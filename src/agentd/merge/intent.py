@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentd.documents.delta import RemovedItem, RenamedRequirement
-from agentd.documents.prose import is_empty_phrase, read_fields
-from agentd.documents.text import InvalidDocument, Span
+from agentd.documents import InvalidDocument, RemovedItem, RenamedRequirement, Span, is_empty_phrase, read_fields
 from agentd.merge.units import SpecUnits
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentd.documents.text import BOM, Span
+from agentd.documents import BOM, Span
 from agentd.merge.units import SpecUnits
 
 

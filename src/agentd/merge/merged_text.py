@@ -6,7 +6,7 @@ of a requirement stands inside it where the main spec writes them so, and else a
 
 from dataclasses import replace
 
-from agentd.documents.text import InvalidDocument, Span
+from agentd.documents import InvalidDocument, Span
 from agentd.merge import unit_text, units
 from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision
 from agentd.merge.line_editor import LineEditor

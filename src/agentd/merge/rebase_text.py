@@ -8,7 +8,7 @@ in the main spec is marked under Requirements instead, whole, because only so it
 
 from dataclasses import replace
 
-from agentd.documents.text import Span
+from agentd.documents import Span
 from agentd.merge import spec_changes, unit_text
 from agentd.merge.conflict_markers import as_comment, with_markers
 from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision

@@ -10,10 +10,7 @@ refused (FormatInvalid), and so is a rename to an id that the base has: ids are 
 import re
 from dataclasses import dataclass
 
-from agentd.documents import frontmatter
-from agentd.documents import text as base_text
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.documents.text import Span
+from agentd.documents import REQUIREMENT_PATTERN, Span, parse_document, remove_frontmatter_key, set_frontmatter_keys
 from agentd.merge import intent, merged_text, rebase_text, spec_changes, units
 from agentd.merge.decision import MergePlan, plan_merge
 from agentd.merge.line_editor import LineEditor
@@ -77,19 +74,19 @@ def rebase_spec(
             return RebaseResult(_without_base(rebase_text.mark_whole_spec(*sheets), name), conflicts, ())
         return RebaseResult(yours, (), touched_units(yours, base, name, pattern))
     plan = _plan(main, yours, base, name, pattern)
-    text = frontmatter.remove_frontmatter_key(rebase_text.write_rebased(plan), "version", name)
-    text = frontmatter.set_frontmatter_keys(text, {"base_version": plan.main.spec.version or 1}, name)
+    text = remove_frontmatter_key(rebase_text.write_rebased(plan), "version", name)
+    text = set_frontmatter_keys(text, {"base_version": plan.main.spec.version or 1}, name)
     return RebaseResult(text, spec_changes.list_conflicts(plan, name), spec_changes.list_touches(plan, name))
 
 
 def stamp_version(text: str, version: int, archived: str, change: str, name: str) -> str:
     """The spec with the version, date and change of its archive in the frontmatter; all else keeps its bytes."""
     values = {"version": version, "archived": archived, "change": change}
-    document = base_text.parse_document(text, name)
+    document = parse_document(text, name)
     if document.frontmatter is None:
-        return frontmatter.set_frontmatter_keys(text, values, name)
+        return set_frontmatter_keys(text, values, name)
     head = document.cut(Span(1, document.frontmatter.end))
-    return frontmatter.set_frontmatter_keys(head, values, name) + text[len(head) :]
+    return set_frontmatter_keys(head, values, name) + text[len(head) :]
 
 
 def _plan(main: str | None, yours: str, base: str | None, name: str, pattern: re.Pattern[str]) -> MergePlan:
@@ -115,13 +112,11 @@ def _as_new(yours: str, name: str, pattern: re.Pattern[str]) -> str:
     draft = LineEditor(sheet)
     for section in sections:
         draft.cut(section.span)
-    return frontmatter.remove_frontmatter_key(draft.text(), "base_version", name)
+    return remove_frontmatter_key(draft.text(), "base_version", name)
 
 
 def _without_base(text: str, name: str) -> str:
-    return frontmatter.set_frontmatter_keys(
-        frontmatter.remove_frontmatter_key(text, "base_version", name), {"version": 1}, name
-    )
+    return set_frontmatter_keys(remove_frontmatter_key(text, "base_version", name), {"version": 1}, name)
 
 
 def _of_lost_spec(yours: str, base: str | None, name: str, pattern: re.Pattern[str]) -> tuple[SpecConflict, ...]:

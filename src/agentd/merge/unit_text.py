@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentd.documents.text import Span
+from agentd.documents import Span
 from agentd.merge.units import RequirementUnit, ScenarioUnit, SpecUnits, rename_heading
 
 

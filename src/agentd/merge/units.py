@@ -6,13 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from agentd.documents import frontmatter, scenario
-from agentd.documents import spec as specs
-from agentd.documents import text as base
-from agentd.documents.delta import requirement_from_match
-from agentd.documents.prose import read_fields
-from agentd.documents.spec import Spec
-from agentd.documents.text import Document, Heading, InvalidDocument, Section, Span, trim_lines
+from agentd.documents import (
+    Document,
+    Heading,
+    InvalidDocument,
+    Scenario,
+    Section,
+    Span,
+    Spec,
+    parse_document,
+    read_fields,
+    read_frontmatter,
+    read_spec,
+    requirement_from_match,
+    scenario_name,
+    trim_lines,
+)
 from agentd.merge.conflict_markers import conflict_markers_in
 
 Key = tuple[str, str]
@@ -103,8 +112,8 @@ class SpecUnits:
 
 def read_units(text: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:
     """The units of a text; one that can be read in two ways is refused."""
-    document = base.parse_document(text, name)
-    spec = specs.read_spec(document, frontmatter.read_frontmatter(document), pattern)
+    document = parse_document(text, name)
+    spec = read_spec(document, read_frontmatter(document), pattern)
     _refuse(document, spec)
     ends, inside = _blocks(spec)
     lines = [heading.line for heading in document.headings]
@@ -139,7 +148,7 @@ def _refuse(document: Document, spec: Spec) -> None:
             raise InvalidDocument(document.name, heading.line, problem)
 
 
-def _scenario(document: Document, lines: list[int], found: scenario.Scenario, is_inside: bool) -> ScenarioUnit:
+def _scenario(document: Document, lines: list[int], found: Scenario, is_inside: bool) -> ScenarioUnit:
     inner = Span(found.span.start + 1, found.span.end)
     named = read_fields(document, inner, _LABELS)
     field = named[0].span.start if named else None
@@ -213,7 +222,7 @@ def _groups(document: Document, pattern: re.Pattern[str]) -> tuple[tuple[str, Se
     found: list[tuple[str, Section]] = []
     for section in document.sections if criteria else ():
         heading = section.heading
-        if criteria and heading.line in criteria.inner and scenario.scenario_name(heading.title) is None:
+        if criteria and heading.line in criteria.inner and scenario_name(heading.title) is None:
             match = pattern.match(f"{'#' * heading.level} {heading.title}")
             like = _GROUP.match(heading.title)
             if match or like:

@@ -1,15 +1,24 @@
-"""Projects of other tools moved in, and specs given back. The originals are read and never written.
+"""Import projects from other tools, and export specs to them. The originals are never written.
 
-found             what was found there and what becomes of it, as data
-looking           the files of another tool's project, no link followed
-openspec_spec     a main spec of OpenSpec: read, numbered, and given back (pure)
-openspec_delta    ADDED, MODIFIED, REMOVED and RENAMED as a delta of ours (pure)
-openspec_proposal proposal.md, with a Summary from its own words (pure)
-task_lists        checkbox lists as tasks.md (pure)
-openspec          a whole OpenSpec project (pure)
-speckit_spec      a feature's spec.md of Spec Kit (pure)
-speckit           a whole Spec Kit project (pure)
-landing           all of it written, or nothing
-giving            the specs as an OpenSpec tree (pure)
-laying            that tree written, or nothing
+import_model      what was found and what it becomes, as data
+source_tree       the other tool's files, no link followed
+openspec          an OpenSpec project, with openspec_spec, openspec_delta and openspec_proposal
+speckit           a Spec Kit project, with speckit_spec
+task_lists        checkbox lists as tasks.md
+import_writer     writes all of it or nothing
+openspec_export   the specs as an OpenSpec tree
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.migrate.import_model import ImportedChange, ImportedProject, ImportNote
+    from agentd.migrate.import_writer import refuse_existing, write_import
+    from agentd.migrate.openspec import OPENSPEC_FOLDER, read_openspec
+    from agentd.migrate.openspec_export import EXPORT_FOLDER, distinct_capabilities, export_spec, write_export
+    from agentd.migrate.source_tree import read_source_tree
+    from agentd.migrate.speckit import SPECKIT_FOLDERS, read_speckit
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agentd.documents import spec
-from agentd.domain.terms import Phase
+from agentd.documents import parse_spec
+from agentd.domain import Phase
 
 KEPT = "imported"
 """The folder in a change for original files that are not carried over whole, byte for byte."""
@@ -55,7 +55,7 @@ class ImportedChange:
         """What its specs say."""
         texts = (data.decode() for path, data in self.files.items() if path.startswith("specs/"))
         found: Counter[str] = Counter()
-        for one in (spec.parse_spec(text, self.id) for text in texts):
+        for one in (parse_spec(text, self.id) for text in texts):
             found["requirements"] += len(one.requirements)
             found["removed"] += len(one.removed)
             found["renamed"] += len(one.renamed)

@@ -3,20 +3,21 @@
 from dataclasses import replace
 from pathlib import PurePath
 
-from agentd.change import archive_recovery, lifecycle
-from agentd.change.folder import STATE_FILE, encode_state
-from agentd.change.locator import ChangeLocator
-from agentd.change.overlaps import format_names
-from agentd.change.state import BaseSnapshot, ChangeState
-from agentd.domain import clock
-from agentd.domain.errors import Refusal
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Phase
+from agentd.change import (
+    STATE_FILE,
+    BaseSnapshot,
+    ChangeLocator,
+    ChangeState,
+    archive_lock,
+    archive_record_path,
+    current_location,
+    encode_state,
+    format_names,
+)
+from agentd.domain import Phase, Refusal, TransitionEvent, clock
 from agentd.migrate.import_model import ImportedChange, ImportedProject
-from agentd.project import git
-from agentd.project.layout import Project
-from agentd.storage import files, transaction
-from agentd.storage.transaction import Operation, WriteFile
+from agentd.project import Project, git
+from agentd.storage import Operation, WriteFile, files, run_transaction
 
 
 def refuse_existing(project: Project, moving: ImportedProject) -> None:
@@ -32,11 +33,11 @@ def refuse_existing(project: Project, moving: ImportedProject) -> None:
 
 
 def write_import(project: Project, moving: ImportedProject) -> None:
-    with archive_recovery.archive_lock(project):
+    with archive_lock(project):
         refuse_existing(project, moving)
         title = f"the import from {moving.tool}"
-        record = archive_recovery.archive_record_path(project, f"import-{moving.tool.lower().replace(' ', '-')}")
-        transaction.run_transaction(record, project.root, title, import_operations(project, moving))
+        record = archive_record_path(project, f"import-{moving.tool.lower().replace(' ', '-')}")
+        run_transaction(record, project.root, title, import_operations(project, moving))
     places = ChangeLocator(project)
     for one in moving.changes:
         places.remember(project.tree, one.id)
@@ -67,7 +68,7 @@ def _state(project: Project, tool: str, one: ImportedChange) -> ChangeState:
         one.description,
         one.created,
         clock.now(),
-        git=lifecycle.current_location(project),
+        git=current_location(project),
         base=base,
         extra=_origin(tool, one),
     )

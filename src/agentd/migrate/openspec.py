@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agentd.change import ids as change_ids
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain.terms import CHANGE_ID, Phase
+from agentd.change import suggest_change_id, unique_id
+from agentd.documents import InvalidDocument, decode_text
+from agentd.domain import CHANGE_ID, Phase
 from agentd.migrate import openspec_delta, openspec_proposal, openspec_spec, task_lists
 from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportedSpec, ImportNote
 from agentd.migrate.openspec_delta import RequirementIds
@@ -41,8 +41,8 @@ class _OpenSpecReader:
 
     def spec_id(self, capability: str) -> str:
         if capability not in self.ids:
-            wanted = change_ids.suggest_change_id(capability) or "spec"
-            self.ids[capability] = change_ids.unique_id(wanted, self.ids.values())
+            wanted = suggest_change_id(capability) or "spec"
+            self.ids[capability] = unique_id(wanted, self.ids.values())
         return self.ids[capability]
 
 
@@ -108,8 +108,8 @@ def _left_over(tree: SourceTree) -> Iterator[ImportNote]:
 
 
 def _id(desk: _OpenSpecReader, name: str, source: str, taken: set[str]) -> str:
-    wanted = name if CHANGE_ID.fullmatch(name) else change_ids.suggest_change_id(name) or "change"
-    id_ = change_ids.unique_id(wanted, taken)
+    wanted = name if CHANGE_ID.fullmatch(name) else suggest_change_id(name) or "change"
+    id_ = unique_id(wanted, taken)
     taken.add(id_)
     if id_ != name:
         desk.notes.append(ImportNote(source, 0, f"'{name}' is {id_} here"))

@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from agentd.documents import frontmatter, scenario
-from agentd.documents import text as base
-from agentd.documents.text import Document, InvalidDocument, Section, Span
+from agentd.documents import Document, InvalidDocument, Section, Span, parse_document, render_frontmatter, scenario_name
 from agentd.merge import touched_units
 from agentd.migrate.import_model import ImportNote
 from agentd.migrate.openspec_spec import CAPABILITY, NumberedSpec, requirement_headings, requirement_name
@@ -83,7 +81,7 @@ def convert_delta(
     overview: str = "",
 ) -> tuple[str, list[ImportNote]]:
     """The spec of the change; `overview` is for a new one without a Purpose. No document at all: BadDocument."""
-    page = _DeltaText(source, base.parse_document(text, source))
+    page = _DeltaText(source, parse_document(text, source))
     document = page.document
     sections = [(_KINDS.get(one.heading.key, ""), one) for one in document.sections if one.heading.level == 2]
     blocks = [block for kind, one in sections if kind for block in _blocks(document, kind, one)]
@@ -167,7 +165,7 @@ def _head(page: _DeltaText, id_: str, capability: str, main: NumberedSpec | None
     front: dict[str, object] = {"id": id_, "type": "spec", "title": title}
     front |= {"base_version": 1} if main else {"version": 1}
     front |= {CAPABILITY: capability} if capability != id_ else {}
-    page.say(*frontmatter.render_frontmatter(front).splitlines(), "", f"# {title}", "")
+    page.say(*render_frontmatter(front).splitlines(), "", f"# {title}", "")
     purpose = page.document.section("Purpose")
     if main and main.overview:
         page.say("## Overview", "", *main.overview.split("\n"), "")
@@ -243,7 +241,7 @@ def _note_left_out(
     """A scenario that MODIFIED does not repeat stays: nobody said in so many words that it goes."""
     for block in blocks:
         if block.kind == "modified" and main:
-            written = {scenario.scenario_name(one.title) for one in page.document.headings if one.line in block.body}
+            written = {scenario_name(one.title) for one in page.document.headings if one.line in block.body}
             for title in main.scenarios.get(here[block.line], ()):
                 if title not in written:
                     words = f"MODIFIED '{block.name}' leaves out the scenario '{title}', which stays"

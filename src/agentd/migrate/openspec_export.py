@@ -7,12 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from agentd.documents import frontmatter
-from agentd.documents.text import Section, Span
-from agentd.domain.errors import Refusal
-from agentd.merge import units
-from agentd.merge.line_editor import LineEditor
-from agentd.merge.units import ACCEPTANCE_CRITERIA, RequirementUnit, ScenarioUnit, SpecUnits
+from agentd.documents import Section, Span, read_frontmatter
+from agentd.domain import Refusal
+from agentd.merge import ACCEPTANCE_CRITERIA, LineEditor, RequirementUnit, ScenarioUnit, SpecUnits, read_units
 from agentd.migrate.import_model import ImportNote
 from agentd.migrate.openspec_delta import INSIDE
 from agentd.migrate.openspec_spec import CAPABILITY, strip_frontmatter
@@ -32,14 +29,14 @@ class ExportedSpec:
 def export_spec(text: str, id_: str, pattern: re.Pattern[str]) -> ExportedSpec:
     """One spec; what can be read in two ways raises BadDocument."""
     source = f"agentd/specs/{id_}.md"
-    sheet = units.read_units(text, source, pattern)
+    sheet = read_units(text, source, pattern)
     draft = LineEditor(sheet)
     for requirement in sheet.requirements.values():
         draft.replace(Span(requirement.line, requirement.line), [f"### Requirement: {requirement.title}"])
     for scenario in sheet.scenarios.values():
         _scenario_place(sheet, draft, scenario)
     _sections(sheet, draft)
-    capability = _capability(str(frontmatter.read_frontmatter(sheet.document).values.get(CAPABILITY) or ""), id_)
+    capability = _capability(str(read_frontmatter(sheet.document).values.get(CAPABILITY) or ""), id_)
     return ExportedSpec(capability, strip_frontmatter(draft.text(), _OURS, source), tuple(_notes(sheet, source)))
 
 

@@ -3,9 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from agentd.documents import text as base
-from agentd.documents.prose import embed_text, one_line
-from agentd.documents.text import BOM, Document, InvalidDocument, Span
+from agentd.documents import BOM, Document, InvalidDocument, Span, embed_text, one_line, parse_document
 from agentd.domain import yaml12
 from agentd.migrate.import_model import ImportNote
 from agentd.migrate.openspec_spec import add_frontmatter
@@ -38,7 +36,7 @@ def convert_proposal(text: str, source: str, id_: str, created: str, specs: list
     front = {"id": id_, "type": "proposal", "version": 1, "created": created, "affected_specs": affected}
     whole = add_frontmatter(_REVIEW.sub("&lt;", text), front, source)
     is_whole = whole.endswith(text.removeprefix(BOM))
-    document = base.parse_document(whole, source)
+    document = parse_document(whole, source)
     if document.section("Summary") is None:
         if words := proposal_title(document) or _reason(document):
             whole = _with_summary(document, words)
@@ -50,7 +48,7 @@ def convert_proposal(text: str, source: str, id_: str, created: str, specs: list
 def proposal_description(text: str | None, id_: str) -> str:
     """The title of the proposal, its reason, or its id."""
     try:
-        document = base.parse_document(text or "", "proposal.md")
+        document = parse_document(text or "", "proposal.md")
     except InvalidDocument:
         return id_
     return one_line(proposal_title(document) or _reason(document) or id_)[:300]
@@ -59,7 +57,7 @@ def proposal_description(text: str | None, id_: str) -> str:
 def proposal_capabilities(text: str | None) -> dict[str, str]:
     """What `## Capabilities` says of each; what is still a blank of the template says nothing."""
     try:
-        document = base.parse_document(text or "", "proposal.md")
+        document = parse_document(text or "", "proposal.md")
     except InvalidDocument:
         return {}
     section = document.section("Capabilities")

@@ -4,11 +4,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentd.documents import frontmatter, scenario
-from agentd.documents import text as base
-from agentd.documents.delta import REQUIREMENT_PATTERN as OURS
-from agentd.documents.text import BOM, Document, InvalidDocument, LineKind, Span
-from agentd.merge import units
+from agentd.documents import (
+    BOM,
+    Document,
+    InvalidDocument,
+    LineKind,
+    Span,
+    parse_document,
+    read_frontmatter,
+    remove_frontmatter_key,
+    render_frontmatter,
+    scenario_name,
+    set_frontmatter_keys,
+    split_lines,
+)
+from agentd.documents import REQUIREMENT_PATTERN as OURS
+from agentd.merge import read_units
 from agentd.migrate.import_model import ImportNote
 
 CAPABILITY = "openspec"
@@ -52,7 +63,7 @@ def requirement_headings(document: Document, span: Span) -> list[tuple[int, str]
 
 def number_requirements(text: str, source: str, id_: str, capability: str) -> NumberedSpec:
     """Requirements get R1, R2, … in order. Text that is no document at all raises BadDocument."""
-    document = base.parse_document(text, source)
+    document = parse_document(text, source)
     found = requirement_headings(document, document.span)
     heads = {line: f"### R{number}: {name}" for number, (line, name) in enumerate(found, 1)}
     purpose = document.section("Purpose")
@@ -66,7 +77,7 @@ def number_requirements(text: str, source: str, id_: str, capability: str) -> Nu
     for number, (_, name) in enumerate(found, 1):
         ids.setdefault(name, f"R{number}")
     notes = _odd(document, source, found)
-    scenarios, unread = _read_back(whole, len(base.split_lines(whole)) - len(document.lines), source)
+    scenarios, unread = _read_back(whole, len(split_lines(whole)) - len(document.lines), source)
     overview = document.words(purpose.inner) if purpose else ""
     return NumberedSpec(id_, title, whole, overview, ids, scenarios, (*notes, *unread), len(found))
 
@@ -83,20 +94,20 @@ def replace_lines(document: Document, instead: Mapping[int, str]) -> str:
 
 def add_frontmatter(text: str, values: Mapping[str, object], name: str) -> str:
     """The text with these keys in its frontmatter, which is made where there is none."""
-    document = base.parse_document(text, name)
-    if frontmatter.read_frontmatter(document).span:
-        return frontmatter.set_frontmatter_keys(text, values, name)
+    document = parse_document(text, name)
+    if read_frontmatter(document).span:
+        return set_frontmatter_keys(text, values, name)
     mark = BOM if text.startswith(BOM) else ""
-    return mark + document.native(frontmatter.render_frontmatter(values) + "\n") + text.removeprefix(BOM)
+    return mark + document.native(render_frontmatter(values) + "\n") + text.removeprefix(BOM)
 
 
 def strip_frontmatter(text: str, keys: tuple[str, ...], name: str) -> str:
     """The text without these keys; where no other is left, without its frontmatter and the blank line below it."""
     for key in keys:
-        text = frontmatter.remove_frontmatter_key(text, key, name)
-    document = base.parse_document(text, name)
+        text = remove_frontmatter_key(text, key, name)
+    document = parse_document(text, name)
     span = document.frontmatter
-    if span is None or frontmatter.read_frontmatter(document).values:
+    if span is None or read_frontmatter(document).values:
         return text
     gap = span.end < len(document.lines) and not document.content(span.end + 1).strip()
     rest = document.cut(Span(span.end + 1 + gap, len(document.lines)))
@@ -126,7 +137,7 @@ def _odd(document: Document, source: str, found: list[tuple[int, str]]) -> list[
             notes.append(
                 ImportNote(source, line, f"'{name}' stands outside `## Requirements`; it is a requirement here")
             )
-    if front := frontmatter.read_frontmatter(document).values:
+    if front := read_frontmatter(document).values:
         notes += [ImportNote(source, 1, f"`{key}` in the frontmatter is replaced") for key in _OUR_KEYS if key in front]
     return notes + _odd_lines(document, source)
 
@@ -138,7 +149,7 @@ def _odd_lines(document: Document, source: str) -> list[ImportNote]:
             notes.append(
                 ImportNote(source, heading.line, f"`## {heading.title}` is a section of a change, not of a spec")
             )
-        if heading.level == 4 and scenario.scenario_name(heading.title) is None:
+        if heading.level == 4 and scenario_name(heading.title) is None:
             words = f"`#### {heading.title}` is not called a scenario; it stays as text of its requirement"
             notes.append(ImportNote(source, heading.line, words))
     for line, content in enumerate(document.contents, 1):
@@ -150,7 +161,7 @@ def _odd_lines(document: Document, source: str) -> list[ImportNote]:
 def _read_back(text: str, offset: int, source: str) -> tuple[dict[str, tuple[str, ...]], list[ImportNote]]:
     """The scenarios of each requirement as we read them; a text that we cannot merge is told of."""
     try:
-        sheet = units.read_units(text, source, OURS)
+        sheet = read_units(text, source, OURS)
     except InvalidDocument as error:
         ids = [match[1] for line in text.split("\n") if (match := OURS.match(line.rstrip("\r")))]
         return dict.fromkeys(ids, ()), [ImportNote(source, max(1, error.line - offset), error.problem)]

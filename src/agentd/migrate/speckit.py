@@ -3,13 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentd.change import ids as change_ids
-from agentd.documents import frontmatter
-from agentd.documents import text as base
-from agentd.documents.prose import embed_text, one_line
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain import yaml12
-from agentd.domain.terms import CHANGE_ID, Phase
+from agentd.change import suggest_change_id, unique_id
+from agentd.documents import InvalidDocument, decode_text, embed_text, one_line, parse_document, render_frontmatter
+from agentd.domain import CHANGE_ID, Phase, yaml12
 from agentd.merge import touched_units
 from agentd.migrate import speckit_spec, task_lists
 from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportNote
@@ -44,13 +40,11 @@ def read_speckit(tree: SourceTree, now: str) -> ImportedProject:
         if _OWN.isdisjoint(files):
             notes.append(ImportNote(f"specs/{name}", 0, "has no spec.md, plan.md or tasks.md; not mapped"))
             continue
-        id_ = change_ids.unique_id(
-            name if CHANGE_ID.fullmatch(name) else change_ids.suggest_change_id(name) or "feature", taken
-        )
+        id_ = unique_id(name if CHANGE_ID.fullmatch(name) else suggest_change_id(name) or "feature", taken)
         taken.add(id_)
         if id_ != name:
             notes.append(ImportNote(f"specs/{name}", 0, f"'{name}' is {id_} here"))
-        spec_id = change_ids.unique_id(_NUMBERED.sub("", id_, count=1), specs)
+        spec_id = unique_id(_NUMBERED.sub("", id_, count=1), specs)
         specs.add(spec_id)
         changes.append(_change(tree, name, id_, spec_id, files, now, notes))
     return ImportedProject(SPECKIT_TOOL, (), tuple(changes), {}, tuple(notes))
@@ -83,7 +77,7 @@ def _change(
 def _text(data: bytes, source: str, notes: list[ImportNote]) -> str | None:
     try:
         text = decode_text(data, source)
-        base.parse_document(text, source)
+        parse_document(text, source)
     except InvalidDocument as error:
         notes.append(ImportNote(source, error.line, f"{error.problem}; not mapped"))
         return None
@@ -107,7 +101,7 @@ def _summary(text: str | None, source: str, notes: list[ImportNote]) -> str:
     """The Summary of plan.md; all else in it has no place here."""
     if text is None:
         return ""
-    document = base.parse_document(text, source)
+    document = parse_document(text, source)
     section = document.section("Summary")
     notes.append(ImportNote(source, 0, f"only its Summary is mapped; the whole is kept in {KEPT}/plan.md"))
     return document.words(section.inner) if section else ""
@@ -118,7 +112,7 @@ def _proposal(id_: str, now: str, found: SpecKitFeature | None, summary: str, sp
     front = {"id": id_, "type": "proposal", "version": 1, "created": now, "affected_specs": affected}
     parts = [f"# Change: {one_line(found.title) if found else id_}"]
     parts += ["## Summary", embed_text(summary, 2)] if summary else []
-    return frontmatter.render_frontmatter(front) + "\n" + "\n\n".join(parts) + "\n"
+    return render_frontmatter(front) + "\n" + "\n\n".join(parts) + "\n"
 
 
 def _tasks(

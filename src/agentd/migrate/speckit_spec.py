@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentd.documents import frontmatter
-from agentd.documents import text as base
-from agentd.documents.prose import one_line
-from agentd.documents.text import Document, Section, Span, trim_lines
+from agentd.documents import Document, Section, Span, one_line, parse_document, render_frontmatter, trim_lines
 from agentd.migrate.import_model import ImportNote
 
 _ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+")
@@ -46,13 +43,13 @@ class _MappedItem:
 
 def read_feature(text: str, source: str, id_: str) -> SpecKitFeature:
     """Text that is no document at all raises BadDocument."""
-    document = base.parse_document(text, source)
+    document = parse_document(text, source)
     required, shown = list(_requirements(document)), list(_scenarios(document))
     title = next((_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1), "") or id_
     first = next((one.line for one in document.headings if one.level == 2), len(document.lines) + 1)
     start = next((one.line for one in document.headings if one.level == 1), 0)
     preamble = document.words(Span(max(start, document.frontmatter.end if document.frontmatter else 0) + 1, first - 1))
-    front = frontmatter.render_frontmatter({"id": id_, "type": "spec", "title": title, "version": 1})
+    front = render_frontmatter({"id": id_, "type": "spec", "title": title, "version": 1})
     parts = [front.rstrip("\n"), f"# Spec: {title}"]
     parts += ["## Overview", preamble] if preamble else []
     parts += ["## Requirements"] if required else []

@@ -5,14 +5,22 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agentd.documents import task_checkboxes, task_parser, task_text
-from agentd.documents import text as base
-from agentd.documents.prose import one_line
-from agentd.documents.task import Task, TaskFile, layer_number
-from agentd.documents.tasks import TaskList
-from agentd.documents.text import Document, Span
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import Layer, TaskAction
+from agentd.documents import (
+    CHECKBOX,
+    Document,
+    Heading,
+    Span,
+    Task,
+    TaskFile,
+    TaskList,
+    checkbox_spans,
+    layer_in_title,
+    layer_number,
+    one_line,
+    parse_document,
+    render_tasks,
+)
+from agentd.domain import Layer, TaskAction, pluralize
 from agentd.migrate.import_model import ImportNote
 
 _NUMBER = re.compile(r"((?:\d+(?:\.\d+)*[.)]?|T\d+)(?=\s))\s+(.*)")
@@ -41,14 +49,14 @@ class ListedTask:
 
 def read_boxes(text: str, name: str) -> list[ListedTask]:
     """Text that is no document at all raises BadDocument."""
-    document = base.parse_document(text, name)
+    document = parse_document(text, name)
     return list(_boxes(document))
 
 
 def _boxes(document: Document) -> Iterator[ListedTask]:
     lines = [heading.line for heading in document.headings]
-    for span in task_checkboxes.checkbox_spans(document, []):
-        match = task_checkboxes.CHECKBOX.match(document.content(span.start))
+    for span in checkbox_spans(document, []):
+        match = CHECKBOX.match(document.content(span.start))
         assert match, "a box was found there"
         numbered = _NUMBER.match(match[3] or "")
         number, words = (numbered[1], numbered[2]) if numbered else ("", match[3] or "")
@@ -95,7 +103,7 @@ def tasks_document(
         )
         for place, one in enumerate(listed)
     ]
-    return task_text.render_tasks(TaskList(change_id, tuple(tasks)))
+    return render_tasks(TaskList(change_id, tuple(tasks)))
 
 
 def paths_in(words: str) -> list[str]:
@@ -119,8 +127,8 @@ def task_notes(listed: list[ListedTask], source: str) -> list[ImportNote]:
 
 
 def _layer(one: ListedTask) -> Layer:
-    heading = base.Heading(2, one.heading, 0).key
-    return task_parser.layer_in_title(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
+    heading = Heading(2, one.heading, 0).key
+    return layer_in_title(heading) or (Layer.TESTING if _TESTS.match(heading) else Layer.LOGIC)
 
 
 def _short(words: str) -> str:

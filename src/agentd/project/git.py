@@ -4,7 +4,7 @@ import os
 import re
 from typing import NamedTuple
 
-from agentd.domain.errors import NotARepository, SetupError
+from agentd.domain import NotARepository, SetupError
 
 # Set by a hook: where git shall work, whatever folder a command runs in.
 LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentd.domain.errors import ProjectNotFound, SetupError
+from agentd.domain import ProjectNotFound, SetupError
 from agentd.project import git
 
 if TYPE_CHECKING:

@@ -1,1 +1,28 @@
-"""."""
+"""Files that survive a crash: atomic writes, locks, and transactions over several files."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.storage import files
+    from agentd.storage.locks import (
+        LockHolder,
+        RunLock,
+        active_run,
+        interrupted_run,
+        is_lock_lost,
+        run_lock,
+        write_lock,
+    )
+    from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
+    from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
+    from agentd.storage.transaction.record_store import (
+        TransactionRecord,
+        drop_transaction,
+        pending_transactions,
+        read_transaction,
+        sweep_transactions,
+    )
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

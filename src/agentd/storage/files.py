@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentd.domain.errors import SetupError
+from agentd.domain import SetupError
 
 
 class CannotWrite(SetupError):

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agentd.domain import clock
-from agentd.domain.errors import Busy, StateError
+from agentd.domain import Busy, StateError, clock
 
 _PATIENCE = 30.0  # seconds; a write takes milliseconds, so whoever holds longer is stuck
 _LARGEST_PID = 2**31 - 1

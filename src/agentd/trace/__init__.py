@@ -1,11 +1,22 @@
-"""Which task, file and test carries each requirement, and which tests prove less than before.
+"""Which task, file and test covers each requirement, and which tests assert less than before.
 
-matrix      requirement, scenarios, tasks, files, tests, as data
-build       the matrix of a change, from its folder and from two git trees; reading: what git has to tell for that
-coverage    which tests say what they cover; marks: how they say it
-looks       what looks like a test, and in which language
-scanning    the tests of a text as data (cases): python_tests by the syntax tree, text_tests for languages with braces
-            masking, blocks, script, braced and dialects are what text_tests reads with
-weakened    what changed tests no longer prove; successors: where tests went, proof: how much is left of one
-findings    gaps of a matrix and weakened tests, graded
+matrix           requirement, scenarios, tasks, files and tests as data; matrix_builder builds it from two git trees
+coverage         the marks by which tests say what they cover
+test_files       what looks like a test, and in which language
+test_scan        the tests in a text: python_tests by syntax tree, text_tests for languages with braces
+weakened_tests   what changed tests no longer assert; test_matching pairs old tests with new ones
+gap_findings     gaps and weakened tests as findings
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.trace.gap_findings import trace_findings
+    from agentd.trace.git_trees import check_trees_exist
+    from agentd.trace.matrix import TraceMatrix, TraceRow
+    from agentd.trace.matrix_builder import build_matrix, find_weakenings, has_fewer_tests
+    from agentd.trace.weakened_tests import Weakening
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agentd.documents.records import Evidence, Finding
-from agentd.domain.terms import FindingState, Severity
+from agentd.documents import Evidence, Finding
+from agentd.domain import FindingState, Severity
 from agentd.trace.matrix import TraceMatrix, TraceRow
 from agentd.trace.weakened_tests import Weakening
 

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from agentd.domain.errors import Refusal
+from agentd.domain import Refusal
 from agentd.project import git
 
 LARGEST = 1_000_000  # bytes of a file that is looked into

@@ -8,12 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentd.change.folder import Change, plan_files
-from agentd.documents import spec, tasks
-from agentd.documents.spec import REQUIREMENT_PATTERN, Spec
-from agentd.documents.task import Task
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain.terms import TaskAction, TaskStatus
+from agentd.change import Change, plan_files
+from agentd.documents import (
+    REQUIREMENT_PATTERN,
+    TASKS_FILE,
+    InvalidDocument,
+    Spec,
+    Task,
+    decode_text,
+    parse_spec,
+    parse_tasks,
+)
+from agentd.domain import TaskAction, TaskStatus
 from agentd.storage import files
 from agentd.trace import coverage, git_trees, test_files
 from agentd.trace.coverage import KnownRequirements
@@ -107,9 +113,9 @@ def _read_plan(change: Change, pattern: re.Pattern[str]) -> _PlanOnDisk:
     specs: dict[str, Spec] = {}
     listed: tuple[Task, ...] = ()
     for path in plan_files(change.folder):
-        if path.name == tasks.TASKS_FILE:
+        if path.name == TASKS_FILE:
             text = _text(path)
-            listed = tasks.parse_tasks(text).tasks if text is not None else ()
+            listed = parse_tasks(text).tasks if text is not None else ()
         elif path.parent.name == "specs" and (one := _spec(path, pattern)):
             specs[path.stem] = one
     own = [path for path in change.project.specs_in(change.tree).glob("*.md") if path.name != "CHANGELOG.md"]
@@ -120,7 +126,7 @@ def _read_plan(change: Change, pattern: re.Pattern[str]) -> _PlanOnDisk:
 def _spec(path: Path, pattern: re.Pattern[str]) -> Spec | None:
     text = _text(path)
     try:
-        return spec.parse_spec(text, path.name, pattern) if text is not None else None
+        return parse_spec(text, path.name, pattern) if text is not None else None
     except InvalidDocument:
         return None
 

@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping
 
-from agentd.documents.proposal import Proposal, spec_order
-from agentd.documents.review_blocks import PROPOSAL_FILE
-from agentd.documents.spec import Spec
-from agentd.documents.tasks import TASKS_FILE as TASKS
-from agentd.documents.tasks import TaskList
+from agentd.documents import PROPOSAL_FILE, Proposal, Spec, TaskList, spec_order
+from agentd.documents import TASKS_FILE as TASKS
 from agentd.validation.plan_documents import PlanDocuments, spec_id
 from agentd.validation.rule_findings import FindingCollector
 from agentd.validation.spec_rules import stray_ids

@@ -5,9 +5,8 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from agentd.documents import text as base
-from agentd.documents.text import Document, LineKind, Span
-from agentd.merge.conflict_markers import conflict_markers_in
+from agentd.documents import Document, LineKind, Span, parse_document
+from agentd.merge import conflict_markers_in
 from agentd.validation.plan_documents import PlanDocument, PlanDocuments
 from agentd.validation.rule_findings import FindingCollector, RuleSettings
 
@@ -66,7 +65,7 @@ def _left_open(page: PlanDocument, findings: FindingCollector) -> Document:
     if below.strip():
         message = f"the {what} opened in line {line} is never closed, so everything below is hidden"
         findings.add(page.name, line, "heading-missing", message, f"close it with {end}")
-    return base.parse_document(below, page.name)
+    return parse_document(below, page.name)
 
 
 def _heading(page: PlanDocument, title: str, findings: FindingCollector) -> None:

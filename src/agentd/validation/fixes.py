@@ -3,9 +3,19 @@
 import re
 from collections.abc import Iterator
 
-from agentd.documents import frontmatter, review_blocks, spec
-from agentd.documents import text as base
-from agentd.documents.text import Document, Heading, InvalidDocument, Span
+from agentd.documents import (
+    PROPOSAL_FILE,
+    Document,
+    Heading,
+    InvalidDocument,
+    Span,
+    decode_text,
+    gather_blocks,
+    parse_document,
+    parse_spec,
+    read_frontmatter,
+    set_frontmatter_keys,
+)
 from agentd.validation.plan_documents import DOCUMENT_KINDS, spec_id
 from agentd.validation.rule_findings import RuleSettings
 
@@ -24,10 +34,10 @@ def fix_document(name: str, data: bytes, change_id: str, base_version: int | Non
     `base_version` is the version of the project's own spec of that name, if it has one.
     """
     try:
-        text = base.decode_text(data, name)
-        frontmatter.read_frontmatter(base.parse_document(text, name))
-        if name == review_blocks.PROPOSAL_FILE:
-            text = review_blocks.gather_blocks(text)
+        text = decode_text(data, name)
+        read_frontmatter(parse_document(text, name))
+        if name == PROPOSAL_FILE:
+            text = gather_blocks(text)
         text = _headings(text, name, settings)
         if DOCUMENT_KINDS.get(name, "spec") == "spec":
             text = _requirements(text, name, settings)
@@ -38,7 +48,7 @@ def fix_document(name: str, data: bytes, change_id: str, base_version: int | Non
 
 def _headings(text: str, name: str, settings: RuleSettings) -> str:
     """A required section that stands at another level: `# Summary` is `## Summary`."""
-    document = base.parse_document(text, name)
+    document = parse_document(text, name)
     edits = []
     for title in settings.required_headings[DOCUMENT_KINDS.get(name, "spec")]:
         alike = [one for one in document.headings if one.title.strip(" \t*_:").casefold() == title.casefold()]
@@ -49,8 +59,8 @@ def _headings(text: str, name: str, settings: RuleSettings) -> str:
 
 def _requirements(text: str, name: str, settings: RuleSettings) -> str:
     """A heading that clearly is one: `#### R1. Title` and `### Requirement 1: Title` are `### R1: Title`."""
-    document = base.parse_document(text, name)
-    found = spec.parse_spec(text, name, settings.requirement_pattern)
+    document = parse_document(text, name)
+    found = parse_spec(text, name, settings.requirement_pattern)
     taken = {one.id for one in found.requirements}
     edits = []
     for heading in _among_requirements(document, found.strays):
@@ -78,17 +88,17 @@ def _among_requirements(document: Document, strays: tuple[Heading, ...]) -> Iter
 
 
 def _frontmatter(text: str, name: str, change_id: str, base_version: int | None) -> str:
-    if frontmatter.read_frontmatter(base.parse_document(text, name)).values:
+    if read_frontmatter(parse_document(text, name)).values:
         return text
     kind = DOCUMENT_KINDS.get(name, "spec")
     if kind == "clarifications":
-        return frontmatter.set_frontmatter_keys(text, {"change": change_id}, name)
+        return set_frontmatter_keys(text, {"change": change_id}, name)
     values: dict[str, str | int] = {"id": spec_id(name) if kind == "spec" else change_id, "type": kind}
     if kind == "spec" and base_version is not None:
         values["base_version"] = base_version
     else:
         values["version"] = 1
-    return frontmatter.set_frontmatter_keys(text, values, name)
+    return set_frontmatter_keys(text, values, name)
 
 
 def _retitled(document: Document, heading: Heading, line: str) -> tuple[Span, str]:

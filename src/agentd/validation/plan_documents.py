@@ -3,11 +3,17 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from agentd.documents import frontmatter, review_blocks
-from agentd.documents import text as base
-from agentd.documents.frontmatter import Frontmatter, InvalidFrontmatter
-from agentd.documents.spec import Spec
-from agentd.documents.text import Document, InvalidDocument
+from agentd.documents import (
+    Document,
+    Frontmatter,
+    InvalidDocument,
+    InvalidFrontmatter,
+    Spec,
+    decode_text,
+    parse_document,
+    read_frontmatter,
+    text_before_blocks,
+)
 from agentd.validation.rule_findings import FindingCollector
 
 DOCUMENT_KINDS = {"proposal.md": "proposal", "tasks.md": "tasks", "clarifications.md": "clarifications"}
@@ -52,11 +58,11 @@ def spec_id(name: str) -> str:
 def open_document(name: str, data: bytes, findings: FindingCollector) -> PlanDocument | None:
     """None, with a finding, for what cannot be read any further."""
     try:
-        text = base.decode_text(data, name)
+        text = decode_text(data, name)
         if name == "proposal.md" and "<review" in text:
-            text = review_blocks.text_before_blocks(text).rstrip("\r\n") + "\n"
-        document = base.parse_document(text, name)
-        return PlanDocument(name, DOCUMENT_KINDS.get(name, "spec"), document, frontmatter.read_frontmatter(document))
+            text = text_before_blocks(text).rstrip("\r\n") + "\n"
+        document = parse_document(text, name)
+        return PlanDocument(name, DOCUMENT_KINDS.get(name, "spec"), document, read_frontmatter(document))
     except InvalidFrontmatter as error:
         findings.bad_frontmatter(error)
     except InvalidDocument as error:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentd.documents.frontmatter import InvalidFrontmatter
-from agentd.domain.terms import Severity
+from agentd.documents import InvalidFrontmatter
+from agentd.domain import Severity
 
 # These cannot be turned off: without a document, or with two in one, there is nothing to go on.
 ALWAYS_HIGH = frozenset({"unreadable", "document-missing", "conflict-mark"})

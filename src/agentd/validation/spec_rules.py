@@ -2,8 +2,7 @@
 
 import re
 
-from agentd.documents.spec import Scenario, Spec
-from agentd.documents.text import Document, Span
+from agentd.documents import Document, Scenario, Span, Spec
 from agentd.validation.plan_documents import PlanDocument
 from agentd.validation.rule_findings import FindingCollector, RuleSettings
 

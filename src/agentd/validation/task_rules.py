@@ -2,8 +2,7 @@
 
 import posixpath
 
-from agentd.documents import task
-from agentd.documents.tasks import TASKS_FILE, TaskList
+from agentd.documents import TASKS_FILE, TaskList, cycle_message, dependency_cycle, unknown_dependencies
 from agentd.validation.rule_findings import FindingCollector
 
 _RULES = {"frontmatter": "frontmatter-invalid", "task-duplicate": "task-duplicate"}
@@ -44,11 +43,11 @@ def path_problem(path: str) -> str | None:
 
 def _dependencies(tasks: TaskList, findings: FindingCollector) -> None:
     known = ", ".join(one.id for one in tasks.tasks[:20])
-    for one, other in task.unknown_dependencies(tasks.tasks):
+    for one, other in unknown_dependencies(tasks.tasks):
         message = f"task {one.id} depends on {other}, which is no task"
         findings.add(TASKS_FILE, one.at("depends_on"), "dependency-unknown", message, f"the tasks are {known}")
-    circle = task.dependency_cycle(tasks.tasks)
+    circle = dependency_cycle(tasks.tasks)
     if circle:
         first = tasks.get(circle[0])
         line = first.at("depends_on") if first else 1
-        findings.add(TASKS_FILE, line, "dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")
+        findings.add(TASKS_FILE, line, "dependency-cycle", cycle_message(circle), "drop one of these dependencies")

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentd.documents import proposal, spec, tasks
-from agentd.documents.frontmatter import InvalidFrontmatter
-from agentd.documents.spec import Spec
+from agentd.documents import InvalidFrontmatter, Spec, read_proposal, read_spec, read_tasks
 from agentd.validation.cross_document_rules import check_coverage, check_missing, check_named_specs
 from agentd.validation.document_rules import check_document
 from agentd.validation.plan_documents import PlanDocument, PlanDocuments, open_document, spec_id
@@ -34,7 +32,7 @@ def _check_spec_page(
     page: PlanDocument, plan: PlanDocuments, settings: RuleSettings, findings: FindingCollector, specs: dict[str, Spec]
 ) -> None:
     try:
-        found = spec.read_spec(page.document, page.front, settings.requirement_pattern)
+        found = read_spec(page.document, page.front, settings.requirement_pattern)
     except InvalidFrontmatter as error:
         findings.bad_frontmatter(error)
         return
@@ -50,11 +48,11 @@ def _check_whole(
     by_kind = {page.kind: page for page in pages}
     try:
         if page := by_kind.get("proposal"):
-            check_named_specs(proposal.read_proposal(page.document, page.front), plan, findings)
+            check_named_specs(read_proposal(page.document, page.front), plan, findings)
     except InvalidFrontmatter as error:
         findings.bad_frontmatter(error)
     if page := by_kind.get("tasks"):
-        found = tasks.read_tasks(page.document, page.front)
+        found = read_tasks(page.document, page.front)
         check_tasks(found, findings)
         unread = {spec_id(name) for name in plan.texts if name.startswith("specs/")} - set(specs)
         check_coverage(found, specs, plan.main, unread, findings)

@@ -1,10 +1,24 @@
-"""`agentd view`: pages on which a person reads a change, comments on it and decides.
+"""The web interface, `agentd view`: pages to read a change, comment on it and decide.
 
-serving     one address until Ctrl-C; security: who is let in; token_file
-app         the application: pages (what is shown), actions (what is done), live (what happens meanwhile)
-site        what all pages share; frame: what stands around those of a change; telling: values in words
-deciding    what can be decided now, and how that is done
-waiting, reading, margin, moved, rounds, comparing, traced, checked, coded, outlooks, spent, running, recorded
-            what a page shows, read from the change as plain values
-export      a change as one file
+web_server, security, token_file   one address, and who may use it
+app, pages, actions, live_updates  the application: what is shown, what a person does, what happens meanwhile
+site, page_frame, filters          what all pages share
+decisions                          what can be decided now, and how that is done
+*_view, annotations                what each page shows, read from the change as plain values
+html_export                        a change as one file
+rendering                          untrusted text as safe HTML and SVG
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentd.web.app import build_app
+    from agentd.web.html_export import export_change
+    from agentd.web.security import AccessGuard
+    from agentd.web.site import create_site
+    from agentd.web.token_file import read_or_create_token
+    from agentd.web.web_server import Address, resolve_address, serve_app
+else:
+    from agentd import lazy_exports
+
+    __getattr__ = lazy_exports(__name__)

@@ -16,11 +16,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from agentd.change import comment_store
-from agentd.change.comment_store import CommentChanged
-from agentd.change.folder import Change
-from agentd.documents.comments import Comment, CommentSeverity
-from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError, WrongPhase
+from agentd.change import (
+    Change,
+    CommentChanged,
+    add_comment,
+    comment_anchor,
+    edit_comment,
+    remove_comment,
+    reopen_comment,
+    reply_to_comment,
+    resolve_comment,
+    set_comment_severity,
+)
+from agentd.documents import Comment, CommentSeverity
+from agentd.domain import AgentdError, ChangeNotFound, UsageError, WrongPhase
 from agentd.web import decisions, stale_view
 from agentd.web.decisions import ActionResult
 from agentd.web.site import Site
@@ -130,39 +139,35 @@ def _resume(posted: PostedForm) -> Response:
 def _comment(posted: PostedForm) -> Comment:
     weight = posted.value("weight", CommentSeverity)
     change, line = posted.change, posted.value("line", int) if posted.text("line") else 1
-    anchor = comment_store.comment_anchor(
+    anchor = comment_anchor(
         change, posted.value("document", str), posted.text("quote"), posted.text("before"), posted.text("after"), line
     )
-    return comment_store.add_comment(change, anchor, posted.text("text"), posted.site.by, weight)
+    return add_comment(change, anchor, posted.text("text"), posted.site.by, weight)
 
 
 def _reply(posted: PostedForm) -> Comment:
-    return comment_store.reply_to_comment(posted.change, posted.comment, posted.value("text", str), posted.site.by)
+    return reply_to_comment(posted.change, posted.comment, posted.value("text", str), posted.site.by)
 
 
 def _edit(posted: PostedForm) -> Comment:
     number, text = posted.value("number", int), posted.value("text", str)
-    return comment_store.edit_comment(
-        posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was")
-    )
+    return edit_comment(posted.change, posted.comment, number, text, posted.site.by, posted.fields.get("was"))
 
 
 def _resolve(posted: PostedForm) -> Comment:
-    return comment_store.resolve_comment(posted.change, posted.comment, posted.site.by)
+    return resolve_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _reopen(posted: PostedForm) -> Comment:
-    return comment_store.reopen_comment(posted.change, posted.comment, posted.site.by)
+    return reopen_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _weigh(posted: PostedForm) -> Comment:
-    return comment_store.set_comment_severity(
-        posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by
-    )
+    return set_comment_severity(posted.change, posted.comment, posted.value("weight", CommentSeverity), posted.site.by)
 
 
 def _remove(posted: PostedForm) -> None:
-    comment_store.remove_comment(posted.change, posted.comment, posted.site.by)
+    remove_comment(posted.change, posted.comment, posted.site.by)
 
 
 def _commented(work: Callable[[PostedForm], Comment | None], posted: PostedForm) -> Response:

@@ -5,16 +5,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentd.change import comment_store, text_cache
-from agentd.change.folder import Change, readable_documents
-from agentd.documents import anchors, spec
-from agentd.documents.anchors import Anchor, MatchKind
-from agentd.documents.comments import COMMENTS_FILE, Comment, misattributed_comments, resolve_comments
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.documents.finding_status import ADDED, round_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.documents.text import InvalidDocument
-from agentd.domain.errors import AgentdError
+from agentd.change import Change, cached_text, read_comments, readable_documents
+from agentd.documents import (
+    ADDED,
+    COMMENTS_FILE,
+    REQUIREMENT_PATTERN,
+    Anchor,
+    Comment,
+    Finding,
+    InvalidDocument,
+    MatchKind,
+    ReviewRecord,
+    anchor_selection,
+    find_anchor,
+    misattributed_comments,
+    parse_spec,
+    resolve_comments,
+    round_findings,
+)
+from agentd.domain import AgentdError
 from agentd.web import record_view
 from agentd.web.record_view import RecordView
 
@@ -138,7 +147,7 @@ def annotation_problems(change: Change) -> tuple[str, ...]:
     """What of the records and the comments cannot be read, or says what it may not."""
     found = record_view.read_record_view(change)
     try:
-        foreign = misattributed_comments(comment_store.read_comments(change), found.findings)
+        foreign = misattributed_comments(read_comments(change), found.findings)
     except (AgentdError, OSError) as error:
         return (*found.problems, str(error))
     words = "{}: {} says that it is the finding {:.20}, which was not made of it; that counts for nothing"
@@ -148,7 +157,7 @@ def annotation_problems(change: Change) -> tuple[str, ...]:
 def _comments(change: Change, found: RecordView) -> tuple[Comment, ...]:
     """How they stand, as far as the records can say."""
     try:
-        return resolve_comments(comment_store.read_comments(change), found.findings)
+        return resolve_comments(read_comments(change), found.findings)
     except (AgentdError, OSError):
         return ()  # `problems` tells
 
@@ -184,11 +193,11 @@ def _spot(
 
 def _quoted(anchor: Anchor, text: str, judged: str | None) -> _AnnotationPlace | None:
     """By what stood around it when it was judged, where that is kept; else by the quote alone."""
-    whole = anchors.anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
-    place = anchors.find_anchor(whole, text) if whole else None
+    whole = anchor_selection(anchor.document, judged, anchor.quote, line=anchor.line) if judged else None
+    place = find_anchor(whole, text) if whole else None
     if place:
         return _AnnotationPlace(anchor.document, place.line, place.last_line, str(place.sure))
-    alone = anchors.anchor_selection(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
+    alone = anchor_selection(anchor.document, text, anchor.quote, line=anchor.line) if whole is None else None
     if alone:
         return _AnnotationPlace(
             anchor.document, alone.line, alone.line + alone.quote.rstrip("\n").count("\n"), str(MatchKind.EXACT)
@@ -198,7 +207,7 @@ def _quoted(anchor: Anchor, text: str, judged: str | None) -> _AnnotationPlace |
 
 def _as_judged(change: Change, found: RecordView, id_: str, document: str) -> str | None:
     record = next((one for one in found.records if any(own.id == id_ for own in round_findings(one))), None)
-    return text_cache.cached_text(change, record.judged.get(document, "")) if record else None
+    return cached_text(change, record.judged.get(document, "")) if record else None
 
 
 def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -> _AnnotationPlace:
@@ -206,7 +215,7 @@ def _heading(one: Finding, document: str, text: str, pattern: re.Pattern[str]) -
     if document != f"specs/{name}.md":
         return _AnnotationPlace(document)
     try:
-        requirement = spec.parse_spec(text, document, pattern).requirement(id_)
+        requirement = parse_spec(text, document, pattern).requirement(id_)
     except InvalidDocument:
         requirement = None
     return (
@@ -259,7 +268,7 @@ def place_finding(one: Finding, found: RecordView, document: str, line: int, is_
 
 
 def _comment(one: Comment, found: RecordView, text: str) -> Annotation:
-    place = anchors.find_anchor(one.anchor, text)
+    place = find_anchor(one.anchor, text)
     said = tuple(_history(one.finding or "", found))
     thread = tuple(AnnotationEntry(entry.by, entry.at, "said", entry.text) for entry in one.thread)
     return Annotation(

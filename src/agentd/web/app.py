@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from agentd.domain.errors import AgentdError, ChangeNotFound, UsageError
+from agentd.domain import AgentdError, ChangeNotFound, UsageError
 from agentd.web import actions, live_updates, pages
 from agentd.web.site import STATIC_FOLDER, Site
 

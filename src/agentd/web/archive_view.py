@@ -5,18 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from re import Pattern
 
-from agentd.change import overview
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
-from agentd.documents.text import decode_text
-from agentd.domain import clock
-from agentd.domain.errors import AgentdError
-from agentd.engine.archive import archive
-from agentd.engine.archive import preview as merged
-from agentd.engine.archive.preview import SpecPreview
-from agentd.engine.calls.run_context import change_project
+from agentd.change import Change, ChangeLocator, build_overlap_index, overlapping_changes, refresh_touched
+from agentd.documents import decode_text
+from agentd.domain import AgentdError, clock
+from agentd.engine import SpecPreview, change_project, change_spec_files, main_spec_path, prepare_archive, preview_spec
 from agentd.merge import SpecConflict, SpecTouch
-from agentd.project import config
+from agentd.project import load_config
 from agentd.storage import files
 
 
@@ -58,14 +52,14 @@ class ArchiveView:
 def read_archive_view(change: Change, settings: Sequence[str] = ()) -> ArchiveView:
     """`settings` are those of the command line."""
     try:
-        pattern = config.load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern
+        pattern = load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern
         if not change.read().phase.is_open:
             return ArchiveView((), (), "", "", (), problem="")
         met = _rivals(change)
     except AgentdError as error:
         return ArchiveView((), (), error.message, error.hint, (), problem=error.message)
     try:
-        done = archive.prepare_archive(change, pattern)
+        done = prepare_archive(change, pattern)
     except AgentdError as error:
         specs, problem = _each(change, pattern)
         return ArchiveView(specs, met, error.message, error.hint, (), problem)
@@ -77,7 +71,7 @@ def whole_spec(change: Change, spec_id: str, settings: Sequence[str] = ()) -> Ar
     found = next((one for one in read_archive_view(change, settings).specs if one.id == spec_id), None)
     if found is not None and not (found.conflicts or found.problem):
         return replace(found, after=found.before if found.after is None else found.after)
-    path = merged.main_spec_path(change, spec_id)
+    path = main_spec_path(change, spec_id)
     if found is not None or path.is_symlink() or not path.is_file():
         return found
     try:
@@ -92,12 +86,12 @@ def _each(change: Change, pattern: Pattern[str]) -> tuple[tuple[ArchivedSpec, ..
     state, date = change.read(), clock.now()[:10]
     found = []
     try:
-        paths = merged.change_spec_files(change)
+        paths = change_spec_files(change)
     except AgentdError as error:
         return (), error.message
     for path in paths:
         try:
-            found.append(_spec(merged.preview_spec(change, state, path, pattern, date)))
+            found.append(_spec(preview_spec(change, state, path, pattern, date)))
         except AgentdError as error:
             found.append(_broken(change, path, error.message))
     return tuple(found), ""
@@ -108,15 +102,14 @@ def _spec(one: SpecPreview) -> ArchivedSpec:
 
 
 def _broken(change: Change, path: Path, problem: str) -> ArchivedSpec:
-    is_new = not merged.main_spec_path(change, path.stem).is_file()
+    is_new = not main_spec_path(change, path.stem).is_file()
     return ArchivedSpec(path.stem, is_new, 0, "", None, (), (), problem)
 
 
 def _rivals(change: Change) -> tuple[RivalChange, ...]:
     places = ChangeLocator(change.project)
-    found = overview.refresh_touched(places.find(change.id))
-    among = overview.build_overlap_index(places.open() if found.summary.touches else ())
+    found = refresh_touched(places.find(change.id))
+    among = build_overlap_index(places.open() if found.summary.touches else ())
     return tuple(
-        RivalChange(one.id, str(one.phase), tuple(one.requirements))
-        for one in overview.overlapping_changes(found, among)
+        RivalChange(one.id, str(one.phase), tuple(one.requirements)) for one in overlapping_changes(found, among)
     )

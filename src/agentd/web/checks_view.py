@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.checks.comparison import compare_check
-from agentd.checks.result import CheckResult, TestCounts, result_from_row
-from agentd.domain.errors import AgentdError
-from agentd.engine.steps import check_run
+from agentd.change import Change
+from agentd.checks import CheckResult, TestCounts, compare_check, result_from_row
+from agentd.domain import AgentdError
+from agentd.engine import check_baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def read_checks(change: Change) -> ChecksView:
         state = change.read()
     except AgentdError as error:
         return ChecksView((), is_baseline=False, problem=error.message)
-    earlier = {(row.get("name"), row.get("command")): row for row in check_run.check_baseline(state)}
+    earlier = {(row.get("name"), row.get("command")): row for row in check_baseline(state)}
     found = state.checks or tuple(earlier.values())
     rows, problems = [], []
     for row in found:

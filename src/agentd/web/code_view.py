@@ -4,15 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState
-from agentd.documents import anchors
-from agentd.documents.records import Evidence, Finding
-from agentd.domain.errors import AgentdError, Refusal
-from agentd.engine.tools import tree_diff
-from agentd.engine.tools.tree_diff import ChangedPath
+from agentd.change import Change, ChangeState
+from agentd.documents import Evidence, Finding, anchor_selection
+from agentd.domain import AgentdError, Refusal
+from agentd.engine import ChangedPath, changed_files, diff_by_file
 from agentd.project import git
-from agentd.trace.git_trees import check_trees_exist
+from agentd.trace import check_trees_exist
 from agentd.web import annotations, record_view
 from agentd.web.annotations import Annotation
 from agentd.web.rendering import diff_hunks, visible_text
@@ -65,7 +62,7 @@ def read_code(change: Change) -> CodeView:
             return CodeView(nothing, (), 0, "")
         check_trees_exist(change.tree, found.base, change.id)
         check_tree(change, found.tree)
-        some = tree_diff.changed_files(change, found.base, found.tree)
+        some = changed_files(change, found.base, found.tree)
         return CodeView(found, _diffs(change, found.base, found.tree, some), max(0, len(some) - _NAMES), "")
     except AgentdError as error:
         return CodeView(nothing, (), 0, error.message)
@@ -93,12 +90,12 @@ def check_tree(change: Change, tree: str) -> None:
 
 def diff_between(change: Change, base: str, tree: str) -> tuple[FileDiff, ...]:
     """Both have been looked for."""
-    return _diffs(change, base, tree, tree_diff.changed_files(change, base, tree))
+    return _diffs(change, base, tree, changed_files(change, base, tree))
 
 
 def _diffs(change: Change, base: str, tree: str, some: Mapping[str, ChangedPath]) -> tuple[FileDiff, ...]:
     big = [path for path, row in some.items() if _lines(row) > _BIG]
-    pieces = tree_diff.diff_by_file(change, base, tree, big)
+    pieces = diff_by_file(change, base, tree, big)
     found = []
     room = _TOTAL
     for path in list(some)[:_NAMES]:
@@ -165,7 +162,7 @@ def _at_line(one: Finding, evidence: Evidence | None, found: record_view.RecordV
     line, quote = (evidence.line or 0, evidence.quote) if evidence else (0, None)
     if text is None:
         return annotations.place_finding(one, found, path, 0, is_orphaned=True)
-    place = anchors.anchor_selection(path, text, quote, line=line or 1) if quote else None
+    place = anchor_selection(path, text, quote, line=line or 1) if quote else None
     if quote and place is None:
         return annotations.place_finding(one, found, path, min(line, text.count("\n") + 1), is_orphaned=True)
     return annotations.place_finding(one, found, path, place.line if place else min(line, text.count("\n") + 1))

@@ -3,18 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agentd.change.folder import Change
-from agentd.change.state import CallRecord, StepRecord
-from agentd.domain import clock
-from agentd.domain.errors import AgentdError
-from agentd.engine.calls import spending
-from agentd.engine.calls.budget import effective_budget
-from agentd.engine.calls.cost_totals import CostTotals, group_costs
-from agentd.engine.calls.run_context import change_project
-from agentd.engine.steps.check_run import CHECKS_STEP as CHECKS
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.workflows.task_batches import IMPLEMENT_STEP as IMPLEMENT
-from agentd.project import config
+from agentd.change import CallRecord, Change, StepRecord
+from agentd.domain import AgentdError, clock
+from agentd.engine import CHECKS_STEP as CHECKS
+from agentd.engine import IMPLEMENT_STEP as IMPLEMENT
+from agentd.engine import REVIEWER_SPEC, CostTotals, change_project, change_spending, effective_budget, group_costs
+from agentd.project import load_config
 from agentd.web.rendering import cost_chart
 
 _UNNAMED = "not named"
@@ -47,11 +41,11 @@ def read_costs(change: Change, settings: Sequence[str] = ()) -> CostView:
     """`settings` are those of the command line. A limit of 0 is none."""
     problem, limits = "", None
     try:
-        state, spent = change.read(), spending.change_spending(change)
+        state, spent = change.read(), change_spending(change)
     except AgentdError as error:
         return replace(_NOTHING, problem=error.message)
     try:
-        limits = effective_budget(config.load_config(change_project(change).config_file, flags=settings).budget, state)
+        limits = effective_budget(load_config(change_project(change).config_file, flags=settings).budget, state)
     except AgentdError as error:
         problem = error.message
     calls, whole = state.llm_calls, CostTotals.of(state.llm_calls)

@@ -8,19 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change import comment_store, run_control, text_cache
-from agentd.change.folder import Change
-from agentd.change.inbox import Decision
-from agentd.change.state import ChangeState
-from agentd.documents.comments import CommentSeverity
-from agentd.domain.errors import AgentdError, Refusal, UsageError
-from agentd.domain.state_machine import TRANSITIONS, TransitionEvent
-from agentd.domain.terms import Phase, Severity, Workflow
-from agentd.engine.calls.run_context import change_project
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.workflows import decision_delivery, read_digest, run_result
-from agentd.engine.workflows.verdict_questions import blocking_checks
-from agentd.engine.workflows.verdict_status import is_plan_as_decided, last_record, open_findings
+from agentd.change import Change, ChangeState, Decision, cache_plan, cache_text, current_comments, stop_run
+from agentd.documents import CommentSeverity
+from agentd.domain import TRANSITIONS, AgentdError, Phase, Refusal, Severity, TransitionEvent, UsageError, Workflow
+from agentd.engine import (
+    FINDINGS_KEY,
+    REVIEWER_SPEC,
+    belongs_to_workflow,
+    blocking_checks,
+    change_project,
+    current_reading,
+    deliver_decision,
+    describe_differences,
+    differing_names,
+    is_plan_as_decided,
+    last_record,
+    next_command,
+    open_findings,
+    open_findings_text,
+    pending_question,
+    reading_digest,
+)
 
 _AS_READ = "approved as read"
 _LONGEST = 20_000  # characters of a reason; one argument of a command holds it
@@ -54,13 +62,13 @@ class ActionResult:
 
 def displayed_state(change: Change) -> dict[str, str]:
     """What a page is about to show, to come back with a decision; kept, to tell later what changed since."""
-    text_cache.cache_plan(change)
-    return {**read_digest.current_reading(change), **displayed_findings(change)}
+    cache_plan(change)
+    return {**current_reading(change), **displayed_findings(change)}
 
 
 def displayed_findings(change: Change) -> dict[str, str]:
     """The part of it that comments change."""
-    return {read_digest.FINDINGS_KEY: text_cache.cache_text(change, read_digest.open_findings_text(change).encode())}
+    return {FINDINGS_KEY: cache_text(change, open_findings_text(change).encode())}
 
 
 # ---- what can be decided
@@ -72,7 +80,7 @@ def decision_choices(change: Change) -> tuple[DecisionChoice, ...]:
     if not state.phase.is_open:
         return ()
     if change.active_run():
-        return _answers(decision_delivery.pending_question(change))
+        return _answers(pending_question(change))
     if state.phase in (Phase.PROPOSED, Phase.CHALLENGED):
         return _of_plan(change, state)
     return _of_code(change, state)
@@ -83,7 +91,7 @@ def _answers(asked: Mapping[str, Any] | None) -> tuple[DecisionChoice, ...]:
     if asked is None:
         return ()
     best = {row.get("id") for row in asked.get("options", ()) if row.get("recommended")}
-    workflow = Workflow.IMPL if decision_delivery.belongs_to_workflow("impl", str(asked.get("id"))) else Workflow.PLAN
+    workflow = Workflow.IMPL if belongs_to_workflow("impl", str(asked.get("id"))) else Workflow.PLAN
     return tuple(
         DecisionChoice(str(row["id"]), str(row["label"]), bool(row["asks"]), row["id"] in best, workflow)
         for row in asked.get("answers", ())
@@ -126,9 +134,7 @@ def _open(change: Change) -> tuple[bool, bool]:
     """Whether notes of people are open, and whether more than that is; comments count before they are findings."""
     found = open_findings(change)
     known = {one.id for one in found}
-    said = [
-        one for one in comment_store.current_comments(change) if one.is_open and one.words and one.finding not in known
-    ]
+    said = [one for one in current_comments(change) if one.is_open and one.words and one.finding not in known]
     notes = [one.by.startswith("person:") and one.severity is Severity.LOW for one in found]
     notes += [one.severity is CommentSeverity.NOTE for one in said]
     return any(notes), not all(notes)
@@ -152,7 +158,7 @@ def make_decision(
     if choice is None:
         raise Refusal(f"{choice_id} cannot be decided about {change.id} now", f"agentd status {change.id}")
     words = _reason(choice, reason)
-    if asked := decision_delivery.pending_question(change):
+    if asked := pending_question(change):
         decision = Decision(str(asked["id"]), choice.id, words, by, shown)
         told = _handed(change, decision)
     elif flag := _FLAGS.get(choice.id):
@@ -161,7 +167,7 @@ def make_decision(
             change.id,
             f"--{flag}={words}",
             "--seen",
-            read_digest.reading_digest(shown),
+            reading_digest(shown),
             "--json",
         ]
         told = _done(change, arguments, settings)
@@ -171,11 +177,11 @@ def make_decision(
 
 
 def _stale(change: Change, shown: Mapping[str, str]) -> ActionResult | None:
-    now = read_digest.current_reading(change)
-    changed = tuple(read_digest.differing_names(shown, now))
+    now = current_reading(change)
+    changed = tuple(differing_names(shown, now))
     if not changed:
         return None
-    words = f"{read_digest.describe_differences(changed, now)} since this page was made, so nothing was decided"
+    words = f"{describe_differences(changed, now)} since this page was made, so nothing was decided"
     return ActionResult(False, words, "read what changed, then decide", changed)
 
 
@@ -190,7 +196,7 @@ def _reason(choice: DecisionChoice, reason: str) -> str:
 
 def _handed(change: Change, decision: Decision) -> ActionResult:
     try:
-        decision_delivery.deliver_decision(change, decision)
+        deliver_decision(change, decision)
     except AgentdError as error:
         return ActionResult(False, error.message, error.hint)
     return ActionResult(True, f"Decided: {decision.answer}. The run that waited has it.")
@@ -224,7 +230,7 @@ def _done(change: Change, arguments: list[str], settings: Sequence[str]) -> Acti
 
 def stop_change(change: Change) -> ActionResult:
     """What was done is kept."""
-    holder = run_control.stop_run(change)
+    holder = stop_run(change)
     if holder is None:
         return ActionResult(True, f"Nothing is running for {change.id}.")
     return ActionResult(True, "Stopped; what was done is kept.", holder.command)
@@ -232,7 +238,7 @@ def stop_change(change: Change) -> ActionResult:
 
 def resume_change(change: Change, budget: float | None = None, settings: Sequence[str] = ()) -> ActionResult:
     """The next command of the change goes on in the background, with more to spend if `budget` says so."""
-    following = shlex.split(run_result.next_command(change) or "")[1:]
+    following = shlex.split(next_command(change) or "")[1:]
     if not following or following[0] not in (Workflow.PLAN, Workflow.IMPL):
         raise Refusal(f"{change.id} has nothing to go on with", f"agentd status {change.id}")
     more = ["--raise-budget", f"{budget:.10g}"] if budget is not None else []

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change.folder import Change
-from agentd.documents import spec as specs
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.documents.text import InvalidDocument
+from agentd.change import Change
+from agentd.documents import REQUIREMENT_PATTERN, InvalidDocument, parse_spec
 from agentd.merge import TouchKind, UnitKind
 from agentd.web import annotations, rounds_view
 from agentd.web.archive_view import ArchivedSpec
@@ -107,5 +105,5 @@ def _titles(one: ArchivedSpec, pattern: re.Pattern[str]) -> dict[str, str]:
     found = {}
     for text in (one.before, one.after or ""):
         with suppress(InvalidDocument):
-            found.update({known.id: known.title for known in specs.parse_spec(text, one.id, pattern).requirements})
+            found.update({known.id: known.title for known in parse_spec(text, one.id, pattern).requirements})
     return found

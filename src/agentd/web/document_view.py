@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd.change import text_cache
-from agentd.change.folder import (
+from agentd.change import (
     Change,
+    cache_text,
     document_hash,
     linked_documents,
     plan_files,
     readable_documents,
     reviewable_part,
 )
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.domain.errors import AgentdError
-from agentd.engine.calls.run_context import change_project
-from agentd.project import config
+from agentd.documents import REQUIREMENT_PATTERN
+from agentd.domain import AgentdError
+from agentd.engine import change_project
+from agentd.project import load_config
 from agentd.storage import files
 from agentd.web import annotations
 from agentd.web.annotations import Annotation
@@ -62,7 +62,7 @@ def list_documents(change: Change) -> tuple[ListedDocument, ...]:
 def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> DocumentView:
     """What was shown is kept, so that a change to it can be told later; text and hash are of the same bytes."""
     data = files.read(change.folder / name)
-    digest = text_cache.cache_text(change, reviewable_part(name, data))
+    digest = cache_text(change, reviewable_part(name, data))
     whole = data.decode("utf-8-sig", "replace")
     text, problem = whole[:_LARGEST], _cut(whole)
     try:
@@ -94,7 +94,7 @@ def shorten_paths(change: Change, words: str) -> str:
 def requirement_pattern(change: Change, settings: Sequence[str] = ()) -> tuple[re.Pattern[str], str]:
     """By which requirements are known; the usual one where the configuration cannot be read, and why it cannot."""
     try:
-        return config.load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern, ""
+        return load_config(change_project(change).config_file, flags=settings).validation.requirement_pattern, ""
     except AgentdError as error:
         return (
             REQUIREMENT_PATTERN,

@@ -3,9 +3,7 @@
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from agentd.domain import formatting
-from agentd.domain.clock import seconds_since
-from agentd.domain.formatting import pluralize
+from agentd.domain import format_usd, format_usd_of, pluralize, seconds_since
 
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
 
@@ -71,8 +69,8 @@ FILTERS = {
     "age": format_age,
     "clock": format_clock,
     "first_up": capitalize_first,
-    "money": formatting.format_usd,
-    "money_of": formatting.format_usd_of,
+    "money": format_usd,
+    "money_of": format_usd_of,
     "moment": format_moment,
     "moment_utc": format_moment_utc,
     "person": display_person,

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change.folder import Change, readable_documents
-from agentd.documents import tasks as task_lists
-from agentd.documents.text import decode_text
-from agentd.domain import clock
-from agentd.domain.errors import AgentdError
+from agentd.change import Change, readable_documents
+from agentd.documents import decode_text, parse_tasks
+from agentd.domain import AgentdError, clock
 from agentd.storage import files
 from agentd.web import (
     annotations,
@@ -94,7 +92,7 @@ def _graph(change: Change) -> Markup | str:
     if "tasks.md" not in readable_documents(change.folder):
         return ""
     try:
-        tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+        tasks = parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, OSError):
         return ""
     return Markup(task_graph.task_graph_svg(task_graph.layout_tasks(tasks))) if tasks else ""  # noqa: S704  made safe there

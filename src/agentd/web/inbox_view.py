@@ -11,18 +11,26 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from agentd.change import comment_store, outcome, overview
-from agentd.change.folder import STATE_FILE, Change
-from agentd.change.index import ChangeSummary
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, format_names
-from agentd.documents.comments import COMMENTS_FILE
-from agentd.domain.errors import AgentdError, OverBudget
-from agentd.domain.terms import Phase
-from agentd.engine.steps import clarify
-from agentd.engine.workflows import verdict_status
-from agentd.project import config
-from agentd.project.layout import Project
+from agentd.change import (
+    NAMES_SHOWN,
+    STATE_FILE,
+    Change,
+    ChangeLocator,
+    ChangeSummary,
+    LocatedChange,
+    Overlap,
+    OverlapIndex,
+    build_overlap_index,
+    current_comments,
+    format_names,
+    is_change_running,
+    next_command,
+    read_outcome,
+)
+from agentd.documents import COMMENTS_FILE
+from agentd.domain import AgentdError, OverBudget, Phase
+from agentd.engine import is_plan_edited, saved_questions
+from agentd.project import Project, load_config
 from agentd.web import run_view
 
 _EDITED = "edited"
@@ -92,7 +100,7 @@ class _LocalState:
 def inbox_rows(project: Project, settings: Sequence[str] = ()) -> list[InboxRow]:
     """What waits for a person first, longest first; then what runs; then the rest. `settings`: of the command line."""
     found = ChangeLocator(project).open()
-    met, budget, room = _meetings(overview.build_overlap_index(found)), _budget(project, settings), _look(project)
+    met, budget, room = _meetings(build_overlap_index(found)), _budget(project, settings), _look(project)
     made = [_row(one, met.get(one.id, ()), budget, room, settings) for one in found]
     return sorted(made, key=_place)
 
@@ -108,7 +116,7 @@ def archived_rows(project: Project) -> list[EndedChange]:
 def change_inbox_row(project: Project, change_id: str) -> WaitReason | None:
     """Of one open change that is checked out."""
     found = ChangeLocator(project).find(change_id)
-    return _waits(found, overview.is_change_running(project, found), _look(project))
+    return _waits(found, is_change_running(project, found), _look(project))
 
 
 def _place(row: InboxRow) -> tuple[int, str]:
@@ -118,7 +126,7 @@ def _place(row: InboxRow) -> tuple[int, str]:
 def _budget(project: Project, settings: Sequence[str]) -> float | None:
     """A configuration that cannot be read sets none; whoever works by it is told."""
     try:
-        return config.load_config(project.config_file, flags=settings).budget.per_change or None
+        return load_config(project.config_file, flags=settings).budget.per_change or None
     except AgentdError:
         return None
 
@@ -144,7 +152,7 @@ def _row(
     found: LocatedChange, met: Sequence[Overlap], budget: float | None, room: _LocalState, settings: Sequence[str]
 ) -> InboxRow:
     project, summary = room.project, found.summary
-    is_running = overview.is_change_running(project, found)
+    is_running = is_change_running(project, found)
     waits, change = _waits(found, is_running, room), _change(found, room)
     run = run_view.active_run_view(change, settings) if change and is_running else None
     counts = (("high", summary.high), ("medium", summary.medium), ("low", summary.low))
@@ -165,9 +173,7 @@ def _row(
         kind=waits.kind if waits else "",
         waits=waits.words if waits else "",
         since=waits.since if waits else "",
-        next=_RECHALLENGE % found.id
-        if waits and waits.kind == _EDITED
-        else overview.next_command(project, found) or "",
+        next=_RECHALLENGE % found.id if waits and waits.kind == _EDITED else next_command(project, found) or "",
         overlaps=tuple(
             f"{format_names(one.changes, found.id)} in {format_names(one.requirements)}" for one in met[:NAMES_SHOWN]
         ),
@@ -193,9 +199,7 @@ def _said(change: Change, is_running: bool) -> int:
 def _open_comments(change: Change, stamp: _Stamp) -> int:
     """`stamp` is what the answer holds for."""
     try:
-        return sum(
-            one.is_open and bool(one.words) and not one.finding for one in comment_store.current_comments(change)
-        )
+        return sum(one.is_open and bool(one.words) and not one.finding for one in current_comments(change))
     except (AgentdError, OSError):
         return 0  # whoever opens it is told what cannot be read
 
@@ -230,7 +234,7 @@ def _asked(change: Change) -> WaitReason | None:
 
 def _unanswered(change: Change) -> WaitReason | None:
     try:
-        asked = clarify.saved_questions(change)
+        asked = saved_questions(change)
     except AgentdError:
         return None
     left = len(asked.questions) - len(asked.answers) if asked else 0
@@ -259,7 +263,7 @@ def _failed(project: Project, found: LocatedChange) -> WaitReason | None:
 @lru_cache(maxsize=4096)
 def _end(path: str, stamp: int) -> tuple[str, int, str] | None:
     """STATE.yaml's time, exit code and message of a run that failed; read once for each time it is written."""
-    kept = outcome.read_outcome(Path(path))
+    kept = read_outcome(Path(path))
     error = kept.result.get("error") if kept else None
     if kept is None or not isinstance(error, dict):
         return None
@@ -283,7 +287,7 @@ def _edited(change: Change) -> WaitReason | None:
 def _is_edited(change: Change, stamps: tuple[_Stamp, ...]) -> bool:
     """`stamps` are what the answer holds for."""
     try:
-        return verdict_status.is_plan_edited(change)
+        return is_plan_edited(change)
     except (AgentdError, OSError):
         return False  # whoever opens it is told what cannot be read
 

@@ -13,8 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 from watchfiles import awatch
 
-from agentd.project import git
-from agentd.project.layout import Project
+from agentd.project import Project, git
 
 _PULSE = 15  # seconds between two signs of life of a stream on which nothing happens
 _SOONEST, _LATEST = 0.1, 30.0  # seconds until the files are looked at again where that failed; longer each time

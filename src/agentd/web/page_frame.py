@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from agentd.change.folder import Change, readable_documents
-from agentd.change.state import ChangeState
-from agentd.domain import clock
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import Phase, Workflow
-from agentd.engine.steps.judge_spec import REVIEWER_SPEC
-from agentd.engine.workflows import run_result
-from agentd.engine.workflows.verdict_questions import blocking_checks
-from agentd.engine.workflows.verdict_status import last_record
+from agentd.change import Change, ChangeState, readable_documents
+from agentd.domain import AgentdError, Phase, Workflow, clock
+from agentd.engine import REVIEWER_SPEC, blocking_checks, last_record, next_command
 from agentd.web import cost_view, decisions, document_view, inbox_view, run_view
 from agentd.web.decisions import DecisionChoice
 from agentd.web.inbox_view import WaitReason
@@ -189,7 +183,7 @@ def _blocked(change: Change, state: ChangeState, run: ActiveRunView | None) -> s
 def _following(change: Change) -> str:
     """The next command; none where the records do not say how it stands."""
     try:
-        return run_result.next_command(change) or ""
+        return next_command(change) or ""
     except (AgentdError, OSError):
         return ""
 

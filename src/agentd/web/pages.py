@@ -10,12 +10,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from agentd.change.folder import Change, readable_documents
-from agentd.documents import tasks as task_lists
-from agentd.documents.task import Task
-from agentd.documents.text import decode_text
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import TaskStatus
+from agentd.change import Change, readable_documents
+from agentd.documents import Task, decode_text, parse_tasks
+from agentd.domain import AgentdError, TaskStatus
 from agentd.storage import files
 from agentd.web import (
     annotations,
@@ -169,7 +166,7 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
     problem = ""
     try:
         if "tasks.md" in readable_documents(change.folder):
-            tasks = task_lists.parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
+            tasks = parse_tasks(decode_text(files.read(change.folder / "tasks.md"), "tasks.md")).tasks
     except (AgentdError, FileNotFoundError) as error:
         problem = str(error)
     done = sum(task.status is not TaskStatus.PENDING for task in tasks)

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from agentd.change.folder import Change, read_record, record_files, sort_records
-from agentd.change.state import ChangeState
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.domain.errors import AgentdError
+from agentd.change import Change, ChangeState, read_record, record_files, sort_records
+from agentd.documents import Finding, ReviewRecord, current_findings
+from agentd.domain import AgentdError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agentd.change import text_cache
-from agentd.change.folder import Change, document_bytes, readable_documents
-from agentd.documents.finding_status import current_findings, round_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.engine.steps.judge_spec import JUDGE_SPECS
+from agentd.change import Change, cached_text, document_bytes, readable_documents
+from agentd.documents import Finding, ReviewRecord, current_findings, round_findings
+from agentd.engine import JUDGE_SPECS
 from agentd.storage import files
 from agentd.web import code_view, record_view
 from agentd.web.annotations import AnnotationEntry
@@ -130,7 +128,7 @@ def _text(change: Change, name: str, digest: str | None) -> str | None:
     """Of a document that was not there: nothing. What lies in the folder as it was judged needs no copy."""
     if digest is None:
         return ""
-    kept = text_cache.cached_text(change, digest)
+    kept = cached_text(change, digest)
     if kept is not None or name not in readable_documents(change.folder):
         return kept
     data = document_bytes(change.folder / name)

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agentd.agents.transcript import transcript_path
-from agentd.change import outcome
-from agentd.change.event_text import describe_event
-from agentd.change.folder import Change
-from agentd.change.inbox import Inbox
-from agentd.domain import clock, events
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import Workflow
-from agentd.engine.calls import spending
-from agentd.engine.calls.run_context import change_project
-from agentd.engine.workflows import impl_steps, plan_steps
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.engine.workflows.progress import ProgressBoard, ProgressRow, StepProgress
-from agentd.project import config
-from agentd.storage.locks import LockHolder
+from agentd.agents import transcript_path
+from agentd.change import Change, Inbox, describe_event, last_outcome
+from agentd.domain import AgentdError, Workflow, clock, events
+from agentd.engine import (
+    PlannedStep,
+    ProgressBoard,
+    ProgressRow,
+    StepProgress,
+    change_project,
+    change_spending,
+    impl_steps,
+    plan_steps,
+)
+from agentd.project import load_config
+from agentd.storage import LockHolder
 
 _ACTIONS = 40
 _SAID = 2000  # characters of one thing that an agent said or did
@@ -192,9 +192,9 @@ def _ahead(
     if began is None:
         return (), ""
     try:
-        wanted = config.load_config(change_project(change).config_file, flags=settings).workflow
+        wanted = load_config(change_project(change).config_file, flags=settings).workflow
         is_plan = began.workflow == Workflow.PLAN
-        return (plan_steps.plan_steps if is_plan else impl_steps.impl_steps)(change, wanted), ""
+        return (plan_steps if is_plan else impl_steps)(change, wanted), ""
     except AgentdError as error:
         return (), error.message
 
@@ -246,7 +246,7 @@ def _heard(change: Change, entries: Sequence[events.JournalEntry], step: events.
 def _money(change: Change) -> tuple[float, float]:
     """All that the change has cost, and what of it no event has told yet."""
     try:
-        spent, counted = spending.change_spending(change).change, change.read().total_cost
+        spent, counted = change_spending(change).change, change.read().total_cost
     except AgentdError:
         return 0.0, 0.0
     return spent, max(0.0, spent - counted)
@@ -271,7 +271,7 @@ def last_run(change: Change) -> LastRun | None:
 
 def _hint(change: Change, exit_code: int) -> str:
     """What to do next, if the result that is kept is that of this end."""
-    kept = outcome.last_outcome(change)
+    kept = last_outcome(change)
     error = kept.result.get("error") if kept and kept.result.get("exit_code") == exit_code else None
     return _word(error, "hint") if isinstance(error, dict) else ""
 

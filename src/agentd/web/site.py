@@ -9,12 +9,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from agentd.change import ids
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
-from agentd.domain.errors import ChangeNotFound
-from agentd.project import git
-from agentd.project.layout import Project
+from agentd.change import Change, ChangeLocator, check_change_id
+from agentd.domain import ChangeNotFound
+from agentd.project import Project, git
 from agentd.web import filters
 
 STATIC_FOLDER = Path(__file__).parent / "static"
@@ -38,7 +35,7 @@ class Site:
         """An open one, or one that is in the archive."""
         places = ChangeLocator(self.project)
         try:
-            found = places.find(ids.check_change_id(change_id))
+            found = places.find(check_change_id(change_id))
         except ChangeNotFound:
             ended = places.ended(change_id)
             if ended is None or ended.folder is None:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from agentd.change import text_cache
-from agentd.change.folder import Change
-from agentd.domain.errors import AgentdError
-from agentd.engine.workflows import read_digest
+from agentd.change import Change, cached_text
+from agentd.domain import AgentdError
+from agentd.engine import CODE_TREE_KEY, FINDINGS_KEY, VERDICTS_KEY
 from agentd.web import rounds_view
 from agentd.web.code_view import FileDiff
 from agentd.web.rendering import word_diff
@@ -40,18 +39,18 @@ def stale_items(
 
 
 def _one(change: Change, start: str, name: str, old: str, new: str) -> StaleItem:
-    if name in read_digest.VERDICTS_KEY:
+    if name in VERDICTS_KEY:
         return StaleItem(name, f"{start}/rounds", is_verdict=True)
-    if name == read_digest.CODE_TREE_KEY:
+    if name == CODE_TREE_KEY:
         return StaleItem(name, f"{start}/code", files=_code(change, old, new))
-    if name == read_digest.FINDINGS_KEY:
+    if name == FINDINGS_KEY:
         return StaleItem(name, start, html=_between(change, old, new))
     return StaleItem(name, f"{start}/read/{name}", html=_between(change, old, new))
 
 
 def _between(change: Change, old: str, new: str) -> Markup | None:
     """Short: the rest was read. None where this machine has not kept what was shown."""
-    before, after = text_cache.cached_text(change, old), text_cache.cached_text(change, new)
+    before, after = cached_text(change, old), cached_text(change, new)
     if before is None or after is None:
         return None
     return Markup(word_diff.elided_html(word_diff.diff_words(before, after)))  # noqa: S704 - escaped there

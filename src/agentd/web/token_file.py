@@ -7,7 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from agentd.domain.errors import SetupError
+from agentd.domain import SetupError
 
 SHORTEST = 32
 _LONGEST = 512

@@ -3,11 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from agentd.change.folder import Change
-from agentd.documents.delta import REQUIREMENT_PATTERN
-from agentd.domain.errors import AgentdError
-from agentd.trace import matrix_builder
-from agentd.trace.matrix import TraceMatrix
+from agentd.change import Change
+from agentd.documents import REQUIREMENT_PATTERN
+from agentd.domain import AgentdError
+from agentd.trace import TraceMatrix, build_matrix, find_weakenings
 from agentd.web import code_view
 
 
@@ -57,10 +56,10 @@ def read_trace(change: Change, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -
     """Where the code cannot be seen, the plan alone."""
     try:
         trees = code_view.code_trees(change)
-        matrix = matrix_builder.build_matrix(change, trees.base, trees.tree, pattern)
-        weaker = matrix_builder.find_weakenings(change, trees.base, trees.tree, pattern)
+        matrix = build_matrix(change, trees.base, trees.tree, pattern)
+        weaker = find_weakenings(change, trees.base, trees.tree, pattern)
     except AgentdError as error:
-        return _told(matrix_builder.build_matrix(change, None, None, pattern), (), error.message)
+        return _told(build_matrix(change, None, None, pattern), (), error.message)
     return _told(matrix, tuple(TracePlace(one.path, one.line, one.what) for one in weaker))
 
 

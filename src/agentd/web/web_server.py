@@ -16,7 +16,7 @@ from typing import NoReturn
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentd.domain.errors import SetupError, UsageError
+from agentd.domain import SetupError, UsageError
 
 HOST = "127.0.0.1"
 PATIENCE = 1  # seconds that answers under way have when the server is stopped

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from agentd.agents.registration.server_entry import NAME, has_entry, newline, remove_once, split_mark
-from agentd.domain.errors import Refusal
+from agentd.domain import Refusal
 
 TABLE = "mcpServers"
 _SPACE = " \t\r\n"

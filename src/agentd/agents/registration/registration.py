@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from agentd.agents.registration import json_entry, toml_entry
 from agentd.agents.registration.server_entry import ENTRY, NAME, find_insertion, remove_at
-from agentd.domain.errors import Refusal, SetupError
+from agentd.domain import Refusal, SetupError
 from agentd.project import git
 from agentd.storage import files
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agentd.domain.errors import Refusal
+from agentd.domain import Refusal
 
 NAME = "agentd"
 ENTRY: Mapping[str, object] = {"command": "agentd", "args": ["mcp"]}

@@ -14,7 +14,7 @@ from agentd.agents.registration.server_entry import (
     remove_once,
     split_mark,
 )
-from agentd.domain.errors import Refusal
+from agentd.domain import Refusal
 
 TABLE = "mcp_servers"
 _LINES = (f"[{TABLE}.{NAME}]", 'command = "agentd"', 'args = ["mcp"]')

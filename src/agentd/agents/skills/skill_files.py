@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from agentd.agents.skills.skill_targets import SKILL_TARGETS, SKILL_WORKFLOWS, SkillTarget, SkillWorkflow
-from agentd.domain.errors import Refusal, SetupError
+from agentd.domain import Refusal, SetupError
 from agentd.project import git
 from agentd.storage import files
 

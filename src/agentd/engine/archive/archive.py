@@ -6,14 +6,21 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd.change import archive_recovery, ids
-from agentd.change.folder import STATE_FILE, Change, encode_state
-from agentd.change.locator import ChangeLocator
-from agentd.change.state import ChangeState
-from agentd.domain import clock, events
-from agentd.domain.errors import ChangeNotComplete, ChangeNotFound, Refusal
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Phase
+from agentd.change import (
+    CHANGE_FACT,
+    STATE_FILE,
+    Change,
+    ChangeLocator,
+    ChangeState,
+    archive_lock,
+    archive_record_path,
+    check_change_id,
+    completed_archives,
+    encode_state,
+    undo_record,
+    unique_id,
+)
+from agentd.domain import ChangeNotComplete, ChangeNotFound, Phase, Refusal, TransitionEvent, clock, events
 from agentd.engine.archive import branch_check, changelog
 from agentd.engine.archive.preview import (
     MergeConflict,
@@ -27,10 +34,8 @@ from agentd.engine.steps import code_trees
 from agentd.engine.steps.step_context import JUDGE, PLANNER
 from agentd.engine.workflows.dependencies import dependency_status, pending_dependencies
 from agentd.engine.workflows.impl_start import refuse_unmerged
-from agentd.project import git
-from agentd.project.layout import Project
-from agentd.storage import transaction
-from agentd.storage.transaction import MovePath, Operation, RemoveFile, WriteFile
+from agentd.project import Project, git
+from agentd.storage import MovePath, Operation, RemoveFile, TransactionRecord, WriteFile, run_transaction
 
 _GUIDANCE = {
     Phase.DRAFTING: "agentd plan %s",
@@ -92,19 +97,19 @@ def prepare_archive(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
 def archive_change(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
     """Under the run lock, and alone: two archives never write the specs at the same time."""
     project = change.project
-    with change.running(f"agentd archive {change.id}") as held, archive_recovery.archive_lock(project):
+    with change.running(f"agentd archive {change.id}") as held, archive_lock(project):
         ChangeLocator(project).find(change.id)  # somebody else may have archived it while we waited
         ending = prepare_archive(change, pattern)
         with change.writing(held.token):
-            record = archive_recovery.archive_record_path(project, PurePath(ending.folder).name)
+            record = archive_record_path(project, PurePath(ending.folder).name)
             facts = {
-                archive_recovery.CHANGE_FACT: change.id,
+                CHANGE_FACT: change.id,
                 "at": clock.now_ms(),
                 "tree": project.tree_name(change.tree),
                 "branch": branch_check.current_branch(project, change.tree) or "",
             }
             root = Path(change.tree, project.prefix)
-            transaction.run_transaction(record, root, ending.title, archive_operations(ending), facts)
+            run_transaction(record, root, ending.title, archive_operations(ending), facts)
     ChangeLocator(project).forget(change.tree, change.id)
     moved = ending.state.moved(
         TransitionEvent.ARCHIVED, by="agentd", why=_why(ending), at=facts["at"], hashes={}
@@ -130,19 +135,15 @@ def archive_operations(ending: ArchivePlan) -> list[Operation]:
 
 def undo_archive(project: Project, change_id: str) -> Change:
     """Byte for byte, while nobody has built on it. The change lies again where it was."""
-    ids.check_change_id(change_id)
-    with archive_recovery.archive_lock(project):
-        done = [
-            one
-            for one in archive_recovery.completed_archives(project)
-            if one.facts.get(archive_recovery.CHANGE_FACT) == change_id
-        ]
+    check_change_id(change_id)
+    with archive_lock(project):
+        done = [one for one in completed_archives(project) if one.facts.get(CHANGE_FACT) == change_id]
         found = [one for one in done if one.root.is_dir()]  # a work tree goes once its branch is merged
         if not found:
             raise _not_here(project, change_id)
         record = sorted(found, key=lambda one: one.facts.get("at", ""))[-1]
         _refuse_undo(project, change_id, record)
-        archive_recovery.undo_record(project, record, f"taking back {record.title}")
+        undo_record(project, record, f"taking back {record.title}")
     tree = project.tree_path(record.facts.get("tree", "."))
     ChangeLocator(project).remember(tree, change_id)
     change = Change(project, change_id, tree, project.changes_in(tree) / change_id)
@@ -150,7 +151,7 @@ def undo_archive(project: Project, change_id: str) -> Change:
     return change
 
 
-def _refuse_undo(project: Project, change_id: str, record: transaction.TransactionRecord) -> None:
+def _refuse_undo(project: Project, change_id: str, record: TransactionRecord) -> None:
     """Where there is a better word than which files differ."""
     moved = record.moves[0]
     if not (record.root / moved.target).exists() and (record.root / moved.source).exists():
@@ -158,11 +159,12 @@ def _refuse_undo(project: Project, change_id: str, record: transaction.Transacti
     tree = project.tree_path(record.facts.get("tree", "."))
     branch = record.facts.get("branch", "")
     if branch and branch_check.current_branch(project, tree) != branch and branch in git.branches(project.repo):
-        hint = f"git{branch_check.change_directory(tree, project.repo.top)} switch {shlex.quote(branch)}, then run the command again"
+        switch = f"git{branch_check.change_directory(tree, project.repo.top)} switch {shlex.quote(branch)}"
+        hint = f"{switch}, then run the command again"
         raise Refusal(f"{change_id} was archived on {branch}, which is not checked out", hint)
     own = {file.path for file in record.files if not file.path.endswith(changelog.CHANGELOG_FILE)}
-    for later in archive_recovery.completed_archives(project):
-        other = later.facts.get(archive_recovery.CHANGE_FACT, "")
+    for later in completed_archives(project):
+        other = later.facts.get(CHANGE_FACT, "")
         is_later = later.root == record.root and later.facts.get("at", "") > record.facts.get("at", "")
         if is_later and own & {file.path for file in later.files}:
             words = f"{other} was archived after {change_id} and changes the same specs"
@@ -221,7 +223,7 @@ def _warnings(change: Change, state: ChangeState, pattern: re.Pattern[str]) -> l
 def _free_name(change: Change, date: str) -> str:
     folder = change.project.archive_in(change.tree)
     taken = set(os.listdir(folder)) if folder.is_dir() else set()
-    return ids.unique_id(f"{date.replace('-', '')}-{change.id}", taken, longest=200)
+    return unique_id(f"{date.replace('-', '')}-{change.id}", taken, longest=200)
 
 
 def _why(ending: ArchivePlan) -> str:
@@ -235,5 +237,6 @@ def _not_here(project: Project, change_id: str) -> Refusal:
         return ChangeNotFound(f"{change_id} is not archived", "agentd list --all")
     folder = shlex.quote(os.path.relpath(ended.folder or "", ended.tree))
     words = f"{change_id} was archived elsewhere, so only git can take it back"
-    hint = f"git{branch_check.change_directory(ended.tree or '', project.repo.top)} log -- {folder}, then git revert the commit"
+    there = branch_check.change_directory(ended.tree or "", project.repo.top)
+    hint = f"git{there} log -- {folder}, then git revert the commit"
     return Refusal(words, hint)

@@ -5,11 +5,9 @@ import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agentd.change.folder import Change
-from agentd.change.state import GitLocation
-from agentd.domain.errors import BranchOutdated
-from agentd.project import git
-from agentd.project.layout import Project
+from agentd.change import Change, GitLocation
+from agentd.domain import BranchOutdated
+from agentd.project import Project, git
 
 
 @dataclass(frozen=True)

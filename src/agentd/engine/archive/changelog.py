@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agentd.documents.prose import embed_text, one_line
-from agentd.domain.formatting import pluralize
+from agentd.documents import embed_text, one_line
+from agentd.domain import pluralize
 from agentd.engine.archive.preview import SpecPreview
 from agentd.merge import SpecTouch, TouchKind, UnitKind
 

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.change.folder import Change, linked_documents, plan_files
-from agentd.change.state import ChangeState
-from agentd.documents import spec
-from agentd.documents.text import decode_text, parse_document
-from agentd.domain.errors import AgentdError, FormatInvalid, InternalError, Refusal, StateError
+from agentd.change import Change, ChangeState, linked_documents, plan_files
+from agentd.documents import decode_text, parse_document, parse_spec
+from agentd.domain import AgentdError, FormatInvalid, InternalError, Refusal, StateError
 from agentd.merge import SpecConflict, SpecTouch, merge_spec, stamp_version
 from agentd.storage import files
 
@@ -98,8 +96,8 @@ def base_spec_text(change: Change, state: ChangeState, id_: str, main: str | Non
     if id_ in state.base.specs or main is None:
         return None
     with _mendable():
-        yours = spec.parse_spec(read_optional(change.folder / "specs" / f"{id_}.md") or "", f"specs/{id_}.md")
-        return main if yours.base_version == (spec.parse_spec(main, f"agentd/specs/{id_}.md").version or 1) else None
+        yours = parse_spec(read_optional(change.folder / "specs" / f"{id_}.md") or "", f"specs/{id_}.md")
+        return main if yours.base_version == (parse_spec(main, f"agentd/specs/{id_}.md").version or 1) else None
 
 
 def preview_spec(change: Change, state: ChangeState, path: Path, pattern: re.Pattern[str], date: str) -> SpecPreview:
@@ -109,7 +107,7 @@ def preview_spec(change: Change, state: ChangeState, path: Path, pattern: re.Pat
     base = base_spec_text(change, state, id_, before)
     with _mendable():
         merged = merge_spec(before, yours, base, id_, pattern)
-    version = spec.parse_spec(yours if before is None else before, id_).version or 1
+    version = parse_spec(yours if before is None else before, id_).version or 1
     if merged.conflicts or not merged.touches or merged.text is None:
         return SpecPreview(id_, before, None, version, merged.touches, merged.conflicts)
     version += before is not None
@@ -140,10 +138,8 @@ def already_removed(change: Change, pattern: re.Pattern[str]) -> list[str]:
         if main is None or base is None:
             continue
         with _mendable():
-            removed = [
-                one.id for one in spec.parse_spec(read_optional(path) or "", path.name, pattern).removed if one.id
-            ]
-            there, then = (spec.parse_spec(text, path.name, pattern) for text in (main, base))
+            removed = [one.id for one in parse_spec(read_optional(path) or "", path.name, pattern).removed if one.id]
+            there, then = (parse_spec(text, path.name, pattern) for text in (main, base))
         found += [f"{path.stem}:{id_}" for id_ in removed if then.requirement(id_) and not there.requirement(id_)]
     return found
 

@@ -8,12 +8,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from agentd.change import archive_recovery
-from agentd.change.folder import STATE_FILE, Change, encode_state
-from agentd.change.state import ChangeState
-from agentd.domain import clock, events
-from agentd.domain.errors import ChangeNotReady, FormatInvalid, WrongPhase
-from agentd.domain.terms import Phase
+from agentd.change import STATE_FILE, Change, ChangeState, archive_lock, archive_record_path, encode_state
+from agentd.domain import ChangeNotReady, FormatInvalid, Phase, WrongPhase, clock, events
 from agentd.engine.archive import branch_check
 from agentd.engine.archive.preview import (
     base_spec_text,
@@ -24,8 +20,7 @@ from agentd.engine.archive.preview import (
 )
 from agentd.engine.workflows.impl_start import refuse_unmerged
 from agentd.merge import SpecConflict, find_conflict_markers, rebase_spec, touched_units
-from agentd.storage import files, transaction
-from agentd.storage.transaction import Operation, RemoveFile, WriteFile
+from agentd.storage import Operation, RemoveFile, WriteFile, files, run_transaction
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,13 @@ class RebasedSpec:
 
 def rebase_change(change: Change, pattern: re.Pattern[str]) -> tuple[RebasedSpec, ...]:
     """Those specs whose main spec moved since; none: there is nothing to do."""
-    with change.running(f"agentd rebase {change.id}") as held, archive_recovery.archive_lock(change.project):
+    with change.running(f"agentd rebase {change.id}") as held, archive_lock(change.project):
         moved = preview_rebase(change, pattern)
         if moved:
             with change.writing(held.token):
-                record = archive_recovery.archive_record_path(change.project, f"rebase-{change.id}")
+                record = archive_record_path(change.project, f"rebase-{change.id}")
                 root = Path(change.tree, change.project.prefix)
-                transaction.run_transaction(record, root, f"the rebase of {change.id}", _operations(change, moved))
+                run_transaction(record, root, f"the rebase of {change.id}", _operations(change, moved))
             names = ", ".join(one.id for one in moved)
             change.journal().append(
                 events.NoticeIssued(code="rebased", message=f"{names}: brought onto the specs of today")

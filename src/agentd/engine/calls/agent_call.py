@@ -7,17 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd.agents import pricing, process, transcript
-from agentd.agents.failures import FailureCause
-from agentd.agents.process import CannotStart, ProcessEnding, ProcessLimits, ProcessOutcome
-from agentd.agents.protocol import Adapter, AgentEnded, TokenUsage
-from agentd.agents.redaction import Redactor
-from agentd.agents.streams import Stream
-from agentd.agents.transcript import Transcript
-from agentd.change.folder import STATE_FILE
-from agentd.change.state import CallRecord
-from agentd.domain import clock, events
-from agentd.domain.errors import OverBudget, StateError
+from agentd.agents import (
+    Adapter,
+    AgentEnded,
+    CannotStart,
+    FailureCause,
+    ProcessEnding,
+    ProcessLimits,
+    ProcessOutcome,
+    Redactor,
+    Stream,
+    TokenUsage,
+    Transcript,
+    run_process,
+    transcript_path,
+    usage_cost,
+)
+from agentd.change import STATE_FILE, CallRecord
+from agentd.domain import OverBudget, StateError, clock, events
 from agentd.engine.calls import budget, interrupts, spending
 from agentd.engine.calls.agent_selection import SelectedAgent
 from agentd.engine.calls.call_request import CallRequest
@@ -95,7 +102,7 @@ class _AgentCall:
         run, began = self._run, time.monotonic()
         self._spent, self._limits = run.spent(), run.limits  # now: during the call STATE.yaml could be the agent's
         self._day = clock.now()[:10]
-        pricing.usage_cost(
+        usage_cost(
             TokenUsage(), self._ready.brief.model, run.config.prices
         )  # loaded now, so that no usage waits for it
         self._guard.before()
@@ -154,7 +161,7 @@ class _AgentCall:
         limits = run.config.limits
         output = limits.output_mb * 1024 * 1024
         bounds = ProcessLimits(wall_secs=brief.wall_secs, idle_secs=limits.idle_secs[brief.role], output_bytes=output)
-        path = transcript.transcript_path(run.change.project, run.change.id, run.change.run, **self._names)
+        path = transcript_path(run.change.project, run.change.id, run.change.run, **self._names)
         argv = (self._ready.program, *command.argv[1:])
         with Transcript(path, self._redactor) as self._transcript:
             self._transcript.start(self._ready.agent.name, brief, argv)
@@ -162,7 +169,7 @@ class _AgentCall:
             files.write(run.folder / STARTED, b"")
             try:
                 self._has_begun = True
-                outcome = process.run_process(
+                outcome = run_process(
                     argv,
                     env=self._ready.env,
                     cwd=command.cwd,
@@ -219,7 +226,7 @@ class _AgentCall:
 
     def _used(self, usage: TokenUsage) -> None:
         run, prices_ = self._run, self._run.config.prices
-        costs = [pricing.usage_cost(part, self._ready.brief.model, prices_) for part in self._listener.parts]
+        costs = [usage_cost(part, self._ready.brief.model, prices_) for part in self._listener.parts]
         known = [cost for cost in costs if cost is not None]  # what has no price hides nothing of the rest
         with interrupts.defer_interrupts():
             self._open.saw(usage, sum(known) if known else None)

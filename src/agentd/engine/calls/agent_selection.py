@@ -7,19 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd.agents import environment, pricing, process
-from agentd.agents.protocol import Adapter, AgentBrief, AgentCommand, SessionLister
-from agentd.agents.registry import get_adapter
-from agentd.change.folder import Change
-from agentd.domain import events
-from agentd.domain.errors import AgentMissing
-from agentd.domain.terms import Role
+from agentd.agents import (
+    Adapter,
+    AgentBrief,
+    AgentCommand,
+    SessionLister,
+    allowed_environment,
+    find_program,
+    get_adapter,
+    has_known_price,
+    suggest_alternative,
+)
+from agentd.change import Change
+from agentd.domain import AgentMissing, Role, events
 from agentd.engine.calls import budget, sessions
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.tools.tool_table import tools_of
-from agentd.project import detection, trust
-from agentd.project.config import AgentSettings, Config
+from agentd.project import AgentSettings, Config, ensure_trusted
 from agentd.storage import files
 
 
@@ -37,16 +42,16 @@ class SelectedAgent:
 
 def select_agent(run: RunContext, work: CallRequest, attempt: int, prompt: str) -> SelectedAgent:
     """Refused here, before it counts as a call: an agent that is not there, a budget that is used up."""
-    trust.ensure_trusted(
+    ensure_trusted(
         change_project(run.change), run.config, os.environ
     )  # again: files that commands name may have changed
     agent = run.config.agent_for(work.role)
     adapter = get_adapter(agent.kind)
     brief = _brief(run, work, agent, adapter, attempt, prompt)
     command = adapter.command(agent, brief)
-    allowed = environment.allowed_environment(agent, os.environ)
+    allowed = allowed_environment(agent, os.environ)
     env = {**allowed, **command.env}
-    program = process.find_program(command.argv[0], env.get("PATH", ""), command.cwd)
+    program = find_program(command.argv[0], env.get("PATH", ""), command.cwd)
     if program is None:
         raise _agent_missing(agent, work.role, env.get("PATH", ""))
     _check_budget(run, work, agent, adapter, brief)
@@ -59,8 +64,8 @@ def select_agent(run: RunContext, work: CallRequest, attempt: int, prompt: str) 
 def ensure_agent_installed(config: Config, role: Role, environ: Mapping[str, str]) -> None:
     """For a look before anything is made. A path is left out: what lies in a tree may come with it."""
     agent = config.agent_for(role)
-    path = environment.allowed_environment(agent, environ).get("PATH", "")
-    if agent.command and "/" not in agent.command and not process.find_program(agent.command, path):
+    path = allowed_environment(agent, environ).get("PATH", "")
+    if agent.command and "/" not in agent.command and not find_program(agent.command, path):
         raise _agent_missing(agent, role, path)
 
 
@@ -68,9 +73,7 @@ def _agent_missing(agent: AgentSettings, role: Role, path: str) -> AgentMissing:
     what = f"{agent.name} ({agent.command}) is not installed, and it is the {role}"
     other = f"name its program under [agents.{agent.name}] command"
     install = get_adapter(agent.kind).install_hint or other
-    return AgentMissing(
-        what, install + detection.suggest_alternative(agent.kind, lambda name: bool(process.find_program(name, path)))
-    )
+    return AgentMissing(what, install + suggest_alternative(agent.kind, lambda name: bool(find_program(name, path))))
 
 
 def _check_budget(
@@ -78,7 +81,7 @@ def _check_budget(
 ) -> None:
     limits = run.limits
     budget.check_budget(limits, run.change.id, run.spent(), max_cost=run.max_cost, role=work.role)
-    is_known = adapter.states_cost or pricing.has_known_price(brief.model, run.config.prices)
+    is_known = adapter.states_cost or has_known_price(brief.model, run.config.prices)
     warning = budget.check_price(limits, agent.name, brief.model, is_known, run.max_cost)
     if warning and warning not in run.warned:
         run.warned.add(warning)

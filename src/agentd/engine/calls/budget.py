@@ -4,11 +4,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agentd.change.state import ChangeState
-from agentd.domain.errors import OverBudget
-from agentd.domain.terms import Role, Workflow
+from agentd.change import ChangeState
+from agentd.domain import OverBudget, Role, Workflow
 from agentd.engine.calls.spending import Spending
-from agentd.project.config import BudgetSettings
+from agentd.project import BudgetSettings
 
 
 @dataclass(frozen=True, slots=True)

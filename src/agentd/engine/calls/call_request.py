@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.domain.terms import Complexity, Role
+from agentd.domain import Complexity, Role
 from agentd.engine.tools.tool_table import Stage
 
 

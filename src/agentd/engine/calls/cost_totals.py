@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change.state import CallRecord
+from agentd.change import CallRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentd.change.folder import Change, plan_files
-from agentd.domain.terms import StepStatus
+from agentd.change import Change, plan_files
+from agentd.domain import StepStatus
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.tools.binding import WRITTEN_FILE
 from agentd.engine.tools.tool_table import Stage

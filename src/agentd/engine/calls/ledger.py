@@ -9,10 +9,9 @@ import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agentd.change.state import CallRecord, parse_call
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
-from agentd.project.layout import Project
+from agentd.change import CallRecord, parse_call
+from agentd.domain import FieldReader, StateError
+from agentd.project import Project
 from agentd.storage import files
 
 

@@ -5,13 +5,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd.agents import failures
-from agentd.agents.failures import FailureCause
-from agentd.agents.protocol import AgentEnded
-from agentd.change.state import ChangeState, StepRecord
-from agentd.domain import clock, events
-from agentd.domain.errors import AgentdError, AgentFailed, AgentMissing, CallLimitReached, SessionLost
-from agentd.domain.terms import StepStatus
+from agentd.agents import AgentEnded, FailureCause, failure_hint
+from agentd.change import ChangeState, StepRecord
+from agentd.domain import (
+    AgentdError,
+    AgentFailed,
+    AgentMissing,
+    CallLimitReached,
+    SessionLost,
+    StepStatus,
+    clock,
+    events,
+)
 from agentd.engine.calls import agent_call, agent_selection, document_backup, sessions, step_commits
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext
@@ -80,10 +85,10 @@ def call_error(ended: AgentEnded, agent: str, work: CallRequest, change_id: str)
     if ended.cause is FailureCause.SESSION_LOST:
         if ended.message != sessions.NOT_CAPTURED:
             return sessions.session_lost(sessions.NOT_FOUND, change_id)
-        return SessionLost(ended.message, failures.failure_hint(ended.cause, agent, work.role, change_id))
+        return SessionLost(ended.message, failure_hint(ended.cause, agent, work.role, change_id))
     if ended.cause is FailureCause.NOT_INSTALLED:
         return AgentMissing(f"{agent}: {ended.message}")
-    hint = failures.failure_hint(ended.cause, agent, work.role, change_id)
+    hint = failure_hint(ended.cause, agent, work.role, change_id)
     if ended.cause is FailureCause.RATE_LIMITED and ended.wait_secs:
         hint = f"wait {_span(ended.wait_secs)}, then run the command again"
     return AgentFailed(f"{work.step}: {agent}: {ended.message or ended.cause}", hint, ended.cause)

@@ -10,22 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.failures import FailureCause
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState, StepRecord
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding
-from agentd.domain import clock, events
-from agentd.domain.errors import AgentdError, InternalError, Interrupted
-from agentd.domain.terms import StepStatus, Workflow
+from agentd.agents import FailureCause
+from agentd.change import Change, ChangeState, StepRecord
+from agentd.documents import Finding, current_findings
+from agentd.domain import AgentdError, InternalError, Interrupted, StepStatus, Workflow, clock, events
 from agentd.engine.calls import budget, document_backup, interrupts, spending
 from agentd.engine.tools.binding import run_folder
 from agentd.guard import Guard, Violation, violation_finding
-from agentd.project import trust
-from agentd.project.config import BudgetSettings, Config
-from agentd.project.layout import Project
-from agentd.storage import files
-from agentd.storage.locks import RunLock
+from agentd.project import BudgetSettings, Config, Project, ensure_trusted
+from agentd.storage import RunLock, files
 
 _OWNER = "owner.json"
 STARTED = "started"  # made just before an agent's process starts
@@ -107,7 +100,7 @@ def begin_run(
         try:
             cut = _put_right(change, held.token)
             config = load()
-            trust.ensure_trusted(change_project(change), config, os.environ)
+            ensure_trusted(change_project(change), config, os.environ)
             run = RunContext(change, config, held, folder, watch, max_cost, change.read().total_cost)
             run.sign()
             for old, found in cut.items():

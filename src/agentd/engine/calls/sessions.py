@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentd.agents import process
-from agentd.agents.process import ProcessEnding, ProcessLimits
-from agentd.agents.protocol import AgentBrief, SessionLister
-from agentd.agents.redaction import Redactor
-from agentd.agents.streams import Stream
-from agentd.change.folder import Change
-from agentd.domain.errors import SessionLost
+from agentd.agents import AgentBrief, ProcessEnding, ProcessLimits, Redactor, SessionLister, Stream, run_process
+from agentd.change import Change
+from agentd.domain import SessionLost
 from agentd.engine.calls.run_context import RunContext
-from agentd.project.config import AgentSettings
+from agentd.project import AgentSettings
 from agentd.storage import files
 
 NOT_FOUND = "Session not found, please re-run proposal"
@@ -82,7 +78,7 @@ def _listed(
         files.write(path, text.encode(), mode=0o600)
     heard: dict[Stream, list[bytes]] = {"out": [], "err": []}
     seconds = min(brief.wall_secs, _LONGEST)
-    outcome = process.run_process(
+    outcome = run_process(
         (program, *command.argv[1:]),
         env={**allowed, **command.env},
         cwd=command.cwd,

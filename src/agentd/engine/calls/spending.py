@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentd.agents import pricing
-from agentd.agents.protocol import TokenUsage
-from agentd.change.folder import STATE_FILE, Change
-from agentd.change.state import CallRecord, ChangeState
+from agentd.agents import TokenUsage, sanitize_usage
+from agentd.change import STATE_FILE, CallRecord, Change, ChangeState
 from agentd.domain import clock
 from agentd.engine.calls import ledger
 from agentd.engine.calls.ledger import LedgerEntry
-from agentd.project.layout import Project
+from agentd.project import Project
 from agentd.storage import files
 
 _ROOM = "calls"
@@ -88,7 +86,7 @@ class OpenCall:
 
     def saw(self, usage: TokenUsage, cost: float | None) -> None:
         """The whole call's usage so far. A cost that was known once is not forgotten for an unknown one."""
-        usage = pricing.sanitize_usage(usage)
+        usage = sanitize_usage(usage)
         known = self._slip.call
         seen = replace(
             known,

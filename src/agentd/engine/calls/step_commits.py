@@ -2,9 +2,8 @@
 
 import os
 
-from agentd.change.folder import Change
-from agentd.domain import events
-from agentd.domain.errors import AgentdError
+from agentd.change import Change
+from agentd.domain import AgentdError, events
 from agentd.engine.calls.run_context import RunContext
 from agentd.project import git
 

@@ -5,15 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from agentd.agents.protocol import (
-    AgentAction,
-    AgentEnded,
-    AgentEvent,
-    AgentText,
-    SessionStarted,
-    TokenUsage,
-    UsageUpdate,
-)
+from agentd.agents import AgentAction, AgentEnded, AgentEvent, AgentText, SessionStarted, TokenUsage, UsageUpdate
 
 WORDS = 1024 * 1024  # of the assistant's text, the first and the last half of this are kept
 ACTIVITIES = 2000  # of one call; a chatty agent must not fill the journal

@@ -9,12 +9,20 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.change.folder import Change, linked_documents, plan_files
-from agentd.documents.finding_status import ADDED, current_findings
-from agentd.documents.records import Finding, FindingAnswer, FindingEdit, PreviousFinding, ReviewRecord
-from agentd.documents.review_blocks import PROPOSAL_FILE, text_before_blocks
-from agentd.documents.review_document import display_author
-from agentd.documents.text import InvalidDocument
+from agentd.change import Change, linked_documents, plan_files
+from agentd.documents import (
+    ADDED,
+    PROPOSAL_FILE,
+    Finding,
+    FindingAnswer,
+    FindingEdit,
+    InvalidDocument,
+    PreviousFinding,
+    ReviewRecord,
+    current_findings,
+    display_author,
+    text_before_blocks,
+)
 from agentd.engine.context.context_reader import ContextReader
 from agentd.engine.context.directory_outline import directory_outline
 from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION, implementer_brief
@@ -22,7 +30,7 @@ from agentd.engine.context.quotes import cut_lines, fence_text, pointer_to, quot
 from agentd.engine.context.review_material import diff_fits, review_parts
 from agentd.engine.tools.project_files import ReadFile
 from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
-from agentd.project.config.display import printable
+from agentd.project import printable
 
 INDENT = "  "
 

@@ -2,11 +2,9 @@
 
 import os
 
-from agentd.change.folder import Change
-from agentd.documents import spec
-from agentd.documents.prose import one_line
-from agentd.documents.text import InvalidDocument
-from agentd.domain.terms import CHANGE_ID
+from agentd.change import Change
+from agentd.documents import InvalidDocument, one_line, parse_spec
+from agentd.domain import CHANGE_ID
 from agentd.engine.tools.project_files import ProjectFiles, ReadFile
 from agentd.engine.tools.refusal import ToolRefusal
 from agentd.project import git
@@ -63,7 +61,7 @@ class ContextReader:
     def spec_title(self, id_: str) -> str:
         name, text = self.main_spec(id_)
         try:
-            return one_line(spec.parse_spec(text, name).title)[:_TITLE] if text else ""
+            return one_line(parse_spec(text, name).title)[:_TITLE] if text else ""
         except InvalidDocument:
             return ""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agentd.engine.context.quotes import fence_text
-from agentd.project.config.display import printable
+from agentd.project import printable
 
 DEPTH = 3
 TOP_FILES = 40

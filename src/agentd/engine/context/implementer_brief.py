@@ -5,17 +5,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.change.folder import Change, plan_files
-from agentd.change.state import TransitionRecord
-from agentd.documents import clarifications, tasks
-from agentd.documents.finding_status import current_findings
-from agentd.documents.prose import one_line
-from agentd.documents.records import Finding
-from agentd.documents.task import Task
-from agentd.documents.text import InvalidDocument
-from agentd.domain.errors import FormatInvalid
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import FindingState, Phase
+from agentd.change import Change, TransitionRecord, plan_files
+from agentd.documents import (
+    CLARIFICATIONS_FILE,
+    TASKS_FILE,
+    Finding,
+    InvalidDocument,
+    Task,
+    current_findings,
+    one_line,
+    parse_tasks,
+)
+from agentd.domain import FindingState, FormatInvalid, Phase, TransitionEvent
 from agentd.engine.context.context_reader import ContextReader
 from agentd.engine.context.quotes import shorten_text
 from agentd.engine.context.requirement_text import (
@@ -25,7 +26,7 @@ from agentd.engine.context.requirement_text import (
     read_spec_text,
     requirement_texts,
 )
-from agentd.project import config
+from agentd.project import load_config
 
 DESCRIPTION = 6_000  # characters
 CLARIFICATIONS = 8_000
@@ -44,13 +45,13 @@ def implementer_brief(change: Change, task_ids: Sequence[str]) -> dict[str, Any]
     pattern = _pattern(change)
     found = requirement_texts(refs, _own(change, reader, pattern), _main(reader, refs, pattern))
     plan = [path.relative_to(change.folder).as_posix() for path in plan_files(change.folder)]
-    asked = reader.own(clarifications.CLARIFICATIONS_FILE) or ""
+    asked = reader.own(CLARIFICATIONS_FILE) or ""
     return {
-        "tasks": list(_tasks(chosen, f"{reader.folder}/{tasks.TASKS_FILE}")),
+        "tasks": list(_tasks(chosen, f"{reader.folder}/{TASKS_FILE}")),
         "requirements": list(_requirements(found)),
-        "documents": [f"{reader.folder}/{name}" for name in plan if name != tasks.TASKS_FILE],
+        "documents": [f"{reader.folder}/{name}" for name in plan if name != TASKS_FILE],
         "description": shorten_text(change.read().description, DESCRIPTION, f"{reader.folder}/STATE.yaml"),
-        "clarifications": shorten_text(asked, CLARIFICATIONS, f"{reader.folder}/{clarifications.CLARIFICATIONS_FILE}"),
+        "clarifications": shorten_text(asked, CLARIFICATIONS, f"{reader.folder}/{CLARIFICATIONS_FILE}"),
         "notes": list(_notes(change, f"{reader.folder}/STATE.yaml")),
     }
 
@@ -85,12 +86,12 @@ def _is_note(one: Finding) -> bool:
 
 
 def _chosen(change: Change, reader: ContextReader, task_ids: Sequence[str]) -> list[Task]:
-    listed = tasks.parse_tasks(reader.own(tasks.TASKS_FILE) or "", tasks.TASKS_FILE)
+    listed = parse_tasks(reader.own(TASKS_FILE) or "", TASKS_FILE)
     chosen = [listed.get(id_) for id_ in task_ids]
     missing = [id_ for id_, task in zip(task_ids, chosen, strict=True) if task is None]
     if missing:
         hint = f"agentd validate {change.id}"
-        raise FormatInvalid(f"{tasks.TASKS_FILE} of {change.id} has no task {', '.join(missing)}", hint)
+        raise FormatInvalid(f"{TASKS_FILE} of {change.id} has no task {', '.join(missing)}", hint)
     return [task for task in chosen if task]
 
 
@@ -117,7 +118,7 @@ def _main(reader: ContextReader, refs: Sequence[str], pattern: re.Pattern[str]) 
 
 def _pattern(change: Change) -> re.Pattern[str]:
     there = change.project._replace(tree=change.tree)
-    return config.load_config(there.config_file).validation.requirement_pattern
+    return load_config(there.config_file).validation.requirement_pattern
 
 
 # ---- as plain values

@@ -4,12 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentd.documents import frontmatter, spec
-from agentd.documents import text as base
-from agentd.documents.prose import one_line
-from agentd.documents.scenario import Scenario
-from agentd.documents.spec import RemovedItem, Spec
-from agentd.documents.text import Document, Span
+from agentd.documents import (
+    Document,
+    RemovedItem,
+    Scenario,
+    Span,
+    Spec,
+    one_line,
+    parse_document,
+    read_frontmatter,
+    read_spec,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,8 @@ class RequirementText:
 
 
 def read_spec_text(text: str, id_: str, path: str, pattern: re.Pattern[str]) -> SpecText:
-    document = base.parse_document(text, path)
-    return SpecText(id_, path, document, spec.read_spec(document, frontmatter.read_frontmatter(document), pattern))
+    document = parse_document(text, path)
+    return SpecText(id_, path, document, read_spec(document, read_frontmatter(document), pattern))
 
 
 def requirement_texts(

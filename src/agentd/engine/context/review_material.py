@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents.prose import one_line
-from agentd.domain.terms import CheckStatus
+from agentd.change import Change
+from agentd.documents import one_line
+from agentd.domain import CheckStatus
 from agentd.engine.context.quotes import fence_text
 from agentd.engine.tools.tree_diff import changed_files, tree_diff
-from agentd.project.config.display import printable
+from agentd.project import printable
 
 DIFF = 40_000  # characters
 CHECKS = 10_000

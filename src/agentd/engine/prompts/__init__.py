@@ -3,7 +3,3 @@
 Files that begin with `_` are parts of others, so that a rule is written once. Every prompt knows `change_id`, `folder`,
 `context` and `tools` (plain name -> the name in that CLI); the rest is named by whoever renders it.
 """
-
-from agentd.engine.prompts.prompt_renderer import InvalidPrompt, Prompts
-
-__all__ = ["InvalidPrompt", "Prompts"]

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agentd.domain.errors import AgentdError, InternalError, NotTrusted, SetupError
-from agentd.project import trust
-from agentd.project.config.display import nearest_word, printable
-from agentd.project.layout import Project
+from agentd.domain import AgentdError, InternalError, NotTrusted, SetupError
+from agentd.project import Project, is_trusted, nearest_word, printable, prompt_item, prompt_overrides
 
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
@@ -49,7 +47,7 @@ class Prompts:
 
     def _own(self) -> Mapping[str, bytes]:
         """The project's own files, each of a name that agentd knows."""
-        own = trust.prompt_overrides(self._project)
+        own = prompt_overrides(self._project)
         known = _shipped()
         for name in own:
             if name not in known:
@@ -78,7 +76,7 @@ class Prompts:
         if file not in own:
             known = _shipped()
             return (known[file], file, None) if file in known else None
-        if not trust.is_trusted(self._project, trust.prompt_item(file, own[file]), self._environ):
+        if not is_trusted(self._project, prompt_item(file, own[file]), self._environ):
             raise NotTrusted(f"you have not trusted {_OWN}/{file}, which this repository wants agents to be asked")
         try:
             return own[file].decode("utf-8-sig"), f"{_OWN}/{file}", None

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from agentd.change import text_cache
-from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
-from agentd.domain import clock
-from agentd.domain.terms import ChallengeVerdict, Severity
+from agentd.change import cache_plan
+from agentd.documents import Finding, PreviousFinding, ReviewRecord
+from agentd.domain import ChallengeVerdict, Severity, clock
 from agentd.engine.calls.call_request import CallResult
 from agentd.engine.steps import judge_call, verdict_record
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
@@ -17,7 +16,7 @@ STEP = CHALLENGER_SPEC.kind
 def run_challenge_step(desk: StepContext) -> ReviewRecord:
     desk.write_context(CHALLENGER_SPEC.judge, CHALLENGER_SPEC.stage)
     judged = desk.change.hashes()
-    text_cache.cache_plan(desk.change)
+    cache_plan(desk.change)
     paths = [desk.path(name) for name in judged]
     prompt = desk.prompt(STEP, CHALLENGER_SPEC.judge, CHALLENGER_SPEC.stage, round=desk.round, documents=paths)
     told, done = judge_call.ask_judge(desk, CHALLENGER_SPEC, desk.round, prompt)

@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentd.change.state import ChangeState, StepRecord
-from agentd.checks.comparison import CheckComparison, compare_check
-from agentd.checks.result import CheckResult, result_from_row
-from agentd.checks.runner import run_check
-from agentd.domain import clock, events
-from agentd.domain.terms import CheckStatus, StepStatus
+from agentd.change import ChangeState, StepRecord
+from agentd.checks import CheckComparison, CheckResult, compare_check, result_from_row, run_check
+from agentd.domain import CheckStatus, StepStatus, clock, events
 from agentd.engine.calls.run_context import change_project
 from agentd.engine.steps import code_trees
 from agentd.engine.steps.step_context import StepContext
-from agentd.project.config import CheckSettings
+from agentd.project import CheckSettings
 
 CHECKS_STEP = "checks"
 BASELINE_STEP = 0  # the round before the first edit

@@ -5,12 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.change.state import StepRecord
-from agentd.documents import clarifications
-from agentd.documents.clarifications import Clarification, Clarifications
-from agentd.domain import clock
-from agentd.domain.terms import Role, StepStatus
+from agentd.change import Change, StepRecord
+from agentd.documents import CLARIFICATIONS_FILE, Clarification, Clarifications, render_clarifications
+from agentd.domain import Role, StepStatus, clock
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.steps.step_context import StepContext
@@ -69,11 +66,11 @@ def save_questions(change: Change, asked: OpenQuestions) -> None:
 def close_questions(desk: StepContext, answered: Sequence[Clarification]) -> None:
     """No answers leave no file."""
     if answered:
-        text = clarifications.render_clarifications(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
+        text = render_clarifications(Clarifications(desk.change.id, clock.now()[:10], tuple(answered)))
         with desk.change.writing(desk.run.token):
-            files.write(desk.change.folder / clarifications.CLARIFICATIONS_FILE, text.encode())
-    is_there = (desk.change.folder / clarifications.CLARIFICATIONS_FILE).is_file()
-    outputs = desk.hashes(clarifications.CLARIFICATIONS_FILE) if is_there else {}
+            files.write(desk.change.folder / CLARIFICATIONS_FILE, text.encode())
+    is_there = (desk.change.folder / CLARIFICATIONS_FILE).is_file()
+    outputs = desk.hashes(CLARIFICATIONS_FILE) if is_there else {}
     rows = [step for step in desk.change.read().steps if step.name == CLARIFY_STEP]
     asked = any(step.status is StepStatus.DONE for step in rows) or saved_questions(desk.change) is not None
     status = StepStatus.DONE if asked else StepStatus.SKIPPED

@@ -3,11 +3,9 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentd.change.folder import Change
-from agentd.documents import tasks
-from agentd.documents.task import Task, TaskFile
-from agentd.documents.text import decode_text
-from agentd.domain.terms import TaskAction
+from agentd.change import Change
+from agentd.documents import TASKS_FILE, Task, TaskFile, decode_text, parse_tasks
+from agentd.domain import TaskAction
 from agentd.project import git
 from agentd.storage import files
 
@@ -62,8 +60,8 @@ def _judged(change: Change) -> tuple[str, str]:
 
 
 def read_change_tasks(change: Change) -> tuple[Task, ...]:
-    path = change.folder / tasks.TASKS_FILE
-    return tasks.parse_tasks(decode_text(files.read(path), tasks.TASKS_FILE)).tasks if path.is_file() else ()
+    path = change.folder / TASKS_FILE
+    return parse_tasks(decode_text(files.read(path), TASKS_FILE)).tasks if path.is_file() else ()
 
 
 def undone_tasks(wanted: Iterable[Task], kinds: Mapping[str, str]) -> Iterator[tuple[Task, TaskFile]]:

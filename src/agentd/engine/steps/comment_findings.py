@@ -6,16 +6,24 @@ The comment is told its finding's id before the finding is made: cut off in betw
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agentd.change import comment_store
-from agentd.change.folder import Change
-from agentd.documents import anchors
-from agentd.documents.anchors import AnchorMatch, MatchKind
-from agentd.documents.comments import QUOTE_LENGTH, Comment, resolve_comments
-from agentd.documents.finding_status import ADDED, current_findings, edit_content
-from agentd.documents.records import Evidence, Finding, FindingEdit
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain import clock, events
-from agentd.domain.terms import FindingState
+from agentd.change import Change, link_findings, read_comments
+from agentd.documents import (
+    ADDED,
+    QUOTE_LENGTH,
+    AnchorMatch,
+    Comment,
+    Evidence,
+    Finding,
+    FindingEdit,
+    InvalidDocument,
+    MatchKind,
+    current_findings,
+    decode_text,
+    edit_content,
+    find_anchor,
+    resolve_comments,
+)
+from agentd.domain import FindingState, clock, events
 from agentd.engine.steps import person_edits
 from agentd.engine.steps.judge_spec import JudgeSpec
 from agentd.engine.steps.step_context import StepContext
@@ -26,9 +34,7 @@ _TITLE = 120  # characters
 
 def apply_comments(desk: StepContext, bench: JudgeSpec) -> None:
     """Into the last record of that judge; where there is none they wait for the first one."""
-    said = [
-        one for one in comment_store.read_comments(desk.change) if one.words
-    ]  # one that is just begun says nothing yet
+    said = [one for one in read_comments(desk.change) if one.words]  # one that is just begun says nothing yet
     if not said:
         return
     waiting, found = desk.change.read().findings, desk.change.records(bench.kind)
@@ -53,7 +59,7 @@ def _linked(desk: StepContext, new: Sequence[Comment]) -> list[Comment]:
     without = [one.id for one in new if one.finding is None]
     ids = {id_: f"P{number}" for number, id_ in enumerate(without, first)}
     if ids:
-        comment_store.link_findings(desk.change, ids)
+        link_findings(desk.change, ids)
     return [replace(one, finding=one.finding or ids[one.id]) for one in new]
 
 
@@ -118,7 +124,7 @@ def _place(change: Change, one: Comment) -> AnchorMatch | None:
         text = decode_text(files.read(change.folder / one.document), one.document)
     except (FileNotFoundError, InvalidDocument):
         return None
-    return anchors.find_anchor(one.anchor, text)
+    return find_anchor(one.anchor, text)
 
 
 def _doubt(one: Comment, place: AnchorMatch | None) -> str | None:

@@ -9,18 +9,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
 
-from agentd.checks.failure_findings import check_findings
-from agentd.documents.finding_status import closed_by_people, current_findings
-from agentd.documents.records import Evidence, Finding
-from agentd.documents.task import Task, TaskFile
-from agentd.domain.terms import FindingState, Severity, TaskAction, TaskStatus
+from agentd.checks import check_findings
+from agentd.documents import Evidence, Finding, Task, TaskFile, closed_by_people, current_findings
+from agentd.domain import FindingState, Severity, TaskAction, TaskStatus
 from agentd.engine.steps import code_trees
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC
 from agentd.engine.steps.step_context import StepContext
 from agentd.project import git
-from agentd.trace.gap_findings import trace_findings
-from agentd.trace.matrix_builder import build_matrix, find_weakenings, has_fewer_tests
+from agentd.trace import build_matrix, find_weakenings, has_fewer_tests, trace_findings
 
 UNDONE = "rule:task-undone"
 _OWN = ("check:", "rule:")

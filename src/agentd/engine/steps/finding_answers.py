@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentd.documents.records import Finding, FindingAnswer
-from agentd.domain import events
-from agentd.domain.terms import FindingState
+from agentd.documents import Finding, FindingAnswer
+from agentd.domain import FindingState, events
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.steps.judge_spec import JudgeSpec
 from agentd.engine.steps.step_context import StepContext

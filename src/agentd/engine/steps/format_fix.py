@@ -2,10 +2,8 @@
 
 from collections.abc import Iterable
 
-from agentd.change import plan_validation
-from agentd.change.state import ChangeState, StepRecord
-from agentd.domain import events
-from agentd.domain.terms import Phase, Role, Severity, StepStatus
+from agentd.change import ChangeState, StepRecord, check_plan
+from agentd.domain import Phase, Role, Severity, StepStatus, events
 from agentd.engine.calls import retries
 from agentd.engine.steps import clarify
 from agentd.engine.steps.step_context import StepContext
@@ -27,7 +25,7 @@ def format_faults(desk: StepContext) -> tuple[RuleFinding, ...]:
     there = [(change.folder / name).is_file() for name in ("proposal.md", "tasks.md")]
     complete = change.read().phase is not Phase.DRAFTING or there != [True, False]  # a proposal alone is a beginning
     desk.mend()
-    found = plan_validation.check_plan(change, desk.config.validation, complete=complete)
+    found = check_plan(change, desk.config.validation, complete=complete)
     return tuple(one for one in found if one.severity is Severity.HIGH)
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agentd.change.state import ChangeState
-from agentd.domain.terms import Role
+from agentd.change import ChangeState
+from agentd.domain import Role
 from agentd.engine.calls import document_backup, retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.steps import plan_facts

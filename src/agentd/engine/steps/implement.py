@@ -3,10 +3,8 @@
 import os
 from collections.abc import Callable, Sequence
 
-from agentd.documents.task import Task
-from agentd.domain import events
-from agentd.domain.formatting import pluralize
-from agentd.domain.terms import Role
+from agentd.documents import Task
+from agentd.domain import Role, events, pluralize
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.context.implementer_brief import implementer_brief

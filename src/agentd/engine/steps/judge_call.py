@@ -4,13 +4,19 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd.agents.failures import FailureCause
-from agentd.documents import review_edits, verdict_text
-from agentd.documents.finding_status import closed_by_people, current_findings
-from agentd.documents.records import Finding, FindingAnswer, PreviousFinding, ReviewRecord, parse_finding
-from agentd.domain.errors import AgentFailed, UnknownVerdict
-from agentd.domain.fields import FieldReader
-from agentd.domain.terms import FindingState, Severity
+from agentd.agents import FailureCause
+from agentd.documents import (
+    Finding,
+    FindingAnswer,
+    PreviousFinding,
+    ReviewRecord,
+    closed_by_people,
+    current_findings,
+    parse_finding,
+    read_review_edits,
+    read_verdict,
+)
+from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, UnknownVerdict
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.steps import plan_facts
@@ -28,7 +34,7 @@ def ask_judge(desk: StepContext, bench: JudgeSpec, round_: int, prompt: str) -> 
 
     def is_verdict(text: str) -> bool:
         said.append(text)
-        return verdict_text.read_verdict(text, bench.kind).verdict is not None
+        return read_verdict(text, bench.kind).verdict is not None
 
     report = desk.run.folder / REPORT_FILE
     work = CallRequest(
@@ -104,7 +110,7 @@ def _unreadable(desk: StepContext, bench: JudgeSpec) -> UnknownVerdict:
 
 def _from_text(desk: StepContext, bench: JudgeSpec, text: str) -> dict[str, Any]:
     """The verdict and the findings that stand in a judge's answer, as a report would say them."""
-    said = str(verdict_text.read_verdict(text, bench.kind).verdict)
+    said = str(read_verdict(text, bench.kind).verdict)
     records = desk.change.records(bench.kind)
     earlier = {one.id: one for one in current_findings(records)}
     rows, again = split_findings(_rows(desk, bench, text), earlier)
@@ -131,7 +137,7 @@ def _rows(desk: StepContext, bench: JudgeSpec, text: str) -> list[dict[str, Any]
             "suggestion": one.suggestion,
             "requirement": one.requirement,
         }
-        for one in review_edits.read_review_edits(text, empty, "the answer").added
+        for one in read_review_edits(text, empty, "the answer").added
     ]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentd.domain.terms import ChallengeVerdict, ReviewVerdict, Role
+from agentd.domain import ChallengeVerdict, ReviewVerdict, Role
 from agentd.engine.tools.tool_table import Stage
 
 

@@ -6,11 +6,15 @@ It moves no phase, and the verdict is the judge's: accepting is a decision of it
 import re
 from dataclasses import replace
 
-from agentd.change import comment_store
-from agentd.documents import review_edits
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import FindingEdit, ReviewRecord
-from agentd.documents.text import InvalidDocument, decode_text
+from agentd.change import read_comments
+from agentd.documents import (
+    FindingEdit,
+    InvalidDocument,
+    ReviewRecord,
+    current_findings,
+    decode_text,
+    read_review_edits,
+)
 from agentd.domain import clock, events
 from agentd.engine.steps import verdict_record
 from agentd.engine.steps.judge_spec import JUDGE_SPECS, JudgeSpec
@@ -33,7 +37,7 @@ def apply_person_edits(desk: StepContext, record: ReviewRecord) -> ReviewRecord:
     of = displayed_record(desk, bench)
     if text == verdict_record.verdict_page(desk, record) or (of and of.round != record.round):
         return record
-    found = review_edits.read_review_edits(text, record, bench.page)
+    found = read_review_edits(text, record, bench.page)
     for fault in found.faults:
         _warn(desk, f"{bench.page}:{fault.line}: {fault.message}")
     if found.verdict:
@@ -84,7 +88,7 @@ def write_edits(desk: StepContext, record: ReviewRecord, made: list[FindingEdit]
 def next_person_id(desk: StepContext) -> int:
     """Of the findings that people make; those that wait for a record and those of comments are taken too."""
     known = [one.id for one in (*current_findings(desk.change.records()), *desk.change.read().findings)]
-    known += [one.finding or "" for one in comment_store.read_comments(desk.change)]
+    known += [one.finding or "" for one in read_comments(desk.change)]
     used = [one[1:] for one in known if one.startswith("P")]
     return 1 + max((int(one) for one in used if one.isdigit()), default=0)
 

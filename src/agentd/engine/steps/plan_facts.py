@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-from agentd.change.folder import Change
-from agentd.documents import proposal, review_blocks, tasks
-from agentd.documents.proposal import Scope, spec_order
-from agentd.documents.text import decode_text
-from agentd.domain.errors import FormatInvalid
-from agentd.domain.terms import Complexity
+from agentd.change import Change
+from agentd.documents import PROPOSAL_FILE, TASKS_FILE, Scope, decode_text, parse_proposal, parse_tasks, spec_order
+from agentd.domain import Complexity, FormatInvalid
 from agentd.storage import files
 
 
@@ -31,11 +28,11 @@ class PlanFacts:
 
 def read_plan_facts(change: Change) -> PlanFacts | None:
     """None while there is no proposal that can be read."""
-    text = _text(change, review_blocks.PROPOSAL_FILE)
+    text = _text(change, PROPOSAL_FILE)
     if text is None:
         return None
     try:
-        impact = proposal.parse_proposal(text).impact
+        impact = parse_proposal(text).impact
     except FormatInvalid:
         return None
     return PlanFacts(spec_order(impact).ids, impact.scope, impact.affected_files or 0, _tasks(change))
@@ -48,9 +45,9 @@ def plan_complexity(change: Change) -> Complexity:
 
 
 def _tasks(change: Change) -> int:
-    text = _text(change, tasks.TASKS_FILE)
+    text = _text(change, TASKS_FILE)
     try:
-        return len(tasks.parse_tasks(text).tasks) if text is not None else 0
+        return len(parse_tasks(text).tasks) if text is not None else 0
     except FormatInvalid:
         return 0
 

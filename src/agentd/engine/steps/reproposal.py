@@ -4,10 +4,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from agentd.change.state import ChangeState
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.domain.terms import Role
+from agentd.change import ChangeState
+from agentd.documents import Finding, ReviewRecord, current_findings
+from agentd.domain import Role
 from agentd.engine.calls import retries
 from agentd.engine.steps import finding_answers, verdict_record
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC

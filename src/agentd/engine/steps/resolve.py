@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agentd.change.state import ChangeState
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.domain.terms import CheckStatus, Role
+from agentd.change import ChangeState
+from agentd.documents import Finding, ReviewRecord, current_findings
+from agentd.domain import CheckStatus, Role
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.steps import code_trees, finding_answers, plan_facts, verdict_record

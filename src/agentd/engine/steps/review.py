@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentd.agents.registry import get_adapter
-from agentd.documents.records import Finding, PreviousFinding, ReviewRecord
-from agentd.domain import clock
-from agentd.domain.terms import ReviewVerdict, Severity
+from agentd.agents import get_adapter
+from agentd.documents import Finding, PreviousFinding, ReviewRecord
+from agentd.domain import ReviewVerdict, Severity, clock
 from agentd.engine.calls.call_request import CallResult
-from agentd.engine.context.context_files import diff_fits, reviewer_context
+from agentd.engine.context.context_files import reviewer_context
+from agentd.engine.context.review_material import diff_fits
 from agentd.engine.steps import code_trees, engine_findings, judge_call, verdict_record
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC

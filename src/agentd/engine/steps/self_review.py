@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.change.state import ChangeState, StepRecord
-from agentd.documents.verdict_text import SelfReviewResult, read_self_review
-from agentd.domain import clock, events
-from agentd.domain.terms import Role, StepStatus
+from agentd.change import ChangeState, StepRecord
+from agentd.documents import SelfReviewResult, read_self_review
+from agentd.domain import Role, StepStatus, clock, events
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.steps.generate import PROPOSAL, TASKS, spec_values, tasks_values

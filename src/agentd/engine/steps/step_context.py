@@ -6,20 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentd.agents.registry import get_adapter
-from agentd.change import plan_validation
-from agentd.change.folder import Change, document_hash
-from agentd.domain.events import NoticeIssued
-from agentd.domain.terms import Role
+from agentd.agents import get_adapter
+from agentd.change import Change, document_hash, fixed_documents, write_fixes
+from agentd.domain import NoticeIssued, Role
 from agentd.engine.calls import document_backup, sessions
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.context.context_files import judge_context, planner_context
-from agentd.engine.prompts import Prompts
+from agentd.engine.prompts.prompt_renderer import Prompts
 from agentd.engine.steps import plan_facts
 from agentd.engine.tools.tool_table import Stage, tools_of
 from agentd.guard import plan_write_rule
-from agentd.project.config import Config
+from agentd.project import Config
 from agentd.storage import files
 
 PLANNER, JUDGE = "GEMINI.md", "AGENTS.md"
@@ -117,9 +115,9 @@ class StepContext:
 
     def mend(self) -> None:
         """Mechanical faults in what the agent wrote are put right on the spot, without an agent."""
-        for name, (_, new) in plan_validation.fixed_documents(self.change, self.config.validation).items():
+        for name, (_, new) in fixed_documents(self.change, self.config.validation).items():
             document_backup.record_written(self.run.folder, name, new)
-        for name in plan_validation.write_fixes(self.change, self.config.validation, self.run.token):
+        for name in write_fixes(self.change, self.config.validation, self.run.token):
             self.run.emit(NoticeIssued(code="mended", message=f"agentd put the form of {name} right"))
 
     # ---- the planner's own session

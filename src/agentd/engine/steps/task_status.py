@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-from agentd.documents import tasks
-from agentd.documents.text import decode_text
-from agentd.domain.terms import TaskStatus
+from agentd.documents import TASKS_FILE, decode_text, set_task_status
+from agentd.domain import TaskStatus
 from agentd.engine.steps import code_trees
 from agentd.engine.steps.step_context import StepContext
 from agentd.storage import files
@@ -44,11 +43,11 @@ def reclaim_tasks(desk: StepContext, waived: Collection[str]) -> None:
 
 
 def _write(desk: StepContext, statuses: Mapping[str, TaskStatus]) -> None:
-    path = desk.change.folder / tasks.TASKS_FILE
+    path = desk.change.folder / TASKS_FILE
     if not statuses:
         return
     with desk.change.writing(desk.run.token):
-        text = decode_text(files.read(path), tasks.TASKS_FILE)
+        text = decode_text(files.read(path), TASKS_FILE)
         for id_, status in statuses.items():
-            text = tasks.set_task_status(text, id_, status)
+            text = set_task_status(text, id_, status)
         files.write(path, text.encode())

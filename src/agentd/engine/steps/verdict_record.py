@@ -7,13 +7,21 @@ is finished by the next one.
 from dataclasses import replace
 from functools import partial
 
-from agentd.change.state import ChangeState, StepRecord
-from agentd.documents import records, review_blocks, review_document
-from agentd.documents.finding_status import count_open, current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.documents.text import decode_text
-from agentd.domain import events, state_machine
-from agentd.domain.terms import ReviewVerdict, StepStatus
+from agentd.change import ChangeState, StepRecord
+from agentd.documents import (
+    PROPOSAL_FILE,
+    Finding,
+    ReviewRecord,
+    append_block,
+    count_open,
+    current_findings,
+    decode_text,
+    find_blocks,
+    render_record,
+    render_review,
+    review_block,
+)
+from agentd.domain import ReviewVerdict, StepStatus, event_for_verdict, events
 from agentd.engine.calls import step_commits
 from agentd.engine.steps import check_run, task_status
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
@@ -24,7 +32,7 @@ from agentd.storage import files
 def save_record(desk: StepContext, record: ReviewRecord) -> str:
     """Its name in the change's folder."""
     with desk.change.writing(desk.run.token):
-        files.write(desk.change.folder / _name(record), records.render_record(record).encode())
+        files.write(desk.change.folder / _name(record), render_record(record).encode())
     return _name(record)
 
 
@@ -71,7 +79,7 @@ def render_verdict(desk: StepContext, record: ReviewRecord) -> None:
 
 
 def verdict_page(desk: StepContext, record: ReviewRecord) -> str:
-    return review_document.render_review(record, same_vendor=_is_same_vendor(desk, JUDGE_SPECS[record.kind]))
+    return render_review(record, same_vendor=_is_same_vendor(desk, JUDGE_SPECS[record.kind]))
 
 
 def verdict_reason(desk: StepContext, record: ReviewRecord) -> str:
@@ -85,17 +93,17 @@ def _moved(record: ReviewRecord, row: StepRecord, words: str, old: ChangeState) 
     taken = {finding.id for finding in record.findings}
     left = tuple(finding for finding in old.findings if finding.id not in taken)
     new = replace(old.with_step(row), round=record.round, findings=left)
-    event = state_machine.event_for_verdict(JUDGE_SPECS[record.kind].verdicts(record.verdict))
+    event = event_for_verdict(JUDGE_SPECS[record.kind].verdicts(record.verdict))
     by = check_run.judged_specs(old, record.round) if record.kind == REVIEWER_SPEC.kind else {}
     return new.moved(event, by=record.by, why=words, at=record.at, hashes={**record.judged, **by})
 
 
 def _append_block(desk: StepContext, record: ReviewRecord) -> None:
-    path = desk.change.folder / review_blocks.PROPOSAL_FILE
+    path = desk.change.folder / PROPOSAL_FILE
     with desk.change.writing(desk.run.token):
-        text = decode_text(files.read(path), review_blocks.PROPOSAL_FILE)
-        if not any(block.iteration == record.round for block in review_blocks.find_blocks(text)):
-            files.write(path, review_blocks.append_block(text, review_document.review_block(record)).encode())
+        text = decode_text(files.read(path), PROPOSAL_FILE)
+        if not any(block.iteration == record.round for block in find_blocks(text)):
+            files.write(path, append_block(text, review_block(record)).encode())
 
 
 def _made(finding: Finding, record: ReviewRecord, attempt: int) -> events.FindingReported:

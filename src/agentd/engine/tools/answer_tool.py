@@ -4,9 +4,8 @@ import json
 import os
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents.finding_status import current_findings, round_findings
-from agentd.documents.records import ReviewRecord
+from agentd.change import Change
+from agentd.documents import ReviewRecord, current_findings, round_findings
 from agentd.domain import clock
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.refusal import ToolRefusal

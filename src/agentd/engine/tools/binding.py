@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
-from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, NotCheckedOut
+from agentd.change import Change, ChangeLocator
+from agentd.domain import AgentdError, Busy, ChangeNotFound, NotCheckedOut
 from agentd.engine.tools.project_files import ProjectFiles
 from agentd.engine.tools.refusal import ToolRefusal
 from agentd.engine.tools.tool_table import Stage
-from agentd.project.layout import Project
+from agentd.project import Project
 
 if TYPE_CHECKING:
-    from agentd.project.config import ValidationSettings
+    from agentd.project import ValidationSettings
 
 
 SERVED_FILE = "served"  # in a run's folder: the server of its call came up
@@ -71,10 +70,10 @@ class Binding:
             raise ToolRefusal("busy", error.message, "try again later") from None
 
     def settings(self) -> "ValidationSettings":
-        from agentd.project import config  # late: most calls read a file and are done
+        from agentd.project import load_config  # late: most calls read a file and are done
 
         try:
-            return config.load_config(self.project.config_file).validation
+            return load_config(self.project.config_file).validation
         except AgentdError as error:
             raise ToolRefusal(
                 "failed", f"agentd/config.toml cannot be read: {error.message}", "tell the person"

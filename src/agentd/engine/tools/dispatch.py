@@ -4,7 +4,7 @@ import importlib
 import json
 from typing import Any
 
-from agentd.domain.errors import AgentdError, Busy, ChangeNotFound, InvalidChangeId, NotCheckedOut
+from agentd.domain import AgentdError, Busy, ChangeNotFound, InvalidChangeId, NotCheckedOut
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
 from agentd.engine.tools.shapes import text_size

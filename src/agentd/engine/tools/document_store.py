@@ -3,11 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from agentd.change import plan_validation
-from agentd.change.folder import Change
-from agentd.change.locator import LocatedChange
-from agentd.documents.review_blocks import PROPOSAL_FILE, proposal_body
-from agentd.documents.text import InvalidDocument, decode_text
+from agentd.change import Change, LocatedChange, MainSpecs, check_plan, validate_change
+from agentd.documents import PROPOSAL_FILE, InvalidDocument, decode_text, proposal_body
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.project_files import SIZE
 from agentd.engine.tools.refusal import ToolRefusal
@@ -55,11 +52,11 @@ def store_document(binding: Binding, change: Change, name: str, text: str, revis
 
 def check_documents(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made."""
-    return plan_validation.check_plan(change, binding.settings(), texts)
+    return check_plan(change, binding.settings(), texts)
 
 
 def check_whole_plan(binding: Binding, found: LocatedChange) -> tuple[RuleFinding, ...]:
-    return plan_validation.validate_change(binding.project, found, binding.settings())
+    return validate_change(binding.project, found, binding.settings())
 
 
 def summarize_findings(findings: list[RuleFinding] | tuple[RuleFinding, ...], strict: bool = False) -> dict[str, Any]:
@@ -80,9 +77,9 @@ def summarize_findings(findings: list[RuleFinding] | tuple[RuleFinding, ...], st
     }
 
 
-def read_main_specs(binding: Binding, change: Change) -> plan_validation.MainSpecs:
+def read_main_specs(binding: Binding, change: Change) -> MainSpecs:
     """The project's own specs, as the change's tree has them."""
-    return plan_validation.MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
+    return MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
 
 
 def read_or_refuse(work: Callable[[], T]) -> T:

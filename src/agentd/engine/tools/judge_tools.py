@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from agentd.documents.finding_status import closed_by_people, count_open, current_findings
-from agentd.documents.records import Evidence, Finding
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain import clock
-from agentd.domain.formatting import join_words
-from agentd.domain.terms import ChallengeVerdict, FindingState, ReviewVerdict, Severity
+from agentd.documents import (
+    Evidence,
+    Finding,
+    InvalidDocument,
+    closed_by_people,
+    count_open,
+    current_findings,
+    decode_text,
+)
+from agentd.domain import ChallengeVerdict, FindingState, ReviewVerdict, Severity, clock, join_words
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.reading_tools import short_name
 from agentd.engine.tools.refusal import ToolRefusal

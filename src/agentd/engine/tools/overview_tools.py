@@ -3,15 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from agentd.change import overview
-from agentd.change.folder import read_records, readable_documents
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.change.overlaps import OverlapIndex
-from agentd.documents import tasks
-from agentd.documents.finding_status import current_findings
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import TaskStatus
+from agentd.change import (
+    ChangeLocator,
+    LocatedChange,
+    OverlapIndex,
+    build_overlap_index,
+    change_row,
+    read_records,
+    readable_documents,
+    refresh_touched,
+)
+from agentd.documents import InvalidDocument, current_findings, decode_text, parse_tasks
+from agentd.domain import AgentdError, TaskStatus
 from agentd.engine.tools.binding import Binding
 
 MANY = 200
@@ -22,17 +25,15 @@ def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     places = ChangeLocator(binding.project)
     found = places.open() + (places.archived() if arguments.get("all") else [])
     found.sort(key=lambda one: one.summary.updated_at, reverse=True)
-    among = overview.build_overlap_index(found)
+    among = build_overlap_index(found)
     return {"changes": [_row(binding, one, among) for one in found[:MANY]]}
 
 
 def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     places = ChangeLocator(binding.project)
-    found = overview.refresh_touched(places.find(change.id))
-    row = overview.change_row(
-        binding.project, found, overview.build_overlap_index(places.open() if found.summary.touches else ())
-    )
+    found = refresh_touched(places.find(change.id))
+    row = change_row(binding.project, found, build_overlap_index(places.open() if found.summary.touches else ()))
     folder = Path(found.folder or "")
     return {
         **{name: row[name] for name in (*_ROW, "description", "git")},
@@ -43,7 +44,7 @@ def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _row(binding: Binding, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
-    row = overview.change_row(binding.project, found, among)
+    row = change_row(binding.project, found, among)
     return {name: row[name] for name in _ROW}
 
 
@@ -69,7 +70,7 @@ def _findings(folder: Path) -> list[dict[str, Any]]:
 def _tasks(folder: Path) -> dict[str, int]:
     path = folder / "tasks.md"
     try:
-        found = tasks.parse_tasks(decode_text(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
+        found = parse_tasks(decode_text(path.read_bytes(), "tasks.md")).tasks if path.is_file() else ()
     except (OSError, InvalidDocument):
         found = ()  # validation tells about it
     done, waived = (sum(one.status is status for one in found) for status in (TaskStatus.DONE, TaskStatus.WAIVED))

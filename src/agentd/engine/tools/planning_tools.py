@@ -2,15 +2,37 @@
 
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents import frontmatter, proposal, review_blocks, spec, task, task_text, tasks
-from agentd.documents import text as base
-from agentd.documents.affected_specs import AffectedSpec
-from agentd.documents.proposal import Impact, Proposal, Scope, spec_order
-from agentd.documents.tasks import TaskList
-from agentd.documents.text import InvalidDocument
-from agentd.domain import clock
-from agentd.domain.terms import TaskStatus
+from agentd.change import Change
+from agentd.documents import (
+    PROPOSAL_FILE,
+    TASKS_FILE,
+    AffectedSpec,
+    Impact,
+    InvalidDocument,
+    Proposal,
+    Scope,
+    Task,
+    TaskList,
+    cycle_message,
+    decode_text,
+    dependency_cycle,
+    find_blocks,
+    parse_document,
+    parse_proposal,
+    parse_spec,
+    parse_tasks,
+    read_frontmatter,
+    read_spec,
+    render_proposal,
+    render_tasks,
+    revise_proposal,
+    revise_tasks,
+    spec_order,
+    tasks_from_rows,
+    text_before_blocks,
+    unknown_dependencies,
+)
+from agentd.domain import TaskStatus, clock
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import (
     current_text,
@@ -20,29 +42,29 @@ from agentd.engine.tools.document_store import (
     store_document,
 )
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
-from agentd.validation.task_rules import path_problem
+from agentd.validation import path_problem
 
 
 def refuse_edit(name: str, before: str, after: str) -> None:
     fault = _fault(name, after)
     if fault and _fault(name, before) is None:
         raise ToolRefusal("invalid-document", fault, "send text that leaves the document readable")
-    if name == review_blocks.PROPOSAL_FILE and review_blocks.find_blocks(after) != review_blocks.find_blocks(before):
+    if name == PROPOSAL_FILE and find_blocks(after) != find_blocks(before):
         what = "with this edit there would be other review blocks"
         raise ToolRefusal("review-block", what, "leave review tags out, and close every fence and comment")
-    if name == tasks.TASKS_FILE:
+    if name == TASKS_FILE:
         _refuse_status(before, after)
 
 
 def _fault(name: str, text: str) -> str | None:
     """Why the document cannot be read, None if it can."""
     try:
-        document = base.parse_document(text, name)
-        front = frontmatter.read_frontmatter(document)
-        if name == review_blocks.PROPOSAL_FILE:
-            proposal.parse_proposal(text)
-        elif name != tasks.TASKS_FILE:
-            spec.read_spec(document, front)
+        document = parse_document(text, name)
+        front = read_frontmatter(document)
+        if name == PROPOSAL_FILE:
+            parse_proposal(text)
+        elif name != TASKS_FILE:
+            read_spec(document, front)
     except InvalidDocument as error:
         return error.message
     return None
@@ -51,9 +73,9 @@ def _fault(name: str, text: str) -> str | None:
 def _refuse_status(before: str, after: str) -> None:
     """agentd alone ticks a task."""
     known: dict[str, set[TaskStatus]] = {}
-    for one in tasks.parse_tasks(before).tasks:
+    for one in parse_tasks(before).tasks:
         known.setdefault(one.id, set()).add(one.status)
-    for one in tasks.parse_tasks(after).tasks:
+    for one in parse_tasks(after).tasks:
         if one.status not in known.get(one.id, {TaskStatus.PENDING}):
             raise ToolRefusal("not-writable", f"the status of task {one.id} is agentd's to set", "leave it as it was")
 
@@ -79,11 +101,9 @@ def create_proposal(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
         created=clock.now(),
     )
     with binding.writing(change):
-        old = current_text(binding, change, review_blocks.PROPOSAL_FILE)
-        text = (
-            proposal.render_proposal(new) if old is None else read_or_refuse(lambda: proposal.revise_proposal(old, new))
-        )
-        result = store_document(binding, change, review_blocks.PROPOSAL_FILE, text, old is not None)
+        old = current_text(binding, change, PROPOSAL_FILE)
+        text = render_proposal(new) if old is None else read_or_refuse(lambda: revise_proposal(old, new))
+        result = store_document(binding, change, PROPOSAL_FILE, text, old is not None)
     return {**result, "specs": [{"id": one, "delta": one in main} for one in order.ids]}
 
 
@@ -110,24 +130,24 @@ def create_tasks(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         if problem:
             what = f"{row['file']['path'][:200]} {problem}"
             raise ToolRefusal("bad-argument", what, "send a path from the project root, such as src/app.py")
-    tasks = task_text.tasks_from_rows(rows)
+    tasks = tasks_from_rows(rows)
     _check_tasks(binding, change, tasks)
     with binding.writing(change):
         old = current_text(binding, change, "tasks.md")
         new = TaskList(change.id, tasks)
-        text = task_text.render_tasks(new) if old is None else read_or_refuse(lambda: task_text.revise_tasks(old, new))
+        text = render_tasks(new) if old is None else read_or_refuse(lambda: revise_tasks(old, new))
         return store_document(binding, change, "tasks.md", text, old is not None)
 
 
-def _check_tasks(binding: Binding, change: Change, tasks: tuple[task.Task, ...]) -> None:
+def _check_tasks(binding: Binding, change: Change, tasks: tuple[Task, ...]) -> None:
     ids = [one.id for one in tasks]
     require_once(ids, "task-duplicate", "give each task its own layer and number")
-    for one, other in task.unknown_dependencies(tasks):
+    for one, other in unknown_dependencies(tasks):
         instead = f"use one of {', '.join(ids[:40])}"
         raise ToolRefusal("dependency-unknown", f"task {one.id} depends on {other}, which is no task", instead)
-    circle = task.dependency_cycle(tasks)
+    circle = dependency_cycle(tasks)
     if circle:
-        raise ToolRefusal("dependency-cycle", task.cycle_message(circle), "drop one of these dependencies")
+        raise ToolRefusal("dependency-cycle", cycle_message(circle), "drop one of these dependencies")
     known = sorted(_references(binding, change))
     for one in tasks:
         missing = [reference for reference in one.spec_refs if reference not in known]
@@ -146,7 +166,7 @@ def _references(binding: Binding, change: Change) -> set[str]:
         if not path.is_file():
             continue  # opening a pipe would wait for ever
         try:
-            one = spec.parse_spec(base.decode_text(path.read_bytes(), path.name), path.name, pattern)
+            one = parse_spec(decode_text(path.read_bytes(), path.name), path.name, pattern)
         except InvalidDocument:
             continue  # validation tells about it
         found |= {f"{path.stem}:{each.id}" for each in one.requirements}
@@ -164,7 +184,7 @@ def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         text = current_text(binding, change, name)
         if text is None:
             raise ToolRefusal("not-found", f"there is no {name}", "create it first")
-        own = review_blocks.text_before_blocks(text) if name == review_blocks.PROPOSAL_FILE else text
+        own = text_before_blocks(text) if name == PROPOSAL_FILE else text
         edited = _replaced(own, text[len(own) :], old, new)
         refuse_edit(name, text, edited)
         return store_document(binding, change, name, edited, revised=True)
@@ -173,9 +193,7 @@ def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
 def _editable(path: str, change: Change) -> str:
     name = path.removeprefix("./").removeprefix(f"agentd/changes/{change.id}/")
     inside = name.removeprefix("specs/")
-    if name in (review_blocks.PROPOSAL_FILE, "tasks.md") or (
-        name != inside and "/" not in inside and inside.endswith(".md")
-    ):
+    if name in (PROPOSAL_FILE, "tasks.md") or (name != inside and "/" not in inside and inside.endswith(".md")):
         return name
     raise ToolRefusal(
         "not-writable", f"{path[:200]} is no document of the plan", "edit proposal.md, specs/*.md or tasks.md"

@@ -6,14 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.change import ids
-from agentd.change.folder import Change
-from agentd.change.locator import ChangeLocator
-from agentd.documents import clarifications
-from agentd.documents.clarifications import Clarification, Clarifications
-from agentd.domain import clock
-from agentd.domain.errors import ChangeNotFound, NotCheckedOut
-from agentd.domain.terms import Phase
+from agentd.change import Change, ChangeLocator, unique_id
+from agentd.documents import CLARIFICATIONS_FILE, Clarification, Clarifications, render_clarifications
+from agentd.domain import ChangeNotFound, NotCheckedOut, Phase, clock
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import current_text, store_document
 from agentd.engine.tools.refusal import ToolRefusal
@@ -49,8 +44,8 @@ def _check_options(options: Sequence[str], recommended: str, where: str) -> None
 
 def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     change = _unborn(binding, arguments["change_id"])
-    name = clarifications.CLARIFICATIONS_FILE
-    text = clarifications.render_clarifications(
+    name = CLARIFICATIONS_FILE
+    text = render_clarifications(
         Clarifications(change.id, clock.now()[:10], clarifications_from_rows(arguments["questions"]))
     )
     with binding.writing(change):
@@ -86,16 +81,16 @@ def _unborn(binding: Binding, change_id: str) -> Change:
     try:
         found = places.find(change_id)
     except NotCheckedOut as error:
-        raise ToolRefusal("id-taken", error.message, f"use {ids.unique_id(change_id, places.taken())}") from None
+        raise ToolRefusal("id-taken", error.message, f"use {unique_id(change_id, places.taken())}") from None
     except ChangeNotFound:
         folder = binding.project.changes_in(binding.project.tree) / change_id
-        foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {clarifications.CLARIFICATIONS_FILE}
+        foreign = folder.is_dir() and {path.name for path in folder.iterdir()} - {CLARIFICATIONS_FILE}
         if foreign or places.ended(change_id):
             what = f"{change_id} is taken"
-            raise ToolRefusal("id-taken", what, f"use {ids.unique_id(change_id, places.taken())}") from None
+            raise ToolRefusal("id-taken", what, f"use {unique_id(change_id, places.taken())}") from None
         return Change(binding.project, change_id, binding.project.tree, folder)
     if found.summary.phase in (Phase.COMPLETE, Phase.ARCHIVED, Phase.DROPPED):
-        raise ToolRefusal("id-taken", f"{change_id} is finished", f"use {ids.unique_id(change_id, places.taken())}")
+        raise ToolRefusal("id-taken", f"{change_id} is finished", f"use {unique_id(change_id, places.taken())}")
     if found.summary.phase is not Phase.DRAFTING:
         raise _too_late(change_id)
     return Change(binding.project, change_id, found.tree or "", Path(found.folder or ""))

@@ -4,9 +4,8 @@ import os
 import re
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents import review_blocks
-from agentd.documents.text import InvalidDocument, decode_text
+from agentd.change import Change
+from agentd.documents import PROPOSAL_FILE, InvalidDocument, decode_text, text_before_blocks
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.project_files import ReadFile
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
@@ -52,8 +51,8 @@ def _text(file: ReadFile) -> str:
     """As it is; a proposal without its review blocks, which are not for agents, also behind a link."""
     try:
         text = decode_text(file.data, file.path)
-        if review_blocks.PROPOSAL_FILE in map(os.path.basename, (file.path, file.place)) and "<review" in text:
-            text = review_blocks.text_before_blocks(text)
+        if PROPOSAL_FILE in map(os.path.basename, (file.path, file.place)) and "<review" in text:
+            text = text_before_blocks(text)
         return text
     except InvalidDocument as error:
         raise ToolRefusal("binary", error.message, "read another file") from None
@@ -76,7 +75,7 @@ def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
     if binding.change:
         findings = check_documents(binding, change)
     else:
-        from agentd.change.locator import ChangeLocator
+        from agentd.change import ChangeLocator
 
         findings = check_whole_plan(binding, ChangeLocator(binding.project).find(change.id))
     return summarize_findings(findings, arguments.get("strict", False))

@@ -2,13 +2,27 @@
 
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents import frontmatter, proposal, review_blocks, spec, spec_text
-from agentd.documents import text as base
-from agentd.documents.prose import unfence_code
-from agentd.documents.spec import Priority, RemovedItem, RenamedRequirement, Requirement, Scenario, Spec
-from agentd.documents.text import InvalidDocument
-from agentd.domain.terms import Severity
+from agentd.change import Change
+from agentd.documents import (
+    PROPOSAL_FILE,
+    InvalidDocument,
+    Priority,
+    RemovedItem,
+    RenamedRequirement,
+    Requirement,
+    Scenario,
+    Spec,
+    fill_removed_titles,
+    named_requirement,
+    parse_document,
+    parse_proposal,
+    read_frontmatter,
+    render_spec,
+    revise_spec,
+    set_frontmatter_keys,
+    unfence_code,
+)
+from agentd.domain import Severity
 from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import (
     check_documents,
@@ -26,12 +40,10 @@ def create_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     name, main = _spec_target(binding, change, arguments["spec_id"])
     new = _spec(arguments, main)
     if main:
-        new = spec_text.fill_removed_titles(new, main)
+        new = fill_removed_titles(new, main)
     with binding.writing(change):
         old = current_text(binding, change, name)
-        text = (
-            spec_text.render_spec(new) if old is None else read_or_refuse(lambda: spec_text.revise_spec(old, new, name))
-        )
+        text = render_spec(new) if old is None else read_or_refuse(lambda: revise_spec(old, new, name))
         return store_document(binding, change, name, text, old is not None)
 
 
@@ -53,25 +65,25 @@ def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Sp
     """The text with frontmatter: its own, else that of the document before, else a new one."""
     content = content if content.endswith("\n") else content + "\n"
     try:
-        document = base.parse_document(content, name)
-        if frontmatter.read_frontmatter(document).values:
+        document = parse_document(content, name)
+        if read_frontmatter(document).values:
             return content
         if old is not None:
-            before = base.parse_document(old, name)
+            before = parse_document(old, name)
             if before.frontmatter:
                 return before.cut(before.frontmatter) + before.newline + content
     except InvalidDocument as error:
         raise ToolRefusal("invalid-document", error.message, "repair it and send the whole text again") from None
     version = {"base_version": main.version or 1} if main else {"version": 1}
-    return frontmatter.set_frontmatter_keys(content, {"id": spec_id, "type": "spec", **version}, name)
+    return set_frontmatter_keys(content, {"id": spec_id, "type": "spec", **version}, name)
 
 
 def _spec_target(binding: Binding, change: Change, spec_id: str) -> tuple[str, Spec | None]:
     """The file of a spec that the proposal names, and the project's own spec of that id."""
-    text = current_text(binding, change, review_blocks.PROPOSAL_FILE)
+    text = current_text(binding, change, PROPOSAL_FILE)
     if text is None:
         raise ToolRefusal("spec-unnamed", "there is no proposal yet", "call create_proposal first")
-    named = [one.id for one in read_or_refuse(lambda: proposal.parse_proposal(text)).impact.affected_specs]
+    named = [one.id for one in read_or_refuse(lambda: parse_proposal(text)).impact.affected_specs]
     if spec_id not in named:
         near = nearest_names(spec_id, named) or named[:5]
         instead = (
@@ -143,7 +155,7 @@ def _renamed(data: dict[str, Any], main: Spec | None) -> tuple[RenamedRequiremen
     found = []
     for one in data.get("renamed", ()):
         there = _needs_main(main)
-        old, new = spec.named_requirement(one["from"]), spec.named_requirement(one["to"])
+        old, new = named_requirement(one["from"]), named_requirement(one["to"])
         if old is None or new is None or not new.title:
             raise ToolRefusal("bad-argument", "renamed has no id and title", "send both as `R4: Title`")
         if there.requirement(old.id) is None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentd.domain.terms import ChallengeVerdict, Layer, ReviewVerdict, Severity, TaskAction
+from agentd.domain import ChallengeVerdict, Layer, ReviewVerdict, Severity, TaskAction
 from agentd.engine.tools.shapes import (
     ArgumentShape,
     ChoiceArgument,

@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.change.folder import Change
-from agentd.domain.terms import TaskAction
+from agentd.change import Change
+from agentd.domain import TaskAction
 from agentd.project import git
 
 _PLAIN = ("--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from agentd.change.state import BudgetIncrease, ChangeState
-from agentd.domain import clock, events
-from agentd.domain.errors import UsageError
+from agentd.change import BudgetIncrease, ChangeState
+from agentd.domain import UsageError, clock, events
 from agentd.engine.calls.run_context import RunContext
 
 

@@ -5,15 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.change import lifecycle
-from agentd.change.folder import Change
-from agentd.change.lifecycle import ChangeStanding
-from agentd.change.locator import ChangeLocator
-from agentd.domain.errors import WrongPhase
-from agentd.domain.terms import GitSetup, Phase, Workflow
+from agentd.change import Change, ChangeLocator, ChangeStanding, create_change, resolve_change
+from agentd.domain import GitSetup, Phase, Workflow, WrongPhase
 from agentd.engine.workflows import worktree_setup
 from agentd.engine.workflows.verdict_status import JUDGED_EVENTS, is_plan_edited
-from agentd.project.layout import Project
+from agentd.project import Project
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class OpenedChange:
 def open_change_to_plan(
     project: Project, wanted: str, description: str | None, wish: GitSetup | None = None
 ) -> OpenedChange:
-    found = lifecycle.resolve_change(ChangeLocator(project), wanted, description)
+    found = resolve_change(ChangeLocator(project), wanted, description)
     if found.standing is ChangeStanding.NEW:
         taken = (f"{wanted} is taken, so this is {found.id}",) if found.id != wanted else ()
         return OpenedChange(wanted, found.id, None, taken)
@@ -68,7 +64,7 @@ def begin_change(
         if setup is GitSetup.WORKTREE:
             prepare(os.path.join(ground.tree, project.prefix))
         worktree_setup.move_clarifications(project, change_id, place)
-        return lifecycle.create_change(project, change_id, description, place, held.token)
+        return create_change(project, change_id, description, place, held.token)
 
 
 def plan_settled(change: Change, rechallenge: bool = False) -> str | None:

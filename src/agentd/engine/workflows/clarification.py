@@ -5,18 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentd.change.state import ChangeState
-from agentd.documents import clarifications
-from agentd.documents.clarifications import Clarification as Answered
-from agentd.documents.text import InvalidDocument, decode_text
-from agentd.domain.errors import AnswerRequired, UsageError
-from agentd.domain.events import NoticeIssued
-from agentd.domain.terms import Phase, StepStatus
+from agentd.change import ChangeState
+from agentd.documents import CLARIFICATIONS_FILE, InvalidDocument, decode_text, parse_clarifications
+from agentd.documents import Clarification as Answered
+from agentd.domain import AnswerRequired, NoticeIssued, Phase, StepStatus, UsageError
 from agentd.engine.steps import clarify
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
 from agentd.engine.workflows.run_options import RunOptions
-from agentd.project.config import Config
+from agentd.project import Config
 from agentd.storage import files
 
 OWN = "Something else"
@@ -44,23 +41,20 @@ def clarify_first(desk: StepContext, wishes: RunOptions) -> None:
 def needs_no_clarification(wishes: RunOptions, config: Config, folder: Path) -> bool:
     """The planner need not be asked for questions."""
     is_skipped = wishes.skip_clarify or not config.workflow.human_in_loop
-    return is_skipped or bool(wishes.clarifications) or (folder / clarifications.CLARIFICATIONS_FILE).is_file()
+    return is_skipped or bool(wishes.clarifications) or (folder / CLARIFICATIONS_FILE).is_file()
 
 
 def refuse_second_clarification(change_id: str, wishes: RunOptions, folder: Path) -> None:
     """A person's words are not written over."""
-    path = folder / clarifications.CLARIFICATIONS_FILE
+    path = folder / CLARIFICATIONS_FILE
     if not wishes.clarifications or not path.is_file():
         return
     try:
-        is_same = (
-            clarifications.parse_clarifications(decode_text(files.read(path), path.name)).questions
-            == wishes.clarifications
-        )
+        is_same = parse_clarifications(decode_text(files.read(path), path.name)).questions == wishes.clarifications
     except InvalidDocument:
         is_same = False
     if not is_same:  # else the same command was cut off
-        words = f"{change_id} has {clarifications.CLARIFICATIONS_FILE} already"
+        words = f"{change_id} has {CLARIFICATIONS_FILE} already"
         raise UsageError(words, "leave --clarifications out, or edit that file")
 
 
@@ -85,7 +79,7 @@ def is_only_clarified(state: ChangeState) -> bool:
 def _answered_so_far(desk: StepContext) -> tuple[Answered, ...]:
     """What a person has said counts, also when the rest is skipped; a file of theirs says it better."""
     asked = clarify.saved_questions(desk.change)
-    is_there = (desk.change.folder / clarifications.CLARIFICATIONS_FILE).is_file()
+    is_there = (desk.change.folder / CLARIFICATIONS_FILE).is_file()
     return asked.answers if asked and not is_there else ()
 
 

@@ -4,15 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd.change.state import ChangeState
-from agentd.checks.result import CheckResult
-from agentd.documents.finding_status import ADDED, edit_content
-from agentd.documents.records import FindingEdit
-from agentd.domain import clock
-from agentd.domain.errors import Refusal, WrongPhase
-from agentd.domain.formatting import join_words
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import CheckStatus, FindingState, Phase
+from agentd.change import ChangeState
+from agentd.checks import CheckResult
+from agentd.documents import ADDED, FindingEdit, edit_content
+from agentd.domain import CheckStatus, FindingState, Phase, Refusal, TransitionEvent, WrongPhase, clock, join_words
 from agentd.engine.steps import check_run, code_trees, person_edits, resolve, task_status
 from agentd.engine.steps.check_run import CheckRun
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, REVIEWER_SPEC, JudgeSpec

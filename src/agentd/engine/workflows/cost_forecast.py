@@ -6,18 +6,15 @@ from datetime import timedelta
 from functools import lru_cache
 from statistics import median
 
-from agentd.agents import pricing
-from agentd.agents.protocol import TokenUsage
-from agentd.change.state import CallRecord, ChangeState
-from agentd.domain import clock
-from agentd.domain.terms import SPEC_STEPS, Complexity, Phase, Role, StepStatus
+from agentd.agents import TokenUsage, usage_cost
+from agentd.change import CallRecord, ChangeState
+from agentd.domain import SPEC_STEPS, Complexity, Phase, Role, StepStatus, clock
 from agentd.engine.calls import ledger
 from agentd.engine.steps import format_fix
 from agentd.engine.steps.plan_facts import PlanFacts
 from agentd.engine.workflows import plan_steps
 from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.project.config import AgentSettings, Config, PriceSettings
-from agentd.project.layout import Project
+from agentd.project import AgentSettings, Config, PriceSettings, Project
 
 _DAYS = 30
 _ENOUGH = 3  # calls; fewer say more about themselves than about the next one
@@ -72,7 +69,7 @@ def _typical(step: str, model: str | None, known: Mapping[str, PriceSettings]) -
         return CostEstimate(0, 0, None, 0)
     tokens_in, tokens_out = _TYPICAL[_kind(step)]
     usage = TokenUsage(tokens_in=tokens_in, tokens_out=tokens_out)
-    return CostEstimate(tokens_in, tokens_out, pricing.usage_cost(usage, model, known), 0)
+    return CostEstimate(tokens_in, tokens_out, usage_cost(usage, model, known), 0)
 
 
 def _cost(call: CallRecord, model: str | None, known: Mapping[str, PriceSettings]) -> float | None:
@@ -85,7 +82,7 @@ def _cost(call: CallRecord, model: str | None, known: Mapping[str, PriceSettings
     usage = TokenUsage(
         tokens_in=call.tokens_in or 0, tokens_out=call.tokens_out or 0, tokens_cached=call.tokens_cached or 0
     )
-    cost = pricing.usage_cost(usage, model or call.model, known)
+    cost = usage_cost(usage, model or call.model, known)
     is_alias = model is not None and model in (call.model or "")
     return call.cost if cost is None and is_alias else cost
 

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.change.inbox import Decision, Inbox
-from agentd.domain.errors import Refusal
+from agentd.change import Change, Decision, Inbox
+from agentd.domain import Refusal
 from agentd.engine.workflows import code_decisions, plan_decisions
 
 _PATIENCE = 60.0  # seconds, for a busy machine; a run that waits for a decision looks several times in one

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agentd.change.inbox import Decision, Inbox
+from agentd.change import Decision, Inbox
 from agentd.domain import clock, events
 from agentd.engine.calls.run_context import RunContext
 from agentd.engine.workflows import read_digest

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agentd.change import ids
-from agentd.change.folder import STATE_FILE, Change, read_state
-from agentd.change.locator import ChangeLocator, LocatedChange
-from agentd.domain.errors import ChangeNotFound, UsageError
-from agentd.domain.events import WarningIssued
-from agentd.domain.terms import Phase
+from agentd.change import (
+    STATE_FILE,
+    Change,
+    ChangeLocator,
+    LocatedChange,
+    archived_change_id,
+    check_change_id,
+    read_state,
+)
+from agentd.domain import ChangeNotFound, Phase, UsageError, WarningIssued
 from agentd.engine.steps.step_context import StepContext
-from agentd.project.layout import Project
+from agentd.project import Project
 
 
 def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) -> None:
@@ -19,7 +23,7 @@ def check_dependencies(project: Project, change_id: str, wanted: Sequence[str]) 
     places = ChangeLocator(project)
     known = {one.id: one for one in places.open()}
     for other in wanted:
-        if ids.check_change_id(other) not in known and places.ended(other) is None:
+        if check_change_id(other) not in known and places.ended(other) is None:
             raise ChangeNotFound(f"there is no change '{other}' to depend on", "agentd list --all")
         if way := _way(known, other, change_id):
             words = f"{change_id} would wait for itself: {' → '.join((change_id, *way))}"
@@ -48,7 +52,7 @@ def pending_dependencies(change: Change) -> dict[str, Phase | None]:
 def _is_archived_here(change: Change, other: str) -> bool:
     """In the change's own tree: only there its specs are among those that the change is merged into."""
     archive = change.project.archive_in(change.tree)
-    folders = [path for path in archive.glob(f"*{other}*") if other == ids.archived_change_id(path.name)]
+    folders = [path for path in archive.glob(f"*{other}*") if other == archived_change_id(path.name)]
     return any(read_state(path).phase is Phase.ARCHIVED for path in folders if (path / STATE_FILE).is_file())
 
 

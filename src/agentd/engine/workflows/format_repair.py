@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentd.domain.errors import FormatInvalid
+from agentd.domain import FormatInvalid
 from agentd.engine.steps import format_fix
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision

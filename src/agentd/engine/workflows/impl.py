@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from agentd.domain.terms import Phase, Workflow
+from agentd.domain import Phase, Workflow
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows import code_decisions, dependencies, impl_rounds, impl_start, read_digest

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentd.change.state import ChangeState
-from agentd.documents.task import Task
-from agentd.domain import events
-from agentd.domain.errors import ChangeNotReady, WrongPhase
-from agentd.domain.terms import CheckStatus, Phase, ReviewVerdict
+from agentd.change import ChangeState
+from agentd.documents import Task
+from agentd.domain import ChangeNotReady, CheckStatus, Phase, ReviewVerdict, WrongPhase, events
 from agentd.engine.steps import check_run, code_trees, comment_findings, person_edits, resolve
 from agentd.engine.steps import review as reviewing
 from agentd.engine.steps.implement import run_implement_step

@@ -2,20 +2,15 @@
 
 from dataclasses import replace
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState
-from agentd.domain import clock
-from agentd.domain.errors import ChangeNotReady, Refusal
-from agentd.domain.events import WarningIssued
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import CheckStatus, Phase
+from agentd.change import Change, ChangeState
+from agentd.domain import ChangeNotReady, CheckStatus, Phase, Refusal, TransitionEvent, WarningIssued, clock
 from agentd.engine.steps import check_run, code_trees
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows import task_batches
 from agentd.engine.workflows.verdict_status import is_plan_edited
 from agentd.merge import find_conflict_markers
 from agentd.project import git
-from agentd.trace.git_trees import check_trees_exist
+from agentd.trace import check_trees_exist
 
 _GUIDANCE = {
     Phase.DRAFTING: "agentd plan %s",

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState
-from agentd.documents.task import Task
-from agentd.domain.errors import AgentdError
-from agentd.domain.terms import Phase, StepStatus
+from agentd.change import Change, ChangeState
+from agentd.documents import Task
+from agentd.domain import AgentdError, Phase, StepStatus
 from agentd.engine.steps import check_run, code_trees
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC
 from agentd.engine.workflows import task_batches
 from agentd.engine.workflows.plan_steps import PlannedStep
 from agentd.engine.workflows.verdict_status import last_record, open_findings
-from agentd.project.config import WorkflowSettings
+from agentd.project import WorkflowSettings
 
 
 def impl_steps(change: Change, settings: WorkflowSettings) -> list[PlannedStep]:

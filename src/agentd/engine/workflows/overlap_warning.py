@@ -1,19 +1,17 @@
 """A plan that changes what another open change changes too is told so while both can still be altered."""
 
-from agentd.change import overlaps, overview
-from agentd.change.locator import ChangeLocator
-from agentd.change.overlaps import format_names
-from agentd.domain.events import WarningIssued
+from agentd.change import ChangeLocator, build_overlap_index, format_names, read_touched
+from agentd.domain import WarningIssued
 from agentd.engine.steps.step_context import StepContext
 
 
 def warn_overlaps(desk: StepContext) -> None:
     """A word of warning, once in a run for each thing that both change. It is no finding and stops nothing."""
     change, warned = desk.change, desk.run.warned
-    touches = overlaps.read_touched(str(change.folder), desk.config.validation.requirement_pattern)
+    touches = read_touched(str(change.folder), desk.config.validation.requirement_pattern)
     if not touches:
         return
-    for rival in overview.build_overlap_index(ChangeLocator(change.project).open()).rivals(change.id, touches):
+    for rival in build_overlap_index(ChangeLocator(change.project).open()).rivals(change.id, touches):
         names = [name for name in rival.requirements if f"{rival.id} {name}" not in warned]
         warned.update(f"{rival.id} {name}" for name in names)
         if names:

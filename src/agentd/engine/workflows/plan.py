@@ -3,12 +3,8 @@
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState
-from agentd.domain import clock
-from agentd.domain.events import NoticeIssued
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Lane, Phase, Workflow
+from agentd.change import Change, ChangeState
+from agentd.domain import Lane, NoticeIssued, Phase, TransitionEvent, Workflow, clock
 from agentd.engine.steps import clarify, format_fix, generate, plan_facts, self_review
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.plan_facts import PlanFacts
@@ -22,7 +18,7 @@ from agentd.engine.workflows.plan_steps import PlannedStep
 from agentd.engine.workflows.run_options import RunOptions
 from agentd.engine.workflows.run_scope import begin_run_state, run_scope
 from agentd.engine.workflows.verdict_status import already_judged_notice
-from agentd.project.config import WorkflowSettings
+from agentd.project import WorkflowSettings
 
 
 def draft_documents(desk: StepContext, wishes: RunOptions) -> None:

@@ -4,13 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from agentd.change.state import ChangeState
-from agentd.documents.finding_status import ADDED, current_findings, edit_content
-from agentd.documents.records import Finding, FindingEdit, ReviewRecord
-from agentd.domain import clock
-from agentd.domain.errors import FormatInvalid, Refusal, WrongPhase
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import FindingState, Phase, Severity
+from agentd.change import ChangeState
+from agentd.documents import ADDED, Finding, FindingEdit, ReviewRecord, current_findings, edit_content
+from agentd.domain import FindingState, FormatInvalid, Phase, Refusal, Severity, TransitionEvent, WrongPhase, clock
 from agentd.engine.steps import format_fix, person_edits
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.step_context import StepContext

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from agentd.change.state import ChangeState
-from agentd.domain.errors import ChangeNotReady, WrongPhase
-from agentd.domain.events import NoticeIssued, WarningIssued
-from agentd.domain.terms import Phase
+from agentd.change import ChangeState
+from agentd.domain import ChangeNotReady, NoticeIssued, Phase, WarningIssued, WrongPhase
 from agentd.engine.steps import challenge, comment_findings, person_edits, reproposal
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.step_context import StepContext

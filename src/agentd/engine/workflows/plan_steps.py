@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState, StepRecord
-from agentd.domain.terms import Lane, Phase, StepStatus
+from agentd.change import Change, ChangeState, StepRecord
+from agentd.domain import Lane, Phase, StepStatus
 from agentd.engine.steps import plan_facts as facts_of
 from agentd.engine.steps.plan_facts import PlanFacts
 from agentd.engine.workflows.verdict_status import challenges, is_answering
-from agentd.project.config import WorkflowSettings
+from agentd.project import WorkflowSettings
 
 
 @dataclass(frozen=True, slots=True)

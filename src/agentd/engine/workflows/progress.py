@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agentd.change import event_text
-from agentd.domain import events
-from agentd.domain.terms import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus
+from agentd.change import describe_event
+from agentd.domain import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus, events
 from agentd.engine.workflows.plan_steps import PlannedStep
 
 StepSource = Callable[[], Sequence[PlannedStep]]
@@ -153,7 +152,7 @@ def _after(row: ProgressRow, event: events.Event, at: float) -> ProgressRow:
         case events.AgentActivity() | events.CheckFinished() if row.stand is StepProgress.RUNNING:
             failed = isinstance(event, events.CheckFinished) and event.status != CheckStatus.PASSED
             answer = StepAnswer.FAILED if failed else row.answer
-            return replace(row, words=_cut(event_text.describe_event(event)), answer=answer)
+            return replace(row, words=_cut(describe_event(event)), answer=answer)
     return row
 
 

@@ -5,10 +5,9 @@ import os
 from collections.abc import Iterable, Mapping
 from textwrap import indent
 
-from agentd.change import comment_store
-from agentd.change.folder import Change
-from agentd.documents.records import Finding
-from agentd.domain.errors import Refusal
+from agentd.change import Change, current_comments
+from agentd.documents import Finding
+from agentd.domain import Refusal
 from agentd.engine.steps.judge_spec import JUDGE_SPECS, REVIEWER_SPEC
 from agentd.engine.workflows.verdict_status import judge_spec_for, open_findings
 from agentd.project import git
@@ -62,7 +61,7 @@ def check_reading(change: Change, wanted: str) -> None:
 
 def open_findings_text(change: Change) -> str:
     """All that is open, as a text; a comment says the same before and after it has become a finding."""
-    left, said = open_findings(change), comment_store.current_comments(change)
+    left, said = open_findings(change), current_comments(change)
     told = {one.finding: one for one in said if one.finding}
     rows = [_row(one, one.id, f"{one.title}\n{one.what}") for one in left if one.id not in told]
     made = {one.id: one for one in left}

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agentd.documents.clarifications import Clarification as Answered
-from agentd.domain.terms import Lane
+from agentd.documents import Clarification as Answered
+from agentd.domain import Lane
 from agentd.engine.workflows.decision_questions import Person
 
 

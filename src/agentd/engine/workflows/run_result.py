@@ -5,13 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.change.folder import Change, readable_documents
-from agentd.change.state import CallRecord, ChangeState
-from agentd.documents.finding_status import count_open
-from agentd.documents.records import Finding
-from agentd.domain.errors import AgentdError
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Phase
+from agentd.change import CallRecord, Change, ChangeState, readable_documents
+from agentd.documents import Finding, count_open
+from agentd.domain import AgentdError, Phase, TransitionEvent
 from agentd.engine.steps.judge_spec import REVIEWER_SPEC
 from agentd.engine.workflows.decision_questions import option_rows
 from agentd.engine.workflows.verdict_questions import after_challenge, after_review

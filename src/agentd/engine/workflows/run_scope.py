@@ -4,12 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agentd.change.inbox import Inbox
-from agentd.change.state import ChangeState
-from agentd.change.state import RunState as Begun
-from agentd.domain import clock
-from agentd.domain.errors import Refusal
-from agentd.domain.terms import Workflow
+from agentd.change import ChangeState, Inbox
+from agentd.change import RunState as Begun
+from agentd.domain import Refusal, Workflow, clock
 from agentd.engine.calls import step_commits
 from agentd.engine.steps import person_edits, verdict_record
 from agentd.engine.steps.judge_spec import JUDGE_SPECS

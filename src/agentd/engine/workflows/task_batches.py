@@ -4,11 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from agentd.change.state import ChangeState, StepRecord
-from agentd.documents.task import Task, canonical_task_id, order_tasks, unknown_dependencies
-from agentd.domain.errors import FormatInvalid, Refusal, UsageError
-from agentd.domain.state_machine import TransitionEvent
-from agentd.domain.terms import Phase, StepStatus, TaskStatus
+from agentd.change import ChangeState, StepRecord
+from agentd.documents import Task, canonical_task_id, order_tasks, unknown_dependencies
+from agentd.domain import FormatInvalid, Phase, Refusal, StepStatus, TaskStatus, TransitionEvent, UsageError
 
 IMPLEMENT_STEP = "implement"
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentd.change.folder import Change
-from agentd.documents.finding_status import count_open
-from agentd.domain.formatting import join_words
-from agentd.domain.terms import CheckStatus
+from agentd.change import Change
+from agentd.documents import count_open
+from agentd.domain import CheckStatus, join_words
 from agentd.engine.workflows.decision_questions import Question, QuestionOption
 from agentd.engine.workflows.verdict_status import challenges, open_findings
 

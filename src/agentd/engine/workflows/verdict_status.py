@@ -1,11 +1,8 @@
 """How a plan stands with its judge: the last verdict, and whether it is on the plan as it is now."""
 
-from agentd.change.folder import Change
-from agentd.change.state import ChangeState, StepRecord
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
-from agentd.domain.events import NoticeIssued
-from agentd.domain.terms import Phase, StepStatus
+from agentd.change import Change, ChangeState, StepRecord
+from agentd.documents import Finding, ReviewRecord, current_findings
+from agentd.domain import NoticeIssued, Phase, StepStatus
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
 
 JUDGED_EVENTS = (Phase.PROPOSED, Phase.CHALLENGED, Phase.REJECTED)  # where a challenge can be

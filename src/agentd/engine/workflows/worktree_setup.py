@@ -5,16 +5,11 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentd.agents.skills import SKILL_TARGETS, SKILL_WORKFLOWS
-from agentd.change.folder import Change
-from agentd.change.lifecycle import current_location
-from agentd.change.locator import ChangeLocator
-from agentd.change.state import GitLocation
-from agentd.documents import clarifications
-from agentd.domain.errors import Busy, SetupError
-from agentd.domain.terms import GitSetup
-from agentd.project import git
-from agentd.project.layout import CONFIG_PATH, Project
+from agentd.agents import SKILL_TARGETS, SKILL_WORKFLOWS
+from agentd.change import Change, ChangeLocator, GitLocation, current_location
+from agentd.documents import CLARIFICATIONS_FILE
+from agentd.domain import Busy, GitSetup, SetupError
+from agentd.project import CONFIG_PATH, Project, git
 from agentd.storage import files
 
 _BLOCK = "agentd"
@@ -176,11 +171,11 @@ def _is_half_made(tree: str) -> bool:
 def move_clarifications(project: Project, change_id: str, place: GitLocation) -> None:
     """A change being born has its clarifications in the tree where they were written."""
     old, new = (project.changes_in(tree) / change_id for tree in (project.tree, project.tree_path(place.tree)))
-    source = old / clarifications.CLARIFICATIONS_FILE
+    source = old / CLARIFICATIONS_FILE
     if old == new:
         return
     if source.is_file():
-        files.write(new / clarifications.CLARIFICATIONS_FILE, files.read(source))
+        files.write(new / CLARIFICATIONS_FILE, files.read(source))
         source.unlink()
     if old.is_dir() and not any(old.iterdir()):
         old.rmdir()

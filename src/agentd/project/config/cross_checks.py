@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from agentd.domain.terms import Role
+from agentd.domain import Role
 from agentd.project.config.display import KeyPath, dotted_key, join_choices, nearest_word, quote_toml
 from agentd.project.config.layer_merge import AGENTS, ConfigLeaf, MergedConfig
 from agentd.project.config.layers import ConfigLayer

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.errors import InvalidConfig
-from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain import Complexity, GitSetup, InvalidConfig, Role, Severity
 from agentd.project.config import cross_checks, layers
 from agentd.project.config.display import printable, show_value
 from agentd.project.config.layer_merge import LayerReading, MergedConfig, merge_layers, read_layer

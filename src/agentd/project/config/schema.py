@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain import Complexity, GitSetup, Role, Severity
 from agentd.project.config.display import KeyPath, dotted_key, show_value
 from agentd.project.config.shapes import (
     BoolShape,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from agentd.domain.terms import Complexity, GitSetup, Role, Severity
+from agentd.domain import Complexity, GitSetup, Role, Severity
 from agentd.project.config.display import KeyPath, dotted_key
 from agentd.project.config.layer_merge import ConfigLeaf
 

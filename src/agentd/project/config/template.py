@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.terms import Role
+from agentd.domain import Role
 from agentd.project.config.display import quote_toml, show_value
 from agentd.project.config.settings import CheckSettings
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentd.project.config import CheckSettings
+from agentd.project.config.settings import CheckSettings
 from agentd.project.detection import node_checks, python_checks
 from agentd.project.detection.project_scan import ProjectScan, is_installed, scan_project
 

@@ -13,12 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agentd.domain.errors import SetupError
-from agentd.project.config import AgentSettings, CheckSettings, Config
+from agentd.domain import SetupError
 from agentd.project.config.display import printable
 from agentd.project.config.layer_merge import AGENTS, ConfigLeaf
 from agentd.project.config.layers import LayerRank
 from agentd.project.config.schema import AGENT
+from agentd.project.config.settings import AgentSettings, CheckSettings, Config
 from agentd.project.config.template import default_tree
 from agentd.project.layout import Project
 from agentd.storage import files

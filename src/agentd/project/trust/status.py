@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentd.domain.errors import NotTrusted
-from agentd.project.config import Config
+from agentd.domain import NotTrusted
 from agentd.project.config.display import printable
+from agentd.project.config.settings import Config
 from agentd.project.layout import Project
 from agentd.project.trust.items import TrustItem, TrustKind, trust_items
 from agentd.project.trust.store import TrustedHash, has_home, read_trusted

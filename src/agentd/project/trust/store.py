@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import clock
-from agentd.domain.errors import SetupError
+from agentd.domain import SetupError, clock
 from agentd.project.config.layers import user_config_file
 from agentd.project.layout import Project
 from agentd.project.trust.items import TrustItem
-from agentd.storage import files, locks
+from agentd.storage import files, write_lock
 
 _VERSION = 1
 _KEPT = 20  # hashes of one item
@@ -85,7 +84,7 @@ def _change(project: Project, environ: Mapping[str, str], step: Callable[[_Items
     """Read, change and write as one. A file that cannot be read stays as it is."""
     file = _file(environ)
     folder, prefix = _place(project)
-    with locks.write_lock(file.with_name("trust.lock")):
+    with write_lock(file.with_name("trust.lock")):
         book = _read(file)
         step(book.setdefault(folder, {}).setdefault(prefix, {}))
         files.remove_leftovers(file)

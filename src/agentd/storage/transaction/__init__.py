@@ -11,28 +11,3 @@ doing       carry out, finish what was cut off, undo
 records     what is kept of a transaction, and for how long
 places      looking at what stands where, with no link on the way
 """
-
-from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
-from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
-from agentd.storage.transaction.record_store import (
-    TransactionRecord,
-    drop_transaction,
-    pending_transactions,
-    read_transaction,
-    sweep_transactions,
-)
-
-__all__ = [
-    "MovePath",
-    "Operation",
-    "RemoveFile",
-    "TransactionRecord",
-    "WriteFile",
-    "drop_transaction",
-    "finish_transaction",
-    "pending_transactions",
-    "read_transaction",
-    "run_transaction",
-    "sweep_transactions",
-    "undo_transaction",
-]

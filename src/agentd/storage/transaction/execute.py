@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from agentd.domain.errors import InternalError, Refusal, StateError
+from agentd.domain import InternalError, Refusal, StateError
 from agentd.storage import files
 from agentd.storage.transaction import record_store
 from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile, is_within

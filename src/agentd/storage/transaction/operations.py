@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from agentd.domain.errors import InternalError
+from agentd.domain import InternalError
 
 
 @dataclass(frozen=True, slots=True)

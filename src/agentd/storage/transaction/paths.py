@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from agentd.domain.errors import Refusal
+from agentd.domain import Refusal
 from agentd.storage import files
 
 AGAIN = "then run the command again"

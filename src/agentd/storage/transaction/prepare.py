@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from agentd.domain.errors import InternalError, Refusal
+from agentd.domain import InternalError, Refusal
 from agentd.storage import files
 from agentd.storage.transaction import record_store
 from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile, check_disjoint, is_within

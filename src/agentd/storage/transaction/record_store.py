@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 
-from agentd.domain.errors import StateError
-from agentd.domain.fields import FieldReader
+from agentd.domain import FieldReader, StateError
 from agentd.storage import files
 from agentd.storage.transaction.operations import is_within
 from agentd.storage.transaction.paths import cannot_continue

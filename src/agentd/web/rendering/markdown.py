@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agentd.documents import frontmatter, review_blocks
-from agentd.documents import text as base
-from agentd.documents.frontmatter import FrontmatterEntry
-from agentd.documents.review_blocks import ReviewBlock
-from agentd.documents.text import Document, InvalidDocument, Span
+from agentd.documents import (
+    PROPOSAL_FILE,
+    Document,
+    FrontmatterEntry,
+    InvalidDocument,
+    ReviewBlock,
+    Span,
+    find_blocks,
+    parse_document,
+    read_frontmatter,
+)
 from agentd.web.rendering import links, markdown_parser, sanitizer, visible_text
 from agentd.web.rendering.markdown_parser import MarkdownPiece, PageHeading
 
@@ -25,8 +31,8 @@ class RenderedDocument:
 
 def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDocument:
     """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
-    document = base.parse_document(visible_text.readable_text(text), name)
-    reviews = review_blocks.find_blocks(document.text, name) if name == review_blocks.PROPOSAL_FILE else ()
+    document = parse_document(visible_text.readable_text(text), name)
+    reviews = find_blocks(document.text, name) if name == PROPOSAL_FILE else ()
     spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
     piece = MarkdownPiece(
         name, is_shared=is_shared, ids=links.HeadingIds(links.shared_prefix(name) if is_shared else "")
@@ -53,7 +59,7 @@ def _front(document: Document) -> str:
     if span is None:
         return ""
     try:
-        entries = frontmatter.read_frontmatter(document).entries
+        entries = read_frontmatter(document).entries
     except InvalidDocument:  # to be seen all the same
         entries = ()
     if not entries:

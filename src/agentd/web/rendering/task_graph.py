@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agentd.documents import order
-from agentd.documents.task import Task
-from agentd.domain.terms import Layer, TaskStatus
+from agentd.documents import Task, dependency_order
+from agentd.domain import Layer, TaskStatus
 from agentd.web.rendering import svg
 
 _WIDTH, _HEIGHT = 220, 46  # of a task
@@ -53,7 +52,7 @@ def layout_tasks(tasks: Iterable[Task]) -> TaskGraph:
     needs: dict[str, list[str]] = {}
     for task in tasks:
         needs.setdefault(task.id, []).extend(task.depends_on)
-    place = {one: number for number, one in enumerate(order.dependency_order(needs).ids)}
+    place = {one: number for number, one in enumerate(dependency_order(needs).ids)}
     tasks = tuple(sorted(tasks, key=lambda task: place[task.id]))
     names = [str(layer) for layer in Layer if any(task.layer is layer for task in tasks)]
     names += [_OTHER] * any(task.layer is None for task in tasks)
