@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from agentd.change import lifecycle
 from agentd.change.folder import Change
 from agentd.documents import records
-from agentd.engine.tools.binding import Binding, bind_run, run_folder
+from agentd.engine.tools.tool_scope import ToolScope, open_run_scope, run_folder
 from agentd.engine.tools.tool_table import Stage
 from agentd.mcp.tool_server import build_server
 from agentd.project import git
@@ -52,12 +52,12 @@ class Staged:
             return ["mcp"]
         return ["mcp", "--change", self.change.id, "--stage", self.stage, "--token", self.token]
 
-    def binding(self) -> Binding:
+    def binding(self) -> ToolScope:
         project = find_project()
         return (
-            Binding(project)
+            ToolScope(project)
             if self.stage is Stage.UNBOUND
-            else bind_run(project, self.change.id, self.stage, self.token)
+            else open_run_scope(project, self.change.id, self.stage, self.token)
         )
 
     def run_json(self, name: str) -> Any:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import anyio
 from mcp import Client, StdioServerParameters
 
-from agentd.engine.tools.binding import run_folder
+from agentd.engine.tools.tool_scope import run_folder
 from agentd.project.layout import find_project
 from mcp_session import lay_out
 from program import AGENTD

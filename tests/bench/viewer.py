@@ -20,7 +20,7 @@ from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.state_machine import TransitionEvent
 from agentd.project.layout import find_project
-from agentd.web.rendering import markdown
+from agentd.web.markup import markdown
 from plans import notes_tasks, proposal_text, requirement_text, scenario_text, spec_text
 from program import AGENTD
 from raw_http import Server, open_server

@@ -10,10 +10,10 @@ from agentd.change.folder import Change
 from agentd.domain import events
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import Workflow
-from agentd.engine.calls import retries, spending
+from agentd.engine.calls import call_costs, retries
 from agentd.engine.calls import run_context as runs
 from agentd.engine.calls.budget import ExceededLimit, check_budget, check_price, find_exceeded
-from agentd.engine.calls.spending import OpenCall, Spending
+from agentd.engine.calls.call_costs import OpenCall, Spending
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import BudgetSettings, Config
 from playbooks import usage, write_document
@@ -193,6 +193,6 @@ def test_cost_of_a_killed_run_does_not_count_toward_max_cost(project: Scenario) 
             session=None,
         )
         call.saw(TokenUsage(tokens_in=100), 0.4)
-    assert spending.change_spending(change).change == 0.4
+    assert call_costs.change_spending(change).change == 0.4
     perform(change, max_cost=0.4)
     assert change.read().total_cost == pytest.approx(0.65)

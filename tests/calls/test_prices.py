@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.agents.pricing import has_known_price, sanitize_usage, usage_cost
+from agentd.agents.prices import has_known_price, sanitize_usage, usage_cost
 from agentd.agents.protocol import TokenUsage
 from agentd.change import state
 from agentd.project.config.settings import PriceSettings

@@ -22,7 +22,7 @@ from agentd.domain import clock
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import StepStatus
 from agentd.engine.calls import budget, ledger
-from agentd.engine.calls.spending import OpenCall, Spending, change_spending, day_spending, settle_open_calls
+from agentd.engine.calls.call_costs import OpenCall, Spending, change_spending, day_spending, settle_open_calls
 from agentd.project.config.settings import BudgetSettings
 from agentd.project.layout import find_project
 from crash import Tell, run_in_fork

@@ -16,7 +16,7 @@ from agentd.change.folder import Change
 from agentd.change.state import CallRecord
 from agentd.cli.text_table import display_width
 from agentd.domain import clock
-from agentd.engine.calls.spending import OpenCall
+from agentd.engine.calls.call_costs import OpenCall
 from agentd.project.layout import find_project
 from plans import EXAMPLE
 from scenario import Scenario

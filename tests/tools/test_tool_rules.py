@@ -12,9 +12,9 @@ from agentd.change.folder import document_hash
 from agentd.documents import proposal, tasks
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import TaskStatus
-from agentd.engine.tools.binding import Binding, run_folder
 from agentd.engine.tools.dispatch import call_tool
 from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_scope import ToolScope, run_folder
 from agentd.engine.tools.tool_table import TOOLS, Stage
 from agentd.project.layout import find_project
 from mcp_session import Staged, lay_out, staged
@@ -29,7 +29,7 @@ class Hands:
 
     def __init__(self, on: Staged) -> None:
         self.on = on
-        self.binding: Binding = on.binding()
+        self.binding: ToolScope = on.binding()
         self.folder = on.change.folder
 
     def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> Any:

@@ -7,8 +7,8 @@ import pytest
 from markup import Markup, parse_markup
 
 from agentd.change.folder import read_state
-from agentd.web.rendering import cost_chart
-from agentd.web.rendering.cost_chart import ChartRow
+from agentd.web.markup import cost_chart
+from agentd.web.markup.cost_chart import ChartRow
 from plans import EXAMPLE
 
 

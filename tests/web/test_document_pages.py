@@ -6,7 +6,7 @@ import pytest
 from markup import Element, Markup, parse_markup
 
 from agentd.documents import text as base
-from agentd.web.rendering import markdown
+from agentd.web.markup import markdown
 from plans import EXAMPLE
 
 NAMES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.md"))

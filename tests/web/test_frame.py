@@ -15,7 +15,7 @@ from agentd.change import text_cache
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE
 from agentd.project.layout import find_project
-from agentd.web import app, page_frame
+from agentd.web import application, page_frame
 from agentd.web import site as sites
 from agentd.web.page_frame import PageFrame
 from plans import BAD_CODE
@@ -30,7 +30,7 @@ BROKEN = "- {\n"
 
 def get(path: str = "", change_id: str = "add-oauth") -> Response:
     site = sites.create_site(find_project(), "csrf")
-    return TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/{change_id}{path}")
+    return TestClient(application.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/{change_id}{path}")
 
 
 def around(change: Change) -> PageFrame:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 from markup import Element, Markup, parse_markup
 
-from agentd.web.rendering import markdown
+from agentd.web.markup import markdown
 
 LINES = {"data-line", "data-end"}
 ALLOWED: dict[str, set[str]] = {

@@ -10,7 +10,7 @@ from agentd.project import git
 from agentd.project.layout import find_project
 from agentd.web import checks_view, code_view, rounds_view, trace_view
 from agentd.web.code_view import FileDiff
-from agentd.web.rendering.diff_hunks import DiffLineKind
+from agentd.web.markup.diff_hunks import DiffLineKind
 from plans import BAD_CODE, GOOD_CODE, GREETING_TEST
 from playbooks import answer, edit, finding, implement, report, say, usage
 from scenario import Scenario

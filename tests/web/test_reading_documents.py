@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from agentd.change import text_cache
 from agentd.change.folder import Change, readable_documents
 from agentd.project.layout import find_project
-from agentd.web import app, document_view
+from agentd.web import application, document_view
 from agentd.web import site as sites
 from plans import SHORT_TITLES, TAGS, delta_text, requirement_text, scenario_text
 from scenario import Scenario
@@ -22,7 +22,7 @@ NAMES = ["clarifications.md", "proposal.md", USERS, "tasks.md", "CHALLENGE.md"]
 
 def get(path: str, status: int = 200) -> str:
     site = sites.create_site(find_project(), "csrf")
-    page = TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(path)
+    page = TestClient(application.build_app(site), base_url="http://127.0.0.1:4000").get(path)
     assert page.status_code == status, page.text
     return unescape(page.text)
 

@@ -10,10 +10,10 @@ from agentd.change.folder import Change
 from agentd.change.state import BudgetIncrease, CallRecord, RunState, StepRecord
 from agentd.domain import clock
 from agentd.domain.terms import StepStatus
-from agentd.engine.calls.spending import OpenCall
+from agentd.engine.calls.call_costs import OpenCall
 from agentd.project.layout import find_project
 from agentd.web import archive_view, cost_view, inbox_view
-from agentd.web.rendering import cost_chart
+from agentd.web.markup import cost_chart
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
 from scenario import Scenario
 

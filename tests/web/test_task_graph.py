@@ -9,7 +9,7 @@ from markup import Markup, parse_markup
 from agentd.documents import tasks
 from agentd.documents.task import Task
 from agentd.domain.terms import Layer, TaskStatus
-from agentd.web.rendering import task_graph
+from agentd.web.markup import task_graph
 from plans import EXAMPLE
 
 TASKS = tasks.parse_tasks((EXAMPLE / "tasks.md").read_text()).tasks

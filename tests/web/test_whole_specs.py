@@ -6,7 +6,7 @@ from starlette.testclient import TestClient
 
 from agentd.change.folder import Change
 from agentd.project.layout import find_project
-from agentd.web import app
+from agentd.web import application
 from agentd.web import html_export as exports
 from agentd.web import site as sites
 from plans import NOTES, SHORT_TITLES, TAGS, delta_text, requirement_text
@@ -24,7 +24,7 @@ def change(project: Scenario) -> Change:
 
 def get(path: str) -> Response:
     site = sites.create_site(find_project(), "csrf")
-    return TestClient(app.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
+    return TestClient(application.build_app(site), base_url="http://127.0.0.1:4000").get(f"/changes/short-titles{path}")
 
 
 def test_merged_spec_is_shown_completely(change: Change) -> None:

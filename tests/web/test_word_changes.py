@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markup import parse_markup
 
-from agentd.web.rendering import word_diff
-from agentd.web.rendering.word_diff import DiffPiece, DiffPieceKind
+from agentd.web.markup import word_diff
+from agentd.web.markup.word_diff import DiffPiece, DiffPieceKind
 from plans import EXAMPLE
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", "\n\n", ".", "ä", "\r\n"]), max_size=40).map(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd.domain.formatting import format_usd, format_usd_of, join_words, pluralize, usd_digits
+from agentd.domain.humanize import format_usd, format_usd_of, join_words, pluralize, usd_digits
 
 
 @pytest.mark.parametrize(

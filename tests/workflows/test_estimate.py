@@ -11,9 +11,9 @@ from agentd.agents.protocol import TokenUsage
 from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
-from agentd.engine.calls import ledger, retries, spending
+from agentd.engine.calls import call_costs, ledger, retries
+from agentd.engine.calls.call_costs import OpenCall
 from agentd.engine.calls.ledger import LedgerEntry
-from agentd.engine.calls.spending import OpenCall
 from agentd.engine.workflows.cost_forecast import CostEstimate, estimate_cost
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import AgentSettings, Config
@@ -162,7 +162,7 @@ def test_interrupted_call_is_ignored(project: Scenario) -> None:
             call = OpenCall.begin(change, held.token, **names, role="challenger", model=GPT, session=None)  # type: ignore[arg-type]
             call.saw(TokenUsage(tokens_in=7), 0.1)
         with change.running("agentd plan") as held:
-            assert spending.settle_open_calls(change, held.token)
+            assert call_costs.settle_open_calls(change, held.token)
     assert estimate(change.project).measured == 0
 
 

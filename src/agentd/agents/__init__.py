@@ -3,7 +3,7 @@
 protocol, registry    what an adapter provides; which adapter serves which kind of agent
 claude, codex, gemini, command, scripted   the adapters; playbook and playbook_player belong to `scripted`
 process, reaper, streams   run a program so that nothing it starts outlives the call
-environment, redaction, transcript, failures, pricing   around a call: variables, secrets, log, causes, cost
+environment, redaction, transcript, failures, prices   around a call: variables, secrets, log, causes, cost
 detection             which CLIs are installed and logged in, and which role each gets
 skills, registration  agentd's commands and MCP server inside a person's own CLI sessions
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentd.agents.failures import FailureCause, failure_hint
     from agentd.agents.playbook import parse_playbook
     from agentd.agents.playbook_player import McpClient, PlaybookMismatch
-    from agentd.agents.pricing import has_known_price, sanitize_usage, usage_cost
+    from agentd.agents.prices import has_known_price, sanitize_usage, usage_cost
     from agentd.agents.process import (
         CannotStart,
         ProcessEnding,

@@ -6,7 +6,7 @@ import click
 
 from agentd.cli import output
 from agentd.domain import UsageError
-from agentd.engine import Binding, Stage, bind_run
+from agentd.engine import Stage, ToolScope, open_run_scope
 from agentd.project import find_project
 
 _BOUND = [str(stage) for stage in Stage if stage is not Stage.UNBOUND]
@@ -33,9 +33,9 @@ def command(http: bool, port: int, change_id: str | None, stage: str | None, tok
         raise UsageError("--change, --stage and --token go together", "agentd mcp --help")
     project = find_project()
     if change_id and stage and token:
-        binding = bind_run(project, change_id, Stage(stage), token)
+        binding = open_run_scope(project, change_id, Stage(stage), token)
     else:
-        binding = Binding(project)
+        binding = ToolScope(project)
     if http:
         from agentd.mcp import serve_http  # late: the SDK costs half a second
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from agentd.engine.archive.rebase import RebasedSpec, preview_rebase, rebase_change
     from agentd.engine.calls.agent_selection import ensure_agent_installed
     from agentd.engine.calls.budget import effective_budget
+    from agentd.engine.calls.call_costs import Spending, change_spending, day_spending
     from agentd.engine.calls.cost_totals import CostTotals, group_costs
     from agentd.engine.calls.interrupts import defer_interrupts, interruptible
     from agentd.engine.calls.run_context import begin_run, change_project
-    from agentd.engine.calls.spending import Spending, change_spending, day_spending
     from agentd.engine.project_setup import SetupResult, commit_setup, ignored_files, set_up_project, uncommitted_files
     from agentd.engine.steps.check_run import CHECKS_STEP, check_baseline
     from agentd.engine.steps.clarify import saved_questions
@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from agentd.engine.steps.judge_spec import JUDGE_SPECS, REVIEWER_SPEC
     from agentd.engine.steps.plan_facts import plan_complexity, read_plan_facts
     from agentd.engine.steps.step_context import StepContext
-    from agentd.engine.tools.binding import Binding, bind_run
     from agentd.engine.tools.dispatch import call_tool
     from agentd.engine.tools.question_tools import clarifications_from_rows
     from agentd.engine.tools.refusal import ToolRefusal
+    from agentd.engine.tools.tool_scope import ToolScope, open_run_scope
     from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
     from agentd.engine.tools.tree_diff import ChangedPath, changed_files, diff_by_file
     from agentd.engine.workflows.budget_raise import raise_budget
-    from agentd.engine.workflows.change_opening import OpenedChange, begin_change, open_change_to_plan, plan_settled
     from agentd.engine.workflows.clarification import (
         clarify_first,
         is_clarification_due,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from agentd.engine.workflows.impl_steps import impl_steps, review_steps, task_steps
     from agentd.engine.workflows.plan import decide_plan, run_challenge, run_plan, run_proposal, run_reproposal
     from agentd.engine.workflows.plan_steps import PlannedStep, plan_steps
+    from agentd.engine.workflows.planned_change import OpenedChange, begin_change, open_change_to_plan, plan_settled
     from agentd.engine.workflows.progress import (
         ProgressBoard,
         ProgressCost,

@@ -13,7 +13,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentd.engine import Binding
+from agentd.engine import ToolScope
 from agentd.mcp.tool_server import build_server
 from agentd.storage import files
 
@@ -42,7 +42,7 @@ class TokenMiddleware:
         return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
 
 
-def http_app(binding: Binding, port: int, token: str) -> ASGIApp:
+def http_app(binding: ToolScope, port: int, token: str) -> ASGIApp:
     """Host and Origin must be ours, so that a page in a browser cannot reach in; there is no CORS."""
     names = [f"{name}:{port}" for name in (HOST, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
@@ -57,7 +57,7 @@ def _stop(number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def serve_http(binding: Binding, port: int, announce: Any) -> None:
+def serve_http(binding: ToolScope, port: int, announce: Any) -> None:
     """Until it is stopped. `announce` is told the address and where the token is."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))

@@ -12,13 +12,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from agentd import __version__
-from agentd.engine import Binding, ToolRefusal, call_tool, tools_of
+from agentd.engine import ToolRefusal, ToolScope, call_tool, tools_of
 
 NAME = "agentd"
 _QUICK = ("read_file", "list_directory")  # done sooner than a thread is found for them
 
 
-def build_server(binding: Binding) -> Server[Any]:
+def build_server(binding: ToolScope) -> Server[Any]:
     tools = [
         types.Tool(name=tool.name, description=tool.about, input_schema=tool.arguments.schema())
         for tool in tools_of(binding.stage)
@@ -44,13 +44,13 @@ def build_server(binding: Binding) -> Server[Any]:
     )
 
 
-def _instructions(binding: Binding) -> str:
+def _instructions(binding: ToolScope) -> str:
     if binding.change is None:
         return "agentd keeps this project's changes: specs, reviews and their state. These tools read them."
     return f"You work on the change {binding.change.id} (stage {binding.stage}). Use these tools for its documents."
 
 
-def _answer(binding: Binding, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
+def _answer(binding: ToolScope, name: str, arguments: dict[str, Any] | None) -> types.CallToolResult:
     """A refusal and a crash are answers too; the server goes on."""
     try:
         return _result(call_tool(binding, name, arguments))
@@ -66,7 +66,7 @@ def _result(text: str, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
-def serve_stdio(binding: Binding) -> None:
+def serve_stdio(binding: ToolScope) -> None:
     """Until stdin or stdout closes. The SDK keeps stdout for the protocol: whatever is printed goes to stderr."""
 
     async def serve() -> None:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from agentd.project.git import GitFailed
     from agentd.project.layout import CONFIG_PATH, Project, current_directory, find_project
     from agentd.project.trust.items import TrustKind, agent_item, check_item, prompt_item, prompt_overrides, trust_items
-    from agentd.project.trust.status import (
+    from agentd.project.trust.store import grant_trust, revoke_trust
+    from agentd.project.trust.trust_state import (
         TrustState,
         TrustStatus,
         ensure_trusted,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         trust_states,
         untrusted_items,
     )
-    from agentd.project.trust.store import grant_trust, revoke_trust
 else:
     from agentd import lazy_exports
 

@@ -4,7 +4,7 @@ matrix           requirement, scenarios, tasks, files and tests as data; matrix_
 coverage         the marks by which tests say what they cover
 test_files       what looks like a test, and in which language
 test_scan        the tests in a text: python_tests by syntax tree, text_tests for languages with braces
-weakened_tests   what changed tests no longer assert; test_matching pairs old tests with new ones
+weakened_tests   what changed tests no longer assert; test_pairs matches old tests with new ones
 gap_findings     gaps and weakened tests as findings
 """
 

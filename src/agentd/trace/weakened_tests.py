@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agentd.trace.assertion_count import Helpers, count_proved, most_proved
 from agentd.trace.test_cases import ScannedTests, SkipMark, TestCase
 from agentd.trace.test_files import is_named_as_test, is_test, language_of
-from agentd.trace.test_matching import KeptTest, LocatedTest, find_successors, match_tests
+from agentd.trace.test_pairs import KeptTest, LocatedTest, find_successors, match_tests
 from agentd.trace.test_scan import scan_tests
 
 _TOLD = 3  # names in one sentence

@@ -1,18 +1,18 @@
 """The web interface, `agentd view`: pages to read a change, comment on it and decide.
 
 web_server, security, token_file   one address, and who may use it
-app, pages, actions, live_updates  the application: what is shown, what a person does, what happens meanwhile
+application, pages, actions, live_updates  the application: what is shown, what a person does, what happens meanwhile
 site, page_frame, filters          what all pages share
 decisions                          what can be decided now, and how that is done
 *_view, annotations                what each page shows, read from the change as plain values
 html_export                        a change as one file
-rendering                          untrusted text as safe HTML and SVG
+markup                             untrusted text as safe HTML and SVG
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.web.app import build_app
+    from agentd.web.application import build_app
     from agentd.web.html_export import export_change
     from agentd.web.security import AccessGuard
     from agentd.web.site import create_site

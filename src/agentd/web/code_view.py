@@ -12,8 +12,8 @@ from agentd.project import git
 from agentd.trace import check_trees_exist
 from agentd.web import annotations, record_view
 from agentd.web.annotations import Annotation
-from agentd.web.rendering import diff_hunks, visible_text
-from agentd.web.rendering.diff_hunks import DiffHunk
+from agentd.web.markup import diff_hunks, visible_text
+from agentd.web.markup.diff_hunks import DiffHunk
 
 _BIG = 20_000  # changed lines of a file that are not even read
 _TOTAL = 20_000  # lines that are shown of all files together

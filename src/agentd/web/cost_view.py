@@ -9,7 +9,7 @@ from agentd.engine import CHECKS_STEP as CHECKS
 from agentd.engine import IMPLEMENT_STEP as IMPLEMENT
 from agentd.engine import REVIEWER_SPEC, CostTotals, change_project, change_spending, effective_budget, group_costs
 from agentd.project import load_config
-from agentd.web.rendering import cost_chart
+from agentd.web.markup import cost_chart
 
 _UNNAMED = "not named"
 

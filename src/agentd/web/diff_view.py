@@ -12,7 +12,7 @@ from agentd.documents import REQUIREMENT_PATTERN, InvalidDocument, parse_spec
 from agentd.merge import TouchKind, UnitKind
 from agentd.web import annotations, rounds_view
 from agentd.web.archive_view import ArchivedSpec
-from agentd.web.rendering import word_diff
+from agentd.web.markup import word_diff
 from agentd.web.rounds_view import FindingSummary, RoundSummary
 
 _HOW = {

@@ -22,8 +22,8 @@ from agentd.project import load_config
 from agentd.storage import files
 from agentd.web import annotations
 from agentd.web.annotations import Annotation
-from agentd.web.rendering import markdown, visible_text
-from agentd.web.rendering.markdown import RenderedDocument
+from agentd.web.markup import markdown, visible_text
+from agentd.web.markup.markdown import RenderedDocument
 
 _LARGEST = 4_000_000  # characters; nobody reads more of one document
 

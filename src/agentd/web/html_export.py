@@ -23,7 +23,7 @@ from agentd.web import (
 )
 from agentd.web.annotations import Annotation
 from agentd.web.cost_view import CostView
-from agentd.web.rendering import cost_chart, links, markdown, task_graph
+from agentd.web.markup import cost_chart, links, markdown, task_graph
 from agentd.web.site import STATIC_FOLDER, template_environment
 
 

@@ -30,8 +30,8 @@ from agentd.web import (
 from agentd.web.annotations import Annotation
 from agentd.web.code_view import FileDiff
 from agentd.web.inbox_view import InboxRow
+from agentd.web.markup import cost_chart, markdown, svg, task_graph
 from agentd.web.page_frame import build_frame, frame_as_read
-from agentd.web.rendering import cost_chart, markdown, svg, task_graph
 from agentd.web.site import Site
 
 _STORY = 200  # events

@@ -10,8 +10,8 @@ from agentd.storage import files
 from agentd.web import code_view, record_view
 from agentd.web.annotations import AnnotationEntry
 from agentd.web.code_view import FileDiff
-from agentd.web.rendering import word_diff
-from agentd.web.rendering.word_diff import DiffPiece
+from agentd.web.markup import word_diff
+from agentd.web.markup.word_diff import DiffPiece
 
 
 @dataclass(frozen=True, slots=True)

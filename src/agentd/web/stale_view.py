@@ -10,7 +10,7 @@ from agentd.domain import AgentdError
 from agentd.engine import CODE_TREE_KEY, FINDINGS_KEY, VERDICTS_KEY
 from agentd.web import rounds_view
 from agentd.web.code_view import FileDiff
-from agentd.web.rendering import word_diff
+from agentd.web.markup import word_diff
 
 _FILES = 100  # of a difference in code; who changed more reads it on its own page
 

@@ -25,13 +25,13 @@ from agentd.agents import (
 )
 from agentd.change import STATE_FILE, CallRecord
 from agentd.domain import OverBudget, StateError, clock, events
-from agentd.engine.calls import budget, interrupts, spending
+from agentd.engine.calls import budget, call_costs, interrupts
 from agentd.engine.calls.agent_selection import SelectedAgent
+from agentd.engine.calls.call_costs import OpenCall
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import MARK, STARTED, RunContext, record_violations
-from agentd.engine.calls.spending import OpenCall
 from agentd.engine.calls.stream_accumulator import StreamAccumulator, replace_surrogates
-from agentd.engine.tools.binding import SERVED_FILE
+from agentd.engine.tools.tool_scope import SERVED_FILE
 from agentd.guard import Guard, Violation
 from agentd.storage import files
 
@@ -94,7 +94,7 @@ class _AgentCall:
         self._errors_size = 0
         self._redactor = Redactor(ready.env)
         read, clean = ready.adapter.read, self._redactor.clean
-        before = spending.counted_usage(run.change, ready.brief.resume)
+        before = call_costs.counted_usage(run.change, ready.brief.resume)
         self._listener = StreamAccumulator(read, self._did, self._in_session, self._used, clean, before)
         self._guard = Guard(run.change, run.folder / "guard", run.config.checks, work.only_reads, work.may_edit)
 
@@ -232,7 +232,7 @@ class _AgentCall:
             self._open.saw(usage, sum(known) if known else None)
         if self._is_over or self._listener.ended:
             return  # it has done its work; the next call is what the budget can still stop
-        today = spending.day_spending(run.change.project, self._day, but=self._open.id)
+        today = call_costs.day_spending(run.change.project, self._day, but=self._open.id)
         spent = replace(self._spent, today=today)
         budget.check_budget(self._limits, run.change.id, spent, self._open.cost, run.max_cost, self._work.role)
 

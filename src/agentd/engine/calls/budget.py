@@ -6,7 +6,7 @@ from typing import Literal
 
 from agentd.change import ChangeState
 from agentd.domain import OverBudget, Role, Workflow
-from agentd.engine.calls.spending import Spending
+from agentd.engine.calls.call_costs import Spending
 from agentd.project import BudgetSettings
 
 

@@ -14,8 +14,8 @@ from agentd.agents import FailureCause
 from agentd.change import Change, ChangeState, StepRecord
 from agentd.documents import Finding, current_findings
 from agentd.domain import AgentdError, InternalError, Interrupted, StepStatus, Workflow, clock, events
-from agentd.engine.calls import budget, document_backup, interrupts, spending
-from agentd.engine.tools.binding import run_folder
+from agentd.engine.calls import budget, call_costs, document_backup, interrupts
+from agentd.engine.tools.tool_scope import run_folder
 from agentd.guard import Guard, Violation, violation_finding
 from agentd.project import BudgetSettings, Config, Project, ensure_trusted
 from agentd.storage import RunLock, files
@@ -66,8 +66,8 @@ class RunContext:
     def limits(self) -> BudgetSettings:
         return budget.effective_budget(self.config.budget, self.change.read())
 
-    def spent(self) -> spending.Spending:
-        found = spending.change_spending(self.change)
+    def spent(self) -> call_costs.Spending:
+        found = call_costs.change_spending(self.change)
         return replace(found, run=round(found.change - self.cost_before, 6))
 
     def update(self, step: Callable[[ChangeState], ChangeState]) -> ChangeState:
@@ -150,7 +150,7 @@ def _put_right(change: Change, token: str) -> dict[Path, tuple[Violation, ...]]:
             has_begun = True
             found[folder] = Guard(change, folder / "guard").finish_cut(folder / MARK).put_back
         document_backup.restore_documents(change, folder, token)
-    spending.settle_open_calls(change, token, has_begun)
+    call_costs.settle_open_calls(change, token, has_begun)
     _sweep(change, token)
 
     def ended(old: ChangeState) -> ChangeState:

@@ -7,8 +7,8 @@ from typing import Any
 from agentd.change import Change
 from agentd.documents import ReviewRecord, current_findings, round_findings
 from agentd.domain import clock
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tool_table import Stage
 from agentd.project import git
 from agentd.storage import files
@@ -17,7 +17,7 @@ ANSWERS = "answers.json"
 GUARD_PREFIX = "agentd:guard"
 
 
-def answer_finding(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def answer_finding(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     records = change.records("review" if binding.stage is Stage.IMPLEMENT else "challenge")
     all_findings = {one.id: one for one in current_findings(records)}

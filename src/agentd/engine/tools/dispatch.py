@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from agentd.domain import AgentdError, Busy, ChangeNotFound, InvalidChangeId, NotCheckedOut
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
 from agentd.engine.tools.shapes import text_size
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tool_table import TOOLS, tools_of
 
 MAX_CALL_CHARACTERS = 1_000_000  # characters in one call
@@ -15,7 +15,7 @@ _CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found",
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
-def call_tool(binding: Binding, name: str, arguments: dict[str, Any] | None) -> str:
+def call_tool(binding: ToolScope, name: str, arguments: dict[str, Any] | None) -> str:
     """The answer as text: JSON, or the text of a file. A refusal is raised."""
     tool = _BY_NAME.get(name)
     allowed = [one.name for one in tools_of(binding.stage)]

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 from agentd.change import Change, LocatedChange, MainSpecs, check_plan, validate_change
 from agentd.documents import PROPOSAL_FILE, InvalidDocument, decode_text, proposal_body
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.project_files import SIZE
 from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.storage import files
 from agentd.validation import RuleFinding, count_by_severity, is_valid
 
@@ -16,7 +16,7 @@ MANY = 100  # findings in one answer
 T = TypeVar("T")
 
 
-def current_text(binding: Binding, change: Change, name: str) -> str | None:
+def current_text(binding: ToolScope, change: Change, name: str) -> str | None:
     """The document as it is now, None if it is not there; refused if it moved since this session saw it."""
     ground = binding.ground(change)
     digest = ground.digest(name)
@@ -31,7 +31,7 @@ def current_text(binding: Binding, change: Change, name: str) -> str | None:
         raise ToolRefusal("binary", error.message, "tell the person") from None
 
 
-def store_document(binding: Binding, change: Change, name: str, text: str, revised: bool) -> dict[str, Any]:
+def store_document(binding: ToolScope, change: Change, name: str, text: str, revised: bool) -> dict[str, Any]:
     """Write it and say how it stands."""
     ground = binding.ground(change)
     data = text.encode()
@@ -50,12 +50,14 @@ def store_document(binding: Binding, change: Change, name: str, text: str, revis
     }
 
 
-def check_documents(binding: Binding, change: Change, texts: dict[str, bytes] | None = None) -> tuple[RuleFinding, ...]:
+def check_documents(
+    binding: ToolScope, change: Change, texts: dict[str, bytes] | None = None
+) -> tuple[RuleFinding, ...]:
     """The rules on a plan that is being made."""
     return check_plan(change, binding.settings(), texts)
 
 
-def check_whole_plan(binding: Binding, found: LocatedChange) -> tuple[RuleFinding, ...]:
+def check_whole_plan(binding: ToolScope, found: LocatedChange) -> tuple[RuleFinding, ...]:
     return validate_change(binding.project, found, binding.settings())
 
 
@@ -77,7 +79,7 @@ def summarize_findings(findings: list[RuleFinding] | tuple[RuleFinding, ...], st
     }
 
 
-def read_main_specs(binding: Binding, change: Change) -> MainSpecs:
+def read_main_specs(binding: ToolScope, change: Change) -> MainSpecs:
     """The project's own specs, as the change's tree has them."""
     return MainSpecs(change.project.changes_in(change.tree).parent / "specs", binding.settings())
 

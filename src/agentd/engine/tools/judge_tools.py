@@ -18,9 +18,9 @@ from agentd.documents import (
     decode_text,
 )
 from agentd.domain import ChallengeVerdict, FindingState, ReviewVerdict, Severity, clock, join_words
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.reading_tools import short_name
 from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tool_table import Stage
 from agentd.project import git
 from agentd.storage import files
@@ -52,7 +52,7 @@ def _look_up(lines: list[str], line: int | None, quote: str | None) -> tuple[int
     return min(hits, key=lambda number: abs(number - (line or number))), None
 
 
-def evidence_reader(binding: Binding) -> Callable[[str], str | None]:
+def evidence_reader(binding: ToolScope) -> Callable[[str], str | None]:
     """Files as the judge saw them: the plan on disk, code in the tree under review."""
     assert binding.change
     change = binding.change
@@ -79,7 +79,7 @@ RUN_FILE = "run.json"  # what the step knows: base and tree, failed checks, the 
 _PREFIX = {Stage.CHALLENGE: "C", Stage.REVIEW: "V"}
 
 
-def append_review(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def append_review(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     reported = _verdict(binding.stage, arguments["verdict"])
     records = change.records(binding.stage)
@@ -163,7 +163,7 @@ def _state(finding: Finding, words: dict[str, dict[str, str]]) -> FindingState:
     return FindingState(words[finding.id]["state"]) if finding.id in words else finding.state
 
 
-def _findings(binding: Binding, rows: list[dict[str, Any]], earlier: Iterable[str]) -> list[Finding]:
+def _findings(binding: ToolScope, rows: list[dict[str, Any]], earlier: Iterable[str]) -> list[Finding]:
     prefix = _PREFIX[binding.stage]
     used = [int(match[1]) for one in earlier if (match := re.fullmatch(rf"{prefix}(\d{{1,9}})", one))]
     used.append(int((binding.run_data(RUN_FILE) or {}).get("last_id") or 0))  # agentd's own findings of this round
@@ -205,7 +205,7 @@ def _check(reported: str, left_open: list[Finding], own: int) -> None:
         raise ToolRefusal("finding-needed", f"{reported} without an open finding", "say in a finding what is wrong")
 
 
-def _overruled(binding: Binding, reported: str) -> str | None:
+def _overruled(binding: ToolScope, reported: str) -> str | None:
     """What the run knows about failed checks, if the report would approve over it."""
     if binding.stage is not Stage.REVIEW or reported != "APPROVED":
         return None

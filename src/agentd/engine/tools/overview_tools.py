@@ -15,13 +15,13 @@ from agentd.change import (
 )
 from agentd.documents import InvalidDocument, current_findings, decode_text, parse_tasks
 from agentd.domain import AgentdError, TaskStatus
-from agentd.engine.tools.binding import Binding
+from agentd.engine.tools.tool_scope import ToolScope
 
 MANY = 200
 _ROW = ("change_id", "phase", "round", "verdict", "open", "cost", "running", "updated_at", "next", "overlaps")
 
 
-def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def list_changes(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     places = ChangeLocator(binding.project)
     found = places.open() + (places.archived() if arguments.get("all") else [])
     found.sort(key=lambda one: one.summary.updated_at, reverse=True)
@@ -29,7 +29,7 @@ def list_changes(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"changes": [_row(binding, one, among) for one in found[:MANY]]}
 
 
-def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def get_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     places = ChangeLocator(binding.project)
     found = refresh_touched(places.find(change.id))
@@ -43,7 +43,7 @@ def get_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(binding: Binding, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
+def _row(binding: ToolScope, found: LocatedChange, among: OverlapIndex) -> dict[str, Any]:
     row = change_row(binding.project, found, among)
     return {name: row[name] for name in _ROW}
 

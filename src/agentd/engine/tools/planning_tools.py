@@ -33,7 +33,6 @@ from agentd.documents import (
     unknown_dependencies,
 )
 from agentd.domain import TaskStatus, clock
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import (
     current_text,
     read_main_specs,
@@ -42,6 +41,7 @@ from agentd.engine.tools.document_store import (
     store_document,
 )
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.validation import path_problem
 
 
@@ -80,7 +80,7 @@ def _refuse_status(before: str, after: str) -> None:
             raise ToolRefusal("not-writable", f"the status of task {one.id} is agentd's to set", "leave it as it was")
 
 
-def create_proposal(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def create_proposal(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     impact = _impact(arguments["impact"])
     main = read_main_specs(binding, change)
@@ -121,7 +121,7 @@ def _impact(data: dict[str, Any]) -> Impact:
     )
 
 
-def create_tasks(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def create_tasks(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     rows = [{**row, "depends": row.get("depends") or row.get("depends_on") or []} for row in arguments["tasks"]]
     for row in rows:
@@ -139,7 +139,7 @@ def create_tasks(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         return store_document(binding, change, "tasks.md", text, old is not None)
 
 
-def _check_tasks(binding: Binding, change: Change, tasks: tuple[Task, ...]) -> None:
+def _check_tasks(binding: ToolScope, change: Change, tasks: tuple[Task, ...]) -> None:
     ids = [one.id for one in tasks]
     require_once(ids, "task-duplicate", "give each task its own layer and number")
     for one, other in unknown_dependencies(tasks):
@@ -158,7 +158,7 @@ def _check_tasks(binding: Binding, change: Change, tasks: tuple[Task, ...]) -> N
             )
 
 
-def _references(binding: Binding, change: Change) -> set[str]:
+def _references(binding: ToolScope, change: Change) -> set[str]:
     """Every requirement of the change's specs, with what they remove."""
     pattern = binding.settings().requirement_pattern
     found: set[str] = set()
@@ -174,7 +174,7 @@ def _references(binding: Binding, change: Change) -> set[str]:
     return found
 
 
-def edit_file(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def edit_file(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name = _editable(arguments["path"], change)
     old, new = arguments["old_text"], arguments["new_text"]

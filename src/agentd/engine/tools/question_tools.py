@@ -9,15 +9,15 @@ from typing import Any
 from agentd.change import Change, ChangeLocator, unique_id
 from agentd.documents import CLARIFICATIONS_FILE, Clarification, Clarifications, render_clarifications
 from agentd.domain import ChangeNotFound, NotCheckedOut, Phase, clock
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import current_text, store_document
 from agentd.engine.tools.refusal import ToolRefusal
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.storage import files
 
 QUESTIONS = "questions.json"
 
 
-def ask_questions(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def ask_questions(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     questions = [_plain(one) for one in arguments["questions"]]
     for number, one in enumerate(questions):
@@ -42,7 +42,7 @@ def _check_options(options: Sequence[str], recommended: str, where: str) -> None
         raise ToolRefusal("bad-argument", what, f"send one of {', '.join(options)}")
 
 
-def create_clarifications(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def create_clarifications(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = _unborn(binding, arguments["change_id"])
     name = CLARIFICATIONS_FILE
     text = render_clarifications(
@@ -75,7 +75,7 @@ def _make_folder(change: Change) -> None:
     change.folder.mkdir(parents=True, exist_ok=True)
 
 
-def _unborn(binding: Binding, change_id: str) -> Change:
+def _unborn(binding: ToolScope, change_id: str) -> Change:
     """A change without a proposal: a new one, or one whose folder has no more than clarifications and state."""
     places = ChangeLocator(binding.project)
     try:

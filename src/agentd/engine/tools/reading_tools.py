@@ -6,9 +6,9 @@ from typing import Any
 
 from agentd.change import Change
 from agentd.documents import PROPOSAL_FILE, InvalidDocument, decode_text, text_before_blocks
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.project_files import ReadFile
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tree_diff import changed_files, tree_diff
 from agentd.storage import files
 
@@ -40,7 +40,7 @@ def text_piece(text: str, offset: int, limit: int) -> str:
 _DOCUMENT = re.compile(r"agentd/changes/([^/]+)/((?:proposal|tasks|clarifications|specs/[^/]+)\.md)")
 
 
-def read_file(binding: Binding, arguments: dict[str, Any]) -> str:
+def read_file(binding: ToolScope, arguments: dict[str, Any]) -> str:
     file = binding.ground(_maybe_change(binding, arguments)).read(arguments["path"])
     if document := _DOCUMENT.fullmatch(file.place):
         binding.seen[document[1], document[2]] = files.hash_bytes(file.data)
@@ -58,13 +58,13 @@ def _text(file: ReadFile) -> str:
         raise ToolRefusal("binary", error.message, "read another file") from None
 
 
-def list_directory(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def list_directory(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     found = binding.ground(_maybe_change(binding, arguments)).entries(arguments.get("path", "."))
     entries = [{"name": one.name, "kind": one.kind, "size": one.size} for one in found.entries]
     return {"path": found.path, "entries": entries, "left_off": found.left_off}
 
 
-def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def validate_change(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     from agentd.engine.tools.document_store import (
         check_documents,
         check_whole_plan,
@@ -81,7 +81,7 @@ def validate_change(binding: Binding, arguments: dict[str, Any]) -> dict[str, An
     return summarize_findings(findings, arguments.get("strict", False))
 
 
-def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
+def get_diff(binding: ToolScope, arguments: dict[str, Any]) -> str:
     """Between the base tree and the tree under review, as the run has them."""
     change = binding.change_of(arguments)
     run = binding.run_data("run.json") or {}
@@ -101,7 +101,7 @@ def get_diff(binding: Binding, arguments: dict[str, Any]) -> str:
     return text_piece(text, arguments.get("offset", 1), arguments.get("limit", LINES))
 
 
-def _maybe_change(binding: Binding, arguments: dict[str, Any]) -> Change | None:
+def _maybe_change(binding: ToolScope, arguments: dict[str, Any]) -> Change | None:
     if binding.change or arguments.get("change_id"):
         return binding.change_of(arguments)
     return None

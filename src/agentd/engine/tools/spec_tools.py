@@ -23,7 +23,6 @@ from agentd.documents import (
     unfence_code,
 )
 from agentd.domain import Severity
-from agentd.engine.tools.binding import Binding
 from agentd.engine.tools.document_store import (
     check_documents,
     current_text,
@@ -33,9 +32,10 @@ from agentd.engine.tools.document_store import (
     store_document,
 )
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
+from agentd.engine.tools.tool_scope import ToolScope
 
 
-def create_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def create_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name, main = _spec_target(binding, change, arguments["spec_id"])
     new = _spec(arguments, main)
@@ -47,7 +47,7 @@ def create_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
         return store_document(binding, change, name, text, old is not None)
 
 
-def write_spec(binding: Binding, arguments: dict[str, Any]) -> dict[str, Any]:
+def write_spec(binding: ToolScope, arguments: dict[str, Any]) -> dict[str, Any]:
     change = binding.change_of(arguments)
     name, main = _spec_target(binding, change, arguments["spec_id"])
     with binding.writing(change):
@@ -78,7 +78,7 @@ def _with_front(content: str, old: str | None, name: str, spec_id: str, main: Sp
     return set_frontmatter_keys(content, {"id": spec_id, "type": "spec", **version}, name)
 
 
-def _spec_target(binding: Binding, change: Change, spec_id: str) -> tuple[str, Spec | None]:
+def _spec_target(binding: ToolScope, change: Change, spec_id: str) -> tuple[str, Spec | None]:
     """The file of a spec that the proposal names, and the project's own spec of that id."""
     text = current_text(binding, change, PROPOSAL_FILE)
     if text is None:

@@ -13,7 +13,7 @@ from agentd.engine.workflows import dependencies, plan_decisions, plan_rounds, p
 from agentd.engine.workflows.clarification import clarify_first, is_only_clarified
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
 from agentd.engine.workflows.format_repair import repair_format
-from agentd.engine.workflows.overlap_warning import warn_overlaps
+from agentd.engine.workflows.plan_rounds import warn_overlaps
 from agentd.engine.workflows.plan_steps import PlannedStep
 from agentd.engine.workflows.run_options import RunOptions
 from agentd.engine.workflows.run_scope import begin_run_state, run_scope

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from agentd.change import ChangeState
+from agentd.change import ChangeLocator, ChangeState, build_overlap_index, format_names, read_touched
 from agentd.domain import ChangeNotReady, NoticeIssued, Phase, WarningIssued, WrongPhase
 from agentd.engine.steps import challenge, comment_findings, person_edits, reproposal
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
@@ -12,7 +12,6 @@ from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows import plan_decisions, read_digest
 from agentd.engine.workflows.decision_questions import Person, ask_decision
 from agentd.engine.workflows.format_repair import repair_format
-from agentd.engine.workflows.overlap_warning import warn_overlaps
 from agentd.engine.workflows.run_options import RunOptions
 from agentd.engine.workflows.run_result import decision_summary
 from agentd.engine.workflows.run_scope import use_round
@@ -26,6 +25,22 @@ from agentd.engine.workflows.verdict_status import (
     last_record,
     made_no_progress,
 )
+
+
+def warn_overlaps(desk: StepContext) -> None:
+    """A word of warning, once in a run for each thing that both change. It is no finding and stops nothing."""
+    change, warned = desk.change, desk.run.warned
+    touches = read_touched(str(change.folder), desk.config.validation.requirement_pattern)
+    if not touches:
+        return
+    for rival in build_overlap_index(ChangeLocator(change.project).open()).rivals(change.id, touches):
+        names = [name for name in rival.requirements if f"{rival.id} {name}" not in warned]
+        warned.update(f"{rival.id} {name}" for name in names)
+        if names:
+            verb = "is" if len(names) == 1 else "are"
+            words = f"{format_names(names)} {verb} changed by {rival.id} ({rival.phase}) too"
+            desk.run.emit(WarningIssued(code="overlap", message=f"{words}; whoever archives second may have to rebase"))
+
 
 NextRound = Literal["fix", "look again", "stop"]
 

@@ -3,7 +3,7 @@
 from html import escape
 from unicodedata import east_asian_width
 
-from agentd.web.rendering import visible_text
+from agentd.web.markup import visible_text
 
 CHARACTER = 7.5  # what a narrow one takes at 13 px, rather more than less
 

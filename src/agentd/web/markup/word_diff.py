@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
-from agentd.web.rendering import sequence_match, visible_text
+from agentd.web.markup import sequence_match, visible_text
 
 _WORD = re.compile(r"(\w+|[^\w\s])")
 

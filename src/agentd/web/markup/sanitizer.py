@@ -5,7 +5,7 @@ from functools import cache
 
 import nh3
 
-from agentd.web.rendering import links
+from agentd.web.markup import links
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = ("p", "blockquote", "ul", "ol", "li", "pre", "hr", "figure", "section", "header", *_HEADINGS)

@@ -14,8 +14,8 @@ from agentd.documents import (
     parse_document,
     read_frontmatter,
 )
-from agentd.web.rendering import links, markdown_parser, sanitizer, visible_text
-from agentd.web.rendering.markdown_parser import MarkdownPiece, PageHeading
+from agentd.web.markup import links, markdown_parser, sanitizer, visible_text
+from agentd.web.markup.markdown_parser import MarkdownPiece, PageHeading
 
 _STATES = ("approved", "needs-revision", "rejected")
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentd.web.rendering import svg
+from agentd.web.markup import svg
 
 _LABEL, _BAR, _UNKNOWN = 200, 300, 12  # px across: a phone shows all of it, the amount above its bar
 _TEXT, _HEIGHT, _DOWN = 19, 9, 12

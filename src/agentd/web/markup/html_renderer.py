@@ -7,7 +7,7 @@ from typing import Any
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
-from agentd.web.rendering import visible_text
+from agentd.web.markup import visible_text
 
 _LANGUAGE = re.compile(r"[a-z0-9_+#.-]{1,30}")
 _BOXES = {"x": ("done", " checked"), " ": ("not done", "")}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentd.documents import Task, dependency_order
 from agentd.domain import Layer, TaskStatus
-from agentd.web.rendering import svg
+from agentd.web.markup import svg
 
 _WIDTH, _HEIGHT = 220, 46  # of a task
 _ACROSS, _DOWN = 88, 14  # between tasks

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
-from agentd.web.rendering import visible_text, word_diff
+from agentd.web.markup import visible_text, word_diff
 
 LINES = 1500  # of a file that are shown
 _LENGTH = 1000  # characters of a line

@@ -24,7 +24,7 @@ WRITTEN_FILE = "written.jsonl"  # in a run's folder: the documents that its agen
 
 
 @dataclass
-class Binding:
+class ToolScope:
     """`seen` holds the hash of each document (change, name) as this session last knew it; one that moved is stale."""
 
     project: Project
@@ -108,11 +108,11 @@ def run_folder(project: Project, token: str) -> Path:
     return Path(project.in_room("runs", token))
 
 
-def bind_run(project: Project, change_id: str, stage: Stage, token: str) -> Binding:
+def open_run_scope(project: Project, change_id: str, stage: Stage, token: str) -> ToolScope:
     """A server for one run: it knows the change's documents as they are now."""
     found = ChangeLocator(project).find(change_id)
     change = Change(project, change_id, found.tree or "", Path(found.folder or ""))
-    binding = Binding(project, stage, change, token)
+    binding = ToolScope(project, stage, change, token)
     ground = binding.ground(change)
     names = ["proposal.md", "tasks.md", "clarifications.md"]
     specs = change.folder / "specs"

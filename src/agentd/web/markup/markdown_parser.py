@@ -12,8 +12,8 @@ from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from agentd.web.rendering import links, markdown_tokens, visible_text
-from agentd.web.rendering.html_renderer import SafeRenderer
+from agentd.web.markup import links, markdown_tokens, visible_text
+from agentd.web.markup.html_renderer import SafeRenderer
 
 # A paragraph beyond these is shown as it is written: reading its brackets would cost their square.
 _LONGEST = 10_000

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from markdown_it.token import Token
 
-from agentd.web.rendering import visible_text
-from agentd.web.rendering.links import LinkTarget
+from agentd.web.markup import visible_text
+from agentd.web.markup.links import LinkTarget
 
 _BOX = re.compile(r"\[([ xX~-])\]\s")
 
