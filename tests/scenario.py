@@ -23,8 +23,7 @@ import pytest
 from agentd.change import lifecycle
 from agentd.change.folder import Change, read_state
 from agentd.change.state import ChangeState, GitLocation
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Finding, ReviewRecord
+from agentd.documents.records import Finding, ReviewRecord, current_findings
 from agentd.domain import clock, events, yaml12
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import FindingState, GitSetup, Severity

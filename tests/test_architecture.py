@@ -50,12 +50,12 @@ def imports_past_a_front_door(tree: SourceTree) -> Iterator[str]:
             there = package_of(target)
             if there in (here, ""):
                 continue
-            is_exported = named == f"agentd.{there}" or named in tree.exports(there).values() and _is_name(tree, named)
+            is_exported = named == f"agentd.{there}" or _is_exported_module(tree, named)
             if not is_exported:
                 yield f"{module}:{line} imports {named}, which agentd.{there} does not export"
 
 
-def _is_name(tree: SourceTree, module: str) -> bool:
+def _is_exported_module(tree: SourceTree, module: str) -> bool:
     """A module that its package exports under its own name, such as `git` of `agentd.project`."""
     package, name = package_of(module), module.rpartition(".")[2]
     return tree.exports(package).get(name) == module and module.count(".") == 2
@@ -121,8 +121,9 @@ def large_pieces(tree: SourceTree) -> Iterator[str]:
         if path.read_text().count("\n") > MODULE_LINES:
             yield f"{module} has over {MODULE_LINES} lines"
         for node in ast.walk(tree.tree(module)):
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            if is_function and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES:
                 yield f"{module}.{node.name} has over {FUNCTION_LINES} lines"
 
 
@@ -220,6 +221,4 @@ def test_unused_export_is_noticed(tmp_path: Path) -> None:
     shutil.copy(ROOT / "ARCHITECTURE.md", tmp_path)
     door = tmp_path / "src" / "agentd" / "storage" / "__init__.py"
     door.write_text(door.read_text().replace("import files", "import files, locks"))
-    assert list(unused_exports(SourceTree(tmp_path))) == [
-        "agentd.storage exports locks, which no other package uses"
-    ]
+    assert list(unused_exports(SourceTree(tmp_path))) == ["agentd.storage exports locks, which no other package uses"]

@@ -278,5 +278,5 @@ def test_change_without_calls_has_no_transcripts(project: Scenario) -> None:
 
 
 def test_listing_transcripts_does_not_import_config(box: Scenario) -> None:
-    code = "import sys, agentd.agents.transcript; sys.exit('agentd.config' in sys.modules)"
+    code = "import sys, agentd.agents.transcript; sys.exit('agentd.project.config' in sys.modules)"
     assert box.python(code).code == 0

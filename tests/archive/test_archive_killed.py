@@ -18,7 +18,7 @@ import pytest
 from agentd.change import lifecycle
 from agentd.change.folder import read_state
 from agentd.cli import app
-from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.spec_parts import REQUIREMENT_PATTERN
 from agentd.domain.terms import Phase
 from agentd.engine.archive import archive
 from agentd.project.layout import find_project

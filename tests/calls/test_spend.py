@@ -21,7 +21,7 @@ from agentd.change.state import CallRecord, ChangeState, StepRecord
 from agentd.domain import clock
 from agentd.domain.errors import OverBudget
 from agentd.domain.terms import StepStatus
-from agentd.engine.calls import budget, ledger
+from agentd.engine.calls import budget, call_costs
 from agentd.engine.calls.call_costs import OpenCall, Spending, change_spending, day_spending, settle_open_calls
 from agentd.project.config.settings import BudgetSettings
 from agentd.project.layout import find_project
@@ -95,7 +95,7 @@ def test_finished_call_is_in_the_state_and_the_ledger(change: Change) -> None:
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.duration_ms) == (100, 10, 5, 1234)
     assert (call.step, call.agent, call.role, call.model) == ("challenge", "codex", "challenger", "gpt-5.2-codex")
     assert call.cost == 0.25 and call.session == "s" and not call.extra
-    (slip,) = ledger.read_ledger(change.project, today()).values()
+    (slip,) = call_costs.read_ledger(change.project, today()).values()
     assert slip.call == call and (slip.change_id, slip.round, slip.attempt) == ("add-oauth", 2, 1)
     assert change_spending(change) == Spending(0.25, 0.25)
     assert slips(change) == [] and not os.path.exists(change.project.in_room("calls", "add-oauth"))
@@ -120,7 +120,7 @@ def test_call_without_usage_has_unknown_cost(change: Change) -> None:
     assert (call.tokens_in, call.tokens_out, call.tokens_cached, call.cost) == (None, None, None, None)
     assert "tokens_in: null" in (change.folder / "STATE.yaml").read_text()
     assert change_spending(change) == Spending(0.0, 0.0)
-    assert ledger.read_ledger(change.project, today()) == {} and slips(change) == []
+    assert call_costs.read_ledger(change.project, today()) == {} and slips(change) == []
 
 
 def test_unknown_cost_adds_nothing_to_the_total(change: Change) -> None:
@@ -168,7 +168,7 @@ def test_interrupted_call_without_usage_has_unknown_cost(change: Change) -> None
         begin(change, held.token)
     (call,) = settled(change)
     assert (call.tokens_in, call.cost, call.extra) == (None, None, {"cut": True}) and slips(change) == []
-    assert change.read().llm_calls == (call,) and ledger.read_ledger(change.project, today()) == {}
+    assert change.read().llm_calls == (call,) and call_costs.read_ledger(change.project, today()) == {}
 
 
 def test_call_that_could_not_start_leaves_no_record(change: Change) -> None:
@@ -246,8 +246,8 @@ def test_torn_ledger_line_loses_only_itself(change: Change) -> None:
 
 def test_last_ledger_line_of_a_call_counts(change: Change) -> None:
     call_once(change, 0.25)
-    (slip,) = ledger.read_ledger(change.project, today()).values()
-    ledger.append_entry(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
+    (slip,) = call_costs.read_ledger(change.project, today()).values()
+    call_costs.append_entry(change.project, replace(slip, call=replace(slip.call, cost=0.5)))
     assert change_spending(change).today == 0.5
 
 
@@ -314,7 +314,9 @@ def test_run_killed_at_any_operation_counts_its_call_exactly_once(
         state = change.read()
         calls = [call for call in state.llm_calls if call.session == session]
         ended = [step for step in state.steps if step.outputs["of"] == session]
-        kept = [slip for slip in ledger.read_ledger(change.project, today()).values() if slip.call.session == session]
+        kept = [
+            slip for slip in call_costs.read_ledger(change.project, today()).values() if slip.call.session == session
+        ]
         # what was being written when it died may be there or not; what was told as seen must be
         costs |= {0.1} if not told else {0.25}
         assert len(calls) <= 1 and {call.cost for call in calls} <= costs, (number, told, calls)
@@ -431,7 +433,7 @@ def test_crashes_never_corrupt_the_budget(
 
     rows = [call for change in changes for call in change.read().llm_calls]
     final = {call.session: round((call.cost or 0) * 100) for call in rows}
-    booked = {slip.call.session: slip.call for slip in ledger.read_ledger(find_project(), today()).values()}
+    booked = {slip.call.session: slip.call for slip in call_costs.read_ledger(find_project(), today()).values()}
     assert len(rows) == len(final), "nothing is counted twice"
     assert booked == {call.session: call for call in rows if call.tokens_in is not None}
     by = {"day": 0, **{change.id: 0 for change in changes}}
@@ -495,7 +497,7 @@ def test_processes_on_different_changes_share_the_daily_budget(project: Scenario
     ]
     assert [process.wait(timeout=PATIENCE) for process in started] == [0] * 4
     rows = [call for change in changes for call in change.read().llm_calls]
-    booked = ledger.read_ledger(here, today())
+    booked = call_costs.read_ledger(here, today())
     assert sorted(str(call.session) for call in rows) == sorted(str(slip.call.session) for slip in booked.values())
     cents = 10 * len(rows)
     assert 400 <= cents <= 400 + 4 * 10, "over by at most the calls in flight"

@@ -1,6 +1,6 @@
 """How a run ended is kept where that is possible; where it is not, the run has ended all the same."""
 
-from agentd.change import outcome
+from agentd.change import run_control
 from scenario import Scenario
 
 FOUND = ("High", "It breaks")
@@ -11,4 +11,4 @@ def test_command_reports_its_outcome_even_if_it_cannot_be_saved(project: Scenari
     project.write(".git/agentd/outcomes", "no folder")
     ended = project.agentd("plan", "add-oauth", "--accept", "Good enough.", "--json")
     assert (ended.code, ended.json["phase"]) == (0, "challenged"), ended.err
-    assert outcome.last_outcome(change) is None
+    assert run_control.last_outcome(change) is None

@@ -14,11 +14,11 @@ from agentd.change import lifecycle, overlaps
 from agentd.change.folder import Change
 from agentd.change.overlaps import OverlapIndex
 from agentd.cli.text_table import display_width
-from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.spec_parts import REQUIREMENT_PATTERN
 from agentd.domain import clock
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
-from agentd.engine.tools import overview_tools
+from agentd.engine.tools import reading_tools
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.project.layout import find_project
 from assertions import TIMES, assert_linear
@@ -272,7 +272,7 @@ def test_edit_shows_in_status_at_once_and_in_list_after_the_next_step(notes: Sce
     rewrite(change, delta_text("notes", R2))
     assert met(notes) == {}, "a warm listing reads no spec"
     assert "add-sso (proposed) in notes:R2" in notes.agentd("status", "add-oauth").out
-    assert overview_tools.get_change(ToolScope(find_project()), {"change_id": "add-oauth"})["overlaps"]
+    assert reading_tools.get_change(ToolScope(find_project()), {"change_id": "add-oauth"})["overlaps"]
     change.update(lambda old: replace(old, description="Sign in, please"))
     assert met(notes)["add-oauth"] == {"add-sso": ["notes:R2"]}
     settled()
@@ -311,10 +311,10 @@ def test_requirement_ids_follow_the_project_pattern(notes: Scenario, settings: s
 def test_overlaps_are_reported_to_personal_agent_sessions(notes: Scenario) -> None:
     for change_id in ("add-oauth", "add-sso"):
         notes.notes_proposed(change_id, {"notes": delta_text("notes", R2)})
-    rows = overview_tools.list_changes(ToolScope(find_project()), {})["changes"]
+    rows = reading_tools.list_changes(ToolScope(find_project()), {})["changes"]
     found = {row["change_id"]: row["overlaps"] for row in rows}
     assert found["add-oauth"] == [{"change_id": "add-sso", "requirements": ["notes:R2"]}]
-    assert overview_tools.get_change(ToolScope(find_project()), {"change_id": "add-sso"})["overlaps"] == [
+    assert reading_tools.get_change(ToolScope(find_project()), {"change_id": "add-sso"})["overlaps"] == [
         {"change_id": "add-oauth", "requirements": ["notes:R2"]}
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
-from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
+from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
 from agentd.storage.transaction.record_store import (
     TransactionRecord,
     pending_transactions,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.checks import captured_output, runner
+from agentd.checks import runner
 from agentd.checks.result import CheckResult, TestCounts
 from agentd.domain.terms import CheckStatus
 from agentd.project.config.settings import CheckSettings
@@ -183,12 +183,12 @@ def test_beginning_and_end_of_long_output_are_kept(stage: Stage) -> None:
     assert (result.failed_tests, result.is_whole) == (("a.py::test_a",), False)
     assert result.tail.split("\n")[0] == "FAILED a.py::test_a - x"
     assert result.tail.split("\n")[-1] == "1 failed in 0.01s"
-    assert len(result.tail.split("\n")) == captured_output.TAIL_LINES
+    assert len(result.tail.split("\n")) == runner.TAIL_LINES
 
 
 def test_line_without_newline_is_truncated(stage: Stage) -> None:
     result = run(stage, command("import sys; sys.stdout.write('x' * 5_000_000)"))
-    assert len(result.tail) < captured_output.TAIL_CHARACTERS
+    assert len(result.tail) < runner.TAIL_CHARACTERS
     assert not result.is_whole
 
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.checks import audits, captured_output, runner
-from agentd.checks.result import TestCounts
-from agentd.checks.test_summary import LONG, MANY, NOTHING
+from agentd.checks import audits, runner
+from agentd.checks.result import LONG, MANY, NOTHING, TestCounts
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -159,16 +158,16 @@ def test_arbitrary_output_never_fails_the_parsers(lines: list[str], code: int) -
     if summary.counts:
         assert min(summary.counts.passed, summary.counts.failed, summary.counts.skipped) >= 0
     assert len(audits.read_audit(text)) <= audits.MOST
-    tail = captured_output.output_tail(text, summary.said)
-    assert len(tail) <= captured_output.TAIL_CHARACTERS
-    assert tail.count("\n") < captured_output.TAIL_LINES
+    tail = runner.output_tail(text, summary.said)
+    assert len(tail) <= runner.TAIL_CHARACTERS
+    assert tail.count("\n") < runner.TAIL_LINES
 
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_become_plain_text(data: bytes) -> None:
-    text = captured_output.clean_output(data)
+    text = runner.clean_output(data)
     assert not [letter for letter in text if letter < " " and letter not in "\n\t"]
-    assert text == captured_output.clean_output(text.encode())
+    assert text == runner.clean_output(text.encode())
 
 
 UNITS = {
@@ -201,8 +200,8 @@ UNITS = {
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 def test_parsing_takes_linear_time(unit: str) -> None:
     def look(text: str) -> None:
-        cleaned = captured_output.clean_output(text.encode())
-        captured_output.output_tail(cleaned, runner.read_test_summary(cleaned, 1).said)
+        cleaned = runner.clean_output(text.encode())
+        runner.output_tail(cleaned, runner.read_test_summary(cleaned, 1).said)
         audits.read_audit(cleaned)
 
     assert_grows_linearly(look, "", unit, count=2000)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from agentd.cli.live import watch_run  # noqa: F401
+from agentd.cli.live_display import watch_run  # noqa: F401
 from agentd.domain import clock, events
-from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.step_lists import PlannedStep
 
 _numbers = count(1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.change import lifecycle, outcome
+from agentd.change import lifecycle, run_control
 from agentd.cli.text_table import display_width, wrap_text
 from agentd.domain.events import NoticeIssued
 from agentd.project.layout import find_project
@@ -193,7 +193,7 @@ def test_ended_run_is_stopped_and_killed_run_is_interrupted(example: Scenario) -
     change = lifecycle.open_change(find_project(), "add-oauth")
     assert "challenged, interrupted" in example.agentd("list").out
     for code, word in ((130, "interrupted"), (3, "stopped"), (7, "stopped")):
-        outcome.save_outcome(change, 1, {"exit_code": code})
+        run_control.save_outcome(change, 1, {"exit_code": code})
         assert f"challenged, {word}" in example.agentd("list").out
     state.write_text(state.read_text().replace("updated_at: ", "updated_at: 2026-02-01T00:00:00Z # "))
     assert "challenged, interrupted" in example.agentd("list").out, "what is known is of an earlier run"

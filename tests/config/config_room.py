@@ -1,4 +1,4 @@
-"""A project and a user's home in a temporary folder, for the tests of agentd.config."""
+"""A project and a user's home in a temporary folder, for the tests of agentd.project.config."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

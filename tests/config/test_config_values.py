@@ -6,8 +6,8 @@ from config_room import EXAMPLE, Room, room
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentd.project.config.layers import key_lines
 from agentd.project.config.loader import load_config
-from agentd.project.config.toml_lines import key_lines
 
 __all__ = ["room"]
 

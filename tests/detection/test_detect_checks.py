@@ -295,14 +295,14 @@ def test_unreadable_files_and_folders_are_ignored(tmp_path: Path) -> None:
 
 
 def test_data_folder_does_not_hide_the_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentd.detect.scan.ENTRIES", 50)
-    monkeypatch.setattr("agentd.detect.scan.ENTRIES_PER_FOLDER", 20)
+    monkeypatch.setattr("agentd.project.detection.project_scan.ENTRIES", 50)
+    monkeypatch.setattr("agentd.project.detection.project_scan.ENTRIES_PER_FOLDER", 20)
     lay(tmp_path, {f"data/{number}.txt": "" for number in range(60)} | {"tests/test_a.py": UNITTEST})
     assert commands(tmp_path) == {"tests": "python -m unittest discover -s tests"}
 
 
 def test_scan_of_a_huge_tree_stops_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentd.detect.scan.ENTRIES", 50)
+    monkeypatch.setattr("agentd.project.detection.project_scan.ENTRIES", 50)
     lay(tmp_path, {f"a{number:02}/b.txt": "" for number in range(45)} | {"z/conftest.py": "", "go.mod": ""})
     assert commands(tmp_path) == {"tests": "go test ./..."}
 

@@ -17,7 +17,7 @@ import pytest
 from agentd.agents.detection import KNOWN_CLIS
 from agentd.change import lifecycle
 from agentd.cli.text_table import display_width
-from agentd.doctor import agent_checks, diagnosis, machine_checks, program_probe, project_checks
+from agentd.doctor import agent_checks, diagnosis, program_probe, system_checks
 from agentd.doctor.report import DoctorReport, DoctorRow, DoctorState, agent_section
 from agentd.domain.terms import Role
 from agentd.project.config.loader import load_config
@@ -214,7 +214,7 @@ def test_missing_git_is_reported_with_the_remaining_checks(here: Scenario, bin_f
 def test_old_git_is_noted(here: Scenario, bin_folder: Path) -> None:
     (bin_folder / "git").unlink()
     program(bin_folder / "git", "echo git version 2.20.1")
-    found = {one.name: one for one in machine_checks.machine_rows(here.env)}["git"]
+    found = {one.name: one for one in system_checks.machine_rows(here.env)}["git"]
     assert (found.state, found.words, found.fix) == ("note", "2.20.1 is old", "update it to 2.30 or newer")
 
 
@@ -231,9 +231,9 @@ def test_repository_owned_by_another_user_suggests_safe_directory(
     here: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo = find_project().repo
-    assert project_checks.repository_row(repo, here.env).state == "ok"
+    assert system_checks.repository_row(repo, here.env).state == "ok"
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # git's own way to test this
-    found = project_checks.repository_row(repo, here.env)
+    found = system_checks.repository_row(repo, here.env)
     assert found.state == "problem" and "another user owns it" in found.words
     assert found.fix == f"if you trust it: git config --global --add safe.directory {here.root}"
 
@@ -241,21 +241,21 @@ def test_repository_owned_by_another_user_suggests_safe_directory(
 def test_repository_that_git_cannot_read_is_a_problem(here: Scenario) -> None:
     repo = find_project().repo
     here.git("config", "core.bare", "true")
-    assert "is bare by its own settings" in project_checks.repository_row(repo, here.env).words
+    assert "is bare by its own settings" in system_checks.repository_row(repo, here.env).words
     (here.root / ".git/HEAD").unlink()
-    assert project_checks.repository_row(repo, here.env).state == "problem"
+    assert system_checks.repository_row(repo, here.env).state == "problem"
 
 
 def test_unwritable_folders_are_problems(here: Scenario) -> None:
     here.write(".git/agentd", "a file")
     here.write("agentd/changes", "a file")
-    found = {one.name: one for one in project_checks.folder_rows(find_project())}
+    found = {one.name: one for one in system_checks.folder_rows(find_project())}
     assert found["local room"].words == f"{here.root}/.git/agentd is no folder"
     assert found["work tree"].words == f"{here.root}/agentd/changes is no folder"
     (here.home / ".config").write_text("a file")
-    home = {one.name: one for one in machine_checks.machine_rows(here.env)}["home"]
+    home = {one.name: one for one in system_checks.machine_rows(here.env)}["home"]
     assert (home.state, home.words) == ("problem", f"{here.home}/.config is no folder")
-    nobody = {one.name: one for one in machine_checks.machine_rows({"PATH": here.env["PATH"]})}["home"]
+    nobody = {one.name: one for one in system_checks.machine_rows({"PATH": here.env["PATH"]})}["home"]
     assert nobody.state == "problem" and "set HOME" in nobody.fix
 
 
@@ -440,7 +440,7 @@ def test_author_and_judge_of_one_vendor_are_noted(here: Scenario) -> None:
     says(here, '[roles]\nreviewer = "second"\n[agents.second]\nkind = "claude"\n')
     project = find_project()
     settings = load_config(project.config_file, environ=here.env)
-    (note,) = [one for one in project_checks.settings_rows(project, settings, here.env) if one.name == "judges"]
+    (note,) = [one for one in system_checks.settings_rows(project, settings, here.env) if one.name == "judges"]
     assert note.state == "note" and "reviewer and implementer are both of Anthropic" in note.words
 
 
@@ -484,19 +484,19 @@ with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oau
 
 def test_active_and_interrupted_runs_are_reported(here: Scenario) -> None:
     lifecycle.create_change(find_project(), "add-oauth", "Let people sign in")
-    (quiet,) = project_checks.run_rows(find_project())
+    (quiet,) = system_checks.run_rows(find_project())
     assert (quiet.state, quiet.words) == ("ok", "none is under way")
     holder = subprocess.Popen([sys.executable, "-c", HOLD], env=here.env, stdout=subprocess.PIPE)
     try:
         assert holder.stdout and holder.stdout.readline() == b"held\n"
-        (active,) = project_checks.run_rows(find_project())
+        (active,) = system_checks.run_rows(find_project())
         assert f"add-oauth is being worked on by 'agentd plan add-oauth' (process {holder.pid}" in active.words
         assert active.state == "note" and "agentd stop add-oauth" in active.fix
     finally:
         holder.send_signal(signal.SIGKILL)
         holder.communicate()
-    (dead,) = project_checks.run_rows(find_project())
+    (dead,) = system_checks.run_rows(find_project())
     assert (dead.words, dead.fix) == ("the last run of add-oauth was cut off", "to go on: agentd plan add-oauth")
     with lifecycle.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
         pass
-    assert [one.words for one in project_checks.run_rows(find_project())] == ["none is under way"]
+    assert [one.words for one in system_checks.run_rows(find_project())] == ["none is under way"]

@@ -7,16 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentd.documents import clarifications, frontmatter, proposal, review_blocks, spec, spec_text
+from agentd.documents import clarifications, frontmatter, proposal, review_blocks, spec
 from agentd.documents import text as base
 from agentd.documents.affected_specs import AffectedSpec
 from agentd.documents.clarifications import Clarification, Clarifications
-from agentd.documents.delta import RemovedItem, RenamedRequirement, RequirementName
 from agentd.documents.proposal import Impact, Proposal, Scope
 from agentd.documents.prose import embed_text, is_empty_phrase
 from agentd.documents.review_blocks import ReviewBlock
-from agentd.documents.scenario import Scenario
 from agentd.documents.spec import Priority, Requirement, Spec
+from agentd.documents.spec_parts import RemovedItem, RenamedRequirement, RequirementName, Scenario
 from agentd.documents.text import Span, trim_lines
 from agentd.domain.errors import AgentdError
 
@@ -140,9 +139,9 @@ def test_proposal_round_trips(made: Proposal) -> None:
 
 @given(specs)
 def test_spec_round_trips(made: Spec) -> None:
-    text = spec_text.render_spec(made)
+    text = spec.render_spec(made)
     assert spec.parse_spec(text, "x.md") == made
-    assert spec_text.revise_spec(text, made, "x.md") == text
+    assert spec.revise_spec(text, made, "x.md") == text
 
 
 @given(st.lists(asked, max_size=3))
@@ -178,7 +177,7 @@ def use_everything(text: str) -> None:
         lambda: proposal.parse_proposal(text),
         lambda: proposal.revise_proposal(text, new),
         lambda: spec.parse_spec(text, "x.md"),
-        lambda: spec_text.revise_spec(text, Spec("x", "T", "o", (), ()), "x.md"),
+        lambda: spec.revise_spec(text, Spec("x", "T", "o", (), ()), "x.md"),
         lambda: clarifications.parse_clarifications(text),
         lambda: review_blocks.append_block(text, ReviewBlock("approved", 1, "x", "y")),
         lambda: frontmatter.set_frontmatter_keys(text, {"id": "y", "new": ["z"]}, "x.md"),

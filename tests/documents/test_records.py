@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agentd.documents import records
-from agentd.documents.finding_status import ADDED, closed_by_people, count_open, current_findings
-from agentd.documents.records import FindingEdit
+from agentd.documents.records import ADDED, FindingEdit, closed_by_people, count_open, current_findings
 from agentd.domain.errors import StateError
 from agentd.domain.terms import FindingState
 from plans import EXAMPLE

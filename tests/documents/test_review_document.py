@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.documents import finding_status, records, review_blocks, review_document, review_edits
+from agentd.documents import records, review_blocks, review_document, review_edits
 from agentd.documents import text as base
 from agentd.documents.records import Evidence, Finding, FindingEdit, ReviewRecord
 from agentd.documents.verdict_text import read_verdict
@@ -164,7 +164,7 @@ def test_users_edits_are_shown_when_rendered_again() -> None:
         FindingEdit("C4", "state", "accepted", "person:Ann", ""),
         FindingEdit("C3", "state", "open", "person:Ann", ""),
         FindingEdit("C4", "severity", "medium", "person:Ann", ""),
-        FindingEdit("P1", finding_status.ADDED, added, "person:Ann", ""),
+        FindingEdit("P1", records.ADDED, added, "person:Ann", ""),
     )
     record = replace(CHALLENGE, edits=edits)
     text = review_document.render_review(record)

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentd.documents import spec, spec_text
+from agentd.documents import spec
 from agentd.documents import text as base
-from agentd.documents.delta import RemovedItem, RenamedRequirement, RequirementName, named_requirement
 from agentd.documents.prose import unfence_code
-from agentd.documents.scenario import Scenario
 from agentd.documents.spec import Priority, Requirement, Spec
+from agentd.documents.spec_parts import RemovedItem, RenamedRequirement, RequirementName, Scenario, named_requirement
 from agentd.documents.text import Span
 
 DATA = Path(__file__).parents[1] / "data"
@@ -83,15 +82,15 @@ def pair(text: str) -> RequirementName:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_examples_are_rendered_byte_for_byte(path: Path) -> None:
-    assert spec_text.render_spec(parse(read(path))) == read(path)
+    assert spec.render_spec(parse(read(path))) == read(path)
 
 
 def test_tool_call_renders_the_example_delta() -> None:
     section = read(EXAMPLE / "tools.md").split("\n## create_spec\n")[1]
     data = json.loads(section.split("```json\n")[1].split("```")[0])
     main = parse(read(EXAMPLE / "base" / "api-endpoints.md"))
-    made = spec_text.fill_removed_titles(of_tool(data, main.version), main)
-    assert spec_text.render_spec(made) == read(EXAMPLE / "specs" / "api-endpoints.md")
+    made = spec.fill_removed_titles(of_tool(data, main.version), main)
+    assert spec.render_spec(made) == read(EXAMPLE / "specs" / "api-endpoints.md")
 
 
 def test_delta_is_parsed() -> None:
@@ -264,7 +263,7 @@ def test_scenario_may_name_several_requirements(value: str, expected: tuple[str,
     text = f"### Scenario: A\n\n- **Requirement**: {value}\n- **WHEN** a\n- **THEN** b\n"
     (found,) = parse(text).scenarios
     assert (found.requirement, found.also) == expected
-    (again,) = parse(spec_text.render_spec(Spec("x", "t", "o", (), (found,)))).scenarios
+    (again,) = parse(spec.render_spec(Spec("x", "t", "o", (), (found,)))).scenarios
     assert again == found
 
 
@@ -401,24 +400,24 @@ def test_keys_and_sections_have_their_lines() -> None:
 def test_revision_keeps_version_dates_and_unknown_frontmatter() -> None:
     old = read(EXAMPLE / "base" / "api-endpoints.md").replace("type: spec\n", "type: spec\nx-owner: [ada]  # mine\n")
     new = replace(parse(old), overview="New words.", version=9, archived="2030-01-01")
-    assert spec_text.revise_spec(old, new, "x.md") == old.replace(parse(old).overview, "New words.")
+    assert spec.revise_spec(old, new, "x.md") == old.replace(parse(old).overview, "New words.")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_revision_with_the_same_content_changes_nothing(path: Path) -> None:
     text = "\ufeff" + read(path).replace("\n", "\r\n")
-    assert spec_text.revise_spec(text, parse(text), "x.md") == text
+    assert spec.revise_spec(text, parse(text), "x.md") == text
 
 
 def test_revising_a_whole_spec_into_a_delta_replaces_the_version() -> None:
     old = read(EXAMPLE / "specs" / "user-model.md")
     delta = replace(parse(old), version=None, base_version=4)
-    found = parse(spec_text.revise_spec(old, delta, "x.md"))
+    found = parse(spec.revise_spec(old, delta, "x.md"))
     assert (found.version, found.base_version) == (None, 4)
 
 
 def test_delta_that_only_removes_has_every_heading() -> None:
     made = Spec("a", "A", "Goes away.", (), (), removed=(RemovedItem("R1"),), version=None, base_version=1)
-    text = spec_text.render_spec(made)
+    text = spec.render_spec(made)
     assert parse(text) == made
     assert {"overview", "requirements", "removed", "acceptance_criteria"} <= set(parse(text).lines)

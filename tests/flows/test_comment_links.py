@@ -7,8 +7,7 @@ import pytest
 from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, Comment, CommentSeverity, misattributed_comments, resolve_comments
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Evidence, Finding, finding_data
+from agentd.documents.records import Evidence, Finding, current_findings, finding_data
 from agentd.domain import yaml12
 from agentd.domain.terms import FindingState, Severity
 from agentd.web import annotations, decisions

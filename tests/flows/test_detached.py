@@ -80,7 +80,6 @@ def test_detach_and_wait_print_readable_text(project: Scenario) -> None:
     late = project.agentd("wait", "add-oauth", "--timeout", "0")
     assert late.code == 1 and "still being worked on" in late.out and "agentd wait add-oauth" in late.out
     wait_until(lambda: project.started_steps() == ["proposal-gen"], "the first step has started")
-    project.replay(plan_steps())
     project.agentd("stop", "add-oauth")
     told = project.agentd("wait", "add-oauth")
     assert told.code == 130 and "to go on: agentd plan add-oauth" in told.out

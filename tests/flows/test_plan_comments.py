@@ -7,8 +7,7 @@ import pytest
 from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.documents.comments import COMMENTS_FILE, CommentSeverity, CommentState
-from agentd.documents.finding_status import current_findings
-from agentd.documents.records import Evidence, Finding
+from agentd.documents.records import Evidence, Finding, current_findings
 from agentd.domain.terms import FindingState, Phase, Severity
 from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps import comment_findings

@@ -13,8 +13,7 @@ from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import Phase
 from agentd.project.config.loader import load_config
 from agentd.project.layout import find_project
-from agentd.project.trust.store import revoke_trust
-from agentd.project.trust.trust_state import untrusted_items
+from agentd.project.trust.store import revoke_trust, untrusted_items
 from plans import SIGN_IN, SPEC
 from playbooks import example_plan_steps, plan_steps
 from program import AGENTD, Program

@@ -6,7 +6,7 @@ from agentd.change import comment_store
 from agentd.change.folder import Change
 from agentd.change.inbox import Decision, Inbox, InboxReply
 from agentd.documents.comments import CommentSeverity
-from agentd.documents.finding_status import current_findings
+from agentd.documents.records import current_findings
 from agentd.domain.terms import Phase
 from agentd.engine.context.implementer_brief import implementer_brief
 from agentd.engine.steps.code_trees import current_tree

@@ -10,8 +10,8 @@ from agentd.documents import spec, tasks
 from agentd.domain import clock
 from agentd.domain.errors import Refusal
 from agentd.domain.terms import Phase
-from agentd.migrate import import_writer, openspec, source_tree
-from agentd.migrate.source_tree import LARGEST
+from agentd.migrate import import_model, import_writer, openspec
+from agentd.migrate.import_model import LARGEST
 from agentd.project.layout import find_project
 from agentd.storage.transaction.execute import run_transaction
 from scenario import Result, Scenario, tree_files
@@ -307,7 +307,7 @@ def test_target_created_meanwhile_is_not_overwritten(auth: Scenario, tmp_path: P
     change(auth, ADDED)
     auth.write("openspec/changes/archive/2025-01-11-old/proposal.md", PROPOSAL)
     project = find_project()
-    moving = openspec.read_openspec(source_tree.read_source_tree(project.root, openspec.OPENSPEC_FOLDER), clock.now())
+    moving = openspec.read_openspec(import_model.read_source_tree(project.root, openspec.OPENSPEC_FOLDER), clock.now())
     import_writer.refuse_existing(project, moving)
     wanted = import_writer.import_operations(project, moving)
     auth.write(there, "Somebody's.\n")

@@ -10,7 +10,7 @@ from openspec_project import Block, Change, Made, make, read, read_all, words
 from agentd.change import lifecycle
 from agentd.change.state import ChangeState
 from agentd.documents import spec as specs
-from agentd.documents.delta import REQUIREMENT_PATTERN
+from agentd.documents.spec_parts import REQUIREMENT_PATTERN
 from agentd.domain.state_machine import TransitionEvent
 from agentd.engine.archive import archive
 from agentd.engine.archive.preview import MergeConflict

@@ -31,7 +31,7 @@ MUST = {
     "review": {"append_review", "get_diff"},
     "resolve": {"answer_finding"},
 }
-FILES = sorted(file.name for file in resources.files("agentd.prompts").iterdir() if file.name.endswith(".md"))
+FILES = sorted(file.name for file in resources.files("agentd.engine.prompts").iterdir() if file.name.endswith(".md"))
 REVIEWS = [case for case in CASES if "-review" in case]
 
 
@@ -62,7 +62,7 @@ def test_prompt_has_a_format_every_cli_passes_unchanged(project: Scenario, case:
 
 @pytest.mark.parametrize("file", FILES)
 def test_prompt_files_are_ascii_without_at_signs(file: str) -> None:
-    text = (resources.files("agentd.prompts") / file).read_text()
+    text = (resources.files("agentd.engine.prompts") / file).read_text()
     assert "@" not in text
     assert text.isascii()
 

@@ -11,7 +11,7 @@ from agentd.agents.transcript import list_transcripts
 from agentd.change import lifecycle
 from agentd.change.folder import Change, document_hash
 from agentd.documents import review_blocks
-from agentd.documents.finding_status import current_findings
+from agentd.documents.records import current_findings
 from agentd.domain import events
 from agentd.project.layout import find_project
 from loopback import plans

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd.web.markup.sanitizer import sanitize_html
+from agentd.web.markup.markdown import sanitize_html
 
 BARE = '<a rel="noopener noreferrer">words</a>'
 

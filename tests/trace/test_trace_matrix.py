@@ -12,8 +12,7 @@ from agentd.domain.errors import Refusal
 from agentd.domain.terms import Severity
 from agentd.project.config.loader import load_config
 from agentd.trace import git_trees
-from agentd.trace.gap_findings import trace_findings
-from agentd.trace.matrix import TraceMatrix, TraceRow
+from agentd.trace.matrix import TraceMatrix, TraceRow, trace_findings
 from agentd.trace.matrix_builder import build_matrix, find_weakenings
 from scenario import Scenario
 from trace_example import begun, implemented, planned, trees

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentd.trace import coverage
 from agentd.trace.coverage import covering_tests as covering
 from agentd.trace.source_blocks import mask_source
-from agentd.trace.test_scan import scan_tests
+from agentd.trace.text_tests import scan_tests
 from agentd.trace.weakened_tests import weakened
 from assertions import assert_grows_linearly
 

@@ -15,8 +15,15 @@ from agentd.project.config.settings import Config
 from agentd.project.config.template import render_template
 from agentd.project.layout import Project, find_project
 from agentd.project.trust.items import TrustItem, TrustKind, prompt_item, prompt_overrides, trust_items
-from agentd.project.trust.store import grant_trust, revoke_trust
-from agentd.project.trust.trust_state import TrustStatus, ensure_trusted, is_trusted, trust_states, untrusted_items
+from agentd.project.trust.store import (
+    TrustStatus,
+    ensure_trusted,
+    grant_trust,
+    is_trusted,
+    revoke_trust,
+    trust_states,
+    untrusted_items,
+)
 from program import PATIENCE
 from scenario import Scenario
 

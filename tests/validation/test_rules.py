@@ -11,8 +11,7 @@ from agentd.documents import spec
 from agentd.domain.terms import Severity
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import ValidationSettings
-from agentd.validation.plan_documents import PlanDocuments
-from agentd.validation.rule_findings import RuleFinding, count_by_severity, is_valid
+from agentd.validation.rule_input import PlanDocuments, RuleFinding, count_by_severity, is_valid
 from agentd.validation.validator import validate
 from assertions import assert_grows_linearly
 from plans import EXAMPLE

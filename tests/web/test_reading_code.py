@@ -8,7 +8,7 @@ from agentd.change.folder import Change
 from agentd.domain.errors import Refusal
 from agentd.project import git
 from agentd.project.layout import find_project
-from agentd.web import checks_view, code_view, rounds_view, trace_view
+from agentd.web import checks_view, code_view, rounds_view
 from agentd.web.code_view import FileDiff
 from agentd.web.markup.diff_hunks import DiffLineKind
 from plans import BAD_CODE, GOOD_CODE, GREETING_TEST
@@ -96,7 +96,7 @@ def test_checks_show_their_earlier_result_and_output(built: tuple[Scenario, Chan
 
 
 def test_finished_change_has_no_trace_gaps(built: tuple[Scenario, Change]) -> None:
-    found = trace_view.read_trace(built[1])
+    found = checks_view.read_trace(built[1])
     assert found.is_implemented and found.gaps == 0 and not found.problem
     assert [(row.requirement, row.document, row.files) for row in found.rows] == [
         ("greeting:R1", "specs/greeting.md", ("greeting.py",)),
@@ -117,17 +117,17 @@ def test_blocking_check_says_why(project: Scenario) -> None:
 
 def test_trace_gaps_name_what_is_missing(project: Scenario) -> None:
     change = begun(project)
-    assert {row.gaps for row in trace_view.read_trace(change).rows} == {("file", "test")}
+    assert {row.gaps for row in checks_view.read_trace(change).rows} == {("file", "test")}
     project.write("src/notes/models/user.py", "class User: ...\n")
-    first = trace_view.read_trace(change).rows[0]
+    first = checks_view.read_trace(change).rows[0]
     assert (first.requirement, first.gaps) == ("user-model:R1", ("test",))
     (change.folder / "tasks.md").write_text("# Tasks\n")
-    assert trace_view.read_trace(change).rows[0].gaps == ("task", "file", "test")
+    assert checks_view.read_trace(change).rows[0].gaps == ("task", "file", "test")
 
 
 def test_only_tasks_are_required_before_there_is_code(project: Scenario) -> None:
     change = project.greeting_approved({}).change
-    found = trace_view.read_trace(change)
+    found = checks_view.read_trace(change)
     assert not found.is_implemented and found.gaps == 0 and len(found.rows) == 2
     assert (
         code_view.read_code(change).files == ()
@@ -143,7 +143,7 @@ def test_weakened_tests_are_reported(project: Scenario) -> None:
         "tests/test_greeting.py",
         GREETING_TEST.replace('"Hello, Ann!")', 'greet("Ann"))').replace("def test_nobody", "def nobody"),
     )
-    weakened = trace_view.read_trace(change).weakened
+    weakened = checks_view.read_trace(change).weakened
     assert weakened and {one.path for one in weakened} == {"tests/test_greeting.py"}
 
 
@@ -152,13 +152,13 @@ def test_missing_base_tree_is_reported_and_the_plan_is_shown(project: Scenario) 
     state = (change.folder / "STATE.yaml").read_text()
     (change.folder / "STATE.yaml").write_text(state.replace(str(change.read().base.tree), "1" * 40))
     assert "which is not in this repository" in code_view.read_code(change).problem
-    found = trace_view.read_trace(change)
+    found = checks_view.read_trace(change)
     assert "which is not in this repository" in found.problem and len(found.rows) > 2
     (change.folder / "STATE.yaml").write_text("phase: [")
     assert (
         code_view.read_code(change).problem
         and checks_view.read_checks(change).problem
-        and trace_view.read_trace(change).problem
+        and checks_view.read_trace(change).problem
     )
 
 
@@ -229,7 +229,7 @@ def test_archived_change_shows_the_reviewed_code(project: Scenario) -> None:
     ended = Change(find_project(), "short-titles", str(project.root), folder)
     assert not code_view.code_trees(ended).is_now
     assert [row[3] for row in shown(by_path(code_view.read_code(ended).files)["short-titles.py"])] == ["DONE = True"]
-    assert trace_view.read_trace(ended).is_implemented
+    assert checks_view.read_trace(ended).is_implemented
 
 
 def test_reading_code_changes_neither_index_nor_files(project: Scenario) -> None:
@@ -240,7 +240,7 @@ def test_reading_code_changes_neither_index_nor_files(project: Scenario) -> None
     before = project.git("status", "--porcelain"), git.snapshot(change.tree)
     (
         code_view.read_code(change),
-        trace_view.read_trace(change),
+        checks_view.read_trace(change),
         checks_view.read_checks(change),
         code_view.code_notes(change),
     )

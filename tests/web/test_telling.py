@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentd.web import filters
+from agentd.web import site
 
 AT = "2026-11-16T19:25:45Z"
 
@@ -22,12 +22,12 @@ def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("far_away")
 def test_times_are_shown_in_the_local_time_zone() -> None:
-    assert (filters.format_moment(AT), filters.format_clock(AT)) == ("17 Nov 2026, 04:25", "04:25:45")
-    assert filters.format_moment_utc(AT) == "16 Nov 2026, 19:25", "who is sent a file may be elsewhere"
+    assert (site.format_moment(AT), site.format_clock(AT)) == ("17 Nov 2026, 04:25", "04:25:45")
+    assert site.format_moment_utc(AT) == "16 Nov 2026, 19:25", "who is sent a file may be elsewhere"
 
 
 def test_invalid_time_is_shown_unchanged() -> None:
-    assert (filters.format_moment("soon"), filters.format_moment(None), filters.format_clock("soon")) == (
+    assert (site.format_moment("soon"), site.format_moment(None), site.format_clock("soon")) == (
         "soon",
         "",
         "",

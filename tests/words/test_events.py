@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentd.change import event_text
+from agentd.change import journal
 from agentd.domain import events
 from plans import EXAMPLE
 
@@ -54,11 +54,10 @@ def test_step_without_a_message_has_no_message_key() -> None:
 
 
 def test_finished_step_and_note_are_described_in_words() -> None:
-    assert event_text.describe_event(_finished()) == "done after 38 s"
-    assert event_text.describe_event(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
+    assert journal.describe_event(_finished()) == "done after 38 s"
+    assert journal.describe_event(_finished("Review 1: PASS")) == "done after 38 s: Review 1: PASS"
     assert (
-        event_text.describe_event(events.NoticeIssued(code="no-specs", message="No specs required"))
-        == "No specs required"
+        journal.describe_event(events.NoticeIssued(code="no-specs", message="No specs required")) == "No specs required"
     )
 
 

@@ -11,9 +11,8 @@ from agentd.agents.protocol import TokenUsage
 from agentd.change.state import CallRecord
 from agentd.domain import clock
 from agentd.domain.terms import STEPS
-from agentd.engine.calls import call_costs, ledger, retries
-from agentd.engine.calls.call_costs import OpenCall
-from agentd.engine.calls.ledger import LedgerEntry
+from agentd.engine.calls import call_costs, retries
+from agentd.engine.calls.call_costs import LedgerEntry, OpenCall
 from agentd.engine.workflows.cost_forecast import CostEstimate, estimate_cost
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import AgentSettings, Config
@@ -74,7 +73,7 @@ def ended(
         before=0,
         call=call,
     )
-    ledger.append_entry(here, slip)
+    call_costs.append_entry(here, slip)
 
 
 def test_estimate_without_earlier_calls_uses_typical_figures(here: Project) -> None:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         set_comment_severity,
         unfreeze_comments,
     )
-    from agentd.change.event_text import describe_event, is_in_progress
     from agentd.change.folder import (
         STATE_FILE,
         Change,
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from agentd.change.ids import archived_change_id, check_change_id, suggest_change_id, unique_id
     from agentd.change.inbox import Decision, Inbox
     from agentd.change.index import ChangeSummary
-    from agentd.change.journal import Journal
+    from agentd.change.journal import Journal, describe_event, is_in_progress
     from agentd.change.lifecycle import (
         ChangeStanding,
         create_change,
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
         resolve_change,
     )
     from agentd.change.locator import ChangeLocator, LocatedChange
-    from agentd.change.outcome import last_outcome, read_outcome, save_outcome
     from agentd.change.overlaps import NAMES_SHOWN, Overlap, OverlapIndex, OverlappingChange, format_names, read_touched
     from agentd.change.overview import (
         build_overlap_index,
@@ -90,7 +88,7 @@ if TYPE_CHECKING:
         validate_changes,
         write_fixes,
     )
-    from agentd.change.run_control import stop_run
+    from agentd.change.run_control import last_outcome, read_outcome, save_outcome, stop_run
     from agentd.change.state import (
         BaseSnapshot,
         BudgetIncrease,

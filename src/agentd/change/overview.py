@@ -46,10 +46,10 @@ def has_run_failed(project: Project, found: LocatedChange) -> bool:
     """Of a run that is over but not done: it ended by itself, by a budget or a program that is missing, and said so."""
     from pathlib import Path  # late: see above
 
-    from agentd.change import outcome
+    from agentd.change import run_control
     from agentd.domain import Interrupted
 
-    last = outcome.read_outcome(Path(project.in_room("outcomes", f"{found.id}.json")))
+    last = run_control.read_outcome(Path(project.in_room("outcomes", f"{found.id}.json")))
     if last is None or last.updated_at != found.summary.updated_at:
         return False
     return last.result.get("exit_code") != Interrupted.exit_code

@@ -4,12 +4,13 @@ import difflib
 import os
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from agentd.change import Change, open_change
-from agentd.cli import conflict_text, output, text_table
+from agentd.cli import output, text_table
 from agentd.cli.change_argument import change_argument
 from agentd.domain import UsageError
 from agentd.engine import (
@@ -23,7 +24,36 @@ from agentd.engine import (
     prepare_archive,
     undo_archive,
 )
+from agentd.merge import SpecConflict
 from agentd.project import find_project, load_config
+
+
+def conflicts_as_text(conflicts: Sequence[SpecConflict]) -> str:
+    return "\n\n".join("\n".join(_lines(one)) for one in conflicts) + "\n"
+
+
+def conflict_rows(conflicts: Sequence[SpecConflict]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": str(one.kind),
+            "name": one.name,
+            "why": one.why,
+            "base": one.base,
+            "theirs": one.theirs,
+            "yours": one.yours,
+        }
+        for one in conflicts
+    ]
+
+
+def _lines(one: SpecConflict) -> list[str]:
+    lines = [f"{output.paint(one.name, bold=True)}: {one.why}"]
+    for name, words in (("base", one.base), ("theirs", one.theirs), ("yours", one.yours)):
+        lines.append(output.paint(f"  {name}", dim=True) + ("" if words else " (not there)"))
+        lines += [
+            f"    {text_table.strip_control(line)}".rstrip() for line in (words or "").strip("\n").split("\n") if words
+        ]
+    return lines
 
 
 @click.command("archive")
@@ -65,9 +95,9 @@ def _undo(change_id: str, as_json: bool) -> int:
 
 def _refused(change: Change, error: MergeConflict, as_json: bool) -> int:
     if not as_json:
-        output.stream([conflict_text.conflict_text(error.conflicts)])
+        output.stream([conflicts_as_text(error.conflicts)])
         raise error
-    data = _keys(change.id, "complete") | {"conflicts": conflict_text.conflict_rows(error.conflicts)}
+    data = _keys(change.id, "complete") | {"conflicts": conflict_rows(error.conflicts)}
     return output.show_result(
         "archive", as_json, data | {"next": f"agentd rebase {change.id}"}, str, error.exit_code, error
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from agentd.cli import output, terminal_prompts, text_table
-from agentd.cli.live import watch_run
+from agentd.cli.live_display import watch_run
 from agentd.demo import (
     ACTS,
     DEMO_CHANGE_ID,

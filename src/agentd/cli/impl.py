@@ -3,7 +3,7 @@
 import click
 
 from agentd.change import Change, open_change
-from agentd.cli import decision_flags, detach, dry_run, run_command
+from agentd.cli import dry_run, run_command
 from agentd.cli.options import CommandOptions, detach_option, run_options
 from agentd.domain import AgentdError, UsageError, Workflow, pluralize
 from agentd.engine import PlannedStep, built_tasks, impl_settled, read_change_tasks, run_impl, task_steps
@@ -18,7 +18,7 @@ from agentd.project import WorkflowSettings, find_project
 @click.option("--accept", metavar="REASON", help="Accept the code in spite of findings; never over a failed check.")
 @click.option("--send-back", metavar="REASON", help="Send complete code back; the reason must be answered.")
 @click.option("--plan-wrong", metavar="REASON", help="The plan is wrong: back to planning with this reason.")
-@decision_flags.seen_option
+@run_command.seen_option
 @detach_option
 @click.option("--dry-run", "dry", is_flag=True, help="Print the steps that would run, and about what they cost.")
 def command(
@@ -33,20 +33,20 @@ def command(
 
     Run again, it goes on where it stopped.
     """
-    decision = decision_flags.chosen_decision(
+    decision = run_command.chosen_decision(
         options, dry, {"accept": accept, "send-back": send_back, "plan-wrong": plan_wrong}
     )
     if options.tasks is not None and options.review:
         raise UsageError("--tasks makes a part of the code, and --review judges all of it", "give one of them")
     if decision:
-        return decision_flags.make_decision(change_id, options, *decision)
+        return run_command.make_decision(change_id, options, *decision)
     change = open_change(find_project(), change_id)
     if message := impl_settled(change, options.review):
         return run_command.show_settled(change, options, message, 0)
     if dry:
         return dry_run.show_code_dry_run(change, options)
     if options.detach:
-        return detach.start_detached(change, options)
+        return run_command.start_detached(change, options)
     if options.tasks is None:
         return run_command.run_workflow(change, options, run_impl, Workflow.IMPL)
     return run_command.run_workflow(change, options, run_impl, Workflow.IMPL, lambda: made(change), course_of(options))

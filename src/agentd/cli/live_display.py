@@ -7,14 +7,15 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.text import Text
 
 from agentd.change import describe_event
 from agentd.cli import live_frame, output, text_table
-from agentd.cli.progress_view import LONGEST, RunView, clean_words, is_detail_event
+from agentd.cli.progress_view import LONGEST, JournalView, LineView, RunView, clean_words, is_detail_event
 from agentd.domain import events
 from agentd.engine import ProgressBoard, StepSource
 
@@ -158,3 +159,29 @@ def _line(label: str, event: events.Event) -> Text:
         ": ".join(part for part in (clean_words(label), clean_words(describe_event(event))) if part), LONGEST
     )
     return Text(words, "yellow" if isinstance(event, events.WarningIssued) else "dim")
+
+
+__all__ = ["Mode", "RunView", "watch_run"]
+
+Mode = Literal["live", "lines", "events", "quiet"]
+
+
+def watch_run(title: str, ahead: StepSource, mode: Mode, is_verbose: bool = False) -> AbstractContextManager[RunView]:
+    """A view of one run; `live` without a terminal to draw on is `lines`. Verbose: with every action of an agent."""
+    if mode == "live" and _can_draw():
+        pass  # late: rich is heavy
+
+        return LiveDisplay(title, ahead, is_verbose).showing()
+    if mode in ("live", "lines"):
+        return nullcontext(LineView(ahead, is_verbose))
+    return nullcontext(JournalView() if mode == "events" else RunView())
+
+
+def _can_draw() -> bool:
+    """On a terminal that can move its cursor, and is ours: in the background we would draw over a prompt."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return False
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except OSError:  # a terminal without jobs
+        return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import IO
 
 from agentd.change import Change, new_change_folder
-from agentd.cli import detach, output, run_command, terminal_prompts
+from agentd.cli import output, run_command, terminal_prompts
 from agentd.cli.options import CommandOptions
 from agentd.cli.run_command import StepsFunction, WorkflowFunction, load_trusted_config, run_workflow
 from agentd.cli.terminal_prompts import PromptOption
@@ -136,7 +136,9 @@ def begin_plan(
     if message := settled(change, options.rechallenge):
         return run_command.show_settled(change, options, message)
     return (
-        detach.start_detached(change, options) if options.detach else run_workflow(change, options, work, ahead=ahead)
+        run_command.start_detached(change, options)
+        if options.detach
+        else run_workflow(change, options, work, ahead=ahead)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentd.change import Change, check_plan, open_change
-from agentd.cli import conflict_text, output
+from agentd.cli import archive, output
 from agentd.cli.change_argument import change_argument
 from agentd.domain import Phase, Severity
 from agentd.engine import RebasedSpec, change_project, is_plan_edited, preview_rebase, rebase_change
@@ -44,7 +44,7 @@ def _data(change: Change, moved: Sequence[RebasedSpec], faults: Sequence[Any]) -
             {
                 "id": one.id,
                 "touched": one.is_touched,
-                "conflicts": conflict_text.conflict_rows(one.conflicts),
+                "conflicts": archive.conflict_rows(one.conflicts),
             }
             for one in moved
         ],
@@ -76,7 +76,7 @@ def _text(change: Change, moved: Sequence[RebasedSpec], data: dict[str, Any], dr
     if dry:
         return "\n".join(_diff(change, one) for one in moved)
     found = [conflict for one in moved for conflict in one.conflicts]
-    lines = [conflict_text.conflict_text(found)] if found else []
+    lines = [archive.conflicts_as_text(found)] if found else []
     for one in moved:
         lines.append(f"  {one.id}  {_said(one)}")
     others = [one for one in data["faults"] if not found or one["rule"] == "conflict-mark"]

@@ -1,33 +1,46 @@
 """From the options to a run, and from the run to its end in words: what all workflows share."""
 
+import contextlib
 import functools
 import json
 import os
 import shlex
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from agentd.change import Change, ChangeLocator, save_outcome
+import click
+
+from agentd.change import Change, ChangeLocator, Decision, open_change, save_outcome
 from agentd.cli import output, run_summary
-from agentd.cli.live import watch_run
+from agentd.cli.live_display import watch_run
 from agentd.cli.options import CommandOptions
 from agentd.cli.terminal_person import TerminalPerson
 from agentd.cli.trust import ensure_trust
-from agentd.domain import AgentdError, Busy, Interrupted, Workflow
+from agentd.domain import AgentdError, Busy, Interrupted, UsageError, Workflow
 from agentd.engine import (
     PlannedStep,
     RunOptions,
     StepContext,
     begin_run,
+    belongs_to_workflow,
     build_result,
     change_project,
+    check_reading,
+    current_reading,
+    decide_code,
+    decide_plan,
+    deliver_decision,
     impl_steps,
+    pending_question,
     plan_steps,
     raise_budget,
 )
-from agentd.project import Config, Project, WorkflowSettings, git, load_config
+from agentd.project import Config, Project, WorkflowSettings, find_project, git, load_config
 
 WorkflowFunction = Callable[[StepContext, RunOptions], None]
 StepsFunction = Callable[[Change, WorkflowSettings], list[PlannedStep]]
@@ -114,3 +127,90 @@ def show_run_result(
         return error.exit_code
     text = functools.partial(run_summary.run_summary, data, told)
     return output.show_result(options.command, options.as_json, data, text, data["exit_code"], error)
+
+
+seen_option = click.option("--seen", default="", metavar="DIGEST", help="Decide only if this is what is there.")
+
+
+def chosen_decision(options: CommandOptions, is_dry: bool, decisions: dict[str, str | None]) -> tuple[str, str] | None:
+    """The one that was given, and its reason; refused beside what is no part of a decision."""
+    given = {name: reason for name, reason in decisions.items() if reason is not None}
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in given)} are two decisions", "give one of them")
+    at_once = next(iter(given), "dry-run" if is_dry else None)
+    if at_once and options.detach:
+        raise UsageError(f"--{at_once} is done at once", "leave --detach out")
+    if at_once and options.raise_budget:
+        raise UsageError(f"--{at_once} spends nothing, so it goes without --raise-budget", "give one of them")
+    if options.seen and not given:
+        raise UsageError("--seen says what a decision is about, and none was given", "leave it out")
+    for name, reason in given.items():
+        if not reason.strip():
+            raise UsageError(f"--{name} needs a reason", f'--{name} "why"')
+        return name, reason.strip()
+    return None
+
+
+def make_decision(change_id: str, options: CommandOptions, answer: str, reason: str) -> int:
+    """At once; or, if a run waits for just that, through its inbox."""
+    change = open_change(find_project(), change_id)
+    by = f"person:{git.user_name(change.tree)}"
+    asked = pending_question(change)
+    if asked and belongs_to_workflow(options.command, str(asked.get("id"))):
+        now = current_reading(change)
+        check_reading(change, options.seen)
+        deliver_decision(change, Decision(str(asked.get("id")), answer, reason, by, now))
+        return show_standing(change, options, code=0)
+    workflow = Workflow.PLAN if options.command == "plan" else Workflow.IMPL
+    decided = decide_plan if workflow is Workflow.PLAN else decide_code
+    return run_workflow(
+        change, options, lambda desk, _: decided(desk, answer, reason, by, options.seen), workflow, told=lambda: ("", 0)
+    )
+
+
+_PAUSE = 0.05  # seconds between two looks whether it runs
+
+
+def start_detached(change: Change, options: CommandOptions) -> int:
+    """Until it has the change's run lock. One that ends before that tells what it has to tell."""
+    if holder := change.active_run():
+        raise Busy(f"{change.id} is being worked on by {holder}", f"agentd wait {change.id}")
+    folder = Path(change.project.in_room("detached"))
+    folder.mkdir(parents=True, exist_ok=True)
+    out, err = folder / f"{change.id}.out", folder / f"{change.id}.err"
+    argv = [sys.executable, "-P", "-m", "agentd", *options.arguments(change.id)]
+    with out.open("wb") as words, err.open("wb") as asides:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=asides, start_new_session=True)
+    try:
+        while child.poll() is None:
+            holder = change.active_run()
+            if holder and holder.pid == child.pid:
+                return _running(change, options, child.pid)
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        child.terminate()
+        raise
+    for source, target in ((err, sys.stderr), (out, sys.stdout)):
+        with contextlib.suppress(BrokenPipeError):
+            target.write(source.read_text(encoding="utf-8", errors="replace"))
+            target.flush()
+    return child.returncode
+
+
+def _running(change: Change, options: CommandOptions, pid: int) -> int:
+    place = change.read().git
+    data = {
+        "change_id": change.id,
+        "resolved_from": options.wanted,
+        "state": "running",
+        "pid": pid,
+        "git": {"setup": str(place.setup), "branch": place.branch, "tree": place.tree, "target": place.target},
+        "next": f"agentd wait {change.id}",
+    }
+
+    def text() -> str:
+        words = f"{change.id} is being worked on in the background (process {pid})."
+        other = f"agentd log {change.id} --follow looks on, agentd stop {change.id} ends it"
+        return "\n".join([*output.prose(words), *output.prose(other), *output.following(f"agentd wait {change.id}")])
+
+    return output.show_result(options.command, options.as_json, data, text)

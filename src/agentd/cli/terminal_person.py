@@ -1,17 +1,35 @@
 """The person at the terminal, asked while the live view steps aside."""
 
 import os
+import shlex
+import shutil
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from agentd.cli import output, run_summary, terminal_prompts, text_table
-from agentd.cli.pager import show_in_pager
 from agentd.cli.progress_view import RunView
 from agentd.engine import DecisionAnswer, Question
 from agentd.project import git
+
+
+def show_in_pager(path: Path, stream: TextIO) -> None:
+    """On that stream, until the person has seen enough of it."""
+    try:
+        pager = shlex.split(os.environ.get("PAGER") or "less")
+    except ValueError:
+        pager = []  # a quote is not closed
+    if stream.isatty() and pager and shutil.which(pager[0]) and path.is_file():
+        subprocess.run([*pager, str(path)], stdout=stream.fileno(), check=False)
+        return
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else f"{path.name} is gone.\n"
+    for line in text.removesuffix("\n").split("\n"):
+        stream.write(f"{text_table.strip_control(line)}\n")
+    stream.flush()
+
 
 _NOTHING_HAPPENS = ("view", "stop")
 

@@ -15,7 +15,7 @@ import click
 from agentd.change import ChangeLocator, LocatedChange, check_change_id, readable_documents
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument, find_anywhere
-from agentd.cli.pager import show_in_pager
+from agentd.cli.terminal_person import show_in_pager
 from agentd.domain import Refusal, UsageError
 from agentd.project import find_project
 from agentd.storage import files

@@ -8,8 +8,6 @@ demo_result    what the demo made; child_process runs the real program
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentd.demo.child_process import show_command
-    from agentd.demo.demo_result import DemoResult, read_demo_result
     from agentd.demo.playback import (
         DemoFailed,
         ScriptedPerson,
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
     )
     from agentd.demo.sample_setup import set_up_sample
     from agentd.demo.story import ACTS, DEMO_CHANGE_ID
-    from agentd.demo.workspace import DemoWorkspace, inside_workspace
+    from agentd.demo.verification import DemoResult, read_demo_result
+    from agentd.demo.workspace import DemoWorkspace, inside_workspace, show_command
 else:
     from agentd import lazy_exports
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.change import ChangeLocator, next_command
-from agentd.demo import child_process, verification
+from agentd.demo import verification, workspace
 from agentd.demo.sample_setup import commit_sample, merge_sample, set_up_sample
 from agentd.demo.story import ACTS, ANSWERS, DEMO_CHANGE_ID, DESCRIPTION, Act, StoryPoint
 from agentd.demo.workspace import DemoWorkspace, inside_workspace
@@ -26,7 +26,7 @@ from agentd.project import find_project, git, load_config
 
 Watcher = Callable[[JournalEntry], None]
 Ask = Callable[[], None]
-Run = Callable[..., child_process.ChildResult]
+Run = Callable[..., workspace.ChildResult]
 
 
 class DemoFailed(Refusal):
@@ -70,7 +70,7 @@ def play_act(
     place: DemoWorkspace,
     act: Act,
     ask: Ask = lambda: play_clarification(ScriptedPerson()),
-    run: Run = child_process.capture_command,
+    run: Run = workspace.capture_command,
 ) -> None:
     """One act, from within the place: done, looked at, and kept in git."""
     if act.point is StoryPoint.CLARIFIED:

@@ -7,7 +7,7 @@ import shutil
 from importlib.resources import as_file, files
 from typing import Any
 
-from agentd.demo import child_process
+from agentd.demo import workspace
 from agentd.demo.story import DEMO_CHANGE_ID
 from agentd.demo.workspace import DemoWorkspace
 from agentd.domain import Refusal, Role
@@ -71,7 +71,7 @@ def _copy_sample(place: DemoWorkspace) -> None:
 
 
 def _init() -> dict[str, Any]:
-    done = child_process.capture_command("init", "--no-commit", "--no-skills", "--json")
+    done = workspace.capture_command("init", "--no-commit", "--no-skills", "--json")
     data: dict[str, Any] = json.loads(done.out) if done.code == 0 else {}
     if not data.get("checks"):
         raise Refusal(f"agentd init did not find the tests of the sample: {done.told}", "agentd doctor")

@@ -1,14 +1,16 @@
 """Whether an act went as it should, read from the files that it left."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentd.change import read_records, read_state
-from agentd.demo import child_process
-from agentd.demo.story import DEMO_CHANGE_ID, StoryPoint
+from agentd.demo import workspace
+from agentd.demo.story import ACTS, DEMO_CHANGE_ID, StoryPoint
 from agentd.demo.workspace import DemoWorkspace
 from agentd.documents import Finding, ReviewRecord, current_findings
 from agentd.domain import ChallengeVerdict, CheckStatus, Phase, ReviewVerdict, Severity
+from agentd.project import git
 
 SPECS = {"splitting": "R4", "balances": "R2", "settling": "R2"}  # with the last requirement of each
 
@@ -116,6 +118,35 @@ def _left_open(place: DemoWorkspace, kind: str) -> Iterator[str]:
 
 def _tests(place: DemoWorkspace) -> Iterator[str]:
     """By plain unittest, without agentd."""
-    done = child_process.run_python("-m", "unittest", "discover", "-s", str(place.project), "-t", str(place.project))
+    done = workspace.run_python("-m", "unittest", "discover", "-s", str(place.project), "-t", str(place.project))
     if done.code:
         yield f"the tests of the sample fail:\n{done.told}"
+
+
+_WORDS = {"A": "new", "M": "changed", "D": "gone"}
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """`files` by their path, with what became of each since the project was set up; `cost` as if models were asked."""
+
+    files: Mapping[str, str]
+    in_plan: Finding | None
+    in_code: Finding | None
+    failed_tests: tuple[str, ...]
+    cost: float
+    log: tuple[str, ...]
+
+
+def read_demo_result(place: DemoWorkspace) -> DemoResult:
+    top = str(place.project)
+    kept = sum(bool(act.commit) for act in ACTS)
+    rows = git.run(top, "diff", "--name-status", "--no-renames", f"HEAD~{kept}", "HEAD").splitlines()
+    return DemoResult(
+        files={path: _WORDS[mark] for mark, path in (row.split("\t") for row in rows)},
+        in_plan=judge_finding(place, "challenge"),
+        in_code=judge_finding(place, "review"),
+        failed_tests=tuple(name.rpartition(".")[2] for name in failed_tests(place)),
+        cost=read_state(change_folder(place)).total_cost,
+        log=tuple(git.run(top, "log", "--format=%h %s").splitlines()),
+    )

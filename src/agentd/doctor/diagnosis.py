@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentd.agents import assign_roles, basic_environment, detect_agents
-from agentd.doctor import agent_checks, machine_checks, program_probe, project_checks
+from agentd.doctor import agent_checks, program_probe, system_checks
 from agentd.doctor.report import PROJECT_SECTION, DoctorReport, DoctorRow, DoctorState, problem_row
 from agentd.domain import AgentdError
 from agentd.engine import Stage, tools_of
@@ -38,14 +38,14 @@ def server_row(project: Project, environ: Mapping[str, str], server: tuple[str, 
 
 def examine(environ: Mapping[str, str], home: Path, flags: Sequence[str] = ()) -> DoctorReport:
     """Every probe has a clock, and none writes anything that stays."""
-    rows = [*machine_checks.machine_rows(environ)]
+    rows = [*system_checks.machine_rows(environ)]
     project = _find_project(rows, environ)
     settings = _settings(rows, project, environ, home, flags)
     if project:
-        rows += project_checks.folder_rows(project)
+        rows += system_checks.folder_rows(project)
         if settings:
-            rows += project_checks.settings_rows(project, settings, environ)
-        rows += (server_row(project, environ), *project_checks.run_rows(project))
+            rows += system_checks.settings_rows(project, settings, environ)
+        rows += (server_row(project, environ), *system_checks.run_rows(project))
     if settings:
         with tempfile.TemporaryDirectory(prefix="agentd-") as scratch:
             here = Path(os.path.realpath(scratch))
@@ -59,7 +59,7 @@ def _find_project(rows: list[DoctorRow], environ: Mapping[str, str]) -> Project 
     except AgentdError as error:
         rows.append(problem_row(PROJECT_SECTION, "repository", error))
         return None
-    rows.append(project_checks.repository_row(repo, environ))
+    rows.append(system_checks.repository_row(repo, environ))
     try:
         return find_project()
     except AgentdError as error:

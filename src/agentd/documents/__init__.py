@@ -38,21 +38,6 @@ if TYPE_CHECKING:
         render_comments,
         resolve_comments,
     )
-    from agentd.documents.delta import (
-        REQUIREMENT_PATTERN,
-        RemovedItem,
-        RenamedRequirement,
-        named_requirement,
-        requirement_from_match,
-    )
-    from agentd.documents.finding_status import (
-        ADDED,
-        closed_by_people,
-        count_open,
-        current_findings,
-        edit_content,
-        round_findings,
-    )
     from agentd.documents.frontmatter import (
         Frontmatter,
         FrontmatterEntry,
@@ -75,16 +60,22 @@ if TYPE_CHECKING:
     )
     from agentd.documents.prose import embed_text, is_empty_phrase, one_line, read_fields, unfence_code
     from agentd.documents.records import (
+        ADDED,
         Evidence,
         Finding,
         FindingAnswer,
         FindingEdit,
         PreviousFinding,
         ReviewRecord,
+        closed_by_people,
+        count_open,
+        current_findings,
+        edit_content,
         finding_data,
         parse_finding,
         parse_record,
         render_record,
+        round_findings,
     )
     from agentd.documents.review_blocks import (
         PROPOSAL_FILE,
@@ -97,9 +88,25 @@ if TYPE_CHECKING:
     )
     from agentd.documents.review_document import display_author, render_review, review_block
     from agentd.documents.review_edits import read_review_edits
-    from agentd.documents.scenario import Scenario, scenario_name
-    from agentd.documents.spec import Priority, Requirement, Spec, parse_spec, read_spec
-    from agentd.documents.spec_text import fill_removed_titles, render_spec, revise_spec
+    from agentd.documents.spec import (
+        Priority,
+        Requirement,
+        Spec,
+        fill_removed_titles,
+        parse_spec,
+        read_spec,
+        render_spec,
+        revise_spec,
+    )
+    from agentd.documents.spec_parts import (
+        REQUIREMENT_PATTERN,
+        RemovedItem,
+        RenamedRequirement,
+        Scenario,
+        named_requirement,
+        requirement_from_match,
+        scenario_name,
+    )
     from agentd.documents.task import (
         Task,
         TaskFile,
@@ -110,8 +117,7 @@ if TYPE_CHECKING:
         order_tasks,
         unknown_dependencies,
     )
-    from agentd.documents.task_checkboxes import CHECKBOX, checkbox_spans
-    from agentd.documents.task_parser import layer_in_title
+    from agentd.documents.task_parser import CHECKBOX, checkbox_spans, layer_in_title
     from agentd.documents.task_text import render_tasks, revise_tasks, tasks_from_rows
     from agentd.documents.tasks import TASKS_FILE, TaskList, parse_tasks, read_tasks, set_task_status
     from agentd.documents.text import (

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentd.documents import review_blocks
-from agentd.documents.finding_status import previous_findings, round_findings
 from agentd.documents.prose import embed_text, fence_code, one_line, render_item
-from agentd.documents.records import Evidence, Finding, PreviousFinding, ReviewRecord
+from agentd.documents.records import Evidence, Finding, PreviousFinding, ReviewRecord, previous_findings, round_findings
 from agentd.domain import CheckStatus, FieldReader, FindingState, StateError
 
 SAME_VENDOR = "Judge and maker are the same vendor; the judge had a fresh session."

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentd.documents import finding_status
+from agentd.documents import records
 from agentd.documents import text as base
 from agentd.documents.order import DocumentFault
 from agentd.documents.prose import LabelledField, is_empty_phrase, one_line, read_fields
@@ -53,7 +53,7 @@ class AddedFinding:
     def edit(self, id_: str, by: str, at: str) -> FindingEdit:
         data: dict[str, Any] = {"severity": str(self.severity), "title": self.title, "what": self.what}
         data |= {"suggestion": self.suggestion, "requirement": self.requirement}
-        return FindingEdit(id_, finding_status.ADDED, data, by, at)
+        return FindingEdit(id_, records.ADDED, data, by, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class _Comparison:
 
     def __init__(self, document: Document, record: ReviewRecord) -> None:
         self.document = document
-        self.findings: dict[str, Finding] = {one.id: one for one in finding_status.round_findings(record)}
-        self.earlier: dict[str, PreviousFinding] = {one.id: one for one in finding_status.previous_findings(record)}
-        self.by_person = [edit.id for edit in record.edits if edit.field == finding_status.ADDED]
+        self.findings: dict[str, Finding] = {one.id: one for one in records.round_findings(record)}
+        self.earlier: dict[str, PreviousFinding] = {one.id: one for one in records.previous_findings(record)}
+        self.by_person = [edit.id for edit in record.edits if edit.field == records.ADDED]
         self.changes: list[FindingChange] = []
         self.added: list[AddedFinding] = []
         self.faults: list[DocumentFault] = []

@@ -6,22 +6,23 @@ included, so that a merge can cut and join them byte for byte. Scenarios may sta
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
-from agentd.documents import delta, frontmatter, scenario
+from agentd.documents import frontmatter, spec_parts
 from agentd.documents import text as base
-from agentd.documents.delta import (
+from agentd.documents.frontmatter import Frontmatter
+from agentd.documents.prose import embed_text, fence_code, heading_text, one_line, read_fields
+from agentd.documents.spec_parts import (
     REQUIREMENT_PATTERN,
     RemovedItem,
     RenamedRequirement,
     RequirementName,
+    Scenario,
     named_requirement,
     requirement_from_match,
 )
-from agentd.documents.frontmatter import Frontmatter
-from agentd.documents.prose import read_fields
-from agentd.documents.scenario import Scenario
 from agentd.documents.text import Document, Heading, LineKind, Section, Span, trim_lines
 
 __all__ = [
@@ -107,8 +108,8 @@ def read_spec(document: Document, front: Frontmatter, pattern: re.Pattern[str] =
         if section.heading.level == 2:
             lines.setdefault(section.heading.key.replace(" ", "_"), section.heading.line)
     found = _read_units(document, pattern, {front.string("id"), document.name.rpartition("/")[2].removesuffix(".md")})
-    removed, unread_removed = delta.read_removed(document, pattern)
-    renamed, unread_renamed = delta.read_renamed(document, pattern)
+    removed, unread_removed = spec_parts.read_removed(document, pattern)
+    renamed, unread_renamed = spec_parts.read_renamed(document, pattern)
     overview = document.section("Overview")
     return Spec(
         id=front.string("id"),
@@ -169,7 +170,7 @@ def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str])
     spans = _spans(units)
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "scenario":
-            found.scenarios.append(scenario.parse_scenario(document, unit.section, span, unit.parent, own_ids))
+            found.scenarios.append(spec_parts.parse_scenario(document, unit.section, span, unit.parent, own_ids))
     inside = [one.span for one in found.scenarios][::-1]
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "requirement":
@@ -188,7 +189,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
     for section in document.sections:
         heading = section.heading
         match = pattern.match(f"{'#' * heading.level} {heading.title}")
-        name = scenario.scenario_name(heading.title)
+        name = spec_parts.scenario_name(heading.title)
         like = _LIKE_REQUIREMENT.match(heading.title)
         if heading.level <= 2 and not match and name is None:
             area = heading.key
@@ -247,3 +248,76 @@ def _requirement(document: Document, name: RequirementName, whole: Span, own: tu
     return Requirement(
         name.id, name.title, trim_lines([document.content(line) for line in lines]), priority, whole, own
     )
+
+
+def render_spec(spec: Spec) -> str:
+    return frontmatter.render_frontmatter(_spec_front(spec)) + "\n" + _spec_body(spec)
+
+
+def revise_spec(old_text: str, spec: Spec, name: str) -> str:
+    """The new spec in place of the old one; its version, dates and other frontmatter stay."""
+    obsolete = "version" if spec.is_delta else "base_version"
+    document = base.parse_document(frontmatter.remove_frontmatter_key(old_text, obsolete, name), name)
+    head = frontmatter.revise_frontmatter(document, _spec_front(spec), keep=("version", "archived", "change"))
+    return head + document.native("\n" + _spec_body(spec))
+
+
+def fill_removed_titles(delta: Spec, main: Spec) -> Spec:
+    """The delta with the titles of removed requirements filled in from the main spec."""
+    titles = {one.id: one.title for one in main.requirements}
+    removed = tuple(
+        replace(one, title=titles[one.id]) if not one.title and one.id in titles else one for one in delta.removed
+    )
+    return replace(delta, removed=removed)
+
+
+def _spec_front(spec: Spec) -> Mapping[str, Any]:
+    front: dict[str, Any] = {"id": spec.id, "type": "spec", "title": one_line(spec.title)}
+    if spec.is_delta:
+        front["base_version"] = spec.base_version
+    else:
+        front["version"] = spec.version or 1
+    if spec.archived:
+        front["archived"] = spec.archived
+    if spec.change:
+        front["change"] = spec.change
+    return front
+
+
+def _spec_body(spec: Spec) -> str:
+    """Headings that every spec must have stand even when a delta has nothing to put under them."""
+    parts = [f"# Spec: {heading_text(spec.title)}", "## Overview", embed_text(spec.overview, 2), "## Requirements"]
+    parts += [_requirement_text(one) for one in spec.requirements]
+    if spec.removed:
+        parts += ["## Removed", "\n".join(_removed_text(one) for one in spec.removed)]
+    if spec.renamed:
+        parts += ["## Renamed", "\n".join(_renamed_text(one) for one in spec.renamed)]
+    if spec.flow:
+        parts += ["## Flow", fence_code(spec.flow, "mermaid")]
+    parts += ["## Acceptance Criteria", *(spec_parts.render_scenario(one) for one in spec.scenarios)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _requirement_text(one: Requirement) -> str:
+    parts = [f"### {heading_text(_name(one))}"]
+    if one.priority:
+        parts.append(f"**Priority**: {one.priority}")
+    parts.append(embed_text(one.text))  # a deeper heading could name a scenario or another requirement
+    return "\n\n".join(part for part in parts if part)
+
+
+def _removed_text(one: RemovedItem) -> str:
+    name = _name(one) if one.id else f"Scenario: {one_line(one.title)}"
+    if not one.reason:
+        return f"- {name}"
+    first, *rest = one.reason.replace("\r\n", "\n").strip().split("\n")
+    # So far to the right nothing opens a fence or a section.
+    return base.trim_lines([f"- {name}", f"  - **Reason**: {first}", *(f"    {line}" for line in rest)])
+
+
+def _renamed_text(one: RenamedRequirement) -> str:
+    return f"- {_name(one.old)} → {_name(one.new)}"
+
+
+def _name(one: Requirement | RemovedItem | RequirementName) -> str:
+    return f"{one.id}: {one_line(one.title)}" if one.title else one.id

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentd.documents import frontmatter, task_checkboxes, task_parser
+from agentd.documents import frontmatter, task_parser
 from agentd.documents import text as base
 from agentd.documents.frontmatter import Frontmatter
 from agentd.documents.order import DocumentFault
@@ -148,7 +148,7 @@ def _is_task(document: Document, named: task_parser.TaskName, fence: Fence | Non
         return True
     if fence is not None:
         return bool(named.id or task_parser.block_has_id(document, fence))
-    if not named.id or task_checkboxes.has_checkbox_task(document, own):
+    if not named.id or task_parser.has_checkbox_task(document, own):
         return False
     return task_parser.has_bullets(document, own, nested=False)
 
@@ -161,10 +161,10 @@ def _boxed(
     wishes: list[DocumentFault] = []
     waiting = layers[::-1]
     layer: Layer | None = None
-    for span in task_checkboxes.checkbox_spans(document, headed):
+    for span in task_parser.checkbox_spans(document, headed):
         while waiting and waiting[-1][0] < span.start:
             layer = waiting.pop()[1]
-        task, wrong = task_checkboxes.parse_checkbox_task(document, span, layer)
+        task, wrong = task_parser.parse_checkbox_task(document, span, layer)
         if task is None and layer is Layer.TESTING and not task_parser.has_bullets(document, span, nested=True):
             wishes += wrong
         elif task or layer:  # a checklist elsewhere is no list of tasks
@@ -214,9 +214,9 @@ def _with_status(document: Document, task: Task, status: TaskStatus) -> str | No
     if line is None:
         return _with_new_line(document, task.block, status) if task.block else None
     content = document.content(line)
-    box = task_checkboxes.CHECKBOX.match(content) if line == task.line else None
+    box = task_parser.CHECKBOX.match(content) if line == task.line else None
     if box:
-        new = content[: box.start(2)] + task_checkboxes.CHECKBOX_STATUS[status] + content[box.end(2) :]
+        new = content[: box.start(2)] + task_parser.CHECKBOX_STATUS[status] + content[box.end(2) :]
     else:
         match = _STATUS.fullmatch(content)
         if match is None or match[2] != match[4]:

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentd.engine.archive.archive import ArchivePlan, archive_change, prepare_archive, undo_archive
     from agentd.engine.archive.branch_check import GitCommands
-    from agentd.engine.archive.changelog import CHANGELOG_FILE, describe_spec_change
     from agentd.engine.archive.preview import (
+        CHANGELOG_FILE,
         MergeConflict,
         SpecPreview,
         change_spec_files,
+        describe_spec_change,
         main_spec_path,
         preview_spec,
         read_optional,
     )
     from agentd.engine.archive.rebase import RebasedSpec, preview_rebase, rebase_change
     from agentd.engine.calls.agent_selection import ensure_agent_installed
-    from agentd.engine.calls.budget import effective_budget
+    from agentd.engine.calls.budget import CostTotals, effective_budget, group_costs
     from agentd.engine.calls.call_costs import Spending, change_spending, day_spending
-    from agentd.engine.calls.cost_totals import CostTotals, group_costs
     from agentd.engine.calls.interrupts import defer_interrupts, interruptible
     from agentd.engine.calls.run_context import begin_run, change_project
     from agentd.engine.project_setup import SetupResult, commit_setup, ignored_files, set_up_project, uncommitted_files
@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from agentd.engine.tools.tool_scope import ToolScope, open_run_scope
     from agentd.engine.tools.tool_table import TOOLS, Stage, tools_of
     from agentd.engine.tools.tree_diff import ChangedPath, changed_files, diff_by_file
-    from agentd.engine.workflows.budget_raise import raise_budget
+    from agentd.engine.workflows.change_start import (
+        OpenedChange,
+        begin_change,
+        commit_pending,
+        inspect_repository,
+        list_names,
+        open_change_to_plan,
+        plan_settled,
+    )
     from agentd.engine.workflows.clarification import (
         clarify_first,
         is_clarification_due,
@@ -52,15 +60,12 @@ if TYPE_CHECKING:
         refuse_second_clarification,
     )
     from agentd.engine.workflows.cost_forecast import StepForecast, forecast_plan, forecast_steps
-    from agentd.engine.workflows.decision_delivery import belongs_to_workflow, deliver_decision, pending_question
-    from agentd.engine.workflows.decision_questions import DecisionAnswer, Question
+    from agentd.engine.workflows.decision_questions import DecisionAnswer, Question, blocking_checks
     from agentd.engine.workflows.dependencies import add_dependencies, check_dependencies, pending_dependencies
     from agentd.engine.workflows.impl import decide_code, run_impl, run_implement, run_resolve, run_review
     from agentd.engine.workflows.impl_start import impl_settled
-    from agentd.engine.workflows.impl_steps import impl_steps, review_steps, task_steps
+    from agentd.engine.workflows.person_decisions import belongs_to_workflow, deliver_decision, pending_question
     from agentd.engine.workflows.plan import decide_plan, run_challenge, run_plan, run_proposal, run_reproposal
-    from agentd.engine.workflows.plan_steps import PlannedStep, plan_steps
-    from agentd.engine.workflows.planned_change import OpenedChange, begin_change, open_change_to_plan, plan_settled
     from agentd.engine.workflows.progress import (
         ProgressBoard,
         ProgressCost,
@@ -80,10 +85,10 @@ if TYPE_CHECKING:
         open_findings_text,
         reading_digest,
     )
-    from agentd.engine.workflows.run_options import RunOptions
     from agentd.engine.workflows.run_result import build_result, next_command
+    from agentd.engine.workflows.run_scope import RunOptions, raise_budget
+    from agentd.engine.workflows.step_lists import PlannedStep, impl_steps, plan_steps, review_steps, task_steps
     from agentd.engine.workflows.task_batches import IMPLEMENT_STEP, built_tasks, tasks_in_order
-    from agentd.engine.workflows.verdict_questions import blocking_checks
     from agentd.engine.workflows.verdict_status import (
         challenges,
         is_answering,
@@ -92,7 +97,6 @@ if TYPE_CHECKING:
         last_record,
         open_findings,
     )
-    from agentd.engine.workflows.worktree_setup import commit_pending, inspect_repository, list_names
 else:
     from agentd import lazy_exports
 

@@ -1,17 +1,22 @@
 """What the guard tells, and what it keeps on disk of a call until that is told: `call.json` in its folder."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentd.documents import Finding
-from agentd.domain import FindingState, Severity
-from agentd.guard.protected_paths import ProtectedPaths
-from agentd.guard.scan import ProtectedArea
-from agentd.guard.snapshot import Row
+from agentd.change import Change, comments_lock, frozen_comments
+from agentd.documents import COMMENTS_FILE, Finding
+from agentd.domain import AgentdError, FindingState, Severity
+from agentd.guard.protected_paths import TREE, ProtectedPaths, worktree_path
+from agentd.guard.scan import FileStamp, ProtectedArea, stat_path
+from agentd.guard.snapshot import Row, Snapshot
 from agentd.project import printable
+from agentd.storage import files
 
 What = Literal["changed", "deleted", "created"]
 
@@ -109,3 +114,60 @@ def violation_finding(trespass: Violation, agent: str) -> Finding:
         by="agentd:guard",
         state=FindingState.OPEN,
     )
+
+
+_RIGHTS = stat.S_IFREG | 0o644  # where there was no file whose rights would count
+
+
+@contextlib.contextmanager
+def comments_settled(change: Change, mirror: Snapshot, root: str) -> Iterator[None]:
+    """In here the copy is the version that counts, and nobody writes another one."""
+    with contextlib.ExitStack() as lock:
+        with contextlib.suppress(OSError, AgentdError):  # an agent made havoc of the room: the older copy counts
+            lock.enter_context(comments_lock(change))
+            _lay(change, mirror, root)
+        yield
+
+
+def _lay(change: Change, mirror: Snapshot, root: str) -> None:
+    path = frozen_comments(change)
+    data = files.read(path) if path else b""
+    if not data:
+        return
+    name = os.path.normpath(worktree_path(change, f"agentd/changes/{change.id}/{COMMENTS_FILE}"))
+    now = stat_path(root, name)
+    mirror.lay(TREE, name, data, now if now and stat.S_ISREG(now.mode) else FileStamp(_RIGHTS, 0, 0, 0, 0))
+
+
+def folder_identity(folder: Path) -> tuple[int, int] | None:
+    """None: there is no such folder."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
+def clear_folder(top: Path, folder: Path) -> None:
+    """An empty folder. What stands in its place, or in the way to it, is moved aside."""
+    clear_path(top, folder)
+    if os.path.lexists(folder):
+        _aside(folder)
+    folder.mkdir(parents=True)
+
+
+def clear_path(top: Path, folder: Path) -> None:
+    """No link, nor anything else that is no folder, is left on the way from `top`."""
+    while in_the_way := find_obstacle(top, folder):
+        _aside(in_the_way)
+
+
+def find_obstacle(top: Path, folder: Path) -> Path | None:
+    """The first thing on the way from `top` that is no folder."""
+    ways = [folder, *folder.parents]
+    below = reversed(ways[: ways.index(top)] if top in ways else [])
+    return next((one for one in below if os.path.lexists(one) and folder_identity(one) is None), None)
+
+
+def _aside(path: Path) -> None:
+    os.rename(path, path.with_name(f"{path.name}.{os.urandom(4).hex()}"))

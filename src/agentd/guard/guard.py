@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agentd.change import Change, freeze_comments, unfreeze_comments
 from agentd.domain import StateError, clock
-from agentd.guard import call_record, comment_sync, concurrent_runs, overlapping_guards, private_folder, restore
+from agentd.guard import call_record, concurrent_runs, restore
 from agentd.guard.allowed import is_allowed
 from agentd.guard.call_record import CALL, CallStart, GuardResult, HeadState, Violation, printable_name
 from agentd.guard.protected_paths import (
@@ -93,12 +93,12 @@ class Guard:
         freeze_comments(self._change)
         what = protected_paths(self._change, self._checks)
         self._mirror.take(what.areas)
-        as_found = overlapping_guards.adopt_older_copies(self._change, self._mirror, what, self._folder)
+        as_found = concurrent_runs.adopt_older_copies(self._change, self._mirror, what, self._folder)
         snapshot = git.snapshot(self._change.tree) if self._judge else ""
         elsewhere = self._listing(what.areas[PROJECT].root) if PROJECT in what.areas else ""
         editable = self._editable(what)
         self._own = os.path.relpath(os.path.realpath(self._change.folder), what.areas[TREE].root)
-        self._room = private_folder.folder_identity(Path(self._common, "agentd"))
+        self._room = call_record.folder_identity(Path(self._common, "agentd"))
         self._begun = CallStart(since, self._head(), elsewhere, snapshot, tuple(working), editable, what, as_found)
         self._save()
 
@@ -163,15 +163,15 @@ class Guard:
         """What an agent did to our own files on disk is undone from memory, so that no other process is misled."""
         assert self._begun is not None
         place = Path(self._common, "agentd")
-        is_gone = self._room is not None and private_folder.folder_identity(place) != self._room
-        is_moved = is_gone or private_folder.find_obstacle(Path(self._common), self._folder) is not None
+        is_gone = self._room is not None and call_record.folder_identity(place) != self._room
+        is_moved = is_gone or call_record.find_obstacle(Path(self._common), self._folder) is not None
         if not is_moved and self._mirror.is_untouched() and _seen(self._folder / CALL) == self._left:
             return
         is_deleted = is_gone or _seen(self._folder / CALL) is None
-        private_folder.clear_folder(Path(self._common), self._folder)
+        call_record.clear_folder(Path(self._common), self._folder)
         self._mirror.rewrite()
         self._is_touched = True
-        self._room = private_folder.folder_identity(place)
+        self._room = call_record.folder_identity(place)
         name = display_path(self._change, GIT, self._common, "agentd")
         if not is_gone:
             name = os.path.relpath(self._folder, self._change.project.repo.main)
@@ -187,7 +187,7 @@ class Guard:
         begun, head = self._begun, self._head()
         is_moved = head.branch != begun.head.branch and is_agents(self._head_file("HEAD"))
         if not is_moved or head.listing == begun.head.listing:  # another branch may have another agentd/ by right
-            with comment_sync.comments_settled(self._change, self._mirror, begun.protected.areas[TREE].root):
+            with call_record.comments_settled(self._change, self._mirror, begun.protected.areas[TREE].root):
                 self._put_back(self._without(TREE, is_agents, self._rightful))
         self._put_back(self._without(PROJECT, is_agents, self._rightful_elsewhere))
         if is_moved:
@@ -260,7 +260,7 @@ class Guard:
         planned = restore.plan_restore(self._change, self._begun.protected.areas, self._kept, found)
         if not planned:
             return
-        private_folder.clear_path(Path(self._common), self._kept)
+        call_record.clear_path(Path(self._common), self._kept)
         earlier = self._begun.found
         self._note(earlier, [one.trespass for one in planned if one.is_told])
         done, failed = restore.carry_out_restore(self._change, self._mirror, self._begun.head.commit, planned)

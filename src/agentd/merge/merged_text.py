@@ -7,7 +7,7 @@ of a requirement stands inside it where the main spec writes them so, and else a
 from dataclasses import replace
 
 from agentd.documents import InvalidDocument, Span
-from agentd.merge import unit_text, units
+from agentd.merge import units
 from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision
 from agentd.merge.line_editor import LineEditor
 from agentd.merge.units import ACCEPTANCE_CRITERIA, Key, ScenarioUnit, SpecUnits
@@ -42,7 +42,7 @@ def _edit_requirements(plan: MergePlan, draft: LineEditor) -> None:
         if fate.heading is MergeSide.YOURS:
             draft.replace(Span(there.line, there.line), [_heading(plan, fate)])
         if fate.text is MergeSide.YOURS and fate.entry:
-            body = unit_text.requirement_body(plan.intent.sheet, fate.entry, there.level)
+            body = units.requirement_body(plan.intent.sheet, fate.entry, there.level)
             draft.replace(Span(there.line + 1, there.own[0].end), body)
             for span in there.own[1:]:
                 draft.cut(span)
@@ -52,8 +52,8 @@ def _heading(plan: MergePlan, fate: RequirementDecision) -> str:
     """The new heading: as the change writes it, or the one that stands there with the new name in it."""
     assert fate.theirs, "what is renamed is there"
     if fate.entry and fate.entry.title == fate.title:
-        return unit_text.heading_at_level(plan.intent.sheet.document.content(fate.entry.line), fate.theirs.level)
-    return unit_text.requirement_heading(plan.main, fate.theirs, fate.id, fate.title)
+        return units.heading_at_level(plan.intent.sheet.document.content(fate.entry.line), fate.theirs.level)
+    return units.requirement_heading(plan.main, fate.theirs, fate.id, fate.title)
 
 
 def _edit_scenarios(plan: MergePlan, draft: LineEditor) -> None:
@@ -65,12 +65,12 @@ def _edit_scenarios(plan: MergePlan, draft: LineEditor) -> None:
         if fate.take is MergeSide.YOURS and fate.is_removed:
             draft.cut(there.span)
         elif fate.take is MergeSide.YOURS and fate.entry:
-            lines = unit_text.scenario_lines(plan.intent.sheet, fate.entry, there.level, names, there.field is None)
+            lines = units.scenario_lines(plan.intent.sheet, fate.entry, there.level, names, there.field is None)
             draft.replace(Span(there.span.start + 1, there.span.end), lines[1:])
         elif there.field is not None:
             kept = _referred(plan, there)
             content = plan.main.document.content(there.field)
-            line = unit_text.reference_line(content, kept, names)
+            line = units.reference_line(content, kept, names)
             if line != content:
                 draft.replace(Span(there.field, there.field), [line])
 
@@ -119,7 +119,7 @@ def _put_requirements(plan: MergePlan, draft: LineEditor, inside: dict[str, list
     for fate in _new_requirements(plan):
         assert fate.entry, "what is new is written in the change"
         level = last.level if last else fate.entry.level
-        lines = unit_text.requirement_lines(sheet, fate.entry, sheet.document.content(fate.entry.line), level)
+        lines = units.requirement_lines(sheet, fate.entry, sheet.document.content(fate.entry.line), level)
         for scenario in inside.get(fate.id, ()):
             lines += ["", *scenario]
         blocks.append(lines)
@@ -158,13 +158,13 @@ def _put_scenarios(plan: MergePlan, draft: LineEditor) -> tuple[dict[str, list[l
     for one in _new_scenarios(plan):
         sibling, holder = siblings.get(one.requirement), holders.get(one.requirement)
         if sibling:
-            lines = unit_text.scenario_lines(sheet, one, sibling.level, names, sibling.field is None)
+            lines = units.scenario_lines(sheet, one, sibling.level, names, sibling.field is None)
             draft.put(main.last_line(sibling.span), lines)
         elif level and holder:
-            lines = unit_text.scenario_lines(sheet, one, level, names, is_named_by_place=True)
+            lines = units.scenario_lines(sheet, one, level, names, is_named_by_place=True)
             draft.put(main.last_line(Span(holder.line, holder.end)), lines)
         elif level and one.requirement in fresh:
-            lines = unit_text.scenario_lines(sheet, one, level, names, is_named_by_place=True)
+            lines = units.scenario_lines(sheet, one, level, names, is_named_by_place=True)
             inside.setdefault(one.requirement, []).append(lines)
         else:
             rest.append(one)
@@ -202,7 +202,7 @@ def _put_under_criteria(plan: MergePlan, draft: LineEditor, scenarios: list[Scen
     for one in scenarios:
         # Below a heading that names a requirement, one of the whole spec would be taken for that one's.
         line = top if main.groups and not one.refs else end
-        draft.put(line, unit_text.scenario_lines(sheet, one, level, names, is_named_by_place=False))
+        draft.put(line, units.scenario_lines(sheet, one, level, names, is_named_by_place=False))
 
 
 # ---- what was written, read again

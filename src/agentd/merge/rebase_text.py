@@ -9,7 +9,7 @@ in the main spec is marked under Requirements instead, whole, because only so it
 from dataclasses import replace
 
 from agentd.documents import Span
-from agentd.merge import spec_changes, unit_text
+from agentd.merge import spec_changes, units
 from agentd.merge.conflict_markers import as_comment, with_markers
 from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision
 from agentd.merge.line_editor import LineEditor
@@ -48,10 +48,10 @@ def _renew_requirement(plan: MergePlan, draft: LineEditor, entry: RequirementUni
     if there is None:
         return
     if fate.heading is MergeSide.THEIRS and entry.name != there.name:
-        heading = unit_text.heading_at_level(plan.main.document.content(there.line), entry.level)
+        heading = units.heading_at_level(plan.main.document.content(there.line), entry.level)
         draft.replace(Span(entry.line, entry.line), [heading])
     if fate.text is MergeSide.THEIRS and entry.words not in ("", there.words):
-        draft.replace(Span(entry.line + 1, entry.own[0].end), unit_text.requirement_body(plan.main, there, entry.level))
+        draft.replace(Span(entry.line + 1, entry.own[0].end), units.requirement_body(plan.main, there, entry.level))
         for span in entry.own[1:]:
             draft.cut(span)
 
@@ -77,7 +77,7 @@ def _three(plan: MergePlan, fate: RequirementDecision, level: int) -> list[str]:
     if fate.base and fate.theirs and fate.heading is not MergeSide.NEITHER:
         name = (fate.id, fate.title) if fate.heading is MergeSide.YOURS else fate.theirs.name
     yours = spec_changes.wanted_lines(plan, fate if name is None else replace(fate, title=name[1]))
-    yours[0] = unit_text.heading_at_level(yours[0], level)
+    yours[0] = units.heading_at_level(yours[0], level)
     return with_markers(yours, *(_whole(sheet, one, level, name) for sheet, one in _others(plan, fate)))
 
 
@@ -88,9 +88,7 @@ def _others(plan: MergePlan, fate: RequirementDecision) -> tuple[tuple[SpecUnits
 def _whole(sheet: SpecUnits, one: RequirementUnit | None, level: int, name: tuple[str, str] | None = None) -> list[str]:
     if one is None:
         return []
-    return unit_text.requirement_lines(
-        sheet, one, unit_text.requirement_heading(sheet, one, *(name or one.name)), level
-    )
+    return units.requirement_lines(sheet, one, units.requirement_heading(sheet, one, *(name or one.name)), level)
 
 
 def _head(sheet: SpecUnits, one: RequirementUnit | None) -> list[str]:
@@ -111,13 +109,13 @@ def _renew_scenario(
         draft.cut(entry.span)
     elif fate.take is MergeSide.THEIRS and there and there.value != entry.value:
         is_named_by_place = has_place and entry.field is None
-        draft.replace(entry.span, unit_text.scenario_lines(plan.main, there, entry.level, names, is_named_by_place))
+        draft.replace(entry.span, units.scenario_lines(plan.main, there, entry.level, names, is_named_by_place))
     elif entry.field is None and not has_place:
         draft.replace(entry.span, _scenario(plan, plan.intent.sheet, entry, entry.level))
     elif entry.field is not None:
         left = tuple(ref for ref in entry.written if names.get(ref, ref) not in plan.gone_there)
         content = plan.intent.sheet.document.content(entry.field)
-        line = unit_text.reference_line(content, replace(entry, refs=left or entry.written), {})
+        line = units.reference_line(content, replace(entry, refs=left or entry.written), {})
         if line != content:
             draft.replace(Span(entry.field, entry.field), [line])
 
@@ -128,7 +126,7 @@ def _three_scenarios(plan: MergePlan, entry: ScenarioUnit, fate: ScenarioDecisio
 
 
 def _scenario(plan: MergePlan, sheet: SpecUnits, one: ScenarioUnit | None, level: int) -> list[str]:
-    return unit_text.scenario_lines(sheet, one, level, plan.intent.names, is_named_by_place=False) if one else []
+    return units.scenario_lines(sheet, one, level, plan.intent.names, is_named_by_place=False) if one else []
 
 
 # ---- removals

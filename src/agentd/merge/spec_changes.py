@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agentd.merge import unit_text
+from agentd.merge import units
 from agentd.merge.decision import MergePlan, MergeSide, RequirementDecision, ScenarioDecision, is_id_taken
 from agentd.merge.units import RequirementUnit, ScenarioUnit, SpecUnits
 
@@ -108,9 +108,7 @@ def wanted_lines(plan: MergePlan, fate: RequirementDecision) -> list[str]:
     if one is None:
         sheet, one = plan.intent.sheet, fate.entry
     return (
-        unit_text.requirement_lines(
-            sheet, one, unit_text.requirement_heading(sheet, one, fate.id, fate.title), one.level
-        )
+        units.requirement_lines(sheet, one, units.requirement_heading(sheet, one, fate.id, fate.title), one.level)
         if one
         else []
     )
@@ -133,7 +131,7 @@ def _one_sided(theirs: str | None) -> str:
 def _text(sheet: SpecUnits, one: RequirementUnit | None) -> str | None:
     if one is None:
         return None
-    return "\n".join(unit_text.requirement_lines(sheet, one, sheet.document.content(one.line), one.level))
+    return "\n".join(units.requirement_lines(sheet, one, sheet.document.content(one.line), one.level))
 
 
 def _scenario_text(sheet: SpecUnits, one: ScenarioUnit | None) -> str | None:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from agentd.documents import REQUIREMENT_PATTERN, Span, parse_document, remove_frontmatter_key, set_frontmatter_keys
-from agentd.merge import intent, merged_text, rebase_text, spec_changes, units
+from agentd.merge import decision, merged_text, rebase_text, spec_changes, units
 from agentd.merge.decision import MergePlan, plan_merge
 from agentd.merge.line_editor import LineEditor
 from agentd.merge.spec_changes import SpecConflict, SpecTouch, UnitKind
@@ -93,8 +93,8 @@ def _plan(main: str | None, yours: str, base: str | None, name: str, pattern: re
     there = units.read_units(main or "", f"agentd/specs/{name}.md", pattern)
     sheet = _yours(yours, name, pattern)
     if main is not None:
-        intent.refuse_lost_headings(sheet)
-    return plan_merge(there, intent.read_intent(sheet), _base(base, name, pattern))
+        decision.refuse_lost_headings(sheet)
+    return plan_merge(there, decision.read_intent(sheet), _base(base, name, pattern))
 
 
 def _yours(yours: str, name: str, pattern: re.Pattern[str]) -> SpecUnits:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from agentd.change import suggest_change_id, unique_id
 from agentd.documents import InvalidDocument, decode_text
 from agentd.domain import CHANGE_ID, Phase
-from agentd.migrate import openspec_delta, openspec_proposal, openspec_spec, task_lists
-from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportedSpec, ImportNote
+from agentd.migrate import openspec_delta, openspec_spec, task_lists
+from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportedSpec, ImportNote, SourceTree
 from agentd.migrate.openspec_delta import RequirementIds
-from agentd.migrate.openspec_proposal import ConvertedProposal
-from agentd.migrate.openspec_spec import NumberedSpec
-from agentd.migrate.source_tree import SourceTree
+from agentd.migrate.openspec_spec import ConvertedProposal, NumberedSpec
 
 OPENSPEC_FOLDER = "openspec"
 OPENSPEC_TOOL = "OpenSpec"
@@ -122,7 +120,7 @@ def _change(desk: _OpenSpecReader, name: str, files: Mapping[str, bytes], taken:
     made: dict[str, bytes] = {}
     bases: dict[str, str | None] = {}
     text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
-    overviews = openspec_proposal.proposal_capabilities(text)
+    overviews = openspec_spec.proposal_capabilities(text)
     for path, data in files.items():
         told = len(desk.notes)
         if match := _DELTA.fullmatch(path):
@@ -141,7 +139,7 @@ def _change(desk: _OpenSpecReader, name: str, files: Mapping[str, bytes], taken:
         desk.notes.append(ImportNote(source, 0, "has no proposal that can be read, so it is still being drafted"))
     count = _tasks(desk, files, source, id_, made)
     phase = Phase.PROPOSED if written else Phase.DRAFTING
-    words = openspec_proposal.proposal_description(text, id_)
+    words = openspec_spec.proposal_description(text, id_)
     return ImportedChange(source, id_, words, created, phase, made, bases, count)
 
 
@@ -151,7 +149,7 @@ def _proposal(
     if text is None:
         return None
     try:
-        written = openspec_proposal.convert_proposal(text, source, id_, created, specs)
+        written = openspec_spec.convert_proposal(text, source, id_, created, specs)
     except InvalidDocument as error:
         desk.notes.append(ImportNote(source, error.line, f"cannot be read: {error.problem}; not mapped"))
         return None
@@ -216,6 +214,6 @@ def _ended(desk: _OpenSpecReader, name: str, files: Mapping[str, bytes], taken: 
     created = "-".join(dated.groups()[:3]) + "T00:00:00Z" if dated else desk.now
     text = _decoded(files["proposal.md"], f"{source}/proposal.md", desk) if "proposal.md" in files else None
     made = {f"{KEPT}/{path}": data for path, data in files.items()}
-    words = openspec_proposal.proposal_description(text, id_)
+    words = openspec_spec.proposal_description(text, id_)
     folder = f"{created[:10].replace('-', '')}-{id_}"
     return folder, ImportedChange(source, id_, words, created, Phase.ARCHIVED, made, {})

@@ -2,16 +2,206 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from agentd.change import suggest_change_id, unique_id
-from agentd.documents import InvalidDocument, decode_text, embed_text, one_line, parse_document, render_frontmatter
+from agentd.documents import (
+    Document,
+    InvalidDocument,
+    Section,
+    Span,
+    decode_text,
+    embed_text,
+    one_line,
+    parse_document,
+    render_frontmatter,
+    trim_lines,
+)
 from agentd.domain import CHANGE_ID, Phase, yaml12
 from agentd.merge import touched_units
-from agentd.migrate import speckit_spec, task_lists
-from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportNote
-from agentd.migrate.source_tree import SourceTree
-from agentd.migrate.speckit_spec import SpecKitFeature
+from agentd.migrate import task_lists
+from agentd.migrate.import_model import KEPT, ImportedChange, ImportedProject, ImportNote, SourceTree
 from agentd.migrate.task_lists import ListedTask
+
+_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+")
+_REQUIREMENT = re.compile(r"[ \t]*[-*+][ \t]+\*\*((?:[A-Z]+-)*FR-?\d+[a-z]?):?\*\*:?[ \t]*(.*)")
+_GIVEN = re.compile(r"[ \t]*(?:[-*+]|\d{1,4}[.)])[ \t]+\*\*(?:Given|When)\*\*", re.IGNORECASE)
+_WORD = re.compile(r"\*\*(Given|When|Then|And|But)\*\*:?[ \t]*", re.IGNORECASE)
+_PRIORITY = re.compile(r"\s*\((?:Priority|Prio):?[^()]*\).*$", re.IGNORECASE)
+_TITLE = re.compile(r"feature(?: specification)?\s*:\s*", re.IGNORECASE)
+_INPUT = re.compile(r"\*\*Input\*\*:[ \t]*(?:User description:[ \t]*)?(.*)")
+_ASK = "[NEEDS CLARIFICATION"
+_SENTENCE = re.compile(r"[.;:!?](?=\s|$)")
+_LABEL = re.compile(r"[ \t]*\*\*Acceptance (?:Scenarios?|Criteria)\*\*:?[ \t]*", re.IGNORECASE)
+_LONGEST = 72  # characters of a requirement's title
+
+
+@dataclass(frozen=True, slots=True)
+class SpecKitFeature:
+    title: str
+    wish: str
+    """What the person asked for, as the document quotes it."""
+    text: str
+    requirements: int
+    scenarios: int
+    notes: tuple[ImportNote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedItem:
+    """A list item that is mapped: its lines, its name and the text that it becomes."""
+
+    span: Span
+    name: str
+    lines: tuple[str, ...]
+    title: str = ""
+
+
+def read_feature(text: str, source: str, id_: str) -> SpecKitFeature:
+    """Text that is no document at all raises BadDocument."""
+    document = parse_document(text, source)
+    required, shown = list(_requirements(document)), list(_scenarios(document))
+    title = next((_TITLE.sub("", one.title, count=1) for one in document.headings if one.level == 1), "") or id_
+    first = next((one.line for one in document.headings if one.level == 2), len(document.lines) + 1)
+    start = next((one.line for one in document.headings if one.level == 1), 0)
+    preamble = document.words(Span(max(start, document.frontmatter.end if document.frontmatter else 0) + 1, first - 1))
+    front = render_frontmatter({"id": id_, "type": "spec", "title": title, "version": 1})
+    parts = [front.rstrip("\n"), f"# Spec: {title}"]
+    parts += ["## Overview", preamble] if preamble else []
+    parts += ["## Requirements"] if required else []
+    for number, one in enumerate(required, 1):
+        parts.append("\n".join((f"### R{number}: {one.title or one.name}", "", *one.lines)))
+    parts += ["## Acceptance Criteria"] if shown else []
+    parts += ["\n".join((f"### Scenario: {one.name}", "", *one.lines)) for one in shown]
+    parts += _rest(document, [one.span for one in (*required, *shown)])
+    wish = _INPUT.search(preamble)
+    notes = tuple(_notes(document, source, required, shown))
+    return SpecKitFeature(
+        title, wish[1].strip().strip('"') if wish else "", "\n\n".join(parts) + "\n", len(required), len(shown), notes
+    )
+
+
+def _items(document: Document) -> Iterator[tuple[Span, str]]:
+    """Each list item with its lines, and the heading above it."""
+    ends = {heading.line for heading in document.headings}
+    heading, start, indent = "", 0, 0
+    titles = {one.line: one.title for one in document.headings}
+    lines = list(document.plain(document.span))
+    for line, content in [*lines, (len(document.lines) + 1, "")]:
+        match = _ITEM.match(content)
+        deeper = content.startswith(" " * (indent + 2)) and content.strip()
+        if start and (line in ends or not content.strip() or (match and not deeper)):
+            yield Span(start, line - 1), heading
+            start = 0
+        heading = titles.get(line, heading)
+        if match and not start:
+            start, indent = line, len(match[1])
+
+
+def _requirements(document: Document) -> Iterator[_MappedItem]:
+    for span, _ in _items(document):
+        match = _REQUIREMENT.match(document.content(span.start))
+        if match:
+            more = [document.content(line) for line in range(span.start + 1, span.end + 1)]
+            yield _MappedItem(
+                span, match[1], (f"**{match[1]}**: {match[2]}".rstrip(), *more), _titled([match[2], *more])
+            )
+
+
+def _titled(lines: list[str]) -> str:
+    """The first sentence of a requirement, as much of it as a title holds."""
+    words = one_line(" ".join(lines)).partition(_ASK)[0].strip()
+    sentence = _SENTENCE.split(words, maxsplit=1)[0].strip()
+    if len(sentence) <= _LONGEST:
+        return sentence
+    return sentence[: _LONGEST - 1].rpartition(" ")[0].rstrip(" ,") + " …"
+
+
+def _scenarios(document: Document) -> Iterator[_MappedItem]:
+    counts: dict[str, int] = {}
+    for span, heading in _items(document):
+        if _GIVEN.match(document.content(span.start)):
+            words = trim_lines([document.content(line).strip() for line in range(span.start, span.end + 1)])
+            steps = _steps(words)
+            if {"WHEN", "THEN"} <= {word for word, _ in steps}:
+                story = _PRIORITY.sub("", heading) or "Acceptance"
+                counts[story] = counts.get(story, 0) + 1
+                lines = tuple(f"- **{word}** {said}" for word, said in steps)
+                yield _MappedItem(span, f"{story}, {counts[story]}", lines)
+
+
+def _steps(words: str) -> list[tuple[str, str]]:
+    pieces = _WORD.split(words)
+    return [
+        (word.upper(), said.rstrip(" ,;\n").replace("\n", "\n  "))
+        for word, said in zip(pieces[1::2], pieces[2::2], strict=True)
+    ]
+
+
+def _rest(document: Document, mapped: list[Span]) -> list[str]:
+    """All other sections as they are; below `Requirements` those that are left, a level higher."""
+    gone = {line for span in mapped for line in range(span.start, span.end + 1)}
+    gone |= {line for line, content in document.plain(document.span) if _is_empty_label(document, line, content, gone)}
+    found: list[str] = []
+    for section in document.sections:
+        if section.heading.level != 2:
+            continue
+        if section.heading.key.startswith("requirements"):
+            found += _raised(document, section, gone)
+        elif words := _left(document, section.inner, gone):
+            found += [f"## {section.heading.title}", words]
+    return found
+
+
+def _is_empty_label(document: Document, line: int, content: str, gone: set[int]) -> bool:
+    """`**Acceptance Scenarios**:` with no scenario left below it."""
+    if not _LABEL.fullmatch(content):
+        return False
+    rest = (one for number, one in document.plain(Span(line + 1, len(document.lines))) if number not in gone)
+    below = next((one for one in rest if one.strip()), "")
+    return not _ITEM.match(below)
+
+
+def _raised(document: Document, section: Section, gone: set[int]) -> list[str]:
+    found = []
+    if words := _left(document, section.own, gone):
+        found += ["## Notes on the Requirements", words]
+    for inner in document.sections:
+        if inner.heading.level == 3 and inner.heading.line in section.inner:
+            words = _left(document, inner.inner, gone)
+            found += [f"## {inner.heading.title}", words] if words else []
+    return found
+
+
+def _left(document: Document, span: Span, gone: set[int]) -> str:
+    return trim_lines([document.content(line) for line in range(span.start, span.end + 1) if line not in gone])
+
+
+def _notes(
+    document: Document, source: str, required: list[_MappedItem], shown: list[_MappedItem]
+) -> Iterator[ImportNote]:
+    if not required:
+        yield ImportNote(source, 0, "has no functional requirement such as `- **FR-001**: …`")
+    if not shown:
+        yield ImportNote(source, 0, "has no acceptance scenario with Given, When and Then")
+    else:
+        yield ImportNote(
+            source, shown[0].span.start, "acceptance scenarios name no requirement; they are of the whole spec"
+        )
+    mapped = {one.span.start for one in shown}
+    for span, _ in _items(document):
+        if _GIVEN.match(document.content(span.start)) and span.start not in mapped:
+            yield ImportNote(source, span.start, "does not say When and Then; it stays as text")
+    first: dict[str, int] = {}
+    for one in required:
+        if first.setdefault(one.name, one.span.start) != one.span.start:
+            yield ImportNote(
+                source, one.span.start, f"{one.name} stands twice, first on line {first[one.name]}; both are kept"
+            )
+    for line, content in document.plain(document.span):
+        if _ASK in content:
+            yield ImportNote(source, line, "is still to be clarified")
+
 
 SPECKIT_FOLDERS = ("specs", ".specify", "memory")
 SPECKIT_TOOL = "Spec Kit"
@@ -88,7 +278,7 @@ def _feature(text: str | None, source: str, spec_id: str, notes: list[ImportNote
     if text is None:
         notes.append(ImportNote(source, 0, "is not there or cannot be read, so the change has no spec"))
         return None
-    found = speckit_spec.read_feature(text, source, spec_id)
+    found = read_feature(text, source, spec_id)
     notes += found.notes
     try:
         touched_units(found.text, None, spec_id)

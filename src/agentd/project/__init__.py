@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from agentd.project.git import GitFailed
     from agentd.project.layout import CONFIG_PATH, Project, current_directory, find_project
     from agentd.project.trust.items import TrustKind, agent_item, check_item, prompt_item, prompt_overrides, trust_items
-    from agentd.project.trust.store import grant_trust, revoke_trust
-    from agentd.project.trust.trust_state import (
+    from agentd.project.trust.store import (
         TrustState,
         TrustStatus,
         ensure_trusted,
+        grant_trust,
         is_trusted,
+        revoke_trust,
         trust_refusal,
         trust_states,
         untrusted_items,

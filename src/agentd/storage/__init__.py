@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         write_lock,
     )
     from agentd.storage.transaction.execute import finish_transaction, run_transaction, undo_transaction
-    from agentd.storage.transaction.operations import MovePath, Operation, RemoveFile, WriteFile
+    from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
     from agentd.storage.transaction.record_store import (
         TransactionRecord,
         drop_transaction,

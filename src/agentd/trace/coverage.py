@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentd.trace import test_files
+from agentd.trace import test_cases
 from agentd.trace.matrix import CoveringTest, TraceNote
 from agentd.trace.test_cases import ScannedTests, TestCase
-from agentd.trace.test_scan import scan_tests
+from agentd.trace.text_tests import scan_tests
 
 _SAID = re.compile(r"(?<![A-Za-z0-9])covers[ \t:=(\[\"'`]{1,8}(?=[a-z0-9])", re.IGNORECASE)
 _FULL = re.compile(r"([a-z0-9][a-z0-9-]{0,63}):([a-z](?=[a-z.-]{0,32}[0-9])[a-z0-9.-]{0,63})", re.IGNORECASE)
@@ -129,7 +129,7 @@ def covering_tests(
     path: str, text: str, known: KnownRequirements, removed: Collection[str]
 ) -> tuple[list[CoveringTest], list[TraceNote]]:
     found = find_marks(text, known) if "covers" in text.lower() else []
-    if not found or not test_files.is_test(path, text):
+    if not found or not test_cases.is_test(path, text):
         return [], []
     scanned = scan_tests(path, text)
     lines = text.split("\n")

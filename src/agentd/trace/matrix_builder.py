@@ -21,7 +21,7 @@ from agentd.documents import (
 )
 from agentd.domain import TaskAction, TaskStatus
 from agentd.storage import files
-from agentd.trace import coverage, git_trees, test_files
+from agentd.trace import coverage, git_trees, test_cases
 from agentd.trace.coverage import KnownRequirements
 from agentd.trace.matrix import CoveringTest, TraceMatrix, TraceNote, TraceRow
 from agentd.trace.weakened_tests import ChangedFile, Weakening, count_cases, weakened_in_all
@@ -84,7 +84,7 @@ def _is_deleted_by_task(one: ChangedFile, plan: _PlanOnDisk) -> bool:
 def _pairs(change: Change, base: str, tree: str, plan: _PlanOnDisk) -> list[ChangedFile]:
     """Changed files that may hold tests, before and after."""
     git_trees.check_trees_exist(change.tree, base, change.id)
-    found = [one for one in git_trees.changed_blobs(change.tree, base, tree) if test_files.may_hold_tests(one.path)]
+    found = [one for one in git_trees.changed_blobs(change.tree, base, tree) if test_cases.may_hold_tests(one.path)]
     found = found[: git_trees.MOST_FILES]
     blobs = (blob for one in found for blob in (one.old, one.new) if blob)
     texts = dict(git_trees.blob_texts(change.tree, blobs))
@@ -222,10 +222,10 @@ def _chosen(
         for one in listed
         if (one.path.startswith(prefix) or one.path in changed)
         and one.size <= git_trees.LARGEST
-        and test_files.may_hold_tests(one.path)
+        and test_cases.may_hold_tests(one.path)
         and _told(change, one.path)
     ]
-    near.sort(key=lambda one: (one.path not in changed, not test_files.looks_like_test_path(one.path)))
+    near.sort(key=lambda one: (one.path not in changed, not test_cases.looks_like_test_path(one.path)))
     size = 0
     for number, one in enumerate(near):
         size += one.size

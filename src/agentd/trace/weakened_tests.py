@@ -3,11 +3,17 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from agentd.trace.assertion_count import Helpers, count_proved, most_proved
-from agentd.trace.test_cases import ScannedTests, SkipMark, TestCase
-from agentd.trace.test_files import is_named_as_test, is_test, language_of
-from agentd.trace.test_pairs import KeptTest, LocatedTest, find_successors, match_tests
-from agentd.trace.test_scan import scan_tests
+from agentd.trace.test_cases import ScannedTests, SkipMark, TestCase, is_named_as_test, is_test, language_of
+from agentd.trace.test_pairs import (
+    Helpers,
+    KeptTest,
+    LocatedTest,
+    count_proved,
+    find_successors,
+    match_tests,
+    most_proved,
+)
+from agentd.trace.text_tests import scan_tests
 
 _TOLD = 3  # names in one sentence
 _ABOVE = 5  # lines above a test in which a comment on it may stand

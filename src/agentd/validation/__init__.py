@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentd.validation.fixes import fix_document
-    from agentd.validation.plan_documents import PlanDocuments
-    from agentd.validation.rule_findings import RuleFinding, count_by_severity, is_valid
-    from agentd.validation.task_rules import path_problem
+    from agentd.validation.rule_input import PlanDocuments, RuleFinding, count_by_severity, is_valid
+    from agentd.validation.spec_rules import path_problem
     from agentd.validation.validator import validate
 else:
     from agentd import lazy_exports

@@ -7,8 +7,7 @@ from urllib.parse import unquote
 
 from agentd.documents import Document, LineKind, Span, parse_document
 from agentd.merge import conflict_markers_in
-from agentd.validation.plan_documents import PlanDocument, PlanDocuments
-from agentd.validation.rule_findings import FindingCollector, RuleSettings
+from agentd.validation.rule_input import FindingCollector, PlanDocument, PlanDocuments, RuleSettings
 
 _PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME)\b")
 _CODE = re.compile(r"(`+)(?:(?!\1).)*+\1")

@@ -16,8 +16,7 @@ from agentd.documents import (
     read_frontmatter,
     set_frontmatter_keys,
 )
-from agentd.validation.plan_documents import DOCUMENT_KINDS, spec_id
-from agentd.validation.rule_findings import RuleSettings
+from agentd.validation.rule_input import DOCUMENT_KINDS, RuleSettings, spec_id
 
 # After the id a mark that belongs to no number (`R1.1`), or a blank and the first word of a title.
 _LOOSE = re.compile(

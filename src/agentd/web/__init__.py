@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentd.web.application import build_app
     from agentd.web.html_export import export_change
-    from agentd.web.security import AccessGuard
+    from agentd.web.security import AccessGuard, read_or_create_token
     from agentd.web.site import create_site
-    from agentd.web.token_file import read_or_create_token
     from agentd.web.web_server import Address, resolve_address, serve_app
 else:
     from agentd import lazy_exports

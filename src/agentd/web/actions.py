@@ -30,10 +30,10 @@ from agentd.change import (
 )
 from agentd.documents import Comment, CommentSeverity
 from agentd.domain import AgentdError, ChangeNotFound, UsageError, WrongPhase
-from agentd.web import decisions, stale_view
+from agentd.web import decisions, diff_view
 from agentd.web.decisions import ActionResult
+from agentd.web.diff_view import StaleItem
 from agentd.web.site import Site
-from agentd.web.stale_view import StaleItem
 
 _FIELDS = 20  # of one form
 _FORM = "application/x-www-form-urlencoded"
@@ -117,7 +117,7 @@ def _decide(posted: PostedForm) -> Response:
     if not told.changed:
         return _page(posted, told)
     now = decisions.displayed_state(change)
-    differences = stale_view.stale_items(change, told.changed, shown, now)
+    differences = diff_view.stale_items(change, told.changed, shown, now)
     label = next((one.label for one in decisions.decision_choices(change) if one.id == choice), None)
     is_all_told = {one.name for one in differences if one.is_told} == set(told.changed)
     again = RepeatedDecision(choice, label, reason, json.dumps(now)) if label and is_all_told else None

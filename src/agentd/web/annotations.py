@@ -5,7 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentd.change import Change, cached_text, read_comments, readable_documents
+from agentd.change import (
+    Change,
+    ChangeState,
+    cached_text,
+    read_comments,
+    read_record,
+    readable_documents,
+    record_files,
+    sort_records,
+)
 from agentd.documents import (
     ADDED,
     COMMENTS_FILE,
@@ -17,6 +26,7 @@ from agentd.documents import (
     MatchKind,
     ReviewRecord,
     anchor_selection,
+    current_findings,
     find_anchor,
     misattributed_comments,
     parse_spec,
@@ -24,8 +34,37 @@ from agentd.documents import (
     round_findings,
 )
 from agentd.domain import AgentdError
-from agentd.web import record_view
-from agentd.web.record_view import RecordView
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """`state` None: it cannot be read. `problems` say what else cannot be, each with its file."""
+
+    state: ChangeState | None
+    records: tuple[ReviewRecord, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """As they stand by the last word on each; those that wait for a record last."""
+        return (*current_findings(self.records), *(self.state.findings if self.state else ()))
+
+    def of(self, kind: str) -> tuple[ReviewRecord, ...]:
+        return tuple(one for one in self.records if one.kind == kind)
+
+
+def read_record_view(change: Change) -> RecordView:
+    problems, records, state = [], [], None
+    try:
+        state = change.read()
+    except AgentdError as error:
+        problems.append(error.message)
+    for path in sorted(record_files(change.folder)):
+        try:
+            records.append(read_record(path))
+        except (AgentdError, OSError) as error:
+            problems.append(str(error))
+    return RecordView(state, sort_records(records), tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +122,7 @@ def document_annotations(
     change: Change, document: str, text: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN
 ) -> tuple[Annotation, ...]:
     """In the order of the text; a finding that a comment became is told by the comment."""
-    found = record_view.read_record_view(change)
+    found = read_record_view(change)
     said = _comments(change, found)
     taken = {one.finding for one in said}
     made = [
@@ -111,7 +150,7 @@ class AnnotationSummary:
 
 def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
     """All that is open, the findings first, as far as the judges' records and the comments can be read."""
-    found = record_view.read_record_view(change)
+    found = read_record_view(change)
     said = _comments(change, found)
     taken = {one.finding for one in said}
     made = [
@@ -133,7 +172,7 @@ def open_annotations(change: Change) -> tuple[AnnotationSummary, ...]:
 
 def finding_documents(change: Change) -> dict[str, str]:
     """The document of each finding that stands beside one."""
-    found = ((one.id, finding_document(change, one)) for one in record_view.read_record_view(change).findings)
+    found = ((one.id, finding_document(change, one)) for one in read_record_view(change).findings)
     return {id_: document for id_, document in found if document}
 
 
@@ -145,7 +184,7 @@ def _brief(one: Comment) -> AnnotationSummary:
 
 def annotation_problems(change: Change) -> tuple[str, ...]:
     """What of the records and the comments cannot be read, or says what it may not."""
-    found = record_view.read_record_view(change)
+    found = read_record_view(change)
     try:
         foreign = misattributed_comments(read_comments(change), found.findings)
     except (AgentdError, OSError) as error:

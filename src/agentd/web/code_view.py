@@ -10,9 +10,9 @@ from agentd.domain import AgentdError, Refusal
 from agentd.engine import ChangedPath, changed_files, diff_by_file
 from agentd.project import git
 from agentd.trace import check_trees_exist
-from agentd.web import annotations, record_view
+from agentd.web import annotations
 from agentd.web.annotations import Annotation
-from agentd.web.markup import diff_hunks, visible_text
+from agentd.web.markup import diff_hunks, svg
 from agentd.web.markup.diff_hunks import DiffHunk
 
 _BIG = 20_000  # changed lines of a file that are not even read
@@ -108,7 +108,7 @@ def _diffs(change: Change, base: str, tree: str, some: Mapping[str, ChangedPath]
 def _file(path: str, row: ChangedPath, piece: bytes, room: int, is_big: bool) -> FileDiff:
     read = diff_hunks.read_hunks(piece, room)
     is_counted = row.more.isdecimal()  # git counts no lines of what .gitattributes calls binary, text or not
-    told = visible_text.visible_plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    told = svg.visible_plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return FileDiff(
         path=told,
         status=str(row.action),
@@ -130,7 +130,7 @@ def _lines(row: ChangedPath) -> int:
 
 def code_notes(change: Change) -> dict[str, tuple[Annotation, ...]]:
     """Findings about code by file, where their text is now; a file that is gone has them at line 0."""
-    found = record_view.read_record_view(change)
+    found = annotations.read_record_view(change)
     about = [(one, one.evidence) for one in found.findings if _is_about_code(change, one)]
     try:
         tree = code_trees(change).tree if about else None
@@ -142,7 +142,7 @@ def code_notes(change: Change) -> dict[str, tuple[Annotation, ...]]:
         path = (evidence.file if evidence else None) or ""
         if path not in texts:
             texts[path] = _text(change, tree, path) if tree else None
-        made.setdefault(visible_text.visible_plain(path), []).append(_at_line(one, evidence, found, texts[path]))
+        made.setdefault(svg.visible_plain(path), []).append(_at_line(one, evidence, found, texts[path]))
     return {path: tuple(sorted(some, key=lambda note: note.line)) for path, some in sorted(made.items())}
 
 
@@ -157,7 +157,7 @@ def _text(change: Change, tree: str, path: str) -> str | None:
     return None if "\0" in text else text
 
 
-def _at_line(one: Finding, evidence: Evidence | None, found: record_view.RecordView, text: str | None) -> Annotation:
+def _at_line(one: Finding, evidence: Evidence | None, found: annotations.RecordView, text: str | None) -> Annotation:
     path = (evidence.file if evidence else None) or ""
     line, quote = (evidence.line or 0, evidence.quote) if evidence else (0, None)
     if text is None:

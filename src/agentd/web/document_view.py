@@ -22,7 +22,7 @@ from agentd.project import load_config
 from agentd.storage import files
 from agentd.web import annotations
 from agentd.web.annotations import Annotation
-from agentd.web.markup import markdown, visible_text
+from agentd.web.markup import markdown, svg
 from agentd.web.markup.markdown import RenderedDocument
 
 _LARGEST = 4_000_000  # characters; nobody reads more of one document
@@ -74,7 +74,7 @@ def read_document(change: Change, name: str, pattern: re.Pattern[str]) -> Docume
             problem,
         )
     except AgentdError as error:  # to be seen all the same
-        plain = f'<pre class="source">{html.escape(visible_text.readable_text(text))}</pre>'
+        plain = f'<pre class="source">{html.escape(svg.readable_text(text))}</pre>'
         return DocumentView(
             name, digest, RenderedDocument(name, plain, ()), (), ". ".join(filter(None, (error.message, problem)))
         )

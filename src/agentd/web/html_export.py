@@ -19,7 +19,6 @@ from agentd.web import (
     diff_view,
     document_view,
     rounds_view,
-    trace_view,
 )
 from agentd.web.annotations import Annotation
 from agentd.web.cost_view import CostView
@@ -53,7 +52,7 @@ def export_change(change: Change, settings: tuple[str, ...] = ()) -> str:
             rounds=[diff_view.round_view(change, one) for one in rounds_view.read_rounds(change)],
             problems=[*filter(None, [problem]), *document_view.document_problems(change)],
             graph=_graph(change),
-            trace=trace_view.read_trace(change, pattern),
+            trace=checks_view.read_trace(change, pattern),
             checks=checks_view.read_checks(change),
             files=code.files,
             notes={path: {0: some} for path, some in code_view.code_notes(change).items()},

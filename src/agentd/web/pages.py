@@ -25,7 +25,6 @@ from agentd.web import (
     inbox_view,
     rounds_view,
     run_view,
-    trace_view,
 )
 from agentd.web.annotations import Annotation
 from agentd.web.code_view import FileDiff
@@ -183,7 +182,7 @@ def _tasks(site: Site, request: Request, change: Change) -> Response:
 
 def _trace(site: Site, request: Request, change: Change) -> Response:
     pattern, problem = document_view.requirement_pattern(change, site.settings)
-    found = trace_view.read_trace(change, pattern)
+    found = checks_view.read_trace(change, pattern)
     return site.page(request, "trace.html", frame=build_frame(site, change, "trace"), trace=found, problem=problem)
 
 

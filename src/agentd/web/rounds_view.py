@@ -7,7 +7,7 @@ from agentd.change import Change, cached_text, document_bytes, readable_document
 from agentd.documents import Finding, ReviewRecord, current_findings, round_findings
 from agentd.engine import JUDGE_SPECS
 from agentd.storage import files
-from agentd.web import code_view, record_view
+from agentd.web import annotations, code_view
 from agentd.web.annotations import AnnotationEntry
 from agentd.web.code_view import FileDiff
 from agentd.web.markup import word_diff
@@ -68,7 +68,7 @@ class RoundSummary:
 
 def read_rounds(change: Change) -> tuple[RoundSummary, ...]:
     """The newest first. What cannot be read is left out; `margin.problems` says what."""
-    found = record_view.read_record_view(change)
+    found = annotations.read_record_view(change)
     by_kind = (found.of(kind) for kind in JUDGE_SPECS)
     made = [_round(some[:number]) for some in by_kind for number in range(1, len(some) + 1)]
     return tuple(sorted(made, key=lambda one: (one.at, one.kind, one.number), reverse=True))

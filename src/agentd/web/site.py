@@ -1,6 +1,7 @@
 """What all pages share: the project, the person who looks on, and the templates."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,84 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from agentd.change import Change, ChangeLocator, check_change_id
-from agentd.domain import ChangeNotFound
+from agentd.domain import ChangeNotFound, format_usd, format_usd_of, pluralize, seconds_since
 from agentd.project import Project, git
-from agentd.web import filters
+
+_STEPS = ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"))
+
+
+def format_age(at: str | None) -> str:
+    """`4 min`, `3 h`, `2 days`."""
+    seconds = seconds_since(at or "", datetime.now(UTC))
+    return format_span(max(0.0, seconds)) if seconds is not None else ""
+
+
+def format_span(seconds: float) -> str:
+    for limit, unit, name in _STEPS:
+        if seconds < limit:
+            return f"{int(seconds // unit)} {name}"
+    days = int(seconds // 86400)
+    return pluralize(days, "day")
+
+
+def format_duration(seconds: float) -> str:
+    """A short time with its tenths."""
+    return f"{seconds:.1f} s" if seconds < 10 else format_span(seconds)
+
+
+def format_moment(at: str | None, zone: tzinfo | None = None) -> str:
+    """`16 Nov 2026, 14:05` in the zone of this machine, or in another."""
+    if not at:
+        return ""
+    try:
+        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone(zone):%-d %b %Y, %H:%M}"
+    except ValueError:
+        return at
+
+
+def format_moment_utc(at: str | None) -> str:
+    """For who reads it elsewhere."""
+    return format_moment(at, UTC)
+
+
+def format_clock(at: str) -> str:
+    """`14:05:09` in the zone of this machine."""
+    try:
+        return f"{datetime.fromisoformat(at.replace('Z', '+00:00')).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def display_person(by: str | None) -> str:
+    """`dev` of `person:dev`, `codex` of `agent:codex`."""
+    return (by or "").removeprefix("person:").removeprefix("agent:")
+
+
+def display_words(name: Any) -> str:
+    """`needs revision` of NEEDS_REVISION."""
+    return str(name).replace("_", " ").replace("-", " ").lower()
+
+
+def capitalize_first(text: str, name: str = "") -> str:
+    """As a sentence begins; not if it begins with this name, which has its own spelling."""
+    return text if name and text.startswith(name) else text[:1].upper() + text[1:]
+
+
+FILTERS = {
+    "age": format_age,
+    "clock": format_clock,
+    "first_up": capitalize_first,
+    "money": format_usd,
+    "money_of": format_usd_of,
+    "moment": format_moment,
+    "moment_utc": format_moment_utc,
+    "person": display_person,
+    "plural": pluralize,
+    "span": format_span,
+    "took": format_duration,
+    "words": display_words,
+}
+
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 
@@ -59,6 +135,6 @@ def template_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(filters.FILTERS)
+    made.filters.update(FILTERS)
     made.globals["has"] = lambda name: (STATIC_FOLDER / name).is_file()
     return made

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agentd.checks.result import TestCounts
-from agentd.checks.test_summary import RunnerSummary
+from agentd.checks.result import RunnerSummary, TestCounts
 
 _RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 _TARGET = re.compile(r" *(?:Running (?:unittests )?(\S+) \(.*\)|Doc-tests (\S+))")
@@ -49,7 +48,7 @@ class _CargoReader:
         self.listed = None
 
 
-def read(lines: Sequence[str]) -> RunnerSummary | None:
+def read_cargo(lines: Sequence[str]) -> RunnerSummary | None:
     reading = _CargoReader()
     for line in lines:
         reading.take(line)

@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import TestCounts
-from agentd.checks.test_summary import RunnerSummary
+from agentd.checks.result import RunnerSummary, TestCounts
 
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")
@@ -72,7 +71,7 @@ class _GoReader:
             self._package(self.waiting.pop(package, []), action == "fail", action == "skip", line)
 
 
-def read(lines: Sequence[str]) -> RunnerSummary | None:
+def read_go(lines: Sequence[str]) -> RunnerSummary | None:
     reading = _GoReader()
     for line in lines:
         reading.take(line)

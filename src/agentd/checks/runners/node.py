@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import TestCounts
-from agentd.checks.test_summary import RunnerSummary
+from agentd.checks.result import RunnerSummary, TestCounts
 
 _OPENED = re.compile(r"( *)# Subtest: (.*)")
 _POINT = re.compile(r"( *)(not ok|ok) \d+(?: - (.*))?")
@@ -80,7 +79,7 @@ class _NodeFailure(NamedTuple):
         return self.path[-1] in (self.file, "") or self.path[-1].endswith(f"/{self.file}")
 
 
-def read(lines: Sequence[str]) -> RunnerSummary | None:
+def read_node(lines: Sequence[str]) -> RunnerSummary | None:
     totals = list(_totals(lines))
     if not totals:
         return None

@@ -21,7 +21,7 @@ from agentd.change import (
     unique_id,
 )
 from agentd.domain import ChangeNotComplete, ChangeNotFound, Phase, Refusal, TransitionEvent, clock, events
-from agentd.engine.archive import branch_check, changelog
+from agentd.engine.archive import branch_check, preview
 from agentd.engine.archive.preview import (
     MergeConflict,
     SpecPreview,
@@ -67,7 +67,7 @@ class ArchivePlan:
     def texts(self) -> dict[str, tuple[str | None, str]]:
         """The files outside the change's folder that are written, before and after."""
         written = {f"agentd/specs/{one.id}.md": (one.before, one.after) for one in self.specs if one.after is not None}
-        return {**written, f"agentd/specs/{changelog.CHANGELOG_FILE}": self.changelog}
+        return {**written, f"agentd/specs/{preview.CHANGELOG_FILE}": self.changelog}
 
 
 def prepare_archive(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
@@ -81,14 +81,14 @@ def prepare_archive(change: Change, pattern: re.Pattern[str]) -> ArchivePlan:
     date = clock.now()[:10]
     specs = preview_specs(change, pattern, date)
     refuse_conflicts(change, specs)
-    log = read_optional(change.project.specs_in(change.tree) / changelog.CHANGELOG_FILE)
+    log = read_optional(change.project.specs_in(change.tree) / preview.CHANGELOG_FILE)
     return ArchivePlan(
         change=change,
         state=state,
         date=date,
         folder=f"agentd/archive/{_free_name(change, date)}",
         specs=specs,
-        changelog=(log, changelog.add_changelog_entry(log, change.id, date, state.description, specs)),
+        changelog=(log, preview.add_changelog_entry(log, change.id, date, state.description, specs)),
         warnings=tuple(_warnings(change, state, pattern)),
         commands=branch_check.git_commands(change, state.git, f"Archive {change.id}"),
     )
@@ -162,7 +162,7 @@ def _refuse_undo(project: Project, change_id: str, record: TransactionRecord) ->
         switch = f"git{branch_check.change_directory(tree, project.repo.top)} switch {shlex.quote(branch)}"
         hint = f"{switch}, then run the command again"
         raise Refusal(f"{change_id} was archived on {branch}, which is not checked out", hint)
-    own = {file.path for file in record.files if not file.path.endswith(changelog.CHANGELOG_FILE)}
+    own = {file.path for file in record.files if not file.path.endswith(preview.CHANGELOG_FILE)}
     for later in completed_archives(project):
         other = later.facts.get(CHANGE_FACT, "")
         is_later = later.root == record.root and later.facts.get("at", "") > record.facts.get("at", "")

@@ -5,19 +5,113 @@ until it stands in both; one that a killed run left open is settled by the next 
 """
 
 import contextlib
+import fcntl
+import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from agentd.agents import TokenUsage, sanitize_usage
-from agentd.change import STATE_FILE, CallRecord, Change, ChangeState
-from agentd.domain import clock
-from agentd.engine.calls import ledger
-from agentd.engine.calls.ledger import LedgerEntry
+from agentd.change import STATE_FILE, CallRecord, Change, ChangeState, parse_call
+from agentd.domain import FieldReader, StateError, clock
 from agentd.project import Project
 from agentd.storage import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """A call as it is kept outside STATE.yaml: under way in a file of its own, ended in the ledger.
+
+    `call` is exactly what STATE.yaml gets; `before` is how many calls stood there when this one began.
+    """
+
+    id: str
+    change_id: str
+    began: str
+    round: int
+    number: int
+    attempt: int
+    reported: bool  # the agent told its usage
+    before: int
+    call: CallRecord
+
+    @property
+    def day(self) -> str:
+        return self.began[:10]
+
+    def line(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def parse_ledger_line(line: str | bytes) -> LedgerEntry | None:
+    """None for what is torn, or was written by somebody else."""
+    try:
+        row = FieldReader(json.loads(line), "slip")
+        inner = row.inner("call")
+        if inner is None:
+            return None
+        slip = LedgerEntry(
+            id=row.text("id"),
+            change_id=row.text("change_id"),
+            began=row.text("began"),
+            round=row.count("round"),
+            number=row.count("number"),
+            attempt=row.count("attempt"),
+            reported=row.flag("reported"),
+            before=row.count("before"),
+            call=_call(inner),
+        )
+        json.dumps(asdict(slip), ensure_ascii=False).encode()  # half a character could not be kept in STATE.yaml
+        return None if (slip.call.cost or 0.0) < 0 else slip
+    except (ValueError, RecursionError, StateError):
+        return None
+
+
+def append_entry(project: Project, slip: LedgerEntry) -> None:
+    """On disk when this returns, behind whatever line a killed writer left torn."""
+    path = _path(project, slip.day)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            file.write((b"\n" if torn else b"") + slip.line().encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if size == 0:
+            files.sync_folder(path.parent)
+    except OSError as error:
+        raise files.CannotWrite(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read_ledger(project: Project, day: str) -> dict[str, LedgerEntry]:
+    """The day's calls by their ids."""
+    try:
+        lines = files.read(_path(project, day)).split(b"\n")
+    except FileNotFoundError:
+        return {}
+    return {slip.id: slip for line in lines if (slip := parse_ledger_line(line))}
+
+
+def ledger_size(project: Project, day: str) -> int:
+    """In bytes: as lines are only added, a ledger of the same size says the same."""
+    try:
+        return os.path.getsize(_path(project, day))
+    except OSError:
+        return 0  # reading it says what is wrong
+
+
+def _path(project: Project, day: str) -> Path:
+    return Path(project.in_room("spend", f"{day}.jsonl"))
+
+
+def _call(row: FieldReader) -> CallRecord:
+    extra = row.mapping("extra")
+    return replace(parse_call(row), extra=extra)
+
 
 _ROOM = "calls"
 _LONGEST = 200  # of a name that an agent gave
@@ -161,14 +255,14 @@ def day_spending(project: Project, day: str, but: str | None = None) -> float:
     """USD of all calls that began on that day, of every change, under way or ended."""
     # the open ones first: a call that ends meanwhile is then in the ledger, maybe twice, never nowhere
     under_way = {slip.id: slip for name in _changes(project) for slip in _open(project, name) if slip.day == day}
-    slips = {**under_way, **ledger.read_ledger(project, day)}
+    slips = {**under_way, **read_ledger(project, day)}
     return round(sum(slip.call.cost or 0.0 for slip in slips.values() if slip.id != but), 6)
 
 
 def _close(change: Change, token: str, slip: LedgerEntry, step_update: Callable[[ChangeState], ChangeState]) -> None:
     """Ledger, STATE.yaml, then the file goes: cut off anywhere, doing it again counts nothing twice."""
     if slip.reported:
-        ledger.append_entry(change.project, slip)
+        append_entry(change.project, slip)
     change.update(lambda old: step_update(_count(old, slip)), token)
     _remove(change, slip)
 
@@ -214,7 +308,7 @@ def _open(project: Project, change_id: str) -> list[LedgerEntry]:
         if not name.endswith(".json") or not os.path.isfile(path):
             continue
         with contextlib.suppress(OSError):  # it ended meanwhile, or may not be read
-            slip = ledger.parse_ledger_line(Path(path).read_bytes())
+            slip = parse_ledger_line(Path(path).read_bytes())
             if slip and (slip.change_id, f"{slip.id}.json") == (change_id, name):
                 found.append(slip)
     return found

@@ -17,7 +17,7 @@ from agentd.domain import (
     clock,
     events,
 )
-from agentd.engine.calls import agent_call, agent_selection, document_backup, sessions, step_commits
+from agentd.engine.calls import agent_call, agent_selection, document_backup, step_commits
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext
 
@@ -40,7 +40,7 @@ def perform_call(run: RunContext, work: CallRequest) -> CallResult:
                 cause=FailureCause.DID_NOTHING, message="it ended well, but what was asked for is not there"
             )
         if ended.cause is None and work.on_session and ready.adapter.sessions != "none" and not called.session:
-            ended = AgentEnded(cause=FailureCause.SESSION_LOST, message=sessions.NOT_CAPTURED)
+            ended = AgentEnded(cause=FailureCause.SESSION_LOST, message=agent_selection.NOT_CAPTURED)
         if ended.cause is None:
             return CallResult(attempt=attempt, text=called.text, session=called.session, duration_ms=called.duration_ms)
         wait = None
@@ -83,8 +83,8 @@ def finish_step(
 def call_error(ended: AgentEnded, agent: str, work: CallRequest, change_id: str) -> AgentdError:
     assert ended.cause
     if ended.cause is FailureCause.SESSION_LOST:
-        if ended.message != sessions.NOT_CAPTURED:
-            return sessions.session_lost(sessions.NOT_FOUND, change_id)
+        if ended.message != agent_selection.NOT_CAPTURED:
+            return agent_selection.session_lost(agent_selection.NOT_FOUND, change_id)
         return SessionLost(ended.message, failure_hint(ended.cause, agent, work.role, change_id))
     if ended.cause is FailureCause.NOT_INSTALLED:
         return AgentMissing(f"{agent}: {ended.message}")

@@ -23,8 +23,7 @@ from agentd.documents import (
     display_author,
     text_before_blocks,
 )
-from agentd.engine.context.context_reader import ContextReader
-from agentd.engine.context.directory_outline import directory_outline
+from agentd.engine.context.context_reader import ContextReader, directory_outline
 from agentd.engine.context.implementer_brief import CLARIFICATIONS, DESCRIPTION, implementer_brief
 from agentd.engine.context.quotes import cut_lines, fence_text, pointer_to, quote_text
 from agentd.engine.context.review_material import diff_fits, review_parts

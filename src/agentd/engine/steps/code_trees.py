@@ -1,11 +1,12 @@
 """The code of a change as git trees: before the first edit, now, and what lies between. Commits do not matter."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentd.change import Change
-from agentd.documents import TASKS_FILE, Task, TaskFile, decode_text, parse_tasks
-from agentd.domain import TaskAction
+from agentd.documents import TASKS_FILE, Task, TaskFile, decode_text, parse_tasks, set_task_status
+from agentd.domain import TaskAction, TaskStatus
+from agentd.engine.steps.step_context import StepContext
 from agentd.project import git
 from agentd.storage import files
 
@@ -75,3 +76,39 @@ def undone_tasks(wanted: Iterable[Task], kinds: Mapping[str, str]) -> Iterator[t
 def _shows(file: TaskFile, kind: str | None) -> bool:
     """A file that was to be created and was there already is changed instead."""
     return kind == "D" if file.action is TaskAction.DELETE else kind in ("A", "M", "T")
+
+
+def reset_tasks(desk: StepContext) -> None:
+    """The plan is to change, and what was done by it with it; what a person waived stays so."""
+    done = {task.id: TaskStatus.PENDING for task in read_change_tasks(desk.change) if task.status is TaskStatus.DONE}
+    _write(desk, done)
+
+
+def mark_done_tasks(desk: StepContext, base: str, tree: str) -> None:
+    wanted = [task for task in read_change_tasks(desk.change) if task.status is TaskStatus.PENDING]
+    left = {task.id for task, _ in undone_tasks(wanted, changed_paths(desk.change, base, tree))}
+    _write(desk, {task.id: TaskStatus.DONE for task in wanted if task.id not in left})
+
+
+def waive_tasks(desk: StepContext) -> list[str]:
+    """A person has accepted the change without those that are not done."""
+    left = [task.id for task in read_change_tasks(desk.change) if task.status is TaskStatus.PENDING]
+    _write(desk, dict.fromkeys(left, TaskStatus.WAIVED))
+    return left
+
+
+def reclaim_tasks(desk: StepContext, waived: Collection[str]) -> None:
+    """The acceptance is taken back: what it waived is wanted again."""
+    now = [task.id for task in read_change_tasks(desk.change) if task.status is TaskStatus.WAIVED and task.id in waived]
+    _write(desk, dict.fromkeys(now, TaskStatus.PENDING))
+
+
+def _write(desk: StepContext, statuses: Mapping[str, TaskStatus]) -> None:
+    path = desk.change.folder / TASKS_FILE
+    if not statuses:
+        return
+    with desk.change.writing(desk.run.token):
+        text = decode_text(files.read(path), TASKS_FILE)
+        for id_, status in statuses.items():
+            text = set_task_status(text, id_, status)
+        files.write(path, text.encode())

@@ -1,7 +1,7 @@
 """A judge at work: its report, or its answer in text, as the record of its round says it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentd.agents import FailureCause
@@ -16,13 +16,45 @@ from agentd.documents import (
     read_review_edits,
     read_verdict,
 )
-from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, UnknownVerdict
+from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, UnknownVerdict, events
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.steps import plan_facts
 from agentd.engine.steps.judge_spec import JudgeSpec
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.tools.judge_tools import REPORT_FILE, split_findings
+
+_ASKED = ("id", "severity", "title", "what", "suggestion", "requirement", "where")
+
+
+def finding_rows(desk: StepContext, bench: JudgeSpec, left: Sequence[Finding]) -> list[dict[str, Any]]:
+    """As the prompt has them, each with what the judge last said about it."""
+    notes = {word.id: word.note for record in desk.change.records(bench.kind) for word in record.previous}
+    return [{**{name: str(getattr(one, name) or "") for name in _ASKED}, "note": notes.get(one.id, "")} for one in left]
+
+
+def answers_given(desk: StepContext, bench: JudgeSpec, told: Mapping[str, Any]) -> tuple[FindingAnswer, ...]:
+    by = f"agent:{desk.config.agent_for(bench.maker).name}"
+    return tuple(
+        FindingAnswer(one["id"], FindingState(one["answer"]), one["note"], tuple(one["files"]), by, one["at"])
+        for one in told.values()
+    )
+
+
+def warn_unanswered(
+    desk: StepContext, work: CallRequest, attempt: int, left: Sequence[Finding], told: Mapping[str, Any]
+) -> None:
+    silent = [one.id for one in left if one.id not in told]
+    if silent:
+        words = f"the {work.role} did not answer {', '.join(silent)}"
+        desk.run.emit(events.WarningIssued(**work.names(attempt), code="unanswered", message=words))
+
+
+def summarize_answers(told: Mapping[str, Any]) -> str:
+    """2 fixed, 1 disputed."""
+    words = [one["answer"] for one in told.values()]
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+
 
 _SHOWN = 2000  # characters of an answer that is one finding as a whole
 _APPROVED = "APPROVED"

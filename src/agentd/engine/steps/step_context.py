@@ -9,7 +9,7 @@ from typing import Any
 from agentd.agents import get_adapter
 from agentd.change import Change, document_hash, fixed_documents, write_fixes
 from agentd.domain import NoticeIssued, Role
-from agentd.engine.calls import document_backup, sessions
+from agentd.engine.calls import agent_selection, document_backup
 from agentd.engine.calls.call_request import CallRequest
 from agentd.engine.calls.run_context import RunContext, change_project
 from agentd.engine.context.context_files import judge_context, planner_context
@@ -131,7 +131,7 @@ class StepContext:
         session = self.change.read().session_id
         if session is None or not self.is_planner_remembered():
             return None
-        if sessions.is_local_session(self.change, session):
+        if agent_selection.is_local_session(self.change, session):
             return session
         words = "the planner's session was made on another machine, so a new one goes on from the documents"
         self.run.emit(NoticeIssued(code="session-elsewhere", message=words))
@@ -139,5 +139,5 @@ class StepContext:
 
     def keep_session(self, session: str) -> None:
         """The planner's own from now on."""
-        sessions.remember_session(self.change, session)
+        agent_selection.remember_session(self.change, session)
         self.run.update(lambda old: replace(old, session_id=session))

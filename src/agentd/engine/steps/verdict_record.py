@@ -23,7 +23,7 @@ from agentd.documents import (
 )
 from agentd.domain import ReviewVerdict, StepStatus, event_for_verdict, events
 from agentd.engine.calls import step_commits
-from agentd.engine.steps import check_run, task_status
+from agentd.engine.steps import check_run, code_trees
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC, JUDGE_SPECS, REVIEWER_SPEC, JudgeSpec
 from agentd.engine.steps.step_context import StepContext
 from agentd.storage import files
@@ -52,7 +52,7 @@ def finish_record(desk: StepContext, record: ReviewRecord, attempt: int, duratio
     if step == CHALLENGER_SPEC.kind:
         _append_block(desk, record)
     elif record.verdict == ReviewVerdict.APPROVED:
-        task_status.mark_done_tasks(desk, record.judged["base"], record.judged["tree"])
+        code_trees.mark_done_tasks(desk, record.judged["base"], record.judged["tree"])
     for finding in record.findings:
         desk.run.emit(_made(finding, record, attempt))
     outputs = {one: files.hash_bytes(files.read(desk.change.folder / one)) for one in (name, JUDGE_SPECS[step].page)}

@@ -243,7 +243,7 @@ TOOLS = (
     Tool(
         "answer_finding",
         (Stage.PLAN, Stage.IMPLEMENT),
-        "answer_tool",
+        "question_tools",
         "Answer an open finding: fixed (after you changed a file) or disputed, with a note that says what was "
         "changed or why it is no fault. The judge decides whether it is closed.",
         ObjectArgument(
@@ -340,14 +340,14 @@ TOOLS = (
     Tool(
         "list_changes",
         (Stage.UNBOUND,),
-        "overview_tools",
+        "reading_tools",
         "List the changes of this project with phase, open findings, cost and the next command.",
         ObjectArgument({"all?": FlagArgument()}, {"all": "archived and dropped ones too"}),
     ),
     Tool(
         "get_change",
         (Stage.UNBOUND,),
-        "overview_tools",
+        "reading_tools",
         "Show one change: phase, documents, open findings, tasks and the next command.",
         ObjectArgument(_NAMED),
     ),

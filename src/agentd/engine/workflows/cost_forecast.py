@@ -9,11 +9,11 @@ from statistics import median
 from agentd.agents import TokenUsage, usage_cost
 from agentd.change import CallRecord, ChangeState
 from agentd.domain import SPEC_STEPS, Complexity, Phase, Role, StepStatus, clock
-from agentd.engine.calls import ledger
+from agentd.engine.calls import call_costs
 from agentd.engine.steps import format_fix
 from agentd.engine.steps.plan_facts import PlanFacts
-from agentd.engine.workflows import plan_steps
-from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows import step_lists
+from agentd.engine.workflows.step_lists import PlannedStep
 from agentd.project import AgentSettings, Config, PriceSettings, Project
 
 _DAYS = 30
@@ -90,13 +90,13 @@ def _cost(call: CallRecord, model: str | None, known: Mapping[str, PriceSettings
 def _recent(project: Project) -> list[CallRecord]:
     today = clock.utc_now()
     days = [f"{today - timedelta(days=ago):%Y-%m-%d}" for ago in range(_DAYS)]
-    return [call for day in days for call in _of_day(project, day, ledger.ledger_size(project, day))]
+    return [call for day in days for call in _of_day(project, day, call_costs.ledger_size(project, day))]
 
 
 @lru_cache(maxsize=_DAYS)  # a plan is many steps, and each would read the whole month
 def _of_day(project: Project, day: str, _size: int) -> tuple[CallRecord, ...]:
     """Whole calls: one that was cut off tells only a part."""
-    calls = (slip.call for slip in ledger.read_ledger(project, day).values())
+    calls = (slip.call for slip in call_costs.read_ledger(project, day).values())
     return tuple(call for call in calls if not call.extra.get("cut"))
 
 
@@ -132,7 +132,7 @@ def forecast_plan(
     is_malformed: bool = False,
 ) -> list[StepForecast]:
     """Steps of specs that no proposal names yet are not among them; of rounds to come, the next one is."""
-    steps = plan_steps.plan_steps_ahead(state, config.workflow.self_review_iterations, facts, round_, is_answering)
+    steps = step_lists.plan_steps_ahead(state, config.workflow.self_review_iterations, facts, round_, is_answering)
     is_drafting = state.phase is Phase.DRAFTING
     left = [one for one in steps if is_drafting or one.kind in ("challenge", "reproposal")]
     if is_malformed:

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agentd.change import Decision, Inbox
-from agentd.domain import clock, events
+from agentd.change import Change, Decision, Inbox
+from agentd.documents import count_open
+from agentd.domain import CheckStatus, clock, events, join_words
 from agentd.engine.calls.run_context import RunContext
 from agentd.engine.workflows import read_digest
+from agentd.engine.workflows.verdict_status import challenges, open_findings
 
 
 @dataclass(frozen=True)
@@ -145,3 +147,59 @@ def refusal_reason(decision: Decision, question: Question, now: Mapping[str, str
         return "only a person decides"
     changed = read_digest.differing_names(decision.hashes, now)
     return f"{read_digest.describe_differences(changed, now)} since this was decided" if changed else None
+
+
+_WHY = "Why?"
+
+
+def after_challenge(change: Change, recommended: str = "fix") -> Question:
+    start = f"agentd plan {change.id}"
+    options = (
+        QuestionOption("fix", "Fix and challenge again", "--rounds 1", f"{start} --rounds 1"),
+        QuestionOption("view", "Look at it", None, f"agentd view {change.id}"),
+        QuestionOption("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"', _WHY),
+        QuestionOption("stop", "Stop here", "--rounds 0"),
+    )
+    id_, text = f"after-challenge-{len(challenges(change))}", f"The challenge found {_found(change)}. What next?"
+    others = (QuestionOption("reject", "Reject it", asks=_WHY), QuestionOption("send-back", "Send it back", asks=_WHY))
+    return Question(id_, text, options, recommended, others)
+
+
+def after_review(change: Change) -> Question:
+    """Accepting is no way out of a failed required check; what failed before may be said to be known."""
+    start = f"agentd impl {change.id}"
+    options = [
+        QuestionOption("fix", "Fix and review again", "--rounds 1", f"{start} --rounds 1"),
+        QuestionOption("view", "Look at it", None, f"agentd view {change.id}"),
+        QuestionOption("accept", "Accept with a reason", '--accept "REASON"', f'{start} --accept "REASON"', _WHY),
+        QuestionOption(
+            "plan-wrong", "The plan is wrong", '--plan-wrong "REASON"', f'{start} --plan-wrong "REASON"', _WHY
+        ),
+        QuestionOption("stop", "Stop here", "--rounds 0"),
+    ]
+    blocking = blocking_checks(change)
+    if blocking:
+        options = [one for one in options if one.id != "accept"]
+    if any(_failed_before(row) for row in blocking):
+        flag = '--known-failures "REASON"'
+        options.insert(
+            2,
+            QuestionOption("known-failures", "It failed before: say why that is known", flag, f"{start} {flag}", _WHY),
+        )
+    number = len(change.records("review"))
+    return Question(f"after-review-{number}", f"The review found {_found(change)}. What next?", tuple(options), "fix")
+
+
+def blocking_checks(change: Change) -> list[Mapping[str, Any]]:
+    """What nobody can accept the code over, by the last run of the checks."""
+    return [row for row in change.read().checks if row.get("blocks")]
+
+
+def _failed_before(row: Mapping[str, Any]) -> bool:
+    before = row.get("before") or {}
+    return row.get("status") == CheckStatus.FAILED == before.get("status")
+
+
+def _found(change: Change) -> str:
+    counts = [f"{count} {severity}" for severity, count in count_open(open_findings(change)).items() if count]
+    return join_words(counts) or "nothing"

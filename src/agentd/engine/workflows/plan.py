@@ -9,14 +9,12 @@ from agentd.engine.steps import clarify, format_fix, generate, plan_facts, self_
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.plan_facts import PlanFacts
 from agentd.engine.steps.step_context import StepContext
-from agentd.engine.workflows import dependencies, plan_decisions, plan_rounds, plan_steps, read_digest
+from agentd.engine.workflows import dependencies, person_decisions, plan_rounds, read_digest, step_lists
 from agentd.engine.workflows.clarification import clarify_first, is_only_clarified
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
-from agentd.engine.workflows.format_repair import repair_format
-from agentd.engine.workflows.plan_rounds import warn_overlaps
-from agentd.engine.workflows.plan_steps import PlannedStep
-from agentd.engine.workflows.run_options import RunOptions
-from agentd.engine.workflows.run_scope import begin_run_state, run_scope
+from agentd.engine.workflows.plan_rounds import repair_format, warn_overlaps
+from agentd.engine.workflows.run_scope import RunOptions, begin_run_state, run_scope
+from agentd.engine.workflows.step_lists import PlannedStep
 from agentd.engine.workflows.verdict_status import already_judged_notice
 from agentd.project import WorkflowSettings
 
@@ -34,7 +32,7 @@ def draft_documents(desk: StepContext, wishes: RunOptions) -> None:
             warn_overlaps(desk)
             _offer_light(desk, wishes)
         found = plan_facts.read_plan_facts(desk.change)
-        following = plan_steps.next_planner_step(desk.change.read(), looks, found)
+        following = step_lists.next_planner_step(desk.change.read(), looks, found)
         if following is None:
             desk.run.update(lambda old: _generated(old, desk.change))
             return
@@ -127,7 +125,7 @@ def decide_plan(desk: StepContext, answer: str, reason: str, by: str, read: str 
     with _planning(desk, RunOptions(rounds=0)):
         plan_rounds.apply_plan_edits(desk)
         read_digest.check_reading(desk.change, read)  # a comment may have come in between
-        plan_decisions.PLAN_DECISIONS[answer](desk, reason, by, hashes)
+        person_decisions.PLAN_DECISIONS[answer](desk, reason, by, hashes)
 
 
 def _planning(desk: StepContext, wishes: RunOptions) -> AbstractContextManager[None]:

@@ -1,21 +1,18 @@
 """Challenge, answer, challenge again: until the plan is approved, a rule says stop, or a person does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from agentd.change import ChangeLocator, ChangeState, build_overlap_index, format_names, read_touched
-from agentd.domain import ChangeNotReady, NoticeIssued, Phase, WarningIssued, WrongPhase
-from agentd.engine.steps import challenge, comment_findings, person_edits, reproposal
+from agentd.domain import ChangeNotReady, FormatInvalid, NoticeIssued, Phase, WarningIssued, WrongPhase
+from agentd.engine.steps import challenge, comment_findings, format_fix, person_edits
 from agentd.engine.steps.judge_spec import CHALLENGER_SPEC
 from agentd.engine.steps.step_context import StepContext
-from agentd.engine.workflows import plan_decisions, read_digest
-from agentd.engine.workflows.decision_questions import Person, ask_decision
-from agentd.engine.workflows.format_repair import repair_format
-from agentd.engine.workflows.run_options import RunOptions
+from agentd.engine.workflows import person_decisions, read_digest
+from agentd.engine.workflows.decision_questions import Person, Question, QuestionOption, after_challenge, ask_decision
 from agentd.engine.workflows.run_result import decision_summary
-from agentd.engine.workflows.run_scope import use_round
-from agentd.engine.workflows.verdict_questions import after_challenge
+from agentd.engine.workflows.run_scope import RunOptions, use_round
 from agentd.engine.workflows.verdict_status import (
     JUDGED_EVENTS,
     has_judged,
@@ -25,6 +22,56 @@ from agentd.engine.workflows.verdict_status import (
     last_record,
     made_no_progress,
 )
+from agentd.validation import RuleFinding
+
+_NAMED = 5  # faults named in an error; `agentd validate` lists them all
+
+
+def repair_format(desk: StepContext, wishes: RunOptions) -> None:
+    """Validation without an agent; what is left is mended by the planner or by the person."""
+    most = desk.config.workflow.format_iterations
+    while found := format_fix.format_faults(desk):
+        format_fix.report_faults(desk, found)
+        if wishes.person:
+            wishes.person.tell(_lines(found))
+        answered = ask_decision(desk.run, _form_question(desk, found), wishes.person)
+        answer = answered.id if answered else "planner"
+        if answer == "stop":
+            raise _unformed(f"Stopped with {_faults(found)} left in the plan", desk.change.id, found)
+        if answer == "person" and wishes.person:
+            wishes.person.wait(f"Mend {_files(found)}, then press Enter")
+        elif wishes.person is None and format_fix.fixes_used(desk.change.read()) >= most:
+            raise _unformed(f"Format validation still failing after {most} iterations", desk.change.id, found)
+        else:
+            format_fix.run_format_fix(desk, found)
+
+
+def _form_question(desk: StepContext, found: Sequence[RuleFinding]) -> Question:
+    options = (
+        QuestionOption("planner", "The planner mends it"),
+        QuestionOption("person", "I mend it"),
+        QuestionOption("stop", "Stop here"),
+    )
+    number = format_fix.fixes_used(desk.change.read()) + 1
+    return Question(f"format-{number}", f"The plan has {_faults(found)} in its form. What next?", options, "planner")
+
+
+def _unformed(message: str, change_id: str, found: Sequence[RuleFinding]) -> FormatInvalid:
+    hint = f"mend them (agentd validate {change_id} lists all), then: agentd plan {change_id}"
+    return FormatInvalid("\n".join([message, *_lines(found)]), hint)
+
+
+def _lines(found: Sequence[RuleFinding]) -> list[str]:
+    lines = [f"  {one.file}:{one.line} {one.rule}: {one.message}" for one in found[:_NAMED]]
+    return [*lines, f"  and {len(found) - _NAMED} more"] if len(found) > _NAMED else lines
+
+
+def _faults(found: Sequence[RuleFinding]) -> str:
+    return "1 fault" if len(found) == 1 else f"{len(found)} faults"
+
+
+def _files(found: Sequence[RuleFinding]) -> str:
+    return ", ".join(dict.fromkeys(one.file for one in found))
 
 
 def warn_overlaps(desk: StepContext) -> None:
@@ -67,12 +114,12 @@ def answer_challenge(
     """The planner's part of a round; `also` is written as one with its end."""
     check_phase(desk, Phase.PROPOSED)
     apply_plan_edits(desk)
-    record, left = last_record(desk.change), reproposal.findings_for_planner(desk)
+    record, left = last_record(desk.change), challenge.findings_for_planner(desk)
     if record is None or not left:
         what = "was never challenged" if record is None else "has no open finding"
         raise ChangeNotReady(f"{desk.change.id} {what}", f"agentd challenge {desk.change.id}")
     if not is_answered(desk.change, desk.round):
-        reproposal.run_reproposal_step(desk, record, also)
+        challenge.run_reproposal_step(desk, record, also)
     repair_format(desk, wishes)
 
 
@@ -81,7 +128,7 @@ def run_plan_rounds(desk: StepContext, wishes: RunOptions) -> None:
     judge_plan(desk, wishes)
     while desk.change.read().phase is Phase.PROPOSED:
         apply_plan_edits(desk)
-        if not reproposal.findings_for_planner(desk):
+        if not challenge.findings_for_planner(desk):
             words = f"no finding is open any more; agentd plan {desk.change.id} --rechallenge, or --accept"
             desk.run.emit(NoticeIssued(code="nothing-open", message=words))
             return
@@ -135,7 +182,7 @@ def _decided(desk: StepContext, person: Person, is_stuck: bool) -> NextRound:
     if answer.id == "view":
         person.show(str(desk.change.folder / "CHALLENGE.md"))
         return "look again"
-    if answer.id not in plan_decisions.PLAN_DECISIONS:
+    if answer.id not in person_decisions.PLAN_DECISIONS:
         return "fix" if answer.id == "fix" else "stop"
     now = read_digest.current_reading(desk.change)
     if answer.via == "terminal" and now != before:
@@ -144,7 +191,7 @@ def _decided(desk: StepContext, person: Person, is_stuck: bool) -> NextRound:
         desk.run.emit(WarningIssued(code="stale", message=words))
         return "look again"
     apply_plan_edits(desk)  # what was shown with it
-    plan_decisions.PLAN_DECISIONS[answer.id](desk, answer.reason, answer.by, read_digest.plan_hashes_of(now))
+    person_decisions.PLAN_DECISIONS[answer.id](desk, answer.reason, answer.by, read_digest.plan_hashes_of(now))
     return "fix" if answer.id == "send-back" else "stop"
 
 

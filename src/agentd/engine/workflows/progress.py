@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from agentd.change import describe_event
 from agentd.domain import ChallengeVerdict, CheckStatus, ReviewVerdict, StepStatus, events
-from agentd.engine.workflows.plan_steps import PlannedStep
+from agentd.engine.workflows.step_lists import PlannedStep
 
 StepSource = Callable[[], Sequence[PlannedStep]]
 StepKey = tuple[str, int, int]

@@ -2,16 +2,57 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from agentd.change import ChangeState, Inbox
+from agentd.change import BudgetIncrease, ChangeState, Inbox
 from agentd.change import RunState as Begun
-from agentd.domain import Refusal, Workflow, clock
+from agentd.documents import Clarification as Answered
+from agentd.domain import Lane, Refusal, UsageError, Workflow, clock, events
 from agentd.engine.calls import step_commits
+from agentd.engine.calls.run_context import RunContext
 from agentd.engine.steps import person_edits, verdict_record
 from agentd.engine.steps.judge_spec import JUDGE_SPECS
 from agentd.engine.steps.step_context import StepContext
+from agentd.engine.workflows.decision_questions import Person
 from agentd.engine.workflows.verdict_status import rounds_used
+
+
+def raise_budget(run: RunContext, amount: float, by: str) -> None:
+    """From now on, for this change; the same amount again changes nothing, so a command can be repeated."""
+    limit = run.limits.per_change
+    if amount == limit:
+        return
+    if amount < limit or not limit:
+        now = f"may cost {limit:.10g} USD already" if limit else "has no limit"
+        raise UsageError(f"{run.change.id} {now}, so {amount:.10g} USD is no more", "leave --raise-budget out")
+
+    def raised(old: ChangeState) -> ChangeState:
+        extra = old.budget.extra if old.budget else {}
+        return replace(old, budget=BudgetIncrease(amount, by, clock.now(), extra))
+
+    run.update(raised)
+    run.emit(events.DecisionMade(id="budget", answer=f"{amount:.10g}", reason=None, by=by, via="flag"))
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    person: Person | None = None
+    yes: bool = False
+    light: bool = False
+    skip_clarify: bool = False
+    clarifications: tuple[Answered, ...] = ()  # questions with their answers, from a file
+    new_session: bool = False
+    rechallenge: bool = False
+    rounds: int | None = None  # None: as many as the configuration says
+    tasks: tuple[str, ...] = ()  # only these; none: all
+    review: bool = False  # judge the code again
+    known_failures: str = ""  # why checks that failed before the first edit may fail
+
+    def granted(self, lane: Lane, iterations: int) -> int:
+        """Rounds that the command may use by itself; the light lane has none."""
+        if self.rounds is not None:
+            return self.rounds
+        return 0 if lane is Lane.LIGHT else iterations
 
 
 @contextmanager

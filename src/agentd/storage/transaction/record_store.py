@@ -9,8 +9,7 @@ from pathlib import Path, PurePath
 
 from agentd.domain import FieldReader, StateError
 from agentd.storage import files
-from agentd.storage.transaction.operations import is_within
-from agentd.storage.transaction.paths import cannot_continue
+from agentd.storage.transaction.paths import cannot_continue, is_within
 
 _PLAN = "plan.json"
 _DONE = "done"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 
-from agentd.web.markup import visible_text, word_diff
+from agentd.web.markup import svg, word_diff
 
 LINES = 1500  # of a file that are shown
 _LENGTH = 1000  # characters of a line
@@ -107,7 +107,7 @@ def _line(kind: DiffLineKind, old: int, new: int, raw: bytes) -> DiffLine:
 def _text(raw: bytes) -> str:
     """What cannot be seen is written out, so that no line reads otherwise than it runs."""
     text = raw[: 4 * _LENGTH].removesuffix(b"\r").decode("utf-8", "replace")
-    return visible_text.visible_plain(text[:_LENGTH]) + ("…" if len(text) > _LENGTH else "")
+    return svg.visible_plain(text[:_LENGTH]) + ("…" if len(text) > _LENGTH else "")
 
 
 # ---- within a line

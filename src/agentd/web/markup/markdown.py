@@ -1,7 +1,11 @@
 """A document of a change as a page that is safe to show: HTML with the lines it comes from, and its contents."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+
+import nh3
 
 from agentd.documents import (
     PROPOSAL_FILE,
@@ -14,8 +18,71 @@ from agentd.documents import (
     parse_document,
     read_frontmatter,
 )
-from agentd.web.markup import links, markdown_parser, sanitizer, visible_text
+from agentd.web.markup import links, markdown_parser, svg
 from agentd.web.markup.markdown_parser import MarkdownPiece, PageHeading
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BLOCKS = ("p", "blockquote", "ul", "ol", "li", "pre", "hr", "figure", "section", "header", *_HEADINGS)
+_TABLES = ("table", "thead", "tbody", "tr", "th", "td")
+_INLINE = ("a", "br", "code", "em", "input", "s", "span", "strong")
+_TAGS = frozenset((*_BLOCKS, *_TABLES, *_INLINE))
+_ANY = frozenset({"class", "data-line", "data-end"})
+_MORE = {
+    "a": {"href", "title", "data-document"},
+    "span": {"title"},
+    "ol": {"start"},
+    "th": {"scope"},
+    "input": {"checked", "aria-label"},
+    **{heading: {"id"} for heading in _HEADINGS},
+}
+_BOX = {"type": "checkbox", "disabled": ""}
+_CLASSES = frozenset(
+    {
+        *("frontmatter", "review", "review-approved", "review-needs-revision", "review-rejected"),
+        *("diagram", "mermaid-source", "source", "raw", "as-written", "unseen", "task"),
+        *("outside", "document", "elsewhere", "image"),
+        *("align-left", "align-center", "align-right"),
+    }
+)
+_LANGUAGE = re.compile(r"language-[a-z0-9_+#.-]{1,30}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_DROPPED = re.compile(r"[\x00-\x20\x7f]")  # of an address, by browsers: what is left may lead elsewhere
+_ID = re.compile(rf"r[0-9]{{1,6}}|{links.PREFIX}[\w-]+")
+
+
+def sanitize_html(html: str) -> str:
+    return _cleaner().clean(html)
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=set(_TAGS),
+        attributes={tag: set(_ANY | _MORE.get(tag, set())) for tag in _TAGS},
+        clean_content_tags={"script", "style"},
+        attribute_filter=_kept,
+        set_tag_attribute_values={"input": _BOX},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer",
+    )
+
+
+def _kept(tag: str, attribute: str, value: str) -> str | None:
+    """The value if it may stay."""
+    if attribute == "class":
+        return value if all(_is_class(word) for word in value.split()) else None
+    if attribute in ("data-line", "data-end", "start"):
+        return value if _NUMBER.fullmatch(value) else None
+    if attribute == "id":
+        return value if _ID.fullmatch(value) else None
+    if attribute == "href":
+        return value if links.is_link(value) and not _DROPPED.search(value) else None
+    return value
+
+
+def _is_class(word: str) -> bool:
+    return word in _CLASSES or bool(_LANGUAGE.fullmatch(word))
+
 
 _STATES = ("approved", "needs-revision", "rejected")
 
@@ -31,7 +98,7 @@ class RenderedDocument:
 
 def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDocument:
     """`name` is the short name: `proposal.md`, `specs/auth-flow.md`. `is_shared`: other documents share the page."""
-    document = parse_document(visible_text.readable_text(text), name)
+    document = parse_document(svg.readable_text(text), name)
     reviews = find_blocks(document.text, name) if name == PROPOSAL_FILE else ()
     spans = [*([document.frontmatter] if document.frontmatter else []), *(block.span for block in reviews)]
     piece = MarkdownPiece(
@@ -39,8 +106,8 @@ def render_markdown(text: str, name: str, is_shared: bool = False) -> RenderedDo
     )
     parts = [_front(document), markdown_parser.markdown_html(_without(document, spans), piece)]
     parts += [_review(block, document, replace(piece, ids=None)) for block in reviews]
-    title = next((one.title for one in piece.headings if one.level == 1), visible_text.visible_plain(name))
-    return RenderedDocument(title, sanitizer.sanitize_html("".join(parts)), tuple(piece.headings))
+    title = next((one.title for one in piece.headings if one.level == 1), svg.visible_plain(name))
+    return RenderedDocument(title, sanitize_html("".join(parts)), tuple(piece.headings))
 
 
 def _without(document: Document, spans: Sequence[Span]) -> str:
@@ -63,7 +130,7 @@ def _front(document: Document) -> str:
     except InvalidDocument:  # to be seen all the same
         entries = ()
     if not entries:
-        return f'<pre class="frontmatter"{_lines(span)}>{visible_text.visible_html(document.words(span))}</pre>\n'
+        return f'<pre class="frontmatter"{_lines(span)}>{svg.visible_html(document.words(span))}</pre>\n'
     rows = "".join(_row(document, entry) for entry in entries)
     return f'<table class="frontmatter"{_lines(span)}><tbody>{rows}</tbody></table>\n'
 
@@ -72,8 +139,8 @@ def _row(document: Document, entry: FrontmatterEntry) -> str:
     """The value as it is written."""
     first = document.content(entry.span.start)[entry.colon + 1 :].strip()
     below = document.words(Span(entry.span.start + 1, entry.span.end)) if len(entry.span) > 1 else ""
-    value = visible_text.visible_html(first) + (f"<pre>{visible_text.visible_html(below)}</pre>" if below else "")
-    return f'<tr{_lines(entry.span)}><th scope="row">{visible_text.visible_html(entry.key)}</th><td>{value}</td></tr>'
+    value = svg.visible_html(first) + (f"<pre>{svg.visible_html(below)}</pre>" if below else "")
+    return f'<tr{_lines(entry.span)}><th scope="row">{svg.visible_html(entry.key)}</th><td>{value}</td></tr>'
 
 
 # ---- review blocks
@@ -83,8 +150,8 @@ def _review(block: ReviewBlock, document: Document, piece: MarkdownPiece) -> str
     """Headings of a judge get no ids: `### R1` in a review is not the requirement."""
     state = block.status.strip().lower().replace("_", "-")
     kind = f"review review-{state}" if state in _STATES else "review"
-    who = f" by {visible_text.visible_html(block.reviewer)}" if block.reviewer else ""
-    head = f"<header><p>Round {block.iteration}: {visible_text.visible_html(block.status)}{who}</p></header>"
+    who = f" by {svg.visible_html(block.reviewer)}" if block.reviewer else ""
+    head = f"<header><p>Round {block.iteration}: {svg.visible_html(block.status)}{who}</p></header>"
     body = markdown_parser.markdown_html(block.text, replace(piece, before=_lines_before(block, document)))
     return f'<section class="{kind}"{_lines(block.span)}>{head}{body}</section>\n'
 

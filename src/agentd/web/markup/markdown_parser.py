@@ -2,18 +2,159 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from agentd.web.markup import links, markdown_tokens, visible_text
-from agentd.web.markup.html_renderer import SafeRenderer
+from agentd.web.markup import links, svg
+from agentd.web.markup.links import LinkTarget
+
+_LANGUAGE = re.compile(r"[a-z0-9_+#.-]{1,30}")
+_BOXES = {"x": ("done", " checked"), " ": ("not done", "")}
+_WAIVED = ("waived", "")
+
+
+class SafeRenderer(RendererHTML):
+    """A method is found by the type of a token; all others are written as their tag with its attributes."""
+
+    def text(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return svg.visible_html(tokens[idx].content)
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return svg.visible_html(tokens[idx].content)
+
+    def html_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _pre("raw", tokens[idx])
+
+    def source(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _pre("source", tokens[idx])
+
+    def as_written(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return f'<span class="as-written">{svg.visible_html(tokens[idx].content)}</span>'
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return f"<code>{svg.visible_html(tokens[idx].content)}</code>"
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _code(tokens[idx])
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return _code(tokens[idx])
+
+    def task_box(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        label, checked = _BOXES.get(tokens[idx].content, _WAIVED)
+        return f'<input type="checkbox" disabled aria-label="{label}"{checked}> '
+
+
+def _code(token: Token) -> str:
+    word = (token.info.split() or [""])[0].lower()
+    text = svg.visible_html(token.content)
+    if word == "mermaid":
+        return f'<figure class="diagram"{_lines(token)}><pre class="mermaid-source">{text}</pre></figure>\n'
+    language = f' class="language-{word}"' if _LANGUAGE.fullmatch(word) else ""
+    return f"<pre{_lines(token)}><code{language}>{text}</code></pre>\n"
+
+
+def _pre(kind: str, token: Token) -> str:
+    return f'<pre class="{kind}"{_lines(token)}>{svg.visible_html(token.content)}</pre>\n'
+
+
+def _lines(token: Token) -> str:
+    return f' data-line="{token.attrGet("data-line")}" data-end="{token.attrGet("data-end")}"'
+
+
+_BOX = re.compile(r"\[([ xX~-])\]\s")
+
+
+def inline_text(inline: Token) -> str:
+    """The text of a heading or an image, without its marks."""
+    parts = []
+    for child in inline.children or []:
+        if child.type == "image":
+            parts.append(inline_text(child))
+        elif child.type in ("softbreak", "hardbreak"):
+            parts.append(" ")
+        elif child.type in ("text", "code_inline", "html_inline"):
+            parts.append(child.content)
+    return "".join(parts)
+
+
+def align_cell(cell: Token) -> None:
+    """By class: the page allows no style in its text."""
+    style = str(cell.attrs.pop("style", ""))
+    if style:
+        cell.attrSet("class", f"align-{style.removeprefix('text-align:')}")
+
+
+def mark_task_box(tokens: list[Token], number: int) -> None:
+    """`[ ]` at the start of a list item as a box that nobody can tick here."""
+    if number < 2 or tokens[number - 2].type != "list_item_open" or tokens[number - 1].type != "paragraph_open":
+        return
+    children = tokens[number].children or []
+    match = _BOX.match(children[0].content) if children and children[0].type == "text" else None
+    if match:
+        children[0].content = children[0].content[match.end() :]
+        children.insert(0, Token("task_box", "", 0, content=match[1].lower()))
+        tokens[number - 2].attrSet("class", "task")
+
+
+def safe_links(children: list[Token], where: Callable[[str], LinkTarget]) -> list[Token]:
+    """Links to documents stay, links outside are marked, images are links; what leads nowhere is only named."""
+    done: list[Token] = []
+    tag = ""
+    for child in children:
+        if child.type == "link_open":
+            tag = _open(child, str(child.attrs.get("href", "")), where)
+            done.append(child)
+        elif child.type == "link_close":
+            child.tag, tag = tag, ""
+            done.append(child)
+        elif child.type == "image":
+            done += _image(child, where, is_in_link=bool(tag))
+        else:
+            done.append(child)
+    return done
+
+
+def _open(token: Token, url: str, where: Callable[[str], LinkTarget], *also: str) -> str:
+    """The tag that the link is shown with."""
+    found = where(url)
+    kinds = [*also]
+    title = svg.visible_plain(str(token.attrs.get("title", "")))
+    token.tag = "a" if found.href else "span"
+    token.attrs = {"href": found.href} if found.href else {}
+    if title or not found.href:
+        token.attrs["title"] = title if found.href else " ".join([svg.visible_plain(url), title]).strip()
+    if found.document:
+        token.attrs["data-document"] = found.document
+        kinds.append("document")
+    elif found.is_outside:
+        kinds.append("outside")
+    elif not found.href:
+        kinds.append("elsewhere")
+    if kinds:
+        token.attrs["class"] = " ".join(kinds)
+    return token.tag
+
+
+def _image(image: Token, where: Callable[[str], LinkTarget], is_in_link: bool) -> list[Token]:
+    """Never loaded. Inside a link its words are the link's."""
+    url = str(image.attrs.get("src", ""))
+    text = Token("text", "", 0, content=inline_text(image) or url)
+    if is_in_link:
+        return [text]
+    opening = Token("link_open", "a", 1, attrs={"title": image.attrs.get("title", "")})
+    tag = _open(opening, url, where, "image")
+    return [opening, text, Token("link_close", tag, -1)]
+
 
 # A paragraph beyond these is shown as it is written: reading its brackets would cost their square.
 _LONGEST = 10_000
@@ -60,10 +201,10 @@ def markdown_html(text: str, piece: MarkdownPiece) -> str:
         if token.type == "heading_open" and token.level == 0 and piece.ids:
             piece.headings.append(_heading(token, tokens[number + 1], piece))
         elif token.type in ("th_open", "td_open"):
-            markdown_tokens.align_cell(token)
+            align_cell(token)
         elif token.type == "inline":
-            markdown_tokens.mark_task_box(tokens, number)
-            token.children = markdown_tokens.safe_links(
+            mark_task_box(tokens, number)
+            token.children = safe_links(
                 token.children or [], partial(links.link_target, name=piece.name, is_shared=piece.is_shared)
             )
     return str(parser.renderer.render(tokens, parser.options, {}))
@@ -71,11 +212,11 @@ def markdown_html(text: str, piece: MarkdownPiece) -> str:
 
 def _heading(token: Token, inline: Token, piece: MarkdownPiece) -> PageHeading:
     assert token.map and piece.ids
-    title = markdown_tokens.inline_text(inline) if inline.type == "inline" else inline.content
+    title = inline_text(inline) if inline.type == "inline" else inline.content
     given = piece.ids.give(title)
     token.attrSet("id", given)
     line = piece.before + token.map[0] + 1
-    return PageHeading(int(token.tag[1]), visible_text.visible_plain(title), given, line, links.requirement_of(title))
+    return PageHeading(int(token.tag[1]), svg.visible_plain(title), given, line, links.requirement_of(title))
 
 
 def _last_words(lines: Sequence[str]) -> list[int]:

@@ -1,9 +1,37 @@
 """What the drawings share: marks of SVG with escaped words, cut to the room they have. Looks are the style sheet's."""
 
+import re
 from html import escape
 from unicodedata import east_asian_width
 
-from agentd.web.markup import visible_text
+# Controls, marks and overrides of direction, zero-width spaces, tag characters. The two joiners are part of words.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def readable_text(text: str) -> str:
+    """Text that can be written as UTF-8, in lines that end as everywhere here: by a line feed alone."""
+    return _UNWRITABLE.sub(_REPLACEMENT, text).replace("\r\n", "\n").replace("\r", " ")
+
+
+def visible_plain(text: str) -> str:
+    """For a title or a label, not yet escaped."""
+    return _UNSEEN.sub(lambda match: f"[{_name(match[0])}]", _UNWRITABLE.sub(_REPLACEMENT, text))
+
+
+def visible_html(text: str) -> str:
+    """As HTML."""
+    escaped = escape(_UNWRITABLE.sub(_REPLACEMENT, text))
+    return _UNSEEN.sub(lambda match: f'<span class="unseen">{_name(match[0])}</span>', escaped)
+
+
+def _name(character: str) -> str:
+    return f"U+{ord(character):04X}"
+
 
 CHARACTER = 7.5  # what a narrow one takes at 13 px, rather more than less
 
@@ -17,12 +45,12 @@ def svg_tag(name: str, inner: str = "", **attributes: str | float) -> str:
 
 
 def escape_words(text: str) -> str:
-    return escape(visible_text.visible_plain(text))
+    return escape(visible_plain(text))
 
 
 def fit_text(text: str, room: float) -> str:
     """On one line, cut to a width in px; wide characters count twice."""
-    line = " ".join(visible_text.visible_plain(text).split())
+    line = " ".join(visible_plain(text).split())
     left = room / CHARACTER
     for place, character in enumerate(line):
         left -= 2 if east_asian_width(character) in "WF" else 1
@@ -48,4 +76,4 @@ def svg_meter(part: float, whole: float) -> str:
 
 
 def _value(value: str | float) -> str:
-    return visible_text.visible_plain(value) if isinstance(value, str) else f"{round(value, 1):g}"
+    return visible_plain(value) if isinstance(value, str) else f"{round(value, 1):g}"

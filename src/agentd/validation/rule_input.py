@@ -1,11 +1,21 @@
 """What a rule finds, and what can be set about rules."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentd.documents import InvalidFrontmatter
+from agentd.documents import (
+    Document,
+    Frontmatter,
+    InvalidDocument,
+    InvalidFrontmatter,
+    Spec,
+    decode_text,
+    parse_document,
+    read_frontmatter,
+    text_before_blocks,
+)
 from agentd.domain import Severity
 
 # These cannot be turned off: without a document, or with two in one, there is nothing to go on.
@@ -68,3 +78,57 @@ def count_by_severity(findings: Iterable[RuleFinding]) -> dict[Severity, int]:
 def is_valid(findings: Iterable[RuleFinding], strict: bool = False) -> bool:
     """High findings make a change invalid; strictly, any does."""
     return not any(strict or finding.severity is Severity.HIGH for finding in findings)
+
+
+DOCUMENT_KINDS = {"proposal.md": "proposal", "tasks.md": "tasks", "clarifications.md": "clarifications"}
+
+
+def _nothing(path: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class PlanDocuments:
+    """`texts` by short name; `main` are the project's own specs by id; `exists` knows paths from the project root.
+
+    While a plan is being made, what is not there yet is not missing: `complete` says that it should be.
+    """
+
+    texts: Mapping[str, bytes]
+    main: Mapping[str, Spec] = field(default_factory=dict)
+    complete: bool = True
+    folder: str = ""
+    exists: Callable[[str], bool] = _nothing
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDocument:
+    """A document that could be read, and what kind it is; a proposal without its review blocks."""
+
+    name: str
+    kind: str
+    document: Document
+    front: Frontmatter
+
+    @property
+    def spec_id(self) -> str:
+        return spec_id(self.name)
+
+
+def spec_id(name: str) -> str:
+    return name.removeprefix("specs/").removesuffix(".md")
+
+
+def open_document(name: str, data: bytes, findings: FindingCollector) -> PlanDocument | None:
+    """None, with a finding, for what cannot be read any further."""
+    try:
+        text = decode_text(data, name)
+        if name == "proposal.md" and "<review" in text:
+            text = text_before_blocks(text).rstrip("\r\n") + "\n"
+        document = parse_document(text, name)
+        return PlanDocument(name, DOCUMENT_KINDS.get(name, "spec"), document, read_frontmatter(document))
+    except InvalidFrontmatter as error:
+        findings.bad_frontmatter(error)
+    except InvalidDocument as error:
+        findings.add(name, error.line, "unreadable", error.problem, "save the file as UTF-8 text")
+    return None
