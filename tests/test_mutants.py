@@ -8,7 +8,7 @@ import pytest
 import mutants
 from mutants import MUTANTS, SOURCE, TESTS, Mutant
 
-COUNTING = next(one for one in MUTANTS if one.file == "counting.py")
+COUNTING = next(one for one in MUTANTS if one.file == "domain/humanize.py")
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: f"{one.file}: {one.what}")
@@ -28,18 +28,18 @@ def test_every_mutant_has_a_description_of_its_own() -> None:
 def test_a_mutant_is_killed_by_a_test_that_fails_and_survives_one_that_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = (SOURCE / "counting.py").read_bytes()
+    source = (SOURCE / "domain/humanize.py").read_bytes()
     blind = tmp_path / "test_blind.py"
     blind.write_text(
-        "def test_one():\n    from agentd.counting import plural\n    assert plural(1, 'task') == '1 task'\n"
+        "def test_one():\n    from agentd.domain import pluralize\n    assert pluralize(1, 'task') == '1 task'\n"
     )
     survivor = replace(COUNTING, tests=(str(blind),), what="not noticed")
     assert mutants.main([], [COUNTING, survivor]) == 1
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == f"killed    src/agentd/counting.py:{COUNTING.line}  {COUNTING.what}"
-    assert out[1] == f"SURVIVED  src/agentd/counting.py:{COUNTING.line}  not noticed"
+    assert out[0] == f"killed    src/agentd/domain/humanize.py:{COUNTING.line}  {COUNTING.what}"
+    assert out[1] == f"SURVIVED  src/agentd/domain/humanize.py:{COUNTING.line}  not noticed"
     assert out[3] == "2 mutants: 1 killed, 1 survived"
-    assert (SOURCE / "counting.py").read_bytes() == source
+    assert (SOURCE / "domain/humanize.py").read_bytes() == source
 
 
 def test_tests_that_fail_without_a_mutant_are_no_kill(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,6 +55,6 @@ def test_a_text_that_no_longer_occurs_is_an_error(capsys: pytest.CaptureFixture[
 
 
 def test_mutants_are_listed_and_filtered(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mutants.main(["--list", "counting.py"]) == 0
+    assert mutants.main(["--list", "domain/humanize.py"]) == 0
     assert capsys.readouterr().out == f"{COUNTING.place}  {COUNTING.what}\n"
     assert mutants.main(["no such mutant"]) == 2

@@ -13,7 +13,7 @@ from agentd.agents.command import CommandAgent
 from agentd.agents.failures import FailureCause
 from agentd.agents.protocol import AgentEnded, AgentText
 from agentd.agents.registry import get_adapter
-from agentd.domain.errors import InvalidConfig
+from agentd.domain.errors import BadConfig
 from agentd.project.config.settings import AgentKind
 from program import PATIENCE
 
@@ -50,7 +50,7 @@ def test_session_placeholder_defaults_to_the_call_folder_name(tmp_path: Path) ->
 
 
 def test_model_placeholder_without_a_configured_model_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig) as caught:
+    with pytest.raises(BadConfig) as caught:
         ADAPTER.command(agent(args=("-m", "{model}")), brief(tmp_path))
     assert caught.value.message == (
         "the args of agents.mine use {model}, but no model is named for a change of this complexity"

@@ -186,7 +186,7 @@ def test_full_transcript_says_so_once_and_still_records_the_end(tmp_path: Path) 
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from agentd.agents.redact import Redactor
+from agentd.agents.redaction import Redactor
 from agentd.agents.transcript import Transcript
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

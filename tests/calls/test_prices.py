@@ -120,12 +120,11 @@ def test_pricing_never_touches_the_network(box: Scenario) -> None:
 import sys, threading
 touched = []
 sys.addaudithook(lambda event, arguments: touched.append(event) if event.startswith("socket.") else None)
-from agentd.agents.protocol import Usage
-from agentd.prices import cost_of
+from agentd.agents import TokenUsage, usage_cost
 assert "genai_prices" not in sys.modules
-assert cost_of(Usage(cost=1.0), None, {}) == 1.0
+assert usage_cost(TokenUsage(cost=1.0), None, {}) == 1.0
 assert "genai_prices" not in sys.modules, "the agent's own figure needs no table"
-assert cost_of(Usage(tokens_in=1000000), "gpt-5.2-codex", {}) == 1.75
+assert usage_cost(TokenUsage(tokens_in=1000000), "gpt-5.2-codex", {}) == 1.75
 assert [event for event in touched if event != "socket.__new__"] == [], touched
 assert threading.active_count() == 1
 """)

@@ -463,27 +463,26 @@ def test_crashes_never_corrupt_the_budget(
 
 WORKER = """
 import sys
-from agentd.agents.protocol import Usage
-from agentd.calls import budget
-from agentd.calls.spend import OpenCall, settle, spent
-from agentd.change.entry import open_change
-from agentd.config import Budget
-from agentd.errors import OverBudget
-from agentd.project import find_project
+from agentd.agents import TokenUsage
+from agentd.change import open_change
+from agentd.domain import OverBudget
+from agentd.engine.calls.budget import check_budget
+from agentd.engine.calls.call_costs import OpenCall, change_spending, settle_open_calls
+from agentd.project import BudgetSettings, find_project
 
 change = open_change(find_project(), sys.argv[1])
-limits = Budget(0.0, float(sys.argv[2]), "allow")
+limits = BudgetSettings(0.0, float(sys.argv[2]), "allow")
 with change.running("agentd plan") as held:
-    settle(change, held.token)
+    settle_open_calls(change, held.token)
     for number in range(1000):
         try:
-            budget.check(limits, change.id, spent(change))
+            check_budget(limits, change.id, change_spending(change))
         except OverBudget:
             break
         call = OpenCall.begin(change, held.token, step="challenge", round=1, number=number, attempt=1,
                               agent="codex", role="challenger", model="m", session=f"{change.id}-{number}")
-        call.saw(Usage(tokens_in=1), 0.05)
-        call.saw(Usage(tokens_in=2), 0.1)
+        call.saw(TokenUsage(tokens_in=1), 0.05)
+        call.saw(TokenUsage(tokens_in=2), 0.1)
         call.finish(1, None)
 """
 

@@ -127,15 +127,16 @@ def test_comment_does_not_recreate_a_removed_change(change: Change) -> None:
 
 WRITER = """
 import sys
-from agentd.change import comments, entry, locks
+from agentd.change import comment_store, open_change
 from agentd.project import find_project
+from agentd.storage import locks
 locks._PATIENCE = 600
-change = entry.open_change(find_project(), "add-oauth")
+change = open_change(find_project(), "add-oauth")
 for number in range(15):
-    anchor = comments.anchored(change, "proposal.md", "users")
-    made = comments.add(change, anchor, f"{sys.argv[1]} {number}", "person:ann")
-    comments.edit(change, made.id, 0, f"{sys.argv[1]} {number}!", "person:ann")
-    comments.reply(change, "K1", f"{sys.argv[1]} {number}", "person:ann")
+    anchor = comment_store.comment_anchor(change, "proposal.md", "users")
+    made = comment_store.add_comment(change, anchor, f"{sys.argv[1]} {number}", "person:ann")
+    comment_store.edit_comment(change, made.id, 0, f"{sys.argv[1]} {number}!", "person:ann")
+    comment_store.reply_to_comment(change, "K1", f"{sys.argv[1]} {number}", "person:ann")
 """
 
 

@@ -24,15 +24,15 @@ from scenario import Scenario
 
 ADD_CALL = """
 import sys
-from agentd.change import locks
-from agentd.change.entry import open_change
-from agentd.change.state import Call
+from agentd.change import open_change
+from agentd.change.state import CallRecord
 from agentd.project import find_project
+from agentd.storage import locks
 
 locks._PATIENCE = 600  # fifty at once
 change = open_change(find_project(), "add-oauth")
 number = int(sys.argv[1])
-call = Call(f"step-{number}", "codex", "challenger", "m", number, 2, 0, 1, 0.01, "2026-01-19T10:30:00Z", None)
+call = CallRecord(f"step-{number}", "codex", "challenger", "m", number, 2, 0, 1, 0.01, "2026-01-19T10:30:00Z", None)
 change.update(lambda old: old.with_call(call))
 """
 
@@ -57,14 +57,15 @@ def test_fifty_concurrent_processes_each_add_a_call(project: Scenario, change: C
 
 
 WRITE_FOR_EVER = """
-from agentd.change.entry import open_change
-from agentd.change.state import Call
+from agentd.change import open_change
+from agentd.change.state import CallRecord
 from agentd.project import find_project
+from agentd.storage import locks
 
 change = open_change(find_project(), "add-oauth")
 print("ready", flush=True)
 for number in range(200):
-    call = Call(f"step-{number}", None, None, None, number, 1, 0, 1, 0.01, "", None)
+    call = CallRecord(f"step-{number}", None, None, None, number, 1, 0, 1, 0.01, "", None)
     change.update(lambda old: old.with_call(call))
     print("written", flush=True)
 """
@@ -120,7 +121,7 @@ def test_file_mode_is_preserved(change: Change) -> None:
 
 HOLD_RUN = """
 import sys
-from agentd.change.entry import open_change
+from agentd.change import open_change
 from agentd.project import find_project
 
 with open_change(find_project(), "add-oauth").running("agentd plan add-oauth") as holder:

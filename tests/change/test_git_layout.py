@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.errors import NotARepository
+from agentd.domain.errors import NoGit
 from agentd.project import git
 from scenario import Scenario
 
 
 def test_missing_git_repository_suggests_git_init(tmp_path: Path) -> None:
-    with pytest.raises(NotARepository) as caught:
+    with pytest.raises(NoGit) as caught:
         git.find_repository(str(tmp_path))
     assert (caught.value.exit_code, caught.value.hint) == (3, "git init")
 
@@ -62,7 +62,7 @@ def test_worktree_of_a_moved_repository_suggests_git_worktree_repair(box: Scenar
     box.commit()
     box.git("worktree", "add", "-q", "../side")
     box.root.rename(tmp_path / "moved")
-    with pytest.raises(NotARepository) as caught:
+    with pytest.raises(NoGit) as caught:
         git.find_repository(str(tmp_path / "side"))
     assert "git worktree repair" in (caught.value.hint or "")
 

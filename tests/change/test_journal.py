@@ -16,11 +16,11 @@ def warn(journal: Journal, text: str = "x") -> int:
 WRITE = """
 import sys
 from pathlib import Path
-from agentd import events
+from agentd.domain import events
 from agentd.change.journal import Journal
 
 for number in range(40):
-    Journal(Path("journal.jsonl"), "add-oauth", "run").append(events.Warned(code="test", message=str(number)))
+    Journal(Path("journal.jsonl"), "add-oauth", "run").append(events.WarningIssued(code="test", message=str(number)))
 """
 
 

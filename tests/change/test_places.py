@@ -10,7 +10,7 @@ from agentd.change import lifecycle
 from agentd.change.lifecycle import ChangeStanding
 from agentd.change.locator import ChangeLocator
 from agentd.change.state import GitLocation
-from agentd.domain.errors import ChangeNotFound, InvalidChangeId, MissingDescription, NotCheckedOut
+from agentd.domain.errors import BadId, ChangeNotFound, MissingDescription, NotCheckedOut
 from agentd.domain.state_machine import TransitionEvent
 from agentd.domain.terms import GitSetup
 from agentd.project.layout import find_project
@@ -340,7 +340,7 @@ def test_suffix_respects_the_maximum_id_length(project: Scenario) -> None:
 
 @pytest.mark.parametrize(("bad", "better"), [("Add OAuth!", "add-oauth"), ("../up", "up"), ("", ""), ("ä", "")])
 def test_invalid_id_is_refused_with_a_suggestion(project: Scenario, bad: str, better: str) -> None:
-    with pytest.raises(InvalidChangeId) as caught:
+    with pytest.raises(BadId) as caught:
         resolved(bad)
     assert caught.value.exit_code == 2
     assert not better or caught.value.hint == f'agentd plan {better} "words"'

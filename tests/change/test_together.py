@@ -26,7 +26,7 @@ from transaction_project import (
     laid_out,
 )
 
-from agentd.domain.errors import InternalError, Refusal, StateError
+from agentd.domain.errors import Bug, Refusal, StateError
 from agentd.storage import files
 from agentd.storage.transaction.execute import run_transaction, undo_transaction
 from agentd.storage.transaction.paths import MovePath, Operation, RemoveFile, WriteFile
@@ -213,7 +213,7 @@ def test_invalid_operation_is_refused_without_any_write(
 
 def test_root_folder_cannot_be_an_operand(ground: Ground) -> None:
     for operation in (RemoveFile(P("")), MovePath(P("."), P("x"))):
-        with pytest.raises((Refusal, InternalError)):
+        with pytest.raises((Refusal, Bug)):
             ground.carry_out(operation)
     assert not ground.records.exists()
 
@@ -242,7 +242,7 @@ def test_move_to_another_file_system_is_refused(ground: Ground) -> None:
 )
 def test_operations_that_depend_on_order_are_refused(ground: Ground, operations: tuple[Operation, ...]) -> None:
     before = folder_contents(ground.top)
-    with pytest.raises(InternalError, match="in one transaction"):
+    with pytest.raises(Bug, match="in one transaction"):
         ground.carry_out(*operations)
     assert folder_contents(ground.top) == before
 
@@ -250,10 +250,10 @@ def test_operations_that_depend_on_order_are_refused(ground: Ground, operations:
 def test_unfinished_record_is_not_overwritten(ground: Ground) -> None:
     cut_off(ground, SPEC)
     before = folder_contents(ground.top)
-    with pytest.raises(InternalError, match="has to be finished"):
+    with pytest.raises(Bug, match="has to be finished"):
         ground.carry_out(WriteFile(SPEC, b"x"))
     [record] = pending_transactions(ground.records)
-    with pytest.raises(InternalError, match="has to be finished"):
+    with pytest.raises(Bug, match="has to be finished"):
         undo_transaction(record, BACK)
     assert folder_contents(ground.top) == before
 

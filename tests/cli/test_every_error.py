@@ -20,16 +20,16 @@ from agentd.documents.frontmatter import InvalidFrontmatter
 from agentd.documents.text import InvalidDocument
 from agentd.domain.errors import (
     AgentdError,
-    AnswerRequired,
-    BranchOutdated,
+    BadId,
     ChangeNotComplete,
     ChangeNotFound,
     ChangeNotReady,
     FormatInvalid,
-    InvalidChangeId,
     MissingDescription,
     NotCheckedOut,
     Refusal,
+    StaleBranch,
+    Unanswered,
     UsageError,
     WrongPhase,
 )
@@ -67,7 +67,7 @@ def test_unknown_config_key_is_a_usage_error(project: Scenario) -> None:
 
 
 def test_sentence_as_id_is_refused_with_a_suggested_id(project: Scenario) -> None:
-    hint = refused(InvalidChangeId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
+    hint = refused(BadId, project, "plan", "Add OAuth", names="'Add OAuth' cannot be a change id")
     assert hint == 'agentd plan add-oauth "Add OAuth"'
     leads_on(project, hint)
 
@@ -79,7 +79,7 @@ def test_new_change_without_description_is_refused(project: Scenario) -> None:
 
 
 def test_unanswered_question_names_its_flag(one: Scenario) -> None:
-    hint = refused(AnswerRequired, one, "drop", "add-oauth", names="add-oauth")
+    hint = refused(Unanswered, one, "drop", "add-oauth", names="add-oauth")
     assert hint == "agentd drop add-oauth --yes"
     assert leads_on(one, hint).code == 0
 
@@ -157,9 +157,7 @@ def test_archive_on_a_stale_branch_suggests_the_merge(project: Scenario) -> None
     project.write("other.txt", "more")
     project.commit("main moves on")
     project.git("switch", "-q", "agentd/short-titles")
-    hint = refused(
-        BranchOutdated, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main"
-    )
+    hint = refused(StaleBranch, project, "archive", "short-titles", names="agentd/short-titles lacks a commit of main")
     merge, _, again = hint.partition(", then ")
     project.paste(merge)
     assert leads_on(project, again).code == 0

@@ -19,11 +19,11 @@ from agentd.domain.errors import (
     AgentFailed,
     AgentMissing,
     Busy,
-    CallLimitReached,
+    CallsUsedUp,
     Interrupted,
     OverBudget,
     SessionLost,
-    UnknownVerdict,
+    VerdictUnknown,
 )
 from agentd.project.layout import find_project
 from agentd.web.actions import InvalidForm
@@ -69,7 +69,7 @@ def test_lost_session_suggests_new_session(project: Scenario) -> None:
 
 def test_unreadable_verdict_points_to_the_transcript(project: Scenario) -> None:
     project.proposed([say("Looks good to me, ship it.")])
-    hint = refused(UnknownVerdict, project, "challenge", "add-oauth", names="Could not parse challenge verdict")
+    hint = refused(VerdictUnknown, project, "challenge", "add-oauth", names="Could not parse challenge verdict")
     assert hint.startswith("agentd log add-oauth --transcript --step challenge ")
     assert "ship it" in leads_on(project, "agentd log add-oauth --transcript --step challenge").out
 
@@ -87,7 +87,7 @@ def test_exhausted_budget_suggests_raise_budget(project: Scenario) -> None:
 def test_exhausted_calls_per_step_name_the_limit(project: Scenario) -> None:
     project.with_agents(plan_steps(plan_gen=CRASH), "[limits]\ncalls_per_step = 1\n")
     assert project.agentd(*PLAN).code == AgentFailed.exit_code
-    hint = refused(CallLimitReached, project, *PLAN, names="plan-gen has used the 1 calls it may use")
+    hint = refused(CallsUsedUp, project, *PLAN, names="plan-gen has used the 1 calls it may use")
     assert hint.startswith("raise limits.calls_per_step in agentd/config.toml")
     project.replay(plan_steps())
     assert project.agentd("--set", "limits.calls_per_step=2", *PLAN).code == 0

@@ -10,15 +10,7 @@ from error_messages import leads_on, refused, shown, told
 
 from agentd.agents.playbook import InvalidPlaybook
 from agentd.change import lifecycle
-from agentd.domain.errors import (
-    InternalError,
-    InvalidConfig,
-    NotARepository,
-    NotTrusted,
-    ProjectNotFound,
-    SetupError,
-    StateError,
-)
+from agentd.domain.errors import BadConfig, Bug, NoGit, NoProject, NotTrusted, SetupError, StateError
 from agentd.engine.prompts.prompt_renderer import InvalidPrompt
 from agentd.project.git import GitFailed, NestedRepository
 from agentd.project.layout import find_project
@@ -58,13 +50,13 @@ def trust_file(box: Scenario) -> Path:
 
 def test_folder_without_git_suggests_git_init(box: Scenario) -> None:
     shutil.rmtree(box.root / ".git")
-    hint = refused(NotARepository, box, "status", names=str(box.root))
+    hint = refused(NoGit, box, "status", names=str(box.root))
     box.paste(hint)
     assert box.agentd("init", "--no-commit").code == 0
 
 
 def test_repository_without_a_project_suggests_init(box: Scenario) -> None:
-    hint = refused(ProjectNotFound, box, "status", names="agentd/config.toml")
+    hint = refused(NoProject, box, "status", names="agentd/config.toml")
     assert leads_on(box, hint).code == 0
     assert box.agentd("status").code == 0
 
@@ -99,7 +91,7 @@ def test_uncommitted_agentd_folder_blocks_a_new_branch(project: Scenario) -> Non
 
 def test_unknown_config_key_names_file_and_line(project: Scenario) -> None:
     project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplaning_iterations = 2\n")
-    hint = refused(InvalidConfig, project, "config", names="agentd/config.toml:3: ")
+    hint = refused(BadConfig, project, "config", names="agentd/config.toml:3: ")
     assert hint.startswith("agentd config ")
     project.write("agentd/config.toml", "schema_version = 1\n[workflow]\nplanning_iterations = 2\n")
     assert leads_on(project, "agentd config").code == 0
@@ -194,9 +186,9 @@ def test_unwritable_folder_is_named(one: Scenario) -> None:
 
 
 def test_bug_is_reported_with_a_report_file(one: Scenario) -> None:
-    broken = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0"
+    broken = "import agentd.change.locator as p; p.ChangeLocator.open = lambda self: 1 / 0"
     ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
-    hint = told(InternalError, ran, names="ZeroDivisionError")
+    hint = told(Bug, ran, names="ZeroDivisionError")
     (report,) = re.findall(r"the details for a report are in (\S+)", hint)
     assert "Traceback" in Path(report).read_text()
     os.unlink(report)

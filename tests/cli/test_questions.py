@@ -23,7 +23,7 @@ ASK = f"ask({QUESTION!r}, {OPTIONS}, 'fix')"
 def answering(call: str, width: int = 80, first: str = "", **env: str) -> Person:
     """A program that asks and tells the answer on stdout."""
     code = f"""
-from agentd.cli.questions import *
+from agentd.cli.terminal_prompts import *
 {first}
 try:
     print("The answer is", repr({call}))
@@ -148,7 +148,7 @@ def test_no_color_disables_colors() -> None:
 
 
 def test_stdout_is_reserved_for_the_result(tmp_path: Path) -> None:
-    code = f"from agentd.cli.questions import *\nprint({ASK})"
+    code = f"from agentd.cli.terminal_prompts import *\nprint({ASK})"
     out = tmp_path / "out"
     person = start_on_terminal(["/bin/sh", "-c", 'exec "$0" -c "$1" > "$2"', sys.executable, code, str(out)], ENV)
     person.sees(LABELS[-1])

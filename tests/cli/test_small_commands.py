@@ -157,8 +157,8 @@ def test_completion_for_an_unknown_shell_lists_the_choices(one: Scenario) -> Non
 
 
 def test_bug_exits_70_with_a_report_file(one: Scenario) -> None:
-    code = "import agentd.change.places as p; p.Places.open = lambda self: 1 / 0; from agentd.cli import main; main()"
-    ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {code}")
+    broken = "import agentd.change.locator as p; p.ChangeLocator.open = lambda self: 1 / 0"
+    ran = one.python(f"import sys; sys.argv = ['agentd', 'list']; {broken}; from agentd.cli import main; main()")
     assert ran.code == 70 and "ZeroDivisionError" in ran.err
     report = ran.err.split("are in ")[1].strip()
     with open(report) as file:

@@ -182,14 +182,13 @@ def test_workflow_runs_with_the_trust_flag_and_is_refused_without(
 
 ASKING = """
 import os, click
-from agentd import config
 from agentd.cli import app, trust
-from agentd.project import find_project
+from agentd.project import find_project, load_config
 @click.command("plan")
 @trust.trust_option
 def plan(trusting):
     project = find_project()
-    trust.ensure_trust(project, config.load(project.config_file), trusting, interactive=True)
+    trust.ensure_trust(project, load_config(project.config_file), trusting, interactive=True)
     click.echo("at work")
 app.app.add_command(plan)
 app.LazyGroup.get_command = click.Group.get_command

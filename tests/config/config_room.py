@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentd.domain.errors import InvalidConfig
+from agentd.domain.errors import BadConfig
 from agentd.project.config.loader import load_config
 from agentd.project.config.settings import Config
 
@@ -40,7 +40,7 @@ class Room:
         environ: Mapping[str, str] | None = None,
         flags: Sequence[str] = (),
     ) -> list[str]:
-        with pytest.raises(InvalidConfig) as caught:
+        with pytest.raises(BadConfig) as caught:
             self.load(project, user=user, environ=environ, flags=flags)
         assert caught.value.exit_code == 3
         return caught.value.message.split("\n")

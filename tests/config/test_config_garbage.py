@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentd.domain.errors import InvalidConfig
+from agentd.domain.errors import BadConfig
 from agentd.project.config.loader import load_config
 from agentd.project.config.schema import SCHEMA
 
@@ -71,7 +71,7 @@ def outcome(
         try:
             config = load_config(file, flags=flags, environ=environ or {}, user_file=other)
             assert all(value.key and value.source for value in config.values())
-        except InvalidConfig as error:
+        except BadConfig as error:
             message = error.message
     assert not message or all(line.isprintable() and ": " in line for line in message.split("\n"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from config_room import EXAMPLE, Room, room
 
-from agentd.domain.errors import InvalidConfig
+from agentd.domain.errors import BadConfig
 from agentd.project.config.loader import load_config
 
 __all__ = ["room"]
@@ -233,9 +233,9 @@ def test_unreadable_file_is_a_bad_config(tmp_path: Path) -> None:
     loop = folder / "config.toml"
     folder.mkdir()
     loop.symlink_to(loop)
-    with pytest.raises(InvalidConfig, match=r"^agentd/config\.toml: cannot be read: .*; mend that or remove the file$"):
+    with pytest.raises(BadConfig, match=r"^agentd/config\.toml: cannot be read: .*; mend that or remove the file$"):
         load_config(loop, environ={})
-    with pytest.raises(InvalidConfig, match=r"/agentd: this is a folder; a TOML file belongs here$"):
+    with pytest.raises(BadConfig, match=r"/agentd: this is a folder; a TOML file belongs here$"):
         load_config(folder, environ={})
 
 

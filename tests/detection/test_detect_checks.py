@@ -284,7 +284,7 @@ def test_unreadable_files_and_folders_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "tox.ini").chmod(0)
     (tmp_path / "secret").chmod(0)
     code = (
-        "import os, sys; from pathlib import Path; from agentd.detect import propose_checks; "
+        "import os, sys; from pathlib import Path; from agentd.project import propose_checks; "
         "os.chdir(sys.argv[1]); os.geteuid() or os.setuid(65534); "
         "print(open('go.mod').read() == '', [check.name for check in propose_checks(Path('.'))])"
     )

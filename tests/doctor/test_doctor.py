@@ -474,9 +474,9 @@ def test_mcp_server_that_does_not_answer_is_a_problem(
 
 HOLD = """
 import sys, time
-from agentd.change import entry
+from agentd.change import open_change
 from agentd.project import find_project
-with entry.open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
+with open_change(find_project(), "add-oauth").running("agentd plan add-oauth"):
     print("held", flush=True)
     time.sleep(600)
 """

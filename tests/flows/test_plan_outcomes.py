@@ -234,10 +234,10 @@ def test_lost_session_suggests_new_session(project: Scenario) -> None:
 
 NAMELESS = f"""#!{sys.executable}
 import json, os, pathlib
-from agentd.agents.player import Server
+from agentd.agents import McpClient
 server = json.loads(pathlib.Path(".gemini/settings.json").read_text())["mcpServers"]["agentd"]
 os.chdir(os.environ["AGENTD_TREE"])
-tools = Server((server["command"], *server["args"]))
+tools = McpClient((server["command"], *server["args"]))
 tools.greet()
 tools.tools()
 tools.call("create_proposal", {example_calls()["create_proposal"]!r})

@@ -370,19 +370,19 @@ def test_code_commits_refs_and_byproducts_are_allowed(yard: GuardProject) -> Non
 
 
 WORK_ON_OTHER = """
-from agentd.change.entry import open_change
-from agentd.change.state import Call
+from agentd.change import open_change
+from agentd.change.state import CallRecord
 from agentd.project import find_project
 change = open_change(find_project(), "other")
 with change.running("agentd plan other") as held:
-    change.update(lambda old: old.with_call(Call("s", None, None, None, 1, 1, 0, 1, 0.1, "", None)), held.token)
+    change.update(lambda old: old.with_call(CallRecord("s", None, None, None, 1, 1, 0, 1, 0.1, "", None)), held.token)
     (change.folder / "proposal.md").write_text("# Other")
 """
-CREATE = "from agentd.change.entry import create; from agentd.project import find_project\n" + (
-    "create(find_project(), 'brand-new', 'A thing')"
+CREATE = "from agentd.change import create_change; from agentd.project import find_project\n" + (
+    "create_change(find_project(), 'brand-new', 'A thing')"
 )
-DROP = "from agentd.change.entry import drop, open_change; from agentd.project import find_project\n" + (
-    "drop(open_change(find_project(), 'other'), 'person:dev', 'not wanted')"
+DROP = "from agentd.change import drop_change, open_change; from agentd.project import find_project\n" + (
+    "drop_change(open_change(find_project(), 'other'), 'person:dev', 'not wanted')"
 )
 
 

@@ -172,7 +172,7 @@ def test_restored_files_are_reported_until_recorded_and_restored_only_once(yard:
 CUT = """
 import resource, signal, sys
 from pathlib import Path
-from agentd.change.entry import open_change
+from agentd.change import open_change
 from agentd.guard import Guard
 from agentd.project import find_project
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # a file that grows too large is the end

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentd.domain.errors import InternalError, NotTrusted, SetupError
+from agentd.domain.errors import Bug, NotTrusted, SetupError
 from agentd.domain.terms import Severity
 from agentd.engine.prompts.prompt_renderer import InvalidPrompt, Prompts
 from agentd.project.layout import find_project
@@ -177,9 +177,9 @@ def test_enum_values_are_rendered_as_plain_text(project: Scenario) -> None:
 
 
 def test_value_missing_from_a_built_in_prompt_is_a_bug(project: Scenario) -> None:
-    with pytest.raises(InternalError, match=r"proposal-review\.md line 4: there is no value document"):
+    with pytest.raises(Bug, match=r"proposal-review\.md line 4: there is no value document"):
         render_prompt("proposal-review")
-    with pytest.raises(InternalError, match="no-such"):
+    with pytest.raises(Bug, match="no-such"):
         render_prompt("no-such")
 
 

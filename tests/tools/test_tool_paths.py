@@ -347,13 +347,13 @@ def test_a_sparse_file_of_a_terabyte_is_not_read_to_its_end(
 
 AS_NOBODY = """
 import os, sys
-from agentd.tools.paths import Ground
-from agentd.tools.refusal import Refused
+from agentd.engine.tools.project_files import ProjectFiles
+from agentd.engine.tools.refusal import ToolRefusal
 import difflib, hashlib
 
 os.chdir(sys.argv[1])
 os.geteuid() or os.setuid(65534)
-ground = Ground(".", "agentd/changes/add-oauth", True)
+ground = ProjectFiles(".", "agentd/changes/add-oauth", True)
 calls = [
     lambda: ground.read("README.md").data,
     lambda: ground.read("src/locked.py"),
@@ -366,7 +366,7 @@ calls = [
 for call in calls:
     try:
         print(call())
-    except Refused as refusal:
+    except ToolRefusal as refusal:
         print(refusal)
 """
 
@@ -597,9 +597,9 @@ def test_deep_folders_are_read_up_to_the_limit(ground: ProjectFiles, root: Path)
 
 IN_ANOTHER_LOCALE = """
 import sys
-from agentd.tools.paths import Ground
+from agentd.engine.tools.project_files import ProjectFiles
 
-ground = Ground(sys.argv[1], "agentd/changes/add-oauth", True)
+ground = ProjectFiles(sys.argv[1], "agentd/changes/add-oauth", True)
 print(ascii([entry.name for entry in ground.entries("w").entries]))
 print(ground.read("w/\\u00fc\\u20ac.md").data)
 """
@@ -749,9 +749,9 @@ def test_full_disk_keeps_the_old_document(ground: ProjectFiles, root: Path) -> N
 
 WRITE_FOR_EVER = """
 import sys
-from agentd.tools.paths import Ground
+from agentd.engine.tools.project_files import ProjectFiles
 
-ground = Ground(sys.argv[1], "agentd/changes/add-oauth", True)
+ground = ProjectFiles(sys.argv[1], "agentd/changes/add-oauth", True)
 ground.write("proposal.md", b"a" * 3_000_000)
 print("ready", flush=True)
 while True:

@@ -422,12 +422,11 @@ def test_trust_file_does_not_grow_without_bound(box: Scenario) -> None:
 
 GIVER = """
 import os, sys
-from agentd import trust
-from agentd.project import find_project
-from agentd.trust import Item, Kind
+from agentd.project import find_project, grant_trust
+from agentd.project.trust.items import TrustItem, TrustKind
 project = find_project()
 for number in range(20):
-    trust.give(project, [Item(Kind.CHECK, f"{sys.argv[1]}-{number}", "x")], os.environ)
+    grant_trust(project, [TrustItem(TrustKind.CHECK, f"{sys.argv[1]}-{number}", "x")], os.environ)
 """
 
 

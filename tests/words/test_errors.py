@@ -43,5 +43,5 @@ def test_error_codes_are_stable() -> None:
 
 
 def test_explicit_hint_overrides_the_class_hint() -> None:
-    assert errors.NotARepository("x").hint == "git init"
-    assert errors.NotARepository("x", "git worktree repair").hint == "git worktree repair"
+    assert errors.NoGit("x").hint == "git init"
+    assert errors.NoGit("x", "git worktree repair").hint == "git worktree repair"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from agentd.agents import failures
 from agentd.agents.protocol import AgentBrief, AgentCommand, AgentEnded, AgentEvent, AgentText, SessionSupport
-from agentd.domain import InvalidConfig
+from agentd.domain import BadConfig
 from agentd.project import AgentSettings
 
 MCP_CONFIG = "mcp.json"
@@ -26,7 +26,7 @@ class CommandAgent:
     def command(self, agent: AgentSettings, brief: AgentBrief) -> AgentCommand:
         used = {name for text in agent.args for name in _PLACEHOLDER.findall(text)}
         if "model" in used and brief.model is None:
-            raise InvalidConfig(
+            raise BadConfig(
                 f"the args of agents.{agent.name} use {{model}}, but no model is named for a change of this complexity",
                 f"add it to [[agents.{agent.name}.models]] in agentd/config.toml",
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agentd.change import state
 from agentd.change.state import ChangeState
 from agentd.documents import ReviewRecord, decode_text, parse_proposal, parse_record, proposal_body
-from agentd.domain import Busy, ChangeNotFound, FormatInvalid, InternalError, StateError, UsageError, clock
+from agentd.domain import Bug, Busy, ChangeNotFound, FormatInvalid, StateError, UsageError, clock
 from agentd.project import Project
 from agentd.storage import LockHolder, RunLock, active_run, files, interrupted_run, is_lock_lost, run_lock, write_lock
 
@@ -125,7 +125,7 @@ def encode_state(new: ChangeState) -> bytes:
     except (UnicodeError, StateError) as error:
         raise UsageError(f"this cannot be kept in {STATE_FILE}: {error}", "leave out what is no plain text") from None
     if not same:
-        raise InternalError(f"{STATE_FILE} would not say what it should; nothing was written")
+        raise Bug(f"{STATE_FILE} would not say what it should; nothing was written")
     return data
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from agentd.domain import CHANGE_ID, ID_LENGTH, InvalidChangeId
+from agentd.domain import CHANGE_ID, ID_LENGTH, BadId
 
 _SHOWN = 40  # characters of what is no id
 
@@ -14,7 +14,7 @@ def check_change_id(change_id: str) -> str:
     better = suggest_change_id(change_id)
     shown = change_id if len(change_id) <= _SHOWN else f"{change_id[: _SHOWN - 1]}…"
     words = f"{shown!r} cannot be a change id, which has a-z, 0-9 and dashes, at most {ID_LENGTH}"
-    raise InvalidChangeId(words, f"use {better}; agentd list shows the changes" if better else None)
+    raise BadId(words, f"use {better}; agentd list shows the changes" if better else None)
 
 
 def suggest_change_id(text: str) -> str:

@@ -10,7 +10,7 @@ from agentd.change import ids
 from agentd.change.folder import STATE_FILE, Change, encode_state
 from agentd.change.locator import ChangeLocator, LocatedChange
 from agentd.change.state import BaseSnapshot, ChangeState, GitLocation
-from agentd.domain import ChangeNotFound, InvalidChangeId, MissingDescription, Phase, Refusal, TransitionEvent, clock
+from agentd.domain import BadId, ChangeNotFound, MissingDescription, Phase, Refusal, TransitionEvent, clock
 from agentd.project import Project, git
 from agentd.storage import files
 
@@ -62,11 +62,11 @@ def _check(wanted: str, description: str | None) -> None:
     """A sentence in the place of the id is a description, and has an id in it."""
     try:
         ids.check_change_id(wanted)
-    except InvalidChangeId as error:
+    except BadId as error:
         words = wanted.split()
         better = ids.suggest_change_id(" ".join(words[:_FIRST]))
         said = description or (" ".join(words) if len(words) > 1 else "")
-        raise InvalidChangeId(error.message, _to_type(better, said) if better else None) from None
+        raise BadId(error.message, _to_type(better, said) if better else None) from None
 
 
 def _to_type(change_id: str, description: str = "") -> str:

@@ -11,7 +11,7 @@ import click
 
 from agentd import __version__
 from agentd.cli import output
-from agentd.domain import AgentdError, InternalError, Interrupted, SetupError, UsageError
+from agentd.domain import AgentdError, Bug, Interrupted, SetupError, UsageError
 
 # name: (module, or module:attribute; what it does in a line)
 COMMANDS = {
@@ -153,7 +153,7 @@ def _trace(error: Exception) -> str:
     return "".join(traceback.format_exception(error)).rstrip()
 
 
-def _bug(error: Exception) -> InternalError:
+def _bug(error: Exception) -> Bug:
     import tempfile
 
     with tempfile.NamedTemporaryFile(
@@ -161,6 +161,4 @@ def _bug(error: Exception) -> InternalError:
     ) as file:
         file.write(f"agentd {__version__}, Python {sys.version}\n\n")
         file.write(f"{_trace(error)}\n")
-    return InternalError(
-        f"agentd has a bug: {type(error).__name__}: {error}", f"the details for a report are in {file.name}"
-    )
+    return Bug(f"agentd has a bug: {type(error).__name__}: {error}", f"the details for a report are in {file.name}")

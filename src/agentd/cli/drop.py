@@ -8,7 +8,7 @@ import click
 from agentd.change import Change, GitLocation, drop_change, open_change
 from agentd.cli import output
 from agentd.cli.change_argument import change_argument
-from agentd.domain import AnswerRequired, GitSetup
+from agentd.domain import GitSetup, Unanswered
 from agentd.project import find_project, git
 
 
@@ -28,9 +28,9 @@ def command(change_id: str, reason: str, yes: bool, as_json: bool) -> int:
     if output.interactive(as_json, yes):
         question = f"Move {change_id} ({phase}) to the archive as dropped?"
         if not click.confirm(question, default=True, err=True):
-            raise AnswerRequired(f"{change_id} stays as it is", f"agentd status {change_id}")
+            raise Unanswered(f"{change_id} stays as it is", f"agentd status {change_id}")
     elif not yes:
-        raise AnswerRequired(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
+        raise Unanswered(f"dropping {change_id} needs a yes", f"agentd drop {change_id} --yes")
     place = change.read().git
     target = drop_change(change, f"person:{git.user_name(change.tree)}", reason)
     shown = os.path.relpath(target)

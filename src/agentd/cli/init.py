@@ -21,7 +21,7 @@ from agentd.agents import (
     write_skills,
 )
 from agentd.cli import output, text_table
-from agentd.domain import AgentdError, AgentMissing, AnswerRequired, ProjectNotFound, UsageError
+from agentd.domain import AgentdError, AgentMissing, NoProject, Unanswered, UsageError
 from agentd.engine import (
     SetupResult,
     commit_setup,
@@ -111,7 +111,7 @@ def _root(repo: git.Repository, here: bool) -> Path:
         return folder
     try:
         return find_project().root
-    except ProjectNotFound:
+    except NoProject:
         return Path(repo.top)
 
 
@@ -139,7 +139,7 @@ def _may_replace(path: Path, asked: bool, yes: bool) -> bool:
     if not path.exists() or yes:
         return True
     if not asked:
-        raise AnswerRequired(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
+        raise Unanswered(f"{path} is there; writing a new one over it needs a yes", "agentd init --force --yes")
     return click.confirm("Write a new agentd/config.toml over the present one? A copy is kept.", err=True)
 
 

@@ -1,9 +1,9 @@
 """Everything that can go wrong, as one tree. The exit code and the usual hint stand on the class.
 
     AgentdError
-    ├── AnswerIsNo           1    the command ran; the answer is no
+    ├── Refusal              1    the command ran; the answer is no
     │   ├── ChangeNotFound
-    │   ├── NotCheckedOut         the change's branch or work tree is not there
+    │   ├── NotCheckedOut         the change's branch or worktree is missing
     │   ├── WrongPhase            ChangeNotReady, ChangeNotComplete
     │   ├── FormatInvalid
     │   ├── VerdictUnknown
@@ -69,7 +69,7 @@ class FormatInvalid(Refusal):
     hint = "agentd validate"
 
 
-class UnknownVerdict(Refusal):
+class VerdictUnknown(Refusal):
     pass
 
 
@@ -77,11 +77,11 @@ class SessionLost(Refusal):
     hint = "run the command again with --new-session"
 
 
-class BranchOutdated(Refusal):
+class StaleBranch(Refusal):
     pass
 
 
-class AnswerRequired(Refusal):
+class Unanswered(Refusal):
     pass
 
 
@@ -90,7 +90,7 @@ class UsageError(AgentdError):
     hint = "agentd --help"
 
 
-class InvalidChangeId(UsageError):
+class BadId(UsageError):
     hint = "use lower-case letters, digits and dashes, at most 64, not starting with a dash"
 
 
@@ -102,15 +102,15 @@ class SetupError(AgentdError):
     exit_code = 3
 
 
-class NotARepository(SetupError):
+class NoGit(SetupError):
     hint = "git init"
 
 
-class ProjectNotFound(SetupError):
+class NoProject(SetupError):
     hint = "agentd init"
 
 
-class InvalidConfig(SetupError):
+class BadConfig(SetupError):
     hint = "agentd config shows the values in force once these are mended"
 
 
@@ -150,11 +150,11 @@ class OverBudget(AgentdError):
     hint = "raise [budget] in agentd/config.toml, then run the command again"
 
 
-class CallLimitReached(OverBudget):
+class CallsUsedUp(OverBudget):
     hint = "raise limits.calls_per_step in agentd/config.toml, then run the command again"
 
 
-class InternalError(AgentdError):
+class Bug(AgentdError):
     exit_code = 70
     hint = "run the command again; if that does not help, report it with this line"
 

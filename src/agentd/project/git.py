@@ -4,7 +4,7 @@ import os
 import re
 from typing import NamedTuple
 
-from agentd.domain import NotARepository, SetupError
+from agentd.domain import NoGit, SetupError
 
 # Set by a hook: where git shall work, whatever folder a command runs in.
 LOCATIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
@@ -49,8 +49,8 @@ def find_repository(start: str) -> Repository:
         parent = os.path.dirname(folder)
         if parent == folder:
             if os.path.isfile(os.path.join(start, "HEAD")) and os.path.isdir(os.path.join(start, "objects")):
-                raise NotARepository(f"{start} is a bare repository", "git worktree add ../work, then run agentd there")
-            raise NotARepository(f"{start} is not in a git repository, and agentd keeps its work in one")
+                raise NoGit(f"{start} is a bare repository", "git worktree add ../work, then run agentd there")
+            raise NoGit(f"{start} is not in a git repository, and agentd keeps its work in one")
         folder = parent
 
 
@@ -58,9 +58,7 @@ def _linked(top: str, entry: str) -> Repository:
     """`.git` is a file: a linked work tree, a submodule, or a git folder kept elsewhere."""
     own = _join(top, _read(entry).removeprefix("gitdir:").strip())
     if not os.path.isdir(own):
-        raise NotARepository(
-            f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree"
-        )
+        raise NoGit(f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree")
     shared = _read(os.path.join(own, "commondir")).strip()
     if not shared:
         return Repository(top, own, top)

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentd.domain import ProjectNotFound, SetupError
+from agentd.domain import NoProject, SetupError
 from agentd.project import git
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def find_project(start: str | None = None) -> Project:
         prefix = _upward(tree, "" if here == "." else here)
         if prefix is not None:
             return Project(repo, prefix, tree)
-    raise ProjectNotFound(f"{repo.top} has no {CONFIG_PATH}, so it is not an agentd project yet")
+    raise NoProject(f"{repo.top} has no {CONFIG_PATH}, so it is not an agentd project yet")
 
 
 def current_directory() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agentd.change import Change, GitLocation
-from agentd.domain import BranchOutdated
+from agentd.domain import StaleBranch
 from agentd.project import Project, git
 
 
@@ -31,14 +31,14 @@ def refuse_outdated_branch(change: Change, place: GitLocation, again: str) -> No
     if here == target:
         if place.branch in names and not _contains(change, f"refs/heads/{place.branch}"):
             words = f"the work of {change.id} is on {place.branch}, which is not merged into {target}"
-            raise BranchOutdated(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
+            raise StaleBranch(words, f"git{at} merge {shlex.quote(place.branch or '')}, then {again}")
         return
     if not _contains(change, tip):
         lacking = git.run(change.tree, "rev-list", "--count", f"HEAD..{tip}")
         commits = "a commit" if lacking == "1" else f"{lacking} commits"
         name = tip.removeprefix("refs/heads/").removeprefix("refs/remotes/")
         words = f"{here or 'the detached HEAD'} lacks {commits} of {name}, so its specs may not be those of today"
-        raise BranchOutdated(words, f"git{at} merge {shlex.quote(name)}, then {again}")
+        raise StaleBranch(words, f"git{at} merge {shlex.quote(name)}, then {again}")
 
 
 def _tip(change: Change, target: str, names: Collection[str]) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentd.change import Change, ChangeState, linked_documents, plan_files
 from agentd.documents import decode_text, embed_text, one_line, parse_document, parse_spec
-from agentd.domain import AgentdError, FormatInvalid, InternalError, Refusal, StateError, pluralize
+from agentd.domain import AgentdError, Bug, FormatInvalid, Refusal, StateError, pluralize
 from agentd.merge import SpecConflict, SpecTouch, TouchKind, UnitKind, merge_spec, stamp_version
 from agentd.storage import files
 
@@ -158,9 +158,9 @@ def _check(after: str, yours: str, base: str | None, id_: str, pattern: re.Patte
     try:
         again = merge_spec(after, yours, base, id_, pattern)
     except AgentdError as error:
-        raise InternalError(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
+        raise Bug(f"{id_} cannot be read after the merge: {error.message}; nothing was written") from error
     if again.conflicts or again.touches:
-        raise InternalError(f"{id_} would not say after the merge what the change says; nothing was written")
+        raise Bug(f"{id_} would not say after the merge what the change says; nothing was written")
 
 
 CHANGELOG_FILE = "CHANGELOG.md"

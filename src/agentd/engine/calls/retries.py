@@ -7,16 +7,7 @@ from typing import Any
 
 from agentd.agents import AgentEnded, FailureCause, failure_hint
 from agentd.change import ChangeState, StepRecord
-from agentd.domain import (
-    AgentdError,
-    AgentFailed,
-    AgentMissing,
-    CallLimitReached,
-    SessionLost,
-    StepStatus,
-    clock,
-    events,
-)
+from agentd.domain import AgentdError, AgentFailed, AgentMissing, CallsUsedUp, SessionLost, StepStatus, clock, events
 from agentd.engine.calls import agent_call, agent_selection, document_backup, step_commits
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.calls.run_context import RunContext
@@ -99,7 +90,7 @@ def _next_attempt(run: RunContext, work: CallRequest) -> int:
     used = [step.attempt for step in run.change.read().steps if (step.name, step.round, step.number) == work.key]
     cap = run.config.limits.calls_per_step
     if len(used) >= cap:
-        raise CallLimitReached(f"{work.step} has used the {cap} calls it may use")
+        raise CallsUsedUp(f"{work.step} has used the {cap} calls it may use")
     return max(used, default=0) + 1
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from agentd.agents import FailureCause
 from agentd.change import Change, ChangeState, StepRecord
 from agentd.documents import Finding, current_findings
-from agentd.domain import AgentdError, InternalError, Interrupted, StepStatus, Workflow, clock, events
+from agentd.domain import AgentdError, Bug, Interrupted, StepStatus, Workflow, clock, events
 from agentd.engine.calls import budget, call_costs, document_backup, interrupts
 from agentd.engine.tools.tool_scope import run_folder
 from agentd.guard import Guard, Violation, violation_finding
@@ -95,7 +95,7 @@ def begin_run(
         change = replace(change, run=clock.new_run_id())
         journal = change.journal()
         watch(journal.append(events.RunStarted(workflow=workflow, command=command)))
-        code, message, is_whole = InternalError.exit_code, "", False
+        code, message, is_whole = Bug.exit_code, "", False
         folder = run_folder(change.project, held.token)
         try:
             cut = _put_right(change, held.token)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agentd.domain import AgentdError, InternalError, NotTrusted, SetupError
+from agentd.domain import AgentdError, Bug, NotTrusted, SetupError
 from agentd.project import Project, is_trusted, nearest_word, printable, prompt_item, prompt_overrides
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _told(error: Exception, own: Mapping[str, bytes], file: str, values: Mapping
     where = f"{file} line {line}" if line else file
     problem = _problem(error)
     if not file.startswith(_OWN):
-        return InternalError(f"the prompt {where}: {problem}")
+        return Bug(f"the prompt {where}: {problem}")
     hint = f"mend it or remove the file to have agentd's own; it can use {', '.join(sorted(values))}"
     return InvalidPrompt(f"{where}: {problem}", hint)
 
@@ -154,7 +154,7 @@ def _problem(error: Exception) -> str:
 
 def _begins_badly(text: str, own: Mapping[str, bytes], file: str) -> AgentdError:
     if file not in own:
-        return InternalError(f"the prompt {file} begins with {text[:1]!r}")
+        return Bug(f"the prompt {file} begins with {text[:1]!r}")
     what = f"it begins with {text[:1]!r}" if text.strip() else "it is empty"
     hint = "begin it with a plain word: some CLIs take /, @, # and - for commands"
     return InvalidPrompt(f"{_OWN}/{file} line 1: {what}", hint)

@@ -16,7 +16,7 @@ from agentd.documents import (
     read_review_edits,
     read_verdict,
 )
-from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, UnknownVerdict, events
+from agentd.domain import AgentFailed, FieldReader, FindingState, Severity, VerdictUnknown, events
 from agentd.engine.calls import retries
 from agentd.engine.calls.call_request import CallRequest, CallResult
 from agentd.engine.steps import plan_facts
@@ -131,10 +131,10 @@ def judge_identity(desk: StepContext, bench: JudgeSpec) -> str | None:
     return model.model if model else None
 
 
-def _unreadable(desk: StepContext, bench: JudgeSpec) -> UnknownVerdict:
+def _unreadable(desk: StepContext, bench: JudgeSpec) -> VerdictUnknown:
     shown = f"agentd log {desk.change.id} --transcript --step {bench.kind}"
     hint = f"{shown} shows what it answered; then run the command again"
-    return UnknownVerdict(f"Could not parse {bench.kind} verdict", hint)
+    return VerdictUnknown(f"Could not parse {bench.kind} verdict", hint)
 
 
 # ---- a judge that answered in text

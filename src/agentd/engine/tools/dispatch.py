@@ -4,14 +4,14 @@ import importlib
 import json
 from typing import Any
 
-from agentd.domain import AgentdError, Busy, ChangeNotFound, InvalidChangeId, NotCheckedOut
+from agentd.domain import AgentdError, BadId, Busy, ChangeNotFound, NotCheckedOut
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
 from agentd.engine.tools.shapes import text_size
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tool_table import TOOLS, tools_of
 
 MAX_CALL_CHARACTERS = 1_000_000  # characters in one call
-_CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found", InvalidChangeId: "bad-argument"}
+_CODES = {Busy: "busy", ChangeNotFound: "not-found", NotCheckedOut: "not-found", BadId: "bad-argument"}
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from agentd.change import ChangeState
 from agentd.documents import CLARIFICATIONS_FILE, InvalidDocument, decode_text, parse_clarifications
 from agentd.documents import Clarification as Answered
-from agentd.domain import AnswerRequired, NoticeIssued, Phase, StepStatus, UsageError
+from agentd.domain import NoticeIssued, Phase, StepStatus, Unanswered, UsageError
 from agentd.engine.steps import clarify
 from agentd.engine.steps.step_context import StepContext
 from agentd.engine.workflows.decision_questions import Question, QuestionOption, ask_decision
@@ -58,8 +58,8 @@ def refuse_second_clarification(change_id: str, wishes: RunOptions, folder: Path
         raise UsageError(words, "leave --clarifications out, or edit that file")
 
 
-def nobody_to_ask_error(change_id: str) -> AnswerRequired:
-    return AnswerRequired(
+def nobody_to_ask_error(change_id: str) -> Unanswered:
+    return Unanswered(
         f"nobody is here to answer questions about {change_id} before it is planned",
         "add --skip-clarify, --yes (the planner answers its own) or --clarifications FILE.json (your answers)",
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentd.domain import Complexity, GitSetup, InvalidConfig, Role, Severity
+from agentd.domain import BadConfig, Complexity, GitSetup, Role, Severity
 from agentd.project.config import layers
 from agentd.project.config.display import (
     KeyPath,
@@ -187,9 +187,7 @@ def load_config(
     if not any(isinstance(part, ConfigFault) and part.rank in (LayerRank.PROJECT, LayerRank.USER) for part in found):
         faults += _across(merged, readings)
     if faults:
-        raise InvalidConfig(
-            "\n".join(str(fault) for fault in sorted(faults, key=lambda fault: (fault.rank, fault.line)))
-        )
+        raise BadConfig("\n".join(str(fault) for fault in sorted(faults, key=lambda fault: (fault.rank, fault.line))))
     return build_config(merged)
 
 

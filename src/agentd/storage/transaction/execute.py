@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from agentd.domain import InternalError, Refusal, StateError
+from agentd.domain import Bug, Refusal, StateError
 from agentd.storage import files
 from agentd.storage.transaction import record_store
 from agentd.storage.transaction.paths import (
@@ -48,7 +48,7 @@ def begin_transaction(
 ) -> TransactionRecord:
     """The record, on disk; or an error, and there is none. One that is done makes room for the next of that name."""
     if record_store.is_pending(folder):
-        raise InternalError(f"{folder} has to be finished before something else can be begun there")
+        raise Bug(f"{folder} has to be finished before something else can be begun there")
     check_disjoint(operations)
     changes = [(one, _before(root, one)) for one in operations if not isinstance(one, MovePath)]
     moves = [one for one in operations if isinstance(one, MovePath)]
@@ -160,7 +160,7 @@ def finish_transaction(record: TransactionRecord) -> None:
 def undo_transaction(record: TransactionRecord, title: str) -> None:
     """The reverse, as a transaction of its own. Refused if anything is no longer as it was left."""
     if not record.is_done or record_store.is_pending(record.folder):
-        raise InternalError(f"{record.folder} has to be finished before it can be undone")
+        raise Bug(f"{record.folder} has to be finished before it can be undone")
     if built := list(_built_on_it(record)):
         hint = f"keep elsewhere what is new, put back what was changed (git diff shows it), {AGAIN}"
         raise Refusal(f"{record.title} cannot be undone, since then {', '.join(built)}", hint)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from agentd.domain import InternalError, Refusal
+from agentd.domain import Bug, Refusal
 from agentd.storage import files
 
 
@@ -48,7 +48,7 @@ def check_disjoint(operations: Sequence[Operation]) -> None:
     counts = (Counter(written), Counter(sources), Counter(targets), Counter({*targets}) + Counter({*written, *sources}))
     meeting += [(path, path) for counted in counts for path, count in counted.items() if count > 1]
     for one, other in meeting:
-        raise InternalError(f"{one} and {other} cannot be changed in one transaction")
+        raise Bug(f"{one} and {other} cannot be changed in one transaction")
 
 
 def _below(paths: Sequence[PurePath], folders: Sequence[PurePath]) -> Iterator[tuple[PurePath, PurePath]]:
