@@ -158,7 +158,7 @@ def test_rate_limit_of_hours_is_reported_instead_of_waited_for(project: Scenario
 @pytest.mark.parametrize(
     ("fault", "code", "hint"),
     [
-        ({"fault": "not-logged-in"}, "not-logged-in", "log play in"),
+        ({"fault": "not-logged-in"}, "not-logged-in", "log in to play"),
         ({"fault": "key-refused"}, "key-refused", "check the key"),
         ({"fault": "model-unknown"}, "model-unknown", "[[agents.play.models]]"),
         ({"fault": "crash"}, "crashed", "agentd log"),

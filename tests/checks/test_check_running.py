@@ -162,7 +162,8 @@ def test_two_hundred_megabytes_are_read_in_bounded_memory(stage: Stage, tmp_path
     lines = "import sys\nlines = (b'x' * 99 + b'\\n') * 10_000\nprint('first', flush=True)\n"
     lines += "for _ in range(200): sys.stdout.buffer.write(lines)\nprint('\\n2 passed in 0.01s')"
     script = (
-        "import os, sys; from pathlib import Path; from agentd.checks import run_check; from agentd.project import CheckSettings;"
+        "import os, sys; from pathlib import Path; from agentd.checks import run_check;"
+        "from agentd.project import CheckSettings;"
         f"result = run_check(CheckSettings('tests', sys.argv[1], True, 300), Path({str(stage.folder)!r}), os.environ);"
         "status = Path('/proc/self/status').read_text();"
         "print(int(status.partition('VmHWM:')[2].split()[0]) // 1024, result.counts, result.is_whole)"

@@ -11,7 +11,9 @@ import pytest
 from plans import EXAMPLE
 from terminal import Person, start_on_terminal
 
-CODE = "import json, sys\nfrom agentd.cli import run_summary\nprint(run_summary.run_summary(json.load(open(sys.argv[1]))))"
+CODE = (
+    "import json, sys\nfrom agentd.cli.run_summary import run_summary\nprint(run_summary(json.load(open(sys.argv[1]))))"
+)
 ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 

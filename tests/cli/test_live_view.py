@@ -23,7 +23,7 @@ LABELS = [one.label for one in COURSE]
 
 # A usual run: two steps done, one failed and tried again, one at work.
 USUAL = """
-with watching("plan add-oauth", lambda: COURSE, "live") as view:
+with watch_run("plan add-oauth", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     view(used("proposal-gen"))
     view(finished("proposal-gen"))
@@ -101,7 +101,7 @@ def test_finished_list_stays_on_screen_once(width: int) -> None:
 
 def test_steps_with_negative_results_are_marked_differently() -> None:
     code = """
-with watching("t", lambda: COURSE, "live") as view:
+with watch_run("t", lambda: COURSE, "live") as view:
     view(started("challenge"))
     view(finished("challenge", message="NEEDS_REVISION"))
     view(started("checks", agent=None))
@@ -124,7 +124,7 @@ with watching("t", lambda: COURSE, "live") as view:
 @pytest.mark.parametrize(("exit_code", "is_told"), [(1, False), (7, True)], ids=["as asked", "over budget"])
 def test_remaining_steps_are_mentioned_only_if_the_run_was_cut_short(exit_code: int, is_told: bool) -> None:
     code = f"""
-with watching("t", lambda: COURSE, "live") as view:
+with watch_run("t", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     view(finished("proposal-gen"))
     view(over({exit_code}))
@@ -136,7 +136,7 @@ with watching("t", lambda: COURSE, "live") as view:
 
 def test_final_failure_shows_its_reason() -> None:
     code = """
-with watching("t", lambda: COURSE, "live") as view:
+with watch_run("t", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     view(failed("proposal-gen", "gemini: it ended with exit code 3"))
     view(finished("proposal-gen", status="failed"))
@@ -167,7 +167,7 @@ def test_silent_agent_is_reported_after_a_while() -> None:
 
 def test_earlier_steps_are_done_and_unplanned_steps_are_inserted() -> None:
     code = """
-with watching("t", lambda: COURSE, "live") as view:
+with watch_run("t", lambda: COURSE, "live") as view:
     view(started("tasks-gen"))
     view(finished("tasks-gen"))
     view(started("format-fix", round_=2, agent=None))
@@ -185,7 +185,7 @@ with watching("t", lambda: COURSE, "live") as view:
 def test_planned_steps_can_grow_during_a_run() -> None:
     code = """
 known = [COURSE[0]]
-with watching("t", lambda: known, "live") as view:
+with watch_run("t", lambda: known, "live") as view:
     view(started("proposal-gen"))
     wait()
     known = COURSE
@@ -203,7 +203,7 @@ with watching("t", lambda: known, "live") as view:
 
 def test_warnings_stay_above_the_list() -> None:
     code = """
-with watching("the title", lambda: COURSE, "live") as view:
+with watch_run("the title", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     for number in range(40):
         view(warned(f"warning number {number}", "proposal-gen"))
@@ -224,7 +224,7 @@ with watching("the title", lambda: COURSE, "live") as view:
 
 
 LONG = """
-with watching("the title", course([f"step number {n}" for n in range(60)]), "live") as view:
+with watch_run("the title", course([f"step number {n}" for n in range(60)]), "live") as view:
     for number in range(30):
         view(started(f"s{number}"))
         view(finished(f"s{number}"))
@@ -283,7 +283,7 @@ HOSTILE = {
 def test_control_characters_from_agents_do_not_move_the_cursor(text: str, mode: str) -> None:
     code = f"""
 said = {text}
-with watching("The title " + said, course([said, "Review"]), "{mode}") as view:
+with watch_run("The title " + said, course([said, "Review"]), "{mode}") as view:
     view(started("s0", agent=said))
     view(did("s0", said, "text"))
     view(warned(said))
@@ -307,7 +307,7 @@ with watching("The title " + said, course([said, "Review"]), "{mode}") as view:
 
 def test_pause_hides_the_list_during_a_question() -> None:
     code = """
-with watching("the title", lambda: COURSE, "live") as view:
+with watch_run("the title", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     wait()
     with view.pause():
@@ -362,7 +362,7 @@ def tell(name):
         view(did(f"{name}{number}", "x"))
         view(warned(f"{name} {number} warns"))
         view(finished(f"{name}{number}"))
-with watching("t", lambda: COURSE, MODE) as view:
+with watch_run("t", lambda: COURSE, MODE) as view:
     threads = [threading.Thread(target=tell, args=(name,)) for name in "ab"]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
@@ -409,7 +409,7 @@ def test_background_job_prints_lines_instead_of_drawing() -> None:
 def test_piped_output_has_a_plain_line_per_important_event() -> None:
     ran = piped(
         """
-with watching("t", lambda: COURSE, "live") as view:
+with watch_run("t", lambda: COURSE, "live") as view:
     view(entry(events.RunStarted(workflow="plan", command="agentd plan add-oauth")))
     view(started("spec-gen-auth-flow"))
     view(did("spec-gen-auth-flow", "read_file"))
@@ -445,7 +445,7 @@ with watching("t", lambda: COURSE, "live") as view:
 def test_events_mode_prints_journal_lines() -> None:
     ran = piped(
         """
-with watching("t", lambda: COURSE, "events") as view:
+with watch_run("t", lambda: COURSE, "events") as view:
     for told in (started("proposal-gen"), did("proposal-gen", "变更 \\ud800"), finished("proposal-gen")):
         sys.stdout.reconfigure(errors="replace")
         view(told)
@@ -464,7 +464,7 @@ with watching("t", lambda: COURSE, "events") as view:
 @pytest.mark.parametrize(("mode", "stream"), [("events", "stdout"), ("lines", "stderr")])
 def test_reader_that_closes_the_pipe_does_not_end_the_run(tmp_path: Path, mode: str, stream: str) -> None:
     code = f"""
-with watching("t", lambda: COURSE, "{mode}") as view:
+with watch_run("t", lambda: COURSE, "{mode}") as view:
     for number in range(3000):
         view(started("proposal-gen"))
 open("{tmp_path}/end", "w").close()

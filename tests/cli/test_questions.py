@@ -12,12 +12,12 @@ ENV = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 LABELS = ("Fix and challenge again", "Look at it", "Accept with a reason", "Stop here")
 QUESTION = "The challenge found 1 high, 1 medium and 1 low. What next?"
 OPTIONS = """(
-    Option("fix", "Fix and challenge again", "The planner answers each finding, then the challenger looks again"),
-    Option("view", "Look at it"),
-    Option("accept", "Accept with a reason"),
-    Option("stop", "Stop here"),
+    PromptOption("fix", "Fix and challenge again", "The planner answers each finding, then the challenger looks again"),
+    PromptOption("view", "Look at it"),
+    PromptOption("accept", "Accept with a reason"),
+    PromptOption("stop", "Stop here"),
 )"""
-ASK = f"ask({QUESTION!r}, {OPTIONS}, 'fix')"
+ASK = f"ask_choice({QUESTION!r}, {OPTIONS}, 'fix')"
 
 
 def answering(call: str, width: int = 80, first: str = "", **env: str) -> Person:
@@ -129,8 +129,10 @@ def test_dumb_terminal_gets_numbered_options() -> None:
 
 
 def test_control_characters_in_questions_do_not_move_the_cursor() -> None:
-    evil = r"'Who\x1b[2J\n\n\u202e?', [Option('a', 'A\x1b[H\nB', 'why\x1b[2J'), Option('b', '变更' * 60)], 'a'"
-    person = answering(f"ask({evil})", 40)
+    evil = (
+        r"'Who\x1b[2J\n\n\u202e?', [PromptOption('a', 'A\x1b[H\nB', 'why\x1b[2J'), PromptOption('b', '变更' * 60)], 'a'"
+    )
+    person = answering(f"ask_choice({evil})", 40)
     person.sees("变更")
     assert b"\x1b[2J\xef" not in person.raw and "\u202e" not in person.raw.decode()
     assert "A�[H B" in person.display.text and "Who�[2J �?" in person.display.text

@@ -184,7 +184,7 @@ def test_value_missing_from_a_built_in_prompt_is_a_bug(project: Scenario) -> Non
 
 
 def test_importing_prompts_does_not_load_jinja2(project: Scenario) -> None:
-    code = "import sys, agentd.prompts; print('jinja2' in sys.modules)"
+    code = "import sys, agentd.engine.prompts.prompt_renderer; print('jinja2' in sys.modules)"
     assert project.python(code).out == "False\n"
 
 

@@ -137,7 +137,7 @@ def _touch(action: WriteAction | EditAction | DeleteAction) -> str:
                 os.unlink(path)
                 return f"delete {path}"
     except (OSError, UnicodeError) as error:
-        raise PlaybookMismatch(f"{type(action).__name__.lower()} {path}: {error}") from error
+        raise PlaybookMismatch(f"{type(action).__name__.removesuffix('Action').lower()} {path}: {error}") from error
 
 
 def _put(path: str, text: str) -> None:
