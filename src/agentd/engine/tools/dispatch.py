@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from agentd.domain import AgentdError, BadId, Busy, ChangeNotFound, NotCheckedOut
+from agentd.engine.tools.argument_shapes import text_size
 from agentd.engine.tools.refusal import ToolRefusal, nearest_names
-from agentd.engine.tools.shapes import text_size
 from agentd.engine.tools.tool_scope import ToolScope
 from agentd.engine.tools.tool_table import TOOLS, tools_of
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentd.domain import ChallengeVerdict, Layer, ReviewVerdict, Severity, TaskAction
-from agentd.engine.tools.shapes import (
+from agentd.engine.tools.argument_shapes import (
     ArgumentShape,
     ChoiceArgument,
     FlagArgument,
