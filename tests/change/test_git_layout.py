@@ -74,7 +74,7 @@ def test_branch_is_asked_of_git_when_head_is_a_placeholder(
     (box.root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
-    program.write_text('#!/bin/sh\n[ "$3 $4" = "branch --show-current" ] && echo trunk\n')
+    program.write_text('#!/bin/sh\n[ "$3" = "symbolic-ref" ] && echo refs/heads/trunk\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     assert git.worktrees(git.find_repository(str(box.root))) == [git.Worktree(str(box.root), "trunk")]

@@ -95,7 +95,7 @@ class Guard:
         self._mirror.take(what.areas)
         as_found = concurrent_runs.adopt_older_copies(self._change, self._mirror, what, self._folder)
         snapshot = git.snapshot(self._change.tree) if self._judge else ""
-        elsewhere = self._listing(what.areas[PROJECT].root) if PROJECT in what.areas else ""
+        elsewhere = git.resolve(what.areas[PROJECT].root, self._listed)[0] if PROJECT in what.areas else ""
         editable = self._editable(what)
         self._own = os.path.relpath(os.path.realpath(self._change.folder), what.areas[TREE].root)
         self._room = call_record.folder_identity(Path(self._common, "agentd"))
@@ -241,7 +241,7 @@ class Guard:
         names = [display_path(self._change, TREE, "", one.path) for one in found]
         made = self._neighbours(names)
         right = [one for one, name in zip(found, names, strict=True) if made(name)]
-        if self._listing(root) == self._begun.listing:
+        if git.resolve(root, self._listed) == [self._begun.listing]:
             return right
         words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored", "--")
         dirty = {row[3:] for row in git.run(root, *words, worktree_path(self._change, "agentd")).split("\0")}
@@ -286,19 +286,17 @@ class Guard:
 
     def _head(self) -> HeadState:
         tree = self._change.tree
-        branch = git.run(tree, "symbolic-ref", "--quiet", "HEAD", failing="")
-        return HeadState(branch, git.head_commit(tree) or "", self._listing(tree))
+        commit, listing = git.resolve(tree, "HEAD^{commit}", self._listed)
+        return HeadState(git.head_ref(tree), commit, listing)
 
-    def _listing(self, tree: str) -> str:
+    @property
+    def _listed(self) -> str:
         """What the commit has of agentd/."""
-        return git.run(
-            tree, "rev-parse", "--verify", "--quiet", f"HEAD:{worktree_path(self._change, 'agentd')}", failing=""
-        )
+        return f"HEAD:{worktree_path(self._change, 'agentd')}"
 
     def _head_file(self, name: str) -> FileDifference:
         """A file of the tree's own git folder as something that differs, to ask whose work that is."""
-        own = git.run(self._change.tree, "rev-parse", "--absolute-git-dir", failing=self._common)
-        path = os.path.relpath(os.path.join(os.path.realpath(own), name), self._common)
+        path = os.path.relpath(os.path.join(git.git_folder(self._change.tree), name), self._common)
         return FileDifference(GIT, path, None, stat_path(self._common, path))
 
     def _changed(self, head: HeadState, is_agents: _Whose) -> tuple[str, ...]:

@@ -32,12 +32,13 @@ def protected_paths(change: Change, checks: Sequence[CheckSettings]) -> Protecte
     top = os.path.realpath(change.tree)
     defined = [one for check in checks for one in files_defining(check.command, top, change.project.prefix)]
     whole = [one.path for one in defined if not one.section]
-    whole += [worktree_path(change, "agentd"), *_hook_paths(change, top)]
+    hooks = _hook_folders(change)
+    whole += [worktree_path(change, "agentd"), *_hook_paths(change, top, hooks)]
     partly = {one.path: one.section for one in defined if not is_covered(one.path, whole)}
     areas = {
         TREE: ProtectedArea(top, outermost_paths([*whole, *partly])),
         GIT: ProtectedArea(
-            change.project.repo.common, _git_paths(change), left_out=("info/refs",)
+            change.project.repo.common, _git_paths(change, hooks), left_out=("info/refs",)
         ),  # a repack writes it
     }
     if os.path.isfile(os.path.join(top, ".git")):  # a linked work tree says there which repository is its own
@@ -67,21 +68,21 @@ def worktree_path(change: Change, name: str) -> str:
     return os.path.join(change.project.prefix, name)
 
 
-def _git_paths(change: Change) -> tuple[str, ...]:
+def _git_paths(change: Change, hooks: Sequence[str]) -> tuple[str, ...]:
     common = change.project.repo.common
-    own = os.path.relpath(os.path.realpath(git.run(change.tree, "rev-parse", "--absolute-git-dir")), common)
+    own = os.path.relpath(git.git_folder(change.tree), common)
     names = ["config", "config.worktree", "hooks", "info"]
     if own != "." and not own.startswith(".."):
         names += [f"{own}/config.worktree", f"{own}/commondir"]
-    inside = (os.path.relpath(folder, common) for folder in _hook_folders(change))
+    inside = (os.path.relpath(folder, common) for folder in hooks)
     return outermost_paths([*names, *(path for path in inside if path != "." and not path.startswith(".."))])
 
 
-def _hook_paths(change: Change, top: str) -> list[str]:
+def _hook_paths(change: Change, top: str, hooks: Sequence[str]) -> list[str]:
     """Hooks that lie in the work tree. A folder that is more than hooks has them by their names."""
     found = []
     project = os.path.join(top, change.project.prefix)
-    for folder in _hook_folders(change):
+    for folder in hooks:
         inside = os.path.relpath(folder, top)
         if inside.startswith("..") or inside == ".git" or inside.startswith(".git/"):
             continue

@@ -54,9 +54,17 @@ def find_repository(start: str) -> Repository:
         folder = parent
 
 
+def git_folder(tree: str) -> str:
+    """The worktree's own git folder: that of the repository, or the one a linked worktree points to."""
+    entry = os.path.join(tree, ".git")
+    if os.path.isfile(entry):
+        return _join(tree, _read(entry).removeprefix("gitdir:").strip())
+    return os.path.realpath(entry)
+
+
 def _linked(top: str, entry: str) -> Repository:
     """`.git` is a file: a linked work tree, a submodule, or a git folder kept elsewhere."""
-    own = _join(top, _read(entry).removeprefix("gitdir:").strip())
+    own = git_folder(top)
     if not os.path.isdir(own):
         raise NoGit(f"{entry} points to {own}, which is not there", "git worktree repair, run in the main work tree")
     shared = _read(os.path.join(own, "commondir")).strip()
@@ -82,11 +90,29 @@ def worktrees(repo: Repository) -> list[Worktree]:
     return found
 
 
-def _branch(tree: str, git_folder: str) -> str | None:
-    head = _read(os.path.join(git_folder, "HEAD")).strip()
+def _branch(tree: str, own: str) -> str | None:
+    ref = _head_ref(tree, own)
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
+
+
+def head_ref(tree: str) -> str:
+    """The full name of the branch that is checked out; empty when HEAD is detached."""
+    return _head_ref(tree, git_folder(tree))
+
+
+def _head_ref(tree: str, own: str) -> str:
+    head = _read(os.path.join(own, "HEAD")).strip()
     if head == "ref: refs/heads/.invalid":  # the reftable format keeps HEAD elsewhere
-        return run(tree, "branch", "--show-current") or None
-    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
+        return run(tree, "symbolic-ref", "--quiet", "HEAD", failing="")
+    return head.removeprefix("ref: ") if head.startswith("ref: ") else ""
+
+
+def resolve(tree: str, *names: str) -> list[str]:
+    """The objects that these names stand for, by one process; empty for a name that stands for none."""
+    if any("\n" in name for name in names):  # each line is a name there
+        return [run(tree, "rev-parse", "--verify", "--quiet", name, failing="") for name in names]
+    found = run(tree, "cat-file", "--batch-check=%(objectname)", stdin="".join(f"{name}\n" for name in names))
+    return ["" if row.endswith((" missing", " ambiguous")) else row for row in found.split("\n")]
 
 
 def branches(repo: Repository) -> set[str]:
@@ -112,8 +138,7 @@ def snapshot(tree: str) -> str:
 
     with tempfile.TemporaryDirectory(prefix="agentd-") as folder:
         index = os.path.join(folder, "index")
-        if head_commit(tree):
-            run(tree, "read-tree", "HEAD", index=index)
+        run(tree, "read-tree", "HEAD", index=index, failing="")  # there is no HEAD before the first commit
         try:
             run(tree, "add", "--all", "--", ".", index=index)
         except GitFailed as error:
@@ -128,14 +153,22 @@ def user_name(tree: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="replace")  # it may be written in another encoding
 
 
-def run(tree: str, *arguments: str, failing: str | None = None, index: str | None = None) -> str:
+def run(
+    tree: str, *arguments: str, failing: str | None = None, index: str | None = None, stdin: str | None = None
+) -> str:
     """What git prints, without its last newline. A failure is an error, or `failing` where that is an answer."""
     import subprocess  # late: reading commands rarely get here
 
     command = ["git", "-C", tree, *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="surrogateescape", env=environment(index), check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            env=environment(index),
+            input=stdin,
+            check=False,
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed", "install git, then run the command again") from None

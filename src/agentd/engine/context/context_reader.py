@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from agentd.change import Change
 from agentd.documents import InvalidDocument, one_line, parse_spec
@@ -22,6 +23,7 @@ class ContextReader:
 
     def __init__(self, change: Change) -> None:
         self.folder = f"agentd/changes/{change.id}"
+        self._tree = change.tree
         self._root = os.path.realpath(os.path.join(change.tree, change.project.prefix))
         self._own = ProjectFiles(self._root, self.folder, others_hidden=True)
         # No change's folder is looked into, where GEMINI.md and AGENTS.md are agentd's.
@@ -42,12 +44,21 @@ class ContextReader:
     def _is_kept(self, path: str) -> bool:
         """Tracked, or new and not ignored."""
         options = ("--cached", "--others", "--exclude-standard")
-        return bool(git.run(self._root, "ls-files", *options, "--", f":(literal){path}", failing=""))
+        return path in self.tracked() or bool(
+            git.run(self._root, "ls-files", *options, "--", f":(literal){path}", failing="")
+        )
 
-    def tracked(self) -> list[str]:
-        """What git tracks of the project, but for agentd's own folder."""
-        names = git.run(self._root, "ls-files", "-z", "--", ".", ":(exclude)agentd", failing="").split("\0")
-        return [name for name in names if name]
+    def tracked(self) -> tuple[str, ...]:
+        """What git tracks of the project, except agentd's own folder."""
+        return _tracked(self._root, self._index_stamp())
+
+    def _index_stamp(self) -> tuple[int, ...]:
+        """Git replaces its index whenever it changes."""
+        try:
+            found = os.stat(os.path.join(git.git_folder(self._tree), "index"))
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
     def spec_ids(self) -> list[str]:
         try:
@@ -75,6 +86,12 @@ class ContextReader:
         except ToolRefusal:
             return None
         return file.data.decode() if file.place == path else None
+
+
+@lru_cache(maxsize=4)  # a planner's context is written before each of its calls
+def _tracked(root: str, stamp: tuple[int, ...]) -> tuple[str, ...]:
+    names = git.run(root, "ls-files", "-z", "--", ".", ":(exclude)agentd", failing="").split("\0")
+    return tuple(name for name in names if name)
 
 
 DEPTH = 3
