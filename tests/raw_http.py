@@ -11,7 +11,7 @@ from pathlib import Path
 
 from program import PATIENCE, Program
 
-SMALL_SITE = (sys.executable, str(Path(__file__).parent / "viewer" / "small_site.py"))
+SMALL_SITE = (sys.executable, str(Path(__file__).parent / "web" / "small_site.py"))
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ with watch_run("the title", lambda: COURSE, "live") as view:
     view(started("proposal-gen"))
     for number in range(40):
         view(warned(f"warning number {number}", "proposal-gen"))
-        view(entry(events.Noted(code="n", message=f"note number {number}")))
+        view(entry(events.NoticeIssued(code="n", message=f"note number {number}")))
     wait()
     view(finished("proposal-gen"))
 """
@@ -419,7 +419,7 @@ with watch_run("t", lambda: COURSE, "live") as view:
     view(started("spec-gen-auth-flow", attempt=2))
     view(finished("spec-gen-auth-flow", message="written"))
     view(warned("no price is known"))
-    view(entry(events.Noted(code="n", message="No specs required for this change")))
+    view(entry(events.NoticeIssued(code="n", message="No specs required for this change")))
     view(entry(events.FindingMade(**at("challenge"), id="C1", severity="high", title="A hole", where="a.md:3",
                                   verified=True, by="agent:codex", state="open")))
     view(entry(events.Transition(from_="drafting", to="proposed", event="plan-generated", by="agentd", why="")))
