@@ -420,7 +420,7 @@ with watch_run("t", lambda: COURSE, "live") as view:
     view(finished("spec-gen-auth-flow", message="written"))
     view(warned("no price is known"))
     view(entry(events.NoticeIssued(code="n", message="No specs required for this change")))
-    view(entry(events.FindingMade(**at("challenge"), id="C1", severity="high", title="A hole", where="a.md:3",
+    view(entry(events.FindingReported(**at("challenge"), id="C1", severity="high", title="A hole", where="a.md:3",
                                   verified=True, by="agent:codex", state="open")))
     view(entry(events.Transition(from_="drafting", to="proposed", event="plan-generated", by="agentd", why="")))
     view(entry(events.RunFinished(workflow="plan", exit_code=0, message="")))

@@ -33,7 +33,9 @@ def test_every_helper_module_is_listed() -> None:
     listed = set(re.findall(r"`(\w+)/?`", PAGE.read_text().partition("| module |")[2].partition("\n\n")[0]))
     folder = PAGE.parent / "tests"
     modules = {path.stem for path in folder.glob("*.py")} | {"program", "loopback"}
-    scripts = {"conftest", "mutants", "run_process"} | {path.stem for path in folder.glob("test_*.py")}
+    scripts = {"architecture_report", "conftest", "mutants", "run_process"} | {
+        path.stem for path in folder.glob("test_*.py")
+    }
     assert listed == modules - scripts
 
 
