@@ -7,7 +7,7 @@ import pytest
 
 from agentd.checks.comparison import compare_check
 from agentd.checks.failure_findings import check_findings, failed_check_finding, problem_finding
-from agentd.checks.result import CheckProblem, CheckResult, TestCounts, result_from_row
+from agentd.checks.result import CheckProblem, CheckResult, ResultCounts, result_from_row
 from agentd.documents import records, review_document
 from agentd.domain import yaml12
 from agentd.domain.errors import StateError
@@ -22,12 +22,12 @@ ROWS: list[dict[str, Any]] = yaml12.load(RECORD)["checks"]
 def failed(*names: str, passed: int = 40, more: int = 0, code: int = 1) -> CheckResult:
     """`more`: failures without a name."""
     tail = "\n".join(f"FAILED {name} - no" for name in names)
-    counts = TestCounts(passed, len(names) + more, 0)
+    counts = ResultCounts(passed, len(names) + more, 0)
     return CheckResult("tests", "pytest -q", True, FAILED, code, 10, counts, names, tail)
 
 
-def passed(counts: TestCounts | None = None) -> CheckResult:
-    return CheckResult("tests", "pytest -q", True, PASSED, 0, 10, counts or TestCounts(41, 0, 0), (), "41 passed")
+def passed(counts: ResultCounts | None = None) -> CheckResult:
+    return CheckResult("tests", "pytest -q", True, PASSED, 0, 10, counts or ResultCounts(41, 0, 0), (), "41 passed")
 
 
 COULD_NOT = CheckResult("tests", "pytest -q", True, COULD_NOT_RUN, None, 10, None, (), "sh: pytest: not found")
@@ -72,7 +72,7 @@ def test_row_of_any_result_can_be_stored_and_rendered() -> None:
 def test_finding_matches_the_record() -> None:
     """The example's first finding, from the example's first row."""
     now = result_from_row(ROWS[0])
-    before = replace(now, status=PASSED, failed_tests=(), counts=TestCounts(42, 0, 0), exit_code=0)
+    before = replace(now, status=PASSED, failed_tests=(), counts=ResultCounts(42, 0, 0), exit_code=0)
     expected = records.parse_record(RECORD, "record").findings[0]
     assert failed_check_finding(now, compare_check(now, before), "V1") == expected
 
@@ -104,9 +104,9 @@ def test_finding_matches_the_record() -> None:
         (replace(failed(), exit_code=None, counts=None), failed("a"), (), (), True),
         (COULD_NOT, passed(), (), (), True),
         (COULD_NOT, COULD_NOT, (), (), True),
-        (passed(TestCounts(0, 0, 0)), passed(), (), (), True),
-        (passed(TestCounts(0, 0, 41)), passed(), (), (), True),
-        (passed(TestCounts(0, 0, 0)), passed(TestCounts(0, 0, 0)), (), (), False),
+        (passed(ResultCounts(0, 0, 0)), passed(), (), (), True),
+        (passed(ResultCounts(0, 0, 41)), passed(), (), (), True),
+        (passed(ResultCounts(0, 0, 0)), passed(ResultCounts(0, 0, 0)), (), (), False),
     ],
 )
 def test_only_failures_known_by_name_do_not_block(
@@ -120,8 +120,8 @@ def test_only_failures_known_by_name_do_not_block(
 @pytest.mark.parametrize(
     ("now", "before", "fewer"),
     [
-        (passed(TestCounts(30, 0, 11)), passed(), 11),
-        (passed(TestCounts(50, 0, 0)), passed(), 0),
+        (passed(ResultCounts(30, 0, 11)), passed(), 11),
+        (passed(ResultCounts(50, 0, 0)), passed(), 0),
         (replace(failed("a", passed=3), is_whole=False), passed(), 0),
         (replace(passed(), counts=None), passed(), 0),
         (passed(), None, 0),
@@ -166,7 +166,7 @@ def test_tests_that_no_longer_run_are_counted_in_a_complete_run(
         (replace(failed(), exit_code=None), passed(), "was ended at its time limit. It passed before the first edit."),
         (COULD_NOT, passed(), "could not run, so nothing was checked."),
         (passed(), passed(), "passed."),
-        (passed(TestCounts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
+        (passed(ResultCounts(0, 0, 1)), passed(), "ran no test any more; 41 tests ran before the first edit."),
     ],
 )
 def test_comparison_explains_why_the_check_failed(now: CheckResult, before: CheckResult | None, why: str) -> None:
@@ -223,7 +223,7 @@ def test_problem_becomes_a_finding_of_its_check() -> None:
 
 def test_check_findings_combine_failure_and_problems() -> None:
     problem = CheckProblem("No test ran", "It ran no test.", Severity.MEDIUM)
-    lost = replace(passed(TestCounts(0, 0, 0)), problems=(problem,))
+    lost = replace(passed(ResultCounts(0, 0, 0)), problems=(problem,))
     titles = ["Required check ran no test: tests", "No test ran"]
     assert [one.title for one in check_findings(lost, compare_check(lost, passed()))] == titles
     assert [one.title for one in check_findings(lost, compare_check(lost, None))] == titles[1:]

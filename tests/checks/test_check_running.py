@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentd.checks import runner
-from agentd.checks.result import CheckResult, TestCounts
+from agentd.checks.result import CheckResult, ResultCounts
 from agentd.domain.terms import CheckStatus
 from agentd.project.config.settings import CheckSettings
 from processes import DAEMON, IGNORE_TERM, Clock, Stage, python, wait_until
@@ -173,7 +173,7 @@ def test_two_hundred_megabytes_are_read_in_bounded_memory(stage: Stage, tmp_path
         [sys.executable, "-c", script, command(lines)], capture_output=True, text=True, env=stage.env, check=True
     )
     peak, _, told = done.stdout.partition(" ")
-    assert told == f"{TestCounts(2, 0, 0)} False\n"
+    assert told == f"{ResultCounts(2, 0, 0)} False\n"
     assert int(peak) < 200
     assert set(tmp_path.rglob("*")) == before
 
@@ -202,10 +202,10 @@ NODE = 'const test = require("node:test");\ntest("adds", () => {{ if (!({0})) th
 def test_unittest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m unittest discover -s tests"
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 2")})
-    assert run(stage, words).counts == TestCounts(1, 0, 0)
+    assert run(stage, words).counts == ResultCounts(1, 0, 0)
     lay(stage, {"tests/test_more.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, words)
-    assert (result.status, result.exit_code, result.counts) == (FAILED, 1, TestCounts(1, 1, 0))
+    assert (result.status, result.exit_code, result.counts) == (FAILED, 1, ResultCounts(1, 1, 0))
     assert result.failed_tests == ("test_more.Notes.test_adds",)
 
 
@@ -213,35 +213,35 @@ def test_pytest_result_is_parsed(stage: Stage) -> None:
     words = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist"
     lay(stage, {"tests/test_notes.py": "def test_a(): pass\ndef test_b(): assert 302 == 400\n"})
     result = run(stage, words)
-    assert (result.status, result.counts) == (FAILED, TestCounts(1, 1, 0))
+    assert (result.status, result.counts) == (FAILED, ResultCounts(1, 1, 0))
     assert result.failed_tests == ("tests/test_notes.py::test_b",)
     assert "FAILED tests/test_notes.py::test_b - assert 302 == 400" in result.tail.split("\n")
     lay(stage, {"tests/test_notes.py": ""})
     result = run(stage, words)
-    assert (result.status, result.exit_code, result.counts) == (FAILED, 5, TestCounts(0, 0, 0))
+    assert (result.status, result.exit_code, result.counts) == (FAILED, 5, ResultCounts(0, 0, 0))
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
 def test_node_result_is_parsed(stage: Stage) -> None:
     lay(stage, {"test/notes.test.js": NODE.format("1 + 1 === 2")})
-    assert run(stage, "node --test").counts == TestCounts(1, 0, 0)
+    assert run(stage, "node --test").counts == ResultCounts(1, 0, 0)
     lay(stage, {"test/more.test.js": NODE.format("1 + 1 === 3")})
     result = run(stage, "node --test")
-    assert (result.status, result.counts) == (FAILED, TestCounts(1, 1, 0))
+    assert (result.status, result.counts) == (FAILED, ResultCounts(1, 1, 0))
     assert result.failed_tests == ("test/more.test.js > adds",)
 
 
 def test_runner_that_finds_no_test_passes_with_a_problem(stage: Stage) -> None:
     lay(stage, {"package.json": "{}"})
     result = run(stage, "node --test")
-    assert (result.status, result.counts) == (PASSED, TestCounts(0, 0, 0))
+    assert (result.status, result.counts) == (PASSED, ResultCounts(0, 0, 0))
     assert [problem.title for problem in result.problems] == ["No test ran"]
 
 
 def test_test_failures_ignored_by_the_command_are_a_problem(stage: Stage) -> None:
     lay(stage, {"tests/test_notes.py": UNITTEST.format("1 + 1 == 3")})
     result = run(stage, f"{sys.executable} -m unittest discover -s tests || true")
-    assert (result.status, result.counts) == (PASSED, TestCounts(0, 1, 0))
+    assert (result.status, result.counts) == (PASSED, ResultCounts(0, 1, 0))
     assert [problem.title for problem in result.problems] == ["Failed tests are passed over"]
 
 

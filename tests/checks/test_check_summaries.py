@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentd.checks import audits, runner
-from agentd.checks.result import LONG, MANY, NOTHING, TestCounts
+from agentd.checks.result import LONG, MANY, NOTHING, ResultCounts
 from assertions import assert_grows_linearly
 from plans import EXAMPLE
 
@@ -91,7 +91,7 @@ CARGO = ("notes: src/lib.rs - add", "src/lib.rs: tests::is_refused", "tests/flow
 def test_runner_output_is_parsed(name: str, counts: tuple[int, int, int] | None, failed: tuple[str, ...]) -> None:
     summary = runner.read_test_summary(sample(name), 1)
     assert summary.runner == re.match("[a-z]+", name)[0]  # type: ignore[index]
-    assert summary.counts == (counts and TestCounts(*counts))
+    assert summary.counts == (counts and ResultCounts(*counts))
     assert tuple(sorted(summary.failed_tests)) == failed
 
 
@@ -109,7 +109,7 @@ def test_summary_of_a_runner_that_stopped_early_is_incomplete(name: str) -> None
 
 def test_failures_of_several_runners_are_added() -> None:
     both = runner.read_test_summary(sample("pytest-q") + sample("node20-tap"), 1)
-    assert both.counts == TestCounts(7, 11, 4)
+    assert both.counts == ResultCounts(7, 11, 4)
     assert set(both.failed_tests) == {*PYTEST, *NODE}
 
 
@@ -117,7 +117,7 @@ def test_omitted_test_names_do_not_change_the_count() -> None:
     lines = [f"FAILED test_a.py::test_{number} - x" for number in range(MANY + 5)]
     text = "\n".join(("=== short test summary info ===", *lines, f"{len(lines)} failed in 1.00s"))
     summary = runner.read_test_summary(text, 1)
-    assert summary.counts == TestCounts(0, MANY + 5, 0)
+    assert summary.counts == ResultCounts(0, MANY + 5, 0)
     assert len(summary.failed_tests) == MANY
     long = f"=== short test summary info ===\nFAILED a.py::test[{'x' * LONG}]\n1 failed in 1.00s"
     assert runner.read_test_summary(long, 1).failed_tests == ()
@@ -131,7 +131,7 @@ def test_unittest_names_from_older_python_versions_are_parsed() -> None:
 def test_crashed_cargo_binary_is_a_failure_without_a_name() -> None:
     text = sample("cargo-passed").replace("test result: ok. 1 passed; 0 failed;", "Segmentation fault", 1)
     summary = runner.read_test_summary(text, 101)
-    assert summary.counts == TestCounts(1, 1, 0)
+    assert summary.counts == ResultCounts(1, 1, 0)
     assert summary.failed_tests == ()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentd.checks.comparison import CheckComparison, compare_check
     from agentd.checks.failure_findings import check_findings
-    from agentd.checks.result import CheckResult, TestCounts, result_from_row
+    from agentd.checks.result import CheckResult, ResultCounts, result_from_row
     from agentd.checks.runner import run_check
 else:
     from agentd import lazy_exports

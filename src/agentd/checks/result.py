@@ -10,7 +10,7 @@ SUGGESTION = "Mend it if it belongs to this change; if not, say so."
 
 
 @dataclass(frozen=True, slots=True)
-class TestCounts:
+class ResultCounts:
     """Tests. Errors count as failed, expected failures and those to be done as skipped."""
 
     passed: int
@@ -46,7 +46,7 @@ class CheckResult:
     status: CheckStatus
     exit_code: int | None
     duration_ms: int
-    counts: TestCounts | None
+    counts: ResultCounts | None
     failed_tests: tuple[str, ...]
     tail: str
     problems: tuple[CheckProblem, ...] = ()
@@ -84,13 +84,13 @@ def result_from_row(row: Mapping[str, Any]) -> CheckResult:
         duration_ms=fields.count("duration_ms"),
         counts=None
         if counts is None
-        else TestCounts(counts.count("passed"), counts.count("failed"), counts.count("skipped")),
+        else ResultCounts(counts.count("passed"), counts.count("failed"), counts.count("skipped")),
         failed_tests=fields.texts("failed_tests"),
         tail=fields.text("tail", "").removesuffix("\n"),
     )
 
 
-def _counts_row(counts: TestCounts) -> dict[str, int]:
+def _counts_row(counts: ResultCounts) -> dict[str, int]:
     return {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped}
 
 
@@ -106,7 +106,7 @@ class RunnerSummary:
     """
 
     runner: str
-    counts: TestCounts | None
+    counts: ResultCounts | None
     names: tuple[str, ...] = ()
     unnamed: int = 0
     said: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class RunnerSummary:
 class TestSummary:
     """`failed_tests` has all that failed if `counts` says as many; without counts it has all, or none."""
 
-    counts: TestCounts | None
+    counts: ResultCounts | None
     failed_tests: tuple[str, ...]
     runner: str | None
     said: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def combine_summaries(found: Sequence[RunnerSummary]) -> TestSummary:
     )
 
 
-def _sum(counts: Sequence[TestCounts]) -> TestCounts:
-    return TestCounts(
+def _sum(counts: Sequence[ResultCounts]) -> ResultCounts:
+    return ResultCounts(
         sum(one.passed for one in counts), sum(one.failed for one in counts), sum(one.skipped for one in counts)
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentd.change import Change
-from agentd.checks import CheckResult, TestCounts, compare_check, result_from_row
+from agentd.checks import CheckResult, ResultCounts, compare_check, result_from_row
 from agentd.documents import REQUIREMENT_PATTERN
 from agentd.domain import AgentdError
 from agentd.engine import check_baseline
@@ -26,11 +26,11 @@ class CheckRow:
     why: str
     exit_code: int | None
     seconds: float
-    counts: TestCounts | None
+    counts: ResultCounts | None
     failed_tests: tuple[str, ...]
     new_failures: tuple[str, ...]
     before: str
-    counts_before: TestCounts | None
+    counts_before: ResultCounts | None
     known: str
     output: str
     """The end of what it printed, as it is kept in STATE.yaml."""

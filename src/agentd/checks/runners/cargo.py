@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agentd.checks.result import RunnerSummary, TestCounts
+from agentd.checks.result import RunnerSummary, ResultCounts
 
 _RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 _TARGET = re.compile(r" *(?:Running (?:unittests )?(\S+) \(.*\)|Doc-tests (\S+))")
@@ -59,7 +59,7 @@ def read_cargo(lines: Sequence[str]) -> RunnerSummary | None:
     has_stopped = any(line.startswith("error: test failed") for line in lines)
     return RunnerSummary(
         runner="cargo",
-        counts=TestCounts(reading.passed, failed, reading.skipped),
+        counts=ResultCounts(reading.passed, failed, reading.skipped),
         names=tuple(reading.names),
         unnamed=max(0, failed - len(reading.names)),
         said=tuple(reading.said),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import RunnerSummary, TestCounts
+from agentd.checks.result import RunnerSummary, ResultCounts
 
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")
@@ -84,7 +84,7 @@ def read_go(lines: Sequence[str]) -> RunnerSummary | None:
     is_counted = reading.has_counts or reading.without_tests == reading.packages
     return RunnerSummary(
         runner="go",
-        counts=TestCounts(passed, len(failed) + unnamed, skipped) if is_counted else None,
+        counts=ResultCounts(passed, len(failed) + unnamed, skipped) if is_counted else None,
         names=tuple(f"{test.package}.{test.name}" for test in failed),
         unnamed=unnamed,
         said=(*(test.line for test in failed), *reading.crashed),

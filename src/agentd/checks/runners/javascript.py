@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.result import RunnerSummary, TestCounts
+from agentd.checks.result import RunnerSummary, ResultCounts
 
 _JEST_TOTALS = re.compile(r"Tests: +((?:\d+ \w+, )*\d+ total)")
 _JEST_FILE = re.compile(r"(FAIL|PASS) (\S.*?)(?: \([\d.]+ m?s\))?")
@@ -16,7 +16,7 @@ _NO_JEST_TESTS = re.compile(r"No tests found, exiting with code \d+")
 def read_jest(lines: Sequence[str]) -> RunnerSummary | None:
     totals = [match[1] for line in lines if (match := _JEST_TOTALS.fullmatch(line))]
     if not totals:
-        return RunnerSummary("jest", TestCounts(0, 0, 0)) if any(map(_NO_JEST_TESTS.fullmatch, lines)) else None
+        return RunnerSummary("jest", ResultCounts(0, 0, 0)) if any(map(_NO_JEST_TESTS.fullmatch, lines)) else None
     words = [part.split(" ") for total in totals for part in total.split(", ")]
     passed, failed, skipped = (
         sum(int(number) for number, word in words if word in kind)
@@ -29,7 +29,7 @@ def read_jest(lines: Sequence[str]) -> RunnerSummary | None:
     crashes = len(failures) - len(names)
     return RunnerSummary(
         runner="jest",
-        counts=TestCounts(passed, failed + crashes, skipped),
+        counts=ResultCounts(passed, failed + crashes, skipped),
         names=tuple(names),
         unnamed=max(crashes, failed + crashes - len(names)),
         said=tuple(f"  ● {title}" for _, title in failures),
@@ -53,7 +53,7 @@ _NO_VITEST_FILES = re.compile(r"No test files found, exiting with code \d+")
 def read_vitest(lines: Sequence[str]) -> RunnerSummary | None:
     totals = [match[1] for line in lines if (match := _VITEST_TOTALS.fullmatch(line))]
     if not totals:
-        return RunnerSummary("vitest", TestCounts(0, 0, 0)) if any(map(_NO_VITEST_FILES.fullmatch, lines)) else None
+        return RunnerSummary("vitest", ResultCounts(0, 0, 0)) if any(map(_NO_VITEST_FILES.fullmatch, lines)) else None
     words = [part.split(" ") for total in totals for part in total.split(" | ")]
     passed, failed, skipped = (
         sum(int(number) for number, word in words if word in kind and number.isdecimal())
@@ -64,7 +64,7 @@ def read_vitest(lines: Sequence[str]) -> RunnerSummary | None:
     crashes = len(said) - len(names)  # a file without a test in it
     return RunnerSummary(
         runner="vitest",
-        counts=TestCounts(passed, failed + crashes, skipped),
+        counts=ResultCounts(passed, failed + crashes, skipped),
         names=tuple(names),
         unnamed=max(crashes, failed + crashes - len(names)),
         said=tuple(line for line, _ in said),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import RunnerSummary, TestCounts
+from agentd.checks.result import RunnerSummary, ResultCounts
 
 _OPENED = re.compile(r"( *)# Subtest: (.*)")
 _POINT = re.compile(r"( *)(not ok|ok) \d+(?: - (.*))?")
@@ -97,7 +97,7 @@ def read_node(lines: Sequence[str]) -> RunnerSummary | None:
     tests = [one for one in failures if not one.is_file]
     return RunnerSummary(
         runner="node",
-        counts=TestCounts(passed, failed, skipped),
+        counts=ResultCounts(passed, failed, skipped),
         names=tuple(" > ".join((one.file, *one.path) if one.file else one.path) for one in tests),
         unnamed=max(0, failed - len(tests)),
         said=tuple(one.line for one in failures),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.result import RunnerSummary, TestCounts
+from agentd.checks.result import RunnerSummary, ResultCounts
 
 _TOTALS = re.compile(
     r"(?:=+ )?(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?"
@@ -35,12 +35,12 @@ def read_pytest(lines: Sequence[str]) -> RunnerSummary | None:
     )
 
 
-def _counts(totals: Sequence[str]) -> TestCounts:
+def _counts(totals: Sequence[str]) -> ResultCounts:
     words = [part.split(" ", 1) for total in totals if total[0].isdigit() for part in total.split(", ")]
     passed, failed, skipped = (
         sum(int(number) for number, word in words if word in kind) for kind in (_PASSED, _FAILED, _SKIPPED)
     )
-    return TestCounts(passed, failed, skipped)
+    return ResultCounts(passed, failed, skipped)
 
 
 def _summary_lines(lines: Sequence[str]) -> Iterator[str]:
@@ -115,7 +115,7 @@ def read_unittest(lines: Sequence[str]) -> RunnerSummary | None:
     ended_badly = len({test for test, _ in named}) + sum(_NO_MODULE in line for line, _, _ in heads)
     return RunnerSummary(
         runner="unittest",
-        counts=TestCounts(max(0, ran - ended_badly - skipped), failed, skipped),
+        counts=ResultCounts(max(0, ran - ended_badly - skipped), failed, skipped),
         names=tuple(f"{test} {detail}".rstrip() for test, detail in named),
         unnamed=max(0, failed - len(named)),
         said=tuple(line for line, _, _ in heads),

@@ -14,7 +14,7 @@ CLASSES = [
 ]
 
 EXIT_CODES = {
-    "AnswerIsNo": 1,
+    "Refusal": 1,
     "UsageError": 2,
     "SetupError": 3,
     "AgentFailed": 4,
