@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agentd.checks.result import RunnerSummary, ResultCounts
+from agentd.checks.result import ResultCounts, RunnerSummary
 
 _RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;.*")
 _TARGET = re.compile(r" *(?:Running (?:unittests )?(\S+) \(.*\)|Doc-tests (\S+))")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import RunnerSummary, ResultCounts
+from agentd.checks.result import ResultCounts, RunnerSummary
 
 _TEST = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)")
 _PACKAGE = re.compile(r"(ok  |FAIL|\?   )\t(\S+)[\t ](\(cached\)|[\d.]+s|\[.*\]).*")

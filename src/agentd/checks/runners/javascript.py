@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.result import RunnerSummary, ResultCounts
+from agentd.checks.result import ResultCounts, RunnerSummary
 
 _JEST_TOTALS = re.compile(r"Tests: +((?:\d+ \w+, )*\d+ total)")
 _JEST_FILE = re.compile(r"(FAIL|PASS) (\S.*?)(?: \([\d.]+ m?s\))?")

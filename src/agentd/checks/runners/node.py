@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agentd.checks.result import RunnerSummary, ResultCounts
+from agentd.checks.result import ResultCounts, RunnerSummary
 
 _OPENED = re.compile(r"( *)# Subtest: (.*)")
 _POINT = re.compile(r"( *)(not ok|ok) \d+(?: - (.*))?")

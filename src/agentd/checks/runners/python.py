@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agentd.checks.result import RunnerSummary, ResultCounts
+from agentd.checks.result import ResultCounts, RunnerSummary
 
 _TOTALS = re.compile(
     r"(?:=+ )?(\d+ [a-z]+(?: [a-z]+)?(?:, \d+ [a-z]+(?: [a-z]+)?)*|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?"
