@@ -55,7 +55,7 @@ def at(text: str, words: str, number: int = 0) -> Anchor:
 def found(anchor: Anchor, text: str) -> tuple[str, int, str]:
     place = anchors.find_anchor(anchor, text)
     assert place
-    return text[place.start : place.end], place.line, str(place.sure)
+    return text[place.start : place.end], place.line, str(place.kind)
 
 
 def selected(quote: str) -> str:
@@ -104,7 +104,7 @@ def test_missing_text_cannot_be_selected(quote: str) -> None:
 
 
 def test_empty_range_has_no_anchor() -> None:
-    with pytest.raises(ValueError, match="is no part of a text"):
+    with pytest.raises(ValueError, match="is out of range for a text"):
         anchors.make_anchor("tasks.md", "abc", 2, 2)
 
 
@@ -190,7 +190,7 @@ def test_line_endings_tabs_and_emoji_do_not_matter(change: object) -> None:
     text = SPEC.replace("browser", "browser 👩‍💻🇩🇪")
     anchor = at(text, "once,\n  by the same browser 👩‍💻🇩🇪.\n\n### R2")
     place = anchors.find_anchor(anchor, change(text))
-    assert place and (place.line, place.last_line, place.sure) == (anchor.line, anchor.line + 3, MatchKind.EXACT)
+    assert place and (place.line, place.last_line, place.kind) == (anchor.line, anchor.line + 3, MatchKind.EXACT)
 
 
 # ---- for every text
@@ -246,7 +246,7 @@ def test_anchor_is_found_after_edits_elsewhere(seed: int, data: st.DataObject) -
             lines[number] = data.draw(st.sampled_from(["", "Other words.", f"{lines[number]}\n\nMore.", "x " * 30]))
     edited = data.draw(st.sampled_from(["\n\n", "\r\n\r\n"])).join(lines)
     place = anchors.find_anchor(anchor, edited)
-    assert place and place.sure is not MatchKind.CHANGED
+    assert place and place.kind is not MatchKind.CHANGED
     assert edited[place.start : place.end].strip("#-> \t*`1.") == lines[chosen].strip("#-> \t*`1.")
 
 
@@ -285,7 +285,7 @@ def test_anchor_search_takes_linear_time(shape: str, quote: str) -> None:
     unit = SHAPES[shape]
 
     def look(text: str) -> None:
-        anchors._page.cache_clear()
+        anchors._index_text.cache_clear()
         words = text[: len(text) // 2] if quote == "half" else quote
         anchors.find_anchor(Anchor("tasks.md", words + " z", "b", "c", ("a",), 3), text)
         anchors.find_anchor(Anchor("tasks.md", words, "b", "c", ("a",), 3), text)

@@ -103,20 +103,20 @@ def test_duplicate_id_from_a_merge_gets_a_new_number() -> None:
 
 
 WRONG = {
-    "no list": ("id: K1\n", "line 1: a list of comments is needed, each beginning with `- id: K1`"),
+    "no list": ("id: K1\n", "line 1: expected a list of comments, each starting with `- id: K1`"),
     "no yaml": (TEXT + "- [\n", "line 46: "),
     "no mapping": (TEXT + "- K4\n", "line 46 must be a mapping"),
     "a severity": (
         TEXT.replace("note", "huge"),
         "line 28: severity is 'huge', which is none of: blocker, should, note",
     ),
-    "an id": (TEXT.replace("K3", "C3"), "line 28: id is 'C3', which is no K and a number"),
+    "an id": (TEXT.replace("K3", "C3"), "line 28: invalid id 'C3'; ids look like K1"),
     "the last id twice": (
         TEXT.replace("K3", "K999999999").replace("K1", "K999999999"),
-        "the comment K999999999 stands twice, and no number is left for one of them",
+        "comment id K999999999 is used twice and no free id is left",
     ),
     "no anchor": ("- id: K1\n  document: x\n", "line 1: K1 has no anchor"),
-    "no thread": (TEXT.split("  thread")[0], "line 1: K1 has no entry in its thread"),
+    "no thread": (TEXT.split("  thread")[0], "line 1: the thread of K1 is empty"),
     "a time": (TEXT.replace("line: 13", "line: soon"), "line 1: anchor: line must be a whole number"),
 }
 

@@ -109,7 +109,7 @@ def test_value_of_the_wrong_type_names_key_and_line() -> None:
     found = read("---\na: 1\nversion: [1]\nid: {}\n---\n")
     with pytest.raises(InvalidFrontmatter, match=r"x\.md:3: 'version' must be a whole number"):
         found.number("version")
-    with pytest.raises(InvalidFrontmatter, match=r"x\.md:4: 'id' must be a word"):
+    with pytest.raises(InvalidFrontmatter, match=r"x\.md:4: 'id' must be a string"):
         found.string("id")
 
 

@@ -284,7 +284,7 @@ def test_fault_has_its_line_and_rule(text: str, expected: tuple[int, str]) -> No
 
 def test_duplicate_id_is_a_fault() -> None:
     (fault,) = parse_tasks(BOXES.replace("data.2", "data.1")).faults
-    assert fault.message == "task 1.1 stands twice, first on line 5"
+    assert fault.message == "task 1.1 appears twice, first on line 5"
 
 
 def test_ids_can_be_written_by_layer_or_number() -> None:

@@ -107,8 +107,8 @@ def test_numbers_and_bold_in_a_title_are_ignored(heading: str) -> None:
 
 def test_marks_classify_each_line() -> None:
     document = base.parse_document("---\na: 1\n---\nx\n```\ny\n```\n<!-- z -->\n", "x.md")
-    assert [LineKind(mark).name[0] for mark in document.marks] == list("FFFTFFFC")
-    assert [line for line, _ in document.plain(document.span)] == [4]
+    assert [LineKind(mark).name[0] for mark in document.kinds] == list("FFFTFFFC")
+    assert [line for line, _ in document.plain_lines(document.span)] == [4]
 
 
 @pytest.mark.parametrize("text", ["\ufeff---\r\nid: a\r\n---\r\n\r\n# T\r\n\r\nx", "---\nid: a\n---\n# T\nx\n"])

@@ -124,7 +124,7 @@ def test_each_record_kind_has_its_own_verdicts() -> None:
     assert read_verdict("Verdict: MAJOR ISSUES", "review").verdict is ReviewVerdict.MAJOR_ISSUES
     found = read_verdict("Verdict: REJECTED", "review")
     assert found.word == "UNKNOWN"
-    assert found.why == "'REJECTED' is no verdict here; write one of APPROVED, NEEDS_CHANGES, MAJOR_ISSUES"
+    assert found.why == "'REJECTED' is not a verdict here; write one of APPROVED, NEEDS_CHANGES, MAJOR_ISSUES"
 
 
 def test_latest_block_counts() -> None:

@@ -1,15 +1,15 @@
-"""The documents of a change as data, and back. Pure; what is not edited keeps its bytes.
+"""Parse and render the documents of a change. Pure; edits leave all other bytes untouched.
 
 text             lines, fences, comments, headings, sections, edits
-frontmatter      the YAML at the top, read and edited as text
-prose            labelled lines and list items; text made safe to embed
-order            dependency order, and faults as data
+frontmatter      the YAML at the top, parsed as data and edited as text
+prose            labelled fields, list items, and escaping of embedded text
+order            dependency order, and document faults
 proposal         with affected_specs and review_blocks
-spec             with scenario, delta (removals and renames) and spec_text (rendering)
-tasks            with task, task_parser, task_checkboxes, task_values and task_text
+spec             with spec_parts (scenarios, removals and renames)
+tasks            with task, task_parser, task_values and task_text
 clarifications   questions and answers from before planning
-records          the record of a round; finding_status: where each finding stands after all rounds
-review_document  CHALLENGE.md and REVIEW.md rendered from a record; review_edits: what a person changed there
+records          the record of a round, and the current state of each finding
+review_document  CHALLENGE.md and REVIEW.md rendered from a record; review_edits: edits a person made there
 verdict_text     a verdict or self-review marker in plain text
 comments, anchors   comments by people, and the text they are attached to
 """

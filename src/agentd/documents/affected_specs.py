@@ -1,4 +1,4 @@
-"""The specs that a proposal names, in every form that people and agents write them."""
+"""Read the affected specs of a proposal from frontmatter, a section or a labelled line."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from agentd.documents.text import Document, Span
 from agentd.domain import CHANGE_ID
 
 LABEL = "affected specs"
-LONGEST = 1000  # characters of one entry; a longer one is no list of names
+MAX_LENGTH = 1000  # characters; a longer entry is not a list of names
 
 _LINK = re.compile(r"\[([^\][]*+)\]\([^()]*+\)")
 _ASIDE = re.compile(r"\(([^()]*+)\)")
@@ -30,7 +30,7 @@ class AffectedSpec:
 
 @dataclass(frozen=True, slots=True)
 class AffectedSpecs:
-    """The specs, where the list stands, and what stood in it that is no spec id, with its line."""
+    """The specs, the line of the list, and entries that are not spec ids with their lines."""
 
     specs: tuple[AffectedSpec, ...] = ()
     line: int = 0
@@ -38,28 +38,28 @@ class AffectedSpecs:
 
 
 def read_affected_specs(document: Document, front: Frontmatter) -> AffectedSpecs:
-    """Frontmatter wins when it has the key; then a section; then a labelled line."""
+    """Read the list from the frontmatter key; else from a section; else from a labelled line."""
     if "affected_specs" in front:
         return _collect(_from_frontmatter(document, front), front.line("affected_specs"))
     section = document.find(lambda heading: heading.level > 1 and heading.key == LABEL)
     if section:
         return _collect(_from_lines(document, section.inner), section.heading.line)
-    found = read_fields(document, document.span, {LABEL, "affected spec"})
-    if found:
-        return _collect(_from_field(document, found[0]), found[0].span.start)
+    fields = read_fields(document, document.span, {LABEL, "affected spec"})
+    if fields:
+        return _collect(_from_field(document, fields[0]), fields[0].span.start)
     return AffectedSpecs()
 
 
 def _collect(specs: Iterable[AffectedSpec], line: int) -> AffectedSpecs:
-    """Each once, the first mention counts; an id that cannot name a spec is kept apart."""
-    good: dict[str, AffectedSpec] = {}
-    bad: list[tuple[str, int]] = []
+    """Keep the first mention of each spec; put invalid ids into `unread`."""
+    valid: dict[str, AffectedSpec] = {}
+    invalid: list[tuple[str, int]] = []
     for spec in specs:
         if CHANGE_ID.fullmatch(spec.id):
-            good.setdefault(spec.id, spec)
+            valid.setdefault(spec.id, spec)
         else:
-            bad.append((spec.id[:60], spec.line))
-    return AffectedSpecs(tuple(good.values()), line, tuple(bad))
+            invalid.append((spec.id[:60], spec.line))
+    return AffectedSpecs(tuple(valid.values()), line, tuple(invalid))
 
 
 def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSpec]:
@@ -68,15 +68,15 @@ def _from_frontmatter(document: Document, front: Frontmatter) -> list[AffectedSp
     if value is None:
         return []
     if isinstance(value, str):
-        return _names(value, line)
+        return _parse_names(value, line)
     if not isinstance(value, list):
-        raise front.bad("affected_specs", "must be a list of specs")
+        raise front.error("affected_specs", "must be a list of specs")
     lines = _item_lines(document, front, len(value))
-    return [spec for entry, at in zip(value, lines, strict=True) for spec in _entry(entry, at, front)]
+    return [spec for entry, at in zip(value, lines, strict=True) for spec in _parse_entry(entry, at, front)]
 
 
 def _item_lines(document: Document, front: Frontmatter, count: int) -> list[int]:
-    """Where each item of the list stands; all on the key's line when it is not one item a line."""
+    """Return the line of each list item, or the key's line for all unless each item has its own line."""
     span = next((entry.span for entry in front.entries if entry.key == "affected_specs"), None)
     dashes = (
         [
@@ -92,75 +92,72 @@ def _item_lines(document: Document, front: Frontmatter, count: int) -> list[int]
     return lines if len(lines) == count else [front.line("affected_specs")] * count
 
 
-def _entry(entry: Any, line: int, front: Frontmatter) -> list[AffectedSpec]:
+def _parse_entry(entry: Any, line: int, front: Frontmatter) -> list[AffectedSpec]:
     if isinstance(entry, str):
-        return _names(entry, line)
+        return _parse_names(entry, line)
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str | int):
-        raise front.bad("affected_specs", "must hold names, or an id with what it depends on")
+        raise front.error("affected_specs", "must contain spec names, or entries with `id` and `depends`")
     depends = entry.get("depends", entry.get("depends_on"))
     if depends is None or isinstance(depends, str):
-        depends = _parts(depends or "")
-    if not isinstance(depends, list) or not all(isinstance(one, str | int) for one in depends):
-        raise front.bad("affected_specs", f"has a 'depends' that is no list of names, at {entry['id']}")
-    return [AffectedSpec(_id(str(entry["id"])), tuple(_id(str(one)) for one in depends), line)]
+        depends = _split_names(depends or "")
+    if not isinstance(depends, list) or not all(isinstance(name, str | int) for name in depends):
+        raise front.error("affected_specs", f"entry {entry['id']}: 'depends' must be a list of names")
+    return [AffectedSpec(_spec_id(str(entry["id"])), tuple(_spec_id(str(name)) for name in depends), line)]
 
 
-def _from_field(document: Document, found: LabelledField) -> list[AffectedSpec]:
-    if not found.value:
-        return _from_lines(document, found.below)
+def _from_field(document: Document, labelled: LabelledField) -> list[AffectedSpec]:
+    if not labelled.value:
+        return _from_lines(document, labelled.below)
     # The list may be wrapped; a blank line or a bullet ends it.
-    words = [found.value]
-    for line, content in document.plain(found.below):
-        if line != found.span.start + len(words) or content.lstrip()[:1] in ("", "-", "*", "+"):
+    parts = [labelled.value]
+    for line, content in document.plain_lines(labelled.below):
+        if line != labelled.span.start + len(parts) or content.lstrip()[:1] in ("", "-", "*", "+"):
             break
-        words.append(content)
-    return _names(" ".join(words), found.span.start)
+        parts.append(content)
+    return _parse_names(" ".join(parts), labelled.span.start)
 
 
 def _from_lines(document: Document, span: Span) -> list[AffectedSpec]:
-    """List items name specs; a sentence beside the list only in code spans or as a bare list of names."""
+    """Read specs from list items; in prose, only from code spans or a bare list of names."""
     specs: list[AffectedSpec] = []
     for item in read_items(document, span):
         line = item.span.start
         if item.bulleted:
-            specs += _named_by_item(item.text, line)
+            specs += _parse_item(item.text, line)
         else:
             text = one_line(item.full)
-            named = _names(text, line)
-            sentence = not all(CHANGE_ID.fullmatch(spec.id) for spec in named)
-            specs += _in_code(text, line) if sentence else named
+            named = _parse_names(text, line)
+            if not all(CHANGE_ID.fullmatch(spec.id) for spec in named):
+                ids = (_spec_id(code) for code in _CODE.findall(text))
+                named = [AffectedSpec(id_, (), line) for id_ in ids if CHANGE_ID.fullmatch(id_)]
+            specs += named
     return specs
 
 
-def _in_code(text: str, line: int) -> list[AffectedSpec]:
-    ids = (_id(code) for code in _CODE.findall(text))
-    return [AffectedSpec(one, (), line) for one in ids if CHANGE_ID.fullmatch(one)]
-
-
-def _named_by_item(text: str, line: int) -> list[AffectedSpec]:
-    """One item is one spec, described after it or not: `a`, **a**: why, specs/a.md (NEW), a - why."""
+def _parse_item(text: str, line: int) -> list[AffectedSpec]:
+    """Parse one list item, usually one spec: `a`, **a**: why, specs/a.md (NEW), a - why."""
     if means_none(text):
         return []
     plain = _ASIDE.sub("", _LINK.sub(r"\1", text))
     code = _CODE.search(plain)
     if not _REASON.search(plain) and (code is None or not _CODE.sub("", plain).strip(" ,;[]")):
-        several = _names(text, line)
+        several = _parse_names(text, line)
         if len(several) > 1 and all(CHANGE_ID.fullmatch(spec.id) for spec in several):
             return several
-    return [AffectedSpec(_id(code[1] if code else plain), _depends(text), line)]
+    return [AffectedSpec(_spec_id(code[1] if code else plain), _parse_depends(text), line)]
 
 
-def _names(text: str, line: int) -> list[AffectedSpec]:
-    """A list on one line: `a`, `b` or ["a", "b"] or a, b."""
+def _parse_names(text: str, line: int) -> list[AffectedSpec]:
+    """Parse a list on one line: `a`, `b` or ["a", "b"] or a, b."""
     if means_none(text):
         return []
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         return [AffectedSpec(text, (), line)]
-    return [AffectedSpec(_id(part), _depends(part), line) for part in _parts(_LINK.sub(r"\1", text))]
+    return [AffectedSpec(_spec_id(part), _parse_depends(part), line) for part in _split_names(_LINK.sub(r"\1", text))]
 
 
-def _parts(text: str) -> list[str]:
-    """What stands between commas; those in an aside separate dependencies, not specs."""
+def _split_names(text: str) -> list[str]:
+    """Split at commas, except inside parentheses, where they separate dependencies."""
     parts: list[str] = []
     start = 0
     for match in _SPLIT.finditer(text):
@@ -170,17 +167,17 @@ def _parts(text: str) -> list[str]:
     return [part for part in (*parts, text[start:]) if not is_empty_phrase(part.strip("[]"))]
 
 
-def _depends(text: str) -> tuple[str, ...]:
-    """What an aside says: (depends on `a`, `b`)."""
-    for aside in _ASIDE.findall(_LINK.sub(r"\1", text[:LONGEST])):
+def _parse_depends(text: str) -> tuple[str, ...]:
+    """Return the dependencies given in parentheses: (depends on `a`, `b`)."""
+    for aside in _ASIDE.findall(_LINK.sub(r"\1", text[:MAX_LENGTH])):
         match = _DEPENDS.match(aside)
         if match:
-            return tuple(_id(name) for name in _parts(aside[match.end() :]))
+            return tuple(_spec_id(name) for name in _split_names(aside[match.end() :]))
     return ()
 
 
-def _id(text: str) -> str:
-    """`specs/a.md (NEW)` is a, and so is `a - why`."""
+def _spec_id(text: str) -> str:
+    """Extract the id: both `specs/a.md (NEW)` and `a - why` give `a`."""
     name = _REASON.split(_ASIDE.sub("", _LINK.sub(r"\1", text)), maxsplit=1)[0]
     word = name.strip(" \t\"'`*[].:")
     return word.rsplit("/", 1)[-1].removesuffix(".md").strip("\"'`*")

@@ -1,6 +1,6 @@
-"""Where a remark stands in a document, and where that is after the document was edited.
+"""Attach a comment to a passage of a document, and find the passage again after edits.
 
-Texts are compared without blanks and Markdown marks, so that what a browser has selected is found in the source.
+Texts are compared without whitespace and Markdown markup, so text selected in a browser is found in the source.
 """
 
 import difflib
@@ -15,28 +15,28 @@ from functools import lru_cache
 from agentd.documents import text as base
 from agentd.documents.text import InvalidDocument
 
-AROUND = 40  # characters kept before and after a quote
-_NEAR = 8  # letters of these that must agree where the quote alone says too little
-_HALF = 0.5  # of these, under another heading
-_LONG = 20  # letters of a quote that says enough by itself
-_FEW = 6  # words; fewer are like any others, so those beside them must be the same
-_ALIKE, _FEW_ALIKE = 0.6, 0.5  # part of the words that must still be there
-_COMPARED = 400  # words, of which the order is compared
-_SELF = 64  # characters; a longer quote is not looked for inside itself
+AROUND = 40  # characters of context kept before and after a quote
+_MIN_CONTEXT = 8  # context characters that must match when the quote is ambiguous
+_MIN_CONTEXT_SHARE = 0.5  # share of the context that must match under a different heading
+_DISTINCTIVE = 20  # characters; a quote this long is distinctive on its own
+_SHORT = 6  # words; for a shorter quote the neighbouring words must match too
+_MIN_SHARE, _MIN_SHARE_SHORT = 0.6, 0.5  # share of the quote's words that must remain
+_MAX_COMPARED = 400  # words whose order is compared
+_MAX_OVERLAP = 64  # characters; overlapping matches are only searched for shorter quotes
 
 _START = r"(?:\A|\n)[ \t]*+"
 _MARKS = re.compile(
-    rf"{_START}(?:`{{3,}}+[^`\n]*+|~{{3,}}+[^\n]*+|[-=:|_* \t]{{3,}}+)(?=[\r\n]|\Z)"  # a fence, a rule, a table's line
+    rf"{_START}(?:`{{3,}}+[^`\n]*+|~{{3,}}+[^\n]*+|[-=:|_* \t]{{3,}}+)(?=[\r\n]|\Z)"  # fence, rule, table separator
     rf"|{_START}(?:>[ \t]*+|(?:[-*+]|\d{{1,9}}[.)]|\#{{1,6}})[ \t]++)*+"
-    r"|\]\([^()\n]*+\)"  # where a link leads
+    r"|\]\([^()\n]*+\)"  # link target
     r"|(?:[^\S\n]|[*_`~\\|\[\]])++"
 )
-_CJK = "\u3040-\u30ff\u3400-\u9fff"  # written without blanks: each sign is a word
+_CJK = "\u3040-\u30ff\u3400-\u9fff"  # written without spaces: each character is a word
 _WORD = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
 class MatchKind(StrEnum):
-    """The same words at their place, the same words elsewhere, or other words in their stead."""
+    """Unchanged in place, unchanged but moved, or reworded."""
 
     EXACT = "exact"
     MOVED = "moved"
@@ -45,7 +45,7 @@ class MatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """`heading`: the titles above it, outermost first. Lines and columns count from 1."""
+    """`heading`: the enclosing headings, outermost first. Lines and columns count from 1."""
 
     document: str
     quote: str
@@ -58,30 +58,30 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class AnchorMatch:
-    """Characters from `start` to before `end`; the lines of the first and the last of them."""
+    """Characters from `start` up to `end` (exclusive), and the first and last line."""
 
     start: int
     end: int
     line: int
     last_line: int
-    sure: MatchKind
+    kind: MatchKind
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     start: int
     end: int
-    around: int  # letters of the context that agree
-    part: float  # of all of them
-    is_under: bool  # it stands under the same headings
+    around: int  # matching context characters
+    share: float  # of all context characters
+    is_under: bool  # under the same headings
     distance: int
 
 
 def make_anchor(document: str, text: str, start: int, end: int) -> Anchor:
-    """The anchor of what stands from `start` to before `end`."""
+    """Return the anchor of the text from `start` up to `end` (exclusive)."""
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"{start} to {end} is no part of a text of {len(text)} characters")
-    page = _page(text)
+        raise ValueError(f"{start} to {end} is out of range for a text of {len(text)} characters")
+    page = _index_text(text)
     line = page.line_of(start)
     before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
     column = start - page.line_starts[line - 1] + 1
@@ -91,29 +91,31 @@ def make_anchor(document: str, text: str, start: int, end: int) -> Anchor:
 def anchor_selection(
     document: str, text: str, quote: str, before: str = "", after: str = "", line: int = 1
 ) -> Anchor | None:
-    """The anchor of what a reader has selected; None if the text does not have it."""
-    page = _page(text)
+    """Return the anchor of a reader's selection, or None if the text does not contain it."""
+    page = _index_text(text)
     quote = quote.strip()
-    hits = _hits(page, Anchor(document, quote, before, after, page.path_of(line), line)) if quote else []
+    hits = _find_candidates(page, Anchor(document, quote, before, after, page.path_of(line), line)) if quote else []
     best = max(hits, key=lambda hit: (hit.around, hit.is_under, -hit.distance), default=None)
     return make_anchor(document, text, best.start, best.end) if best else None
 
 
 def find_anchor(anchor: Anchor, text: str) -> AnchorMatch | None:
-    """Where it is now; None: its text is gone."""
-    page = _page(text)
+    """Return the anchor's current position, or None if its text is gone."""
+    page = _index_text(text)
     start = page.offset(anchor.line, anchor.column)
     end = start + len(anchor.quote)
-    if anchor.quote and _is_as_it_was(anchor, text, start, end):
-        return page.place(start, end, MatchKind.EXACT)
-    hits = _hits(page, anchor) if anchor.quote else []
+    if anchor.quote and _is_unchanged(anchor, text, start, end):
+        return page.make_match(start, end, MatchKind.EXACT)
+    hits = _find_candidates(page, anchor) if anchor.quote else []
     best = max(hits, key=lambda hit: (hit.around, hit.is_under, -hit.distance), default=None)
-    if best and _is_believed(best, len(hits), len(_squeezed(anchor.quote).key)):
-        return page.place(best.start, best.end, MatchKind.EXACT if best.is_under or best.part == 1 else MatchKind.MOVED)
-    return _similar(page, anchor)
+    if best and _is_trusted(best, len(hits), len(_normalize(anchor.quote).key)):
+        return page.make_match(
+            best.start, best.end, MatchKind.EXACT if best.is_under or best.share == 1 else MatchKind.MOVED
+        )
+    return _find_reworded(page, anchor)
 
 
-def _is_as_it_was(anchor: Anchor, text: str, start: int, end: int) -> bool:
+def _is_unchanged(anchor: Anchor, text: str, start: int, end: int) -> bool:
     return (
         text[start:end] == anchor.quote
         and text[max(0, start - AROUND) : start] == anchor.before
@@ -121,119 +123,119 @@ def _is_as_it_was(anchor: Anchor, text: str, start: int, end: int) -> bool:
     )
 
 
-def _is_believed(hit: _Candidate, hits: int, letters: int) -> bool:
-    """The words of a quote that was deleted may stand elsewhere too: something more must speak for a place."""
-    if hit.around >= _NEAR and (hit.is_under or hit.part >= _HALF):
+def _is_trusted(hit: _Candidate, hits: int, length: int) -> bool:
+    """The words of a deleted quote may also appear elsewhere, so require further evidence for a match."""
+    if hit.around >= _MIN_CONTEXT and (hit.is_under or hit.share >= _MIN_CONTEXT_SHARE):
         return True
-    speaks = hit.is_under + (hits == 1) + (letters >= _LONG)
-    return speaks >= 2
+    evidence = hit.is_under + (hits == 1) + (length >= _DISTINCTIVE)
+    return evidence >= 2
 
 
-# ---- the same words
+# ---- exact matches
 
 
-def _hits(page: "_AnchoredText", anchor: Anchor) -> list[_Candidate]:
-    """Every place that has the words, in time in proportion to the text."""
-    before, after = _squeezed(anchor.before).key, _inner_key(anchor.after)
+def _find_candidates(page: "_AnchoredText", anchor: Anchor) -> list[_Candidate]:
+    """Return every place that contains the quote, in linear time."""
+    before, after = _normalize(anchor.before).key, _inner_key(anchor.after)
     whole = len(before) + len(after)
     expected = page.offset(anchor.line, anchor.column)
-    titles = _folded(anchor.heading)
+    titles = _fold_titles(anchor.heading)
     hits = []
-    for start, end in sorted({*_squeezed_spans(page, anchor.quote), *_spans(page.text, anchor.quote)}):
-        around = page.agreeing(start, end, before, after)
-        is_under = _folded(page.path_of(page.line_of(start))) == titles
+    for start, end in sorted({*_find_normalized(page, anchor.quote), *_find_all(page.text, anchor.quote)}):
+        around = page.count_matching(start, end, before, after)
+        is_under = _fold_titles(page.path_of(page.line_of(start))) == titles
         hits.append(_Candidate(start, end, around, around / whole if whole else 0.0, is_under, abs(start - expected)))
     return hits
 
 
-def _spans(text: str, quote: str) -> Iterator[tuple[int, int]]:
-    step = 1 if len(quote) <= _SELF else len(quote)
+def _find_all(text: str, quote: str) -> Iterator[tuple[int, int]]:
+    step = 1 if len(quote) <= _MAX_OVERLAP else len(quote)
     at = text.find(quote)
     while at >= 0:
         yield at, at + len(quote)
         at = text.find(quote, at + step)
 
 
-def _squeezed_spans(page: "_AnchoredText", quote: str) -> Iterator[tuple[int, int]]:
-    """Marks at the edges of the quote count where the text has them; its first line may begin in mid-line."""
-    for key in {_squeezed(quote).key, _inner_key(quote)} - {""}:
+def _find_normalized(page: "_AnchoredText", quote: str) -> Iterator[tuple[int, int]]:
+    """Include markup at the edges of the quote if the text has it; the first line may begin mid-line."""
+    for key in {_normalize(quote).key, _inner_key(quote)} - {""}:
         lead = quote.find(key[0])
-        for first, end in _spans(page.squeezed.key, key):
-            start, stop = page.squeezed.source(first), page.squeezed.source(end - 1) + 1
+        for first, end in _find_all(page.normalized.key, key):
+            start, stop = page.normalized.source(first), page.normalized.source(end - 1) + 1
             is_raw = page.text.startswith(quote, max(0, start - lead))
             yield (max(0, start - lead), max(0, start - lead) + len(quote)) if is_raw else (start, stop)
 
 
 @lru_cache(maxsize=1024)
-def _folded(titles: tuple[str, ...]) -> tuple[str, ...]:
+def _fold_titles(titles: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(" ".join(title.casefold().split()) for title in titles)
 
 
-# ---- other words in their stead
+# ---- reworded text
 
 
-def _similar(page: "_AnchoredText", anchor: Anchor) -> AnchorMatch | None:
-    """The nearest text under the same heading that has most of the words, in their order."""
+def _find_reworded(page: "_AnchoredText", anchor: Anchor) -> AnchorMatch | None:
+    """Return the nearest text under the same heading that has most of the words in the same order."""
     wanted = [match[0].casefold() for match in _WORD.finditer(anchor.quote)]
-    found = page.words_under(_folded(anchor.heading))
-    if not wanted or not found:
+    words = page.words_under(_fold_titles(anchor.heading))
+    if not wanted or not words:
         return None
-    size = min(len(wanted), len(found))
+    size = min(len(wanted), len(words))
     expected = page.offset(anchor.line, anchor.column)
-    common, _, first = max(_windows(found, Counter(wanted), size, expected))
-    window = found[first : first + size]
-    is_few = len(wanted) < _FEW
-    if common / len(wanted) < (_FEW_ALIKE if is_few else _ALIKE):
+    common, _, first = max(_windows(words, Counter(wanted), size, expected))
+    window = words[first : first + size]
+    is_short = len(wanted) < _SHORT
+    if common / len(wanted) < (_MIN_SHARE_SHORT if is_short else _MIN_SHARE):
         return None
     kept = set(wanted)
     inside = [number for number, (_, _, word) in enumerate(window) if word in kept]
     start, end = window[inside[0]][0], window[inside[-1]][1]
-    if is_few:
+    if is_short:
         start, end = window[0][0], window[-1][1]
-        around = _beside(page.text[max(0, start - AROUND) : start], page.text[end : end + AROUND])
-        if around != _beside(anchor.before, anchor.after):
+        around = _neighbour_words(page.text[max(0, start - AROUND) : start], page.text[end : end + AROUND])
+        if around != _neighbour_words(anchor.before, anchor.after):
             return None
     elif not _is_in_order(wanted, [word for _, _, word in window]):
         return None
-    return page.place(start, end, MatchKind.CHANGED)
+    return page.make_match(start, end, MatchKind.CHANGED)
 
 
 def _windows(
-    found: list[tuple[int, int, str]], wanted: Counter[str], size: int, expected: int
+    words: list[tuple[int, int, str]], wanted: Counter[str], size: int, expected: int
 ) -> Iterator[tuple[int, int, int]]:
-    """Of every run of so many words: how many are wanted, how near it is, where it begins."""
+    """For every run of `size` words, yield the number of wanted words, its closeness, and its first index."""
     left = wanted.copy()
     common = 0
-    for number, (_, _, word) in enumerate(found):
+    for number, (_, _, word) in enumerate(words):
         common += left[word] > 0
         left[word] -= 1
         first = number - size + 1
         if first > 0:
-            gone = found[first - 1][2]
+            gone = words[first - 1][2]
             left[gone] += 1
             common -= left[gone] > 0
         if first >= 0:
-            yield common, -abs(found[first][0] - expected), first
+            yield common, -abs(words[first][0] - expected), first
 
 
-def _beside(before: str, after: str) -> tuple[str, str]:
-    """The last word before and the first one after; "" where there is none."""
+def _neighbour_words(before: str, after: str) -> tuple[str, str]:
+    """Return the last word before and the first word after; "" if there is none."""
     last = [match[0].casefold() for match in _WORD.finditer(before)][-1:]
     first = _WORD.search(after)
     return "".join(last), first[0].casefold() if first else ""
 
 
 def _is_in_order(wanted: list[str], window: list[str]) -> bool:
-    matcher = difflib.SequenceMatcher(None, wanted[:_COMPARED], window[:_COMPARED], autojunk=False)
-    return matcher.ratio() >= _FEW_ALIKE
+    matcher = difflib.SequenceMatcher(None, wanted[:_MAX_COMPARED], window[:_MAX_COMPARED], autojunk=False)
+    return matcher.ratio() >= _MIN_SHARE_SHORT
 
 
-# ---- a text made ready
+# ---- normalized text
 
 
 @dataclass(frozen=True, slots=True)
 class _NormalizedText:
-    """What is left of a text, piece by piece: where each begins in it, and where in the text."""
+    """Text without markup, as pieces: where each starts in `key` (`starts`) and in the original (`sources`)."""
 
     key: str
     starts: tuple[int, ...]
@@ -244,7 +246,7 @@ class _NormalizedText:
         return self.sources[piece] + at - self.starts[piece]
 
     def position(self, source: int) -> int:
-        """How many letters are left of the text before that place."""
+        """Return the position in `key` that corresponds to an offset in the original."""
         piece = bisect_right(self.sources, source) - 1
         if piece < 0:
             return 0
@@ -252,7 +254,7 @@ class _NormalizedText:
         return min(self.starts[piece] + source - self.sources[piece], end)
 
 
-def _squeezed(text: str) -> _NormalizedText:
+def _normalize(text: str) -> _NormalizedText:
     pieces, starts, sources = [], [], []
     done = length = 0
     for start, end in (*(match.span() for match in _MARKS.finditer(text)), (len(text), len(text))):
@@ -266,24 +268,24 @@ def _squeezed(text: str) -> _NormalizedText:
 
 
 def _inner_key(text: str) -> str:
-    """Of a text that begins in mid-line, where a number is a number and no list mark."""
-    return _squeezed(f".{text}").key[1:]
+    """Normalize a text that begins mid-line, where a leading number is not a list marker."""
+    return _normalize(f".{text}").key[1:]
 
 
 @dataclass(frozen=True, slots=True)
 class _AnchoredText:
     text: str
-    squeezed: _NormalizedText
+    normalized: _NormalizedText
     line_starts: tuple[int, ...]
     heading_lines: tuple[int, ...]
     paths: tuple[tuple[str, ...], ...]
-    """The titles above what follows each of these headings, its own among them."""
+    """For each heading, the path of titles down to and including it."""
 
     def line_of(self, offset: int) -> int:
         return bisect_right(self.line_starts, offset)
 
     def offset(self, line: int, column: int) -> int:
-        """Of a place that may be behind the end."""
+        """Return the offset of a position that may be past the end."""
         if line > len(self.line_starts):
             return len(self.text)
         return min(len(self.text), self.line_starts[max(line, 1) - 1] + max(column, 1) - 1)
@@ -292,45 +294,45 @@ class _AnchoredText:
         number = bisect_right(self.heading_lines, line) - 1
         return self.paths[number] if number >= 0 else ()
 
-    def place(self, start: int, end: int, sure: MatchKind) -> AnchorMatch:
-        return AnchorMatch(start, end, self.line_of(start), self.line_of(max(start, end - 1)), sure)
+    def make_match(self, start: int, end: int, kind: MatchKind) -> AnchorMatch:
+        return AnchorMatch(start, end, self.line_of(start), self.line_of(max(start, end - 1)), kind)
 
-    def agreeing(self, start: int, end: int, before: str, after: str) -> int:
-        """How many letters around a place are those."""
-        first, last = self.squeezed.position(start), self.squeezed.position(end)
-        key = self.squeezed.key
-        return _common(key[max(0, first - len(before)) : first][::-1], before[::-1]) + _common(
+    def count_matching(self, start: int, end: int, before: str, after: str) -> int:
+        """Count the context characters that match around a place."""
+        first, last = self.normalized.position(start), self.normalized.position(end)
+        key = self.normalized.key
+        return _common_prefix(key[max(0, first - len(before)) : first][::-1], before[::-1]) + _common_prefix(
             key[last : last + len(after)], after
         )
 
     def words_under(self, titles: tuple[str, ...]) -> list[tuple[int, int, str]]:
-        """Start, end and word, under these headings; where they are gone, under those above them that are left."""
+        """Return (start, end, word) under these headings, or under the closest ancestor that still exists."""
         bounds = (1, *self.heading_lines)
         paths = ((), *self.paths)
         for depth in range(len(titles), -1, -1):
-            found = []
+            words = []
             for number, path in enumerate(paths):
                 is_own = len(path) == depth or depth < len(titles)
-                if is_own and _folded(path)[:depth] == titles[:depth]:
+                if is_own and _fold_titles(path)[:depth] == titles[:depth]:
                     start = self.offset(bounds[number], 1)
                     end = self.offset(bounds[number + 1], 1) if number + 1 < len(bounds) else len(self.text)
-                    words = _WORD.finditer(self.text, start, end)
-                    found += [(match.start(), match.end(), match[0].casefold()) for match in words]
-            if found:
-                return found
+                    matches = _WORD.finditer(self.text, start, end)
+                    words += [(match.start(), match.end(), match[0].casefold()) for match in matches]
+            if words:
+                return words
         return []
 
 
 @lru_cache(maxsize=16)
-def _page(text: str) -> _AnchoredText:
-    """Kept for a while: a page looks for many anchors in the same text."""
+def _index_text(text: str) -> _AnchoredText:
+    """Cached: a page looks up many anchors in the same text."""
     starts = [0]
     while (at := text.find("\n", starts[-1])) >= 0:
         starts.append(at + 1)
     try:
         headings = base.parse_document(text, "the document").headings
     except InvalidDocument:
-        headings = ()  # what is no text has none
+        headings = ()
     above: list[tuple[int, str]] = []
     paths = []
     for heading in headings:
@@ -339,11 +341,11 @@ def _page(text: str) -> _AnchoredText:
         above.append((heading.level, heading.title))
         paths.append(tuple(title for _, title in above))
     lines = tuple(heading.line for heading in headings)
-    return _AnchoredText(text, _squeezed(text), tuple(starts), lines, tuple(paths))
+    return _AnchoredText(text, _normalize(text), tuple(starts), lines, tuple(paths))
 
 
-def _common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+def _common_prefix(one: str, other: str) -> int:
+    """Return the length of the common prefix."""
     if one == other:
         return len(one)
     for number, (left, right) in enumerate(zip(one, other, strict=False)):

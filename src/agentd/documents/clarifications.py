@@ -1,4 +1,4 @@
-"""clarifications.md: what was asked before planning, and what the person answered."""
+"""clarifications.md: questions asked before planning, with the answers."""
 
 import re
 from collections.abc import Mapping
@@ -42,20 +42,19 @@ def parse_clarifications(text: str, name: str = CLARIFICATIONS_FILE) -> Clarific
     return Clarifications(
         change=front.string("change"),
         date=front.string("date"),
-        questions=_questions(document),
+        questions=tuple(
+            _parse_question(document, section, match[1])
+            for section in document.sections
+            if (match := _TOPIC.match(section.heading.title))
+        ),
         lines={key: front.line(key) for key in ("change", "date") if key in front},
     )
 
 
-def _questions(document: Document) -> tuple[Clarification, ...]:
-    found = ((section, _TOPIC.match(section.heading.title)) for section in document.sections)
-    return tuple(_question(document, section, match[1]) for section, match in found if match)
-
-
-def _question(document: Document, section: Section, topic: str) -> Clarification:
+def _parse_question(document: Document, section: Section, topic: str) -> Clarification:
     values: dict[str, str] = {}
-    for one in read_fields(document, section.inner, _LABELS):
-        values.setdefault(one.label, one.full)
+    for labelled in read_fields(document, section.inner, _LABELS):
+        values.setdefault(labelled.label, labelled.full)
     question, answer, rationale = (values.get(label, "") for label in _LABELS)
     return Clarification(topic.strip(), question, answer, rationale, section.span)
 
@@ -63,9 +62,9 @@ def _question(document: Document, section: Section, topic: str) -> Clarification
 def render_clarifications(clarifications: Clarifications) -> str:
     front = frontmatter.render_frontmatter({"change": clarifications.change, "date": clarifications.date})
     parts = ["# Clarifications"]
-    for number, one in enumerate(clarifications.questions, 1):
-        lines = [render_item(one.question, "**Question**"), render_item(one.answer, "**Answer**")]
-        if one.rationale:
-            lines.append(render_item(one.rationale, "**Rationale**"))
-        parts += [f"## Q{number}: {heading_text(one.topic)}", "\n".join(lines)]
+    for number, question in enumerate(clarifications.questions, 1):
+        lines = [render_item(question.question, "**Question**"), render_item(question.answer, "**Answer**")]
+        if question.rationale:
+            lines.append(render_item(question.rationale, "**Rationale**"))
+        parts += [f"## Q{number}: {heading_text(question.topic)}", "\n".join(lines)]
     return front + "\n" + "\n\n".join(parts) + "\n"

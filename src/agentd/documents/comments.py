@@ -1,4 +1,4 @@
-"""`comments.yaml` of a change: what people say about places in its documents. Text <-> data; other keys stay."""
+"""`comments.yaml` of a change: comments by people on its documents. Unknown keys are kept."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,19 +16,17 @@ COMMENTS_FILE = "comments.yaml"
 _ID = re.compile(r"K[1-9]\d{0,8}")
 _FINDING = re.compile(r"P[1-9]\d{0,8}")
 _ITEM = re.compile(r"( *)-(?: |$)")
-QUOTE_LENGTH = 1000  # characters of what a comment is about that its finding holds
+QUOTE_LENGTH = 1000  # characters of the commented text that are copied into the finding
 
 
 class CommentSeverity(StrEnum):
-    """How much a comment asks for."""
-
     BLOCKER = "blocker"
     SHOULD = "should"
     NOTE = "note"
 
     @property
     def severity(self) -> Severity:
-        """Of the finding that it becomes."""
+        """The severity of the finding made from the comment."""
         return {
             CommentSeverity.BLOCKER: Severity.HIGH,
             CommentSeverity.SHOULD: Severity.MEDIUM,
@@ -51,7 +49,7 @@ class CommentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """`made`: the hash of the document then. `finding`: what it became. `resolved_by`: the person who closed it."""
+    """`made`: document hash when written. `finding`: id of the finding made from it. `resolved_by`: who closed it."""
 
     id: str
     anchor: Anchor
@@ -78,55 +76,55 @@ class Comment:
 
     @property
     def words(self) -> str:
-        """All that was said: the first word as it is, each later one with its author."""
-        later = [f"{one.by.partition(':')[2]}: {one.text.strip()}" for one in self.thread[1:] if one.text.strip()]
-        return "\n\n".join(filter(None, [self.thread[0].text.strip(), *later]))
+        """The text of the whole thread, each reply prefixed with its author."""
+        replies = [f"{entry.by.partition(':')[2]}: {text}" for entry in self.thread[1:] if (text := entry.text.strip())]
+        return "\n\n".join(filter(None, [self.thread[0].text.strip(), *replies]))
 
     def with_text(self, number: int, text: str, at: str) -> "Comment":
-        """Its number-th entry, from 0, in other words."""
+        """Return the comment with the text of entry `number` (from 0) replaced."""
         edited = replace(self.thread[number], text=text, at=at)
         return replace(self, thread=(*self.thread[:number], edited, *self.thread[number + 1 :]))
 
 
 def resolve_comments(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
-    """Among all findings of the change: one that is settled settles its own comment; other links say nothing."""
-    known = {one.id: one for one in findings}
-    return tuple(_standing(one, known) for one in comments)
+    """Mark comments whose own finding is closed as resolved; drop links to findings that are not theirs."""
+    known = {finding.id: finding for finding in findings}
+    return tuple(_resolve_comment(comment, known) for comment in comments)
 
 
 def misattributed_comments(comments: Sequence[Comment], findings: Iterable[Finding]) -> tuple[Comment, ...]:
-    """Those that name a finding which is not their own."""
-    known = {one.id: one for one in findings}
-    return tuple(one for one in comments if one.finding is not None and not _is_own(one, known))
+    """Return the comments that link to a finding which was not made from them."""
+    known = {finding.id: finding for finding in findings}
+    return tuple(comment for comment in comments if comment.finding is not None and not _owns_finding(comment, known))
 
 
-def _standing(one: Comment, known: Mapping[str, Finding]) -> Comment:
-    if one.finding is None:
-        return one
-    if not _is_own(one, known):
-        return replace(one, finding=None)
-    finding = known.get(one.finding)
-    return replace(one, state=CommentState.RESOLVED) if finding and not finding.state.is_open else one
+def _resolve_comment(comment: Comment, known: Mapping[str, Finding]) -> Comment:
+    if comment.finding is None:
+        return comment
+    if not _owns_finding(comment, known):
+        return replace(comment, finding=None)
+    finding = known.get(comment.finding)
+    return replace(comment, state=CommentState.RESOLVED) if finding and not finding.state.is_open else comment
 
 
-def _is_own(one: Comment, known: Mapping[str, Finding]) -> bool:
-    """A file that anybody may edit closes and hides nothing that a judge has said."""
-    assert one.finding is not None
-    finding = known.get(one.finding)
+def _owns_finding(comment: Comment, known: Mapping[str, Finding]) -> bool:
+    """Anyone can edit the file, so a link alone must not close or hide a judge's finding."""
+    assert comment.finding is not None
+    finding = known.get(comment.finding)
     if finding is None:
-        return _FINDING.fullmatch(one.finding) is not None  # it is still to be made
+        return _FINDING.fullmatch(comment.finding) is not None  # not created yet
     if not _FINDING.fullmatch(finding.id) or not finding.by.startswith("person:"):
         return False
     if finding.comment is not None:
-        return finding.comment == one.id
-    evidence = finding.evidence  # older ones do not name their comment
+        return finding.comment == comment.id
+    evidence = finding.evidence  # older findings do not name their comment
     about = (evidence.file, evidence.quote) if evidence else None
-    return about == (one.document, one.anchor.quote[:QUOTE_LENGTH]) and finding.by == one.thread[0].by
+    return about == (comment.document, comment.anchor.quote[:QUOTE_LENGTH]) and finding.by == comment.thread[0].by
 
 
-@lru_cache(maxsize=64)  # a page asks for the same text several times
+@lru_cache(maxsize=64)  # a page parses the same text several times
 def parse_comments(text: str, name: str = COMMENTS_FILE) -> tuple[Comment, ...]:
-    """What is wrong is a StateError with its line. Two branches may have given one id twice: see `_apart`."""
+    """Parse the file; raise StateError with the line on errors. Duplicate ids are renumbered."""
     try:
         data = yaml12.load(text)
     except yaml12.InvalidYaml as error:
@@ -134,55 +132,55 @@ def parse_comments(text: str, name: str = COMMENTS_FILE) -> tuple[Comment, ...]:
     if data is None:
         return ()
     if not isinstance(data, list):
-        raise StateError(f"{name} line 1: a list of comments is needed, each beginning with `- id: K1`")
-    found = []
-    for row, line in zip_longest(data, _lines(text)[: len(data)], fillvalue=1):
+        raise StateError(f"{name} line 1: expected a list of comments, each starting with `- id: K1`")
+    comments = []
+    for row, line in zip_longest(data, _item_lines(text)[: len(data)], fillvalue=1):
         where = f"{name} line {line}"
-        found.append(_comment(FieldReader(row, where), where))
-    return _apart(found, name)
+        comments.append(_parse_comment(FieldReader(row, where), where))
+    return _renumber_duplicates(comments, name)
 
 
-def _apart(found: Sequence[Comment], name: str) -> tuple[Comment, ...]:
-    """The first keeps the id, another one gets the next free number; what is the same twice is one."""
-    last = max((one.number for one in found), default=0)
+def _renumber_duplicates(comments: Sequence[Comment], name: str) -> tuple[Comment, ...]:
+    """Make ids unique after two branches used the same one; drop identical copies."""
+    last = max((comment.number for comment in comments), default=0)
     by_id: dict[str, list[Comment]] = {}
     kept = []
-    for one in found:
-        same = by_id.setdefault(one.id, [])
-        if one in same:
+    for comment in comments:
+        same = by_id.setdefault(comment.id, [])
+        if comment in same:
             continue
-        same.append(one)
+        same.append(comment)
         last += len(same) > 1
-        new = replace(one, id=f"K{last}") if len(same) > 1 else one
+        new = replace(comment, id=f"K{last}") if len(same) > 1 else comment
         if not _ID.fullmatch(new.id):
-            raise StateError(f"{name}: the comment {one.id} stands twice, and no number is left for one of them")
+            raise StateError(f"{name}: comment id {comment.id} is used twice and no free id is left")
         kept.append(new)
     return tuple(kept)
 
 
 def render_comments(comments: Sequence[Comment]) -> str:
-    return yaml12.dump([_data(one) for one in comments]) if comments else "[]\n"
+    return yaml12.dump([_comment_data(comment) for comment in comments]) if comments else "[]\n"
 
 
-def _lines(text: str) -> list[int]:
-    """In which each comment begins, where the list is written as agentd does."""
-    found = [(number, match[1]) for number, line in enumerate(text.split("\n"), 1) if (match := _ITEM.match(line))]
-    return [number for number, indent in found if indent == found[0][1]]
+def _item_lines(text: str) -> list[int]:
+    """Return the line on which each comment starts, assuming the layout agentd writes."""
+    items = [(number, match[1]) for number, line in enumerate(text.split("\n"), 1) if (match := _ITEM.match(line))]
+    return [number for number, indent in items if indent == items[0][1]]
 
 
-def _comment(row: FieldReader, where: str) -> Comment:
+def _parse_comment(row: FieldReader, where: str) -> Comment:
     id_ = row.text("id")
     if not _ID.fullmatch(id_):
-        raise StateError(f"{where}: id is {id_!r:.40}, which is no K and a number")
-    document, place = row.text("document"), row.inner("anchor")
-    if place is None:
+        raise StateError(f"{where}: invalid id {id_!r:.40}; ids look like K1")
+    document, anchor_data = row.text("document"), row.inner("anchor")
+    if anchor_data is None:
         raise StateError(f"{where}: {id_} has no anchor")
-    thread = tuple(_entry(one) for one in row.items("thread"))
+    thread = tuple(_parse_entry(entry) for entry in row.items("thread"))
     if not thread:
-        raise StateError(f"{where}: {id_} has no entry in its thread")
+        raise StateError(f"{where}: the thread of {id_} is empty")
     return Comment(
         id=id_,
-        anchor=_anchor(document, place),
+        anchor=_parse_anchor(document, anchor_data),
         severity=row.choice("severity", CommentSeverity),
         state=row.choice("state", CommentState),
         made=row.text("made", ""),
@@ -190,39 +188,39 @@ def _comment(row: FieldReader, where: str) -> Comment:
         finding=row.text_or_none("finding"),
         resolved_by=row.text_or_none("resolved_by"),
         extra=row.rest(),
-        anchor_extra=place.rest(),
+        anchor_extra=anchor_data.rest(),
     )
 
 
-def _anchor(document: str, place: FieldReader) -> Anchor:
+def _parse_anchor(document: str, anchor_data: FieldReader) -> Anchor:
     return Anchor(
         document=document,
-        quote=place.text("quote"),
-        before=place.text("before", ""),
-        after=place.text("after", ""),
-        heading=place.texts("heading"),
-        line=place.count("line", 1),
-        column=place.count("column", 1),
+        quote=anchor_data.text("quote"),
+        before=anchor_data.text("before", ""),
+        after=anchor_data.text("after", ""),
+        heading=anchor_data.texts("heading"),
+        line=anchor_data.count("line", 1),
+        column=anchor_data.count("column", 1),
     )
 
 
-def _entry(row: FieldReader) -> CommentEntry:
+def _parse_entry(row: FieldReader) -> CommentEntry:
     return CommentEntry(row.text("by"), row.text("at", ""), row.text("text", ""), row.rest())
 
 
-def _data(one: Comment) -> dict[str, Any]:
-    anchor = one.anchor
-    place = {"quote": anchor.quote, "before": anchor.before, "after": anchor.after, "heading": [*anchor.heading]}
+def _comment_data(comment: Comment) -> dict[str, Any]:
+    anchor = comment.anchor
+    anchor_data = {"quote": anchor.quote, "before": anchor.before, "after": anchor.after, "heading": [*anchor.heading]}
     data = {
-        "id": one.id,
-        "document": one.document,
-        "anchor": {**place, "line": anchor.line, "column": anchor.column, **one.anchor_extra},
-        "severity": str(one.severity),
-        "state": str(one.state),
-        "made": one.made,
-        "finding": one.finding,
+        "id": comment.id,
+        "document": comment.document,
+        "anchor": {**anchor_data, "line": anchor.line, "column": anchor.column, **comment.anchor_extra},
+        "severity": str(comment.severity),
+        "state": str(comment.state),
+        "made": comment.made,
+        "finding": comment.finding,
     }
-    if one.resolved_by:
-        data["resolved_by"] = one.resolved_by
-    thread = [{"by": entry.by, "at": entry.at, "text": entry.text, **entry.extra} for entry in one.thread]
-    return {**data, "thread": thread, **one.extra}
+    if comment.resolved_by:
+        data["resolved_by"] = comment.resolved_by
+    thread = [{"by": entry.by, "at": entry.at, "text": entry.text, **entry.extra} for entry in comment.thread]
+    return {**data, "thread": thread, **comment.extra}

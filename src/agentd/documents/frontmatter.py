@@ -1,4 +1,4 @@
-"""Frontmatter: the YAML between `---` lines at the top. Read as data, edited as text, one key at a time."""
+"""Frontmatter: the YAML between `---` lines at the top. Parsed as data, edited as text, one key at a time."""
 
 import json
 import re
@@ -16,12 +16,12 @@ _COMMENT = re.compile(r"[ \t]#")
 
 
 class InvalidFrontmatter(InvalidDocument):
-    """Frontmatter that is not a mapping in YAML, or holds a value of the wrong kind."""
+    """The frontmatter is not a YAML mapping, or a value has the wrong type."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontmatterEntry:
-    """One top-level key with the lines of its value, and where on its line the colon stands."""
+    """A top-level key, the lines of its value, and the column of its colon."""
 
     key: str
     span: Span
@@ -30,7 +30,7 @@ class FrontmatterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """What was read; without frontmatter `values` is empty and `span` is None."""
+    """Parsed frontmatter; if there is none, `values` is empty and `span` is None."""
 
     name: str
     span: Span | None = None
@@ -41,20 +41,20 @@ class Frontmatter:
         return key in self.values
 
     def line(self, key: str) -> int:
-        """Where a key stands; the first line when that cannot be told."""
+        """Return the line of a key, or 1 if unknown."""
         return next((entry.span.start for entry in self.entries if entry.key == key), 1)
 
-    def bad(self, key: str, problem: str) -> InvalidFrontmatter:
+    def error(self, key: str, problem: str) -> InvalidFrontmatter:
         return InvalidFrontmatter(self.name, self.line(key), f"'{key}' {problem}")
 
     def string(self, key: str) -> str:
-        """A word or number as text; empty when the key is missing."""
+        """Return a string or number as text; empty if the key is missing."""
         value = self.values.get(key)
         if value is None:
             return ""
         if isinstance(value, str | int | float):
             return str(value)
-        raise self.bad(key, "must be a word")
+        raise self.error(key, "must be a string")
 
     def number(self, key: str) -> int | None:
         value = self.values.get(key)
@@ -62,15 +62,16 @@ class Frontmatter:
             value = int(value)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        raise self.bad(key, "must be a whole number")
+        raise self.error(key, "must be a whole number")
 
 
 def read_frontmatter(document: Document) -> Frontmatter:
     span = document.frontmatter
     if span is None:
-        _refuse_unclosed(document)
+        _reject_unclosed(document)
         return Frontmatter(document.name)
-    values = _load("\n".join(_contents(document, span)), document.name, span)
+    lines = range(span.start + 1, span.end)
+    values = _load("\n".join(document.content(line) for line in lines), document.name, span)
     return Frontmatter(document.name, span, values, _entries(document, span, values))
 
 
@@ -79,18 +80,18 @@ def render_frontmatter(values: Mapping[str, Any]) -> str:
 
 
 def revise_frontmatter(document: Document, values: Mapping[str, Any], keep: Collection[str] = ()) -> str:
-    """The frontmatter of a document with new values; keys to keep change only when they are missing."""
-    found = read_frontmatter(document)
-    if found.span is None:
+    """Return the frontmatter of a document with new values; keys in `keep` are only added if missing."""
+    front = read_frontmatter(document)
+    if front.span is None:
         mark = BOM if document.text.startswith(BOM) else ""
         return mark + document.native(render_frontmatter(values))
-    wanted = {key: value for key, value in values.items() if key not in found or key not in keep}
-    head = document.cut(Span(1, found.span.end))
+    wanted = {key: value for key, value in values.items() if key not in front or key not in keep}
+    head = document.text_at(Span(1, front.span.end))
     return set_frontmatter_keys(head if head.endswith("\n") else head + document.newline, wanted, document.name)
 
 
 def set_frontmatter_keys(text: str, values: Mapping[str, Any], name: str) -> str:
-    """The document with these keys set, in place where they stand, else added at the end in this order."""
+    """Set these keys in place; append missing ones at the end, in this order."""
     for key, value in values.items():
         text = _set_key(text, key, value, name)
     return text
@@ -98,50 +99,52 @@ def set_frontmatter_keys(text: str, values: Mapping[str, Any], name: str) -> str
 
 def remove_frontmatter_key(text: str, key: str, name: str) -> str:
     document = base.parse_document(text, name)
-    found = read_frontmatter(document)
-    if key not in found:
+    front = read_frontmatter(document)
+    if key not in front:
         return text
-    entry = _entry(found, key)
-    expected = {other: value for other, value in found.values.items() if other != key}
-    return _checked(document.replace(entry.span, ""), expected, found)
+    entry = _get_entry(front, key)
+    expected = {other: value for other, value in front.values.items() if other != key}
+    return _verify_edit(document.replace(entry.span, ""), expected, front)
 
 
 def _set_key(text: str, key: str, value: Any, name: str) -> str:
     document = base.parse_document(text, name)
-    found = read_frontmatter(document)
-    if key in found and _same(found.values[key], value):
+    front = read_frontmatter(document)
+    if key in front and _is_same(front.values[key], value):
         return text
     written = document.native(yaml12.dump({key: value}))
-    if found.span is None:
-        return _added_on_top(document, written)
-    if key not in found:
-        edited = document.insert(found.span.end, written)
+    if front.span is None:
+        return _add_frontmatter(document, written)
+    if key not in front:
+        edited = document.insert(front.span.end, written)
     else:
-        entry = _entry(found, key)
-        edited = document.replace(entry.span, _in_place(document, entry, value) or written)
-    return _checked(edited, {**found.values, key: value}, found)
+        entry = _get_entry(front, key)
+        edited = document.replace(entry.span, _edit_in_place(document, entry, value) or written)
+    return _verify_edit(edited, {**front.values, key: value}, front)
 
 
-def _same(old: Any, new: Any) -> bool:
-    """Equal, and not only because Python takes true for 1."""
+def _is_same(old: Any, new: Any) -> bool:
+    """Compare values without treating True as 1."""
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
-def _entry(found: Frontmatter, key: str) -> FrontmatterEntry:
-    for entry in found.entries:
+def _get_entry(front: Frontmatter, key: str) -> FrontmatterEntry:
+    for entry in front.entries:
         if entry.key == key:
             return entry
-    raise found.bad(key, "cannot be edited here; write one key per line")
+    raise front.error(key, "cannot be edited automatically; write one key per line")
 
 
-def _checked(edited: str, expected: Mapping[str, Any], before: Frontmatter) -> str:
-    """The edit, once it is known to have changed what it should and nothing else."""
+def _verify_edit(edited: str, expected: Mapping[str, Any], before: Frontmatter) -> str:
+    """Return the edited text after checking that it changed only the expected values."""
     if read_frontmatter(base.parse_document(edited, before.name)).values != expected:
-        raise InvalidFrontmatter(before.name, 1, "this frontmatter cannot be edited; write one key per line")
+        raise InvalidFrontmatter(
+            before.name, 1, "this frontmatter cannot be edited automatically; write one key per line"
+        )
     return edited
 
 
-def _added_on_top(document: Document, written: str) -> str:
+def _add_frontmatter(document: Document, written: str) -> str:
     rest = document.text.removeprefix(BOM)
     mark = document.text[: len(document.text) - len(rest)]
     rule = document.native("---\n")
@@ -149,8 +152,8 @@ def _added_on_top(document: Document, written: str) -> str:
     return f"{mark}{rule}{written}{rule}{gap}{rest}"
 
 
-def _in_place(document: Document, entry: FrontmatterEntry, value: Any) -> str | None:
-    """The entry's line with a new word, its comment and quotes kept; None when it is not so simple."""
+def _edit_in_place(document: Document, entry: FrontmatterEntry, value: Any) -> str | None:
+    """Return the entry's line with a new value, keeping its comment and quotes; None if it is not one scalar."""
     written = yaml12.dump({"k": value})
     if len(entry.span) > 1 or written.count("\n") > 1 or not written.startswith("k: "):
         return None
@@ -158,19 +161,19 @@ def _in_place(document: Document, entry: FrontmatterEntry, value: Any) -> str | 
     content = base.strip_newline(line)
     start = entry.colon + 1
     rest = content[start:]
-    token = _token(rest.strip())
+    token = _first_scalar(rest.strip())
     if token is None:
         return None
     gap = rest[: len(rest) - len(rest.lstrip())] if token else " "
     after = rest.strip()[len(token) :]
     if after and not token:
         after = " " + after
-    new = _quoted_like(token, value) or written[3:].rstrip("\n")
+    new = _quote_like(token, value) or written[3:].rstrip("\n")
     return content[:start] + gap + new + after + line[len(content) :]
 
 
-def _token(rest: str) -> str | None:
-    """The scalar that a value starts with; None for a list, a mapping or a block."""
+def _first_scalar(rest: str) -> str | None:
+    """Return the scalar that a value starts with; None for a list, a mapping or a block."""
     if rest[:1] in ("[", "{", "|", ">", "&", "*", "!"):
         return None
     if rest[:1] in ("'", '"'):
@@ -180,16 +183,12 @@ def _token(rest: str) -> str | None:
     return rest[: comment.start()].rstrip() if comment else rest
 
 
-def _quoted_like(old: str, value: Any) -> str | None:
+def _quote_like(old: str, value: Any) -> str | None:
     if not isinstance(value, str) or not value.isprintable():
         return None
     if old.startswith('"'):
         return json.dumps(value, ensure_ascii=False)
     return "'" + value.replace("'", "''") + "'" if old.startswith("'") else None
-
-
-def _contents(document: Document, span: Span) -> list[str]:
-    return [document.content(line) for line in range(span.start + 1, span.end)]
 
 
 def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
@@ -200,12 +199,12 @@ def _load(yaml: str, name: str, span: Span) -> dict[str, Any]:
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise InvalidFrontmatter(name, span.start, "frontmatter must be keys with values")
+        raise InvalidFrontmatter(name, span.start, "frontmatter must be a mapping of keys to values")
     return {str(key): value for key, value in data.items()}
 
 
-def _refuse_unclosed(document: Document) -> None:
-    """A first `---` with a key below it was meant as frontmatter; alone it is a rule across the page."""
+def _reject_unclosed(document: Document) -> None:
+    """Raise if a `---` on line 1 is followed by a key but never closed; alone it is a horizontal rule."""
     if len(document.lines) < 2 or document.content(1).rstrip() != "---":
         return
     if _key(document.content(2)):
@@ -213,8 +212,8 @@ def _refuse_unclosed(document: Document) -> None:
 
 
 def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple[FrontmatterEntry, ...]:
-    """The keys with their lines; none when the lines do not show the keys that were read."""
-    found: list[tuple[str, int, int]] = []
+    """Return the keys with their lines; empty if the lines do not match the parsed keys."""
+    keys: list[tuple[str, int, int]] = []
     last = span.start
     ends: list[int] = []
     for line in range(span.start + 1, span.end):
@@ -222,19 +221,19 @@ def _entries(document: Document, span: Span, values: Mapping[str, Any]) -> tuple
         key = _key(content)
         if key:
             ends.append(last)
-            found.append((key[0], line, key[1]))
-        # A comment or blank line at the margin belongs to no key, so it stays when one is replaced.
+            keys.append((key[0], line, key[1]))
+        # An unindented comment or blank line belongs to no key, so it is kept when a key is replaced.
         if content.strip() and not content.startswith("#"):
             last = line
     ends.append(last)
-    if [key for key, _, _ in found] != list(values):
+    if [key for key, _, _ in keys] != list(values):
         return ()
-    pairs = zip(found, ends[1:], strict=True)
+    pairs = zip(keys, ends[1:], strict=True)
     return tuple(FrontmatterEntry(key, Span(line, end), colon) for (key, line, colon), end in pairs)
 
 
 def _key(content: str) -> tuple[str, int] | None:
-    """The key that starts at the margin, and where its colon stands."""
+    """Return the unindented key on this line and the column of its colon."""
     if not content or content[0] in " \t#-?[]{},&*!|>%@`":
         return None
     if content[0] in "'\"":

@@ -1,4 +1,4 @@
-"""What comes before what: a stable topological order. Faults are data, for a rule or a tool to report."""
+"""Stable topological order of dependencies, and document faults as data."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DocumentFault:
-    """Where it is, which kind it is, and in a sentence what is wrong and what would be right."""
+    """A problem in a document: its line, the rule it violates, and a message that says how to fix it."""
 
     line: int
     rule: str
@@ -16,53 +16,53 @@ class DocumentFault:
 
 @dataclass(frozen=True, slots=True)
 class DependencyOrder:
-    """All ids, dependencies first; those in or behind a circle come last, as they were given."""
+    """All ids, dependencies first; ids in or behind a cycle come last, in the given order."""
 
     ids: tuple[str, ...]
     unknown: tuple[tuple[str, str], ...] = ()
-    """(id, the dependency that nobody knows)"""
+    """(id, its unknown dependency)"""
     cycle: tuple[str, ...] = ()
-    """One circle, its first id repeated at the end: a, b, a; empty when there is none."""
+    """One cycle, its first id repeated at the end: a, b, a; empty if there is none."""
 
 
 def dependency_order(depends: Mapping[str, Sequence[str]], known: Collection[str] = ()) -> DependencyOrder:
-    """The order of the keys, as given wherever dependencies allow; `known` ones are settled elsewhere."""
+    """Order the keys, keeping the given order where dependencies allow; `known` ids exist elsewhere."""
     ids = list(depends)
-    place = {one: number for number, one in enumerate(ids)}
-    waits = {one: {other for other in others if other in place} for one, others in depends.items()}
+    position = {id_: number for number, id_ in enumerate(ids)}
+    pending = {id_: {other for other in others if other in position} for id_, others in depends.items()}
     unknown = [
-        (one, other)
-        for one, others in depends.items()
+        (id_, other)
+        for id_, others in depends.items()
         for other in dict.fromkeys(others)
-        if other not in place and other not in known
+        if other not in position and other not in known
     ]
-    followers: dict[str, list[str]] = {one: [] for one in ids}
-    for one, others in waits.items():
+    followers: dict[str, list[str]] = {id_: [] for id_ in ids}
+    for id_, others in pending.items():
         for other in others:
-            followers[other].append(one)
-    left = {one: len(others) for one, others in waits.items()}
-    ready = [place[one] for one in ids if not left[one]]
+            followers[other].append(id_)
+    left = {id_: len(others) for id_, others in pending.items()}
+    ready = [position[id_] for id_ in ids if not left[id_]]
     done: list[str] = []
     while ready:
-        one = ids[heapq.heappop(ready)]
-        done.append(one)
-        for follower in followers[one]:
+        id_ = ids[heapq.heappop(ready)]
+        done.append(id_)
+        for follower in followers[id_]:
             left[follower] -= 1
             if not left[follower]:
-                heapq.heappush(ready, place[follower])
-    stuck = [one for one in ids if left[one]]
+                heapq.heappush(ready, position[follower])
+    stuck = [id_ for id_ in ids if left[id_]]
     return DependencyOrder((*done, *stuck), tuple(unknown), _find_cycle(stuck, depends))
 
 
 def _find_cycle(stuck: Sequence[str], depends: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Each stuck id waits for another stuck one, so following the first such leads into a circle."""
+    """Each stuck id depends on another stuck id, so following them leads into a cycle."""
     if not stuck:
         return ()
     members = set(stuck)
     path: dict[str, None] = {}
-    one = stuck[0]
-    while one not in path:
-        path[one] = None
-        one = next(other for other in depends[one] if other in members)
+    id_ = stuck[0]
+    while id_ not in path:
+        path[id_] = None
+        id_ = next(other for other in depends[id_] if other in members)
     trail = list(path)
-    return (*trail[trail.index(one) :], one)
+    return (*trail[trail.index(id_) :], id_)

@@ -1,4 +1,4 @@
-"""proposal.md: what a change is, why, and what it touches."""
+"""proposal.md: what a change does, why, and what it affects."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _LABELS = {
     "breaking": "breaking_changes",
 }
 _TITLE = re.compile(r"(?:change|proposal)\s*+:\s*+", re.IGNORECASE)
-# `patch/minor/major` is a template that nobody filled in.
+# `patch/minor/major` is an unfilled template.
 _SCOPE = re.compile(r"[\s*_`]*+(patch|minor|major)\b(?!\s*[|/])")
 _NUMBER = re.compile(r"[\s*_~≈]*+([0-9]{1,9})\b(?![./])")
 _CODE = re.compile(r"`([^`]++)`")
@@ -49,7 +49,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """None where the document does not say."""
+    """Fields are None if the document does not state them."""
 
     scope: Scope | None = None
     affected_specs: tuple[AffectedSpec, ...] = ()
@@ -69,13 +69,13 @@ class Proposal:
     version: int | None = 1
     reviews: tuple[ReviewBlock, ...] = ()
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """Where each thing stands, by the names used here; what is missing has no line."""
+    """The line of each field and section, by the names used here."""
     unread: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """What stands among the affected specs and is no spec id, with its line."""
+    """Entries under affected specs that are not spec ids, with their lines."""
 
 
 def spec_order(impact: Impact, known: tuple[str, ...] = ()) -> DependencyOrder:
-    """The affected specs as they are to be written; `known` are the specs that exist already."""
+    """Return the order in which to write the affected specs; `known` are the existing specs."""
     return dependency_order({spec.id: spec.depends for spec in impact.affected_specs}, known)
 
 
@@ -89,24 +89,24 @@ def parse_proposal(text: str, name: str = PROPOSAL_FILE) -> Proposal:
 
 
 def read_proposal(document: Document, front: Frontmatter, reviews: tuple[ReviewBlock, ...] = ()) -> Proposal:
-    """From the body of a proposal, without its review blocks."""
+    """Parse the body of a proposal, without its review blocks."""
     lines = {key: front.line(key) for key in ("id", "created", "version") if key in front}
     named = affected_specs.read_affected_specs(document, front)
     if named.line:
         lines["affected_specs"] = named.line
-    found = _impact_fields(document, lines)
-    texts = {key: _section(document, key, lines) for key in ("Summary", "Why", "What Changes")}
+    fields = _impact_fields(document, lines)
+    sections = {key: _section(document, key, lines) for key in ("Summary", "Why", "What Changes")}
     return Proposal(
         id=front.string("id") or _title(document, lines),
-        summary=_words(document, texts["Summary"]),
-        why=_words(document, texts["Why"]),
-        what_changes=_list(document, texts["What Changes"]),
+        summary=_section_text(document, sections["Summary"]),
+        why=_section_text(document, sections["Why"]),
+        what_changes=_section_items(document, sections["What Changes"]),
         impact=Impact(
-            scope=_scope(found.get("scope")),
+            scope=_scope(fields.get("scope")),
             affected_specs=named.specs,
-            affected_files=_count(document, found.get("affected_files")),
-            affected_code=_paths(document, found.get("affected_code")),
-            breaking_changes=_unless_nothing(found.get("breaking_changes")),
+            affected_files=_file_count(document, fields.get("affected_files")),
+            affected_code=_paths(document, fields.get("affected_code")),
+            breaking_changes=_breaking_changes(fields.get("breaking_changes")),
         ),
         created=front.string("created"),
         version=front.number("version"),
@@ -117,7 +117,7 @@ def read_proposal(document: Document, front: Frontmatter, reviews: tuple[ReviewB
 
 
 def _title(document: Document, lines: dict[str, int]) -> str:
-    """The id in `# Change: add-oauth`, for a document without frontmatter."""
+    """Return the id in `# Change: add-oauth`, for a document without frontmatter."""
     for heading in document.headings:
         match = _TITLE.match(heading.title)
         if heading.level == 1 and match:
@@ -133,49 +133,49 @@ def _section(document: Document, title: str, lines: dict[str, int]) -> Section |
     return section
 
 
-def _words(document: Document, section: Section | None) -> str:
-    return document.words(section.inner) if section else ""
+def _section_text(document: Document, section: Section | None) -> str:
+    return document.trimmed_text(section.inner) if section else ""
 
 
-def _list(document: Document, section: Section | None) -> tuple[str, ...]:
-    found = read_items(document, section.inner) if section else ()
-    return tuple(one.full for one in found if not is_empty_phrase(one.full))
+def _section_items(document: Document, section: Section | None) -> tuple[str, ...]:
+    items = read_items(document, section.inner) if section else ()
+    return tuple(item.full for item in items if not is_empty_phrase(item.full))
 
 
 def _impact_fields(document: Document, lines: dict[str, int]) -> dict[str, LabelledField]:
     section = _section(document, "Impact", lines)
-    found: dict[str, LabelledField] = {}
-    for one in read_fields(document, section.inner, _LABELS) if section else ():
-        key = _LABELS[one.label]
-        found.setdefault(key, one)
-        lines.setdefault(key, one.span.start)
-    return found
+    fields: dict[str, LabelledField] = {}
+    for labelled in read_fields(document, section.inner, _LABELS) if section else ():
+        key = _LABELS[labelled.label]
+        fields.setdefault(key, labelled)
+        lines.setdefault(key, labelled.span.start)
+    return fields
 
 
-def _scope(found: LabelledField | None) -> Scope | None:
-    match = _SCOPE.match(found.value.casefold()) if found else None
+def _scope(labelled: LabelledField | None) -> Scope | None:
+    match = _SCOPE.match(labelled.value.casefold()) if labelled else None
     return Scope(match[1]) if match else None
 
 
-def _count(document: Document, found: LabelledField | None) -> int | None:
-    """The number that the line starts with, or how many files it names."""
-    match = _NUMBER.match(found.value) if found else None
+def _file_count(document: Document, labelled: LabelledField | None) -> int | None:
+    """Return the number at the start of the line, or the number of files it names."""
+    match = _NUMBER.match(labelled.value) if labelled else None
     if match:
         return int(match[1])
-    return len(_paths(document, found)) if found and found.full else None
+    return len(_paths(document, labelled)) if labelled and labelled.full else None
 
 
-def _paths(document: Document, found: LabelledField | None) -> tuple[str, ...]:
-    """Code spans, or names between commas, or a nested list of either."""
-    if found is None:
+def _paths(document: Document, labelled: LabelledField | None) -> tuple[str, ...]:
+    """Read code spans or comma-separated names, inline or in a nested list."""
+    if labelled is None:
         return ()
-    texts = [found.value] if found.value else [one.text for one in read_items(document, found.below)]
+    texts = [labelled.value] if labelled.value else [item.text for item in read_items(document, labelled.below)]
     paths = [path for text in texts for path in _CODE.findall(text) or text.split(",")]
     return tuple(path.strip(" []\"'`") for path in paths if not is_empty_phrase(path))
 
 
-def _unless_nothing(found: LabelledField | None) -> str | None:
-    return None if found is None or is_empty_phrase(found.full) else found.full
+def _breaking_changes(labelled: LabelledField | None) -> str | None:
+    return None if labelled is None or is_empty_phrase(labelled.full) else labelled.full
 
 
 # ---- writing
@@ -189,14 +189,14 @@ def render_proposal(proposal: Proposal) -> str:
 
 
 def revise_proposal(old_text: str, proposal: Proposal, name: str = PROPOSAL_FILE) -> str:
-    """The new proposal in place of the old one; review blocks, dates and other frontmatter stay."""
+    """Replace the proposal; keep review blocks, dates and other frontmatter."""
     document = base.parse_document(old_text, name)
     head = frontmatter.revise_frontmatter(document, _front(proposal), keep=("version", "created"))
     text = head + document.native("\n" + _body(proposal))
-    found = review_blocks.find_blocks(old_text, name)
-    if not found:
+    blocks = review_blocks.find_blocks(old_text, name)
+    if not blocks:
         return text
-    return text + document.newline + document.cut(Span(found[0].line, len(document.lines)))
+    return text + document.newline + document.text_at(Span(blocks[0].line, len(document.lines)))
 
 
 def _front(proposal: Proposal) -> dict[str, Any]:

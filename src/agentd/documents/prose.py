@@ -1,4 +1,4 @@
-"""Between prose and data: labelled lines, list items, and text made safe to stand in a document."""
+"""Labelled fields, list items, and escaping of text embedded in a document."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ _NOTHING = frozenset({"", "-", "none", "n/a", "na", "null", "nothing", "[]"})
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """A list item, or a paragraph beside the list: its first line, all of its text, its lines."""
+    """A list item, or a paragraph outside the list: its first line, its full text, its lines."""
 
     text: str
     full: str
@@ -33,13 +33,13 @@ class ListItem:
 
     @property
     def below(self) -> Span:
-        """The lines after the first, where nested items stand."""
+        """The lines after the first, which hold nested items."""
         return Span(self.span.start + 1, self.span.end)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledField:
-    """`- **Label**: value`, bold or plain, bulleted or not; the label in lower case."""
+    """`- **Label**: value`, bold or plain, with or without a bullet; the label in lower case."""
 
     label: str
     value: str
@@ -53,7 +53,7 @@ class LabelledField:
 
 @dataclass(slots=True)
 class _OpenItem:
-    """An item or field whose last line is not known yet."""
+    """An item or field that is still being read."""
 
     line: int
     first: str
@@ -68,7 +68,7 @@ class _OpenItem:
         return Span(self.line, self.below[-1][0] if self.below else self.line)
 
     def full(self) -> str:
-        """All of its text, with the indentation of a list item taken off."""
+        """Return the full text without the indentation of a list item."""
         indent = " " * (self.indent + 2 * self.bulleted)
         return trim_lines([self.first, *(_dedent(content, indent) for _, content in self.below)])
 
@@ -78,16 +78,16 @@ def _dedent(content: str, indent: str) -> str:
 
 
 def _lines(document: Document, span: Span) -> Iterator[tuple[int, str, bool]]:
-    """Number, content, and whether it is code; comments are left out."""
+    """Yield number, content, and whether the line is code; skip comments."""
     for line in range(span.start, span.end + 1):
-        mark = document.mark(line)
-        if mark is not LineKind.COMMENT:
-            yield line, document.content(line), mark is not LineKind.TEXT
+        kind = document.kind(line)
+        if kind is not LineKind.COMMENT:
+            yield line, document.content(line), kind is not LineKind.TEXT
 
 
 def read_fields(document: Document, span: Span, labels: Collection[str]) -> tuple[LabelledField, ...]:
-    """The fields with these labels (lower case), each with the lines that belong to it."""
-    found: list[_OpenItem] = []
+    """Return the fields with these labels (lower case), each with its lines."""
+    items: list[_OpenItem] = []
     margin = -1
     inside = False
     for line, content, code in _lines(document, span):
@@ -98,24 +98,24 @@ def read_fields(document: Document, span: Span, labels: Collection[str]) -> tupl
         if match and match[3].strip().casefold() in labels and (margin < 0 or indent <= margin + 1):
             margin = indent if margin < 0 else margin
             label = match[3].strip().casefold()
-            found.append(_OpenItem(line, (match[4] or "").strip(), indent, match[2] is not None, label))
+            items.append(_OpenItem(line, (match[4] or "").strip(), indent, match[2] is not None, label))
             inside = True
-        elif inside and not _ends(found[-1], content, indent, code):
-            found[-1].below.append((line, content))
+        elif inside and not _ends_item(items[-1], content, indent, code):
+            items[-1].below.append((line, content))
         elif content.strip():
             inside = False
-    spans = [(one, one.span()) for one in found]
-    return tuple(LabelledField(one.label, one.first, one.full(), lines) for one, lines in spans)
+    spans = [(item, item.span()) for item in items]
+    return tuple(LabelledField(item.label, item.first, item.full(), lines) for item, lines in spans)
 
 
-def _ends(one: _OpenItem, content: str, indent: int, code: bool) -> bool:
-    """A bullet beside a bulleted field is another item; below an unbulleted one it is its list."""
-    return not code and one.bulleted and indent <= one.indent and _BULLET.match(content) is not None
+def _ends_item(item: _OpenItem, content: str, indent: int, code: bool) -> bool:
+    """After a bulleted field a bullet starts a new item; after an unbulleted one it belongs to the field."""
+    return not code and item.bulleted and indent <= item.indent and _BULLET.match(content) is not None
 
 
 def read_items(document: Document, span: Span) -> tuple[ListItem, ...]:
-    """The items of the outermost list, and the paragraphs beside it; nested lines stay with their item."""
-    found: list[_OpenItem] = []
+    """Return the items of the outermost list and the paragraphs around it; nested lines stay with their item."""
+    items: list[_OpenItem] = []
     margin = -1
     blank = True
     for line, content, code in _lines(document, span):
@@ -123,28 +123,28 @@ def read_items(document: Document, span: Span) -> tuple[ListItem, ...]:
         bullet = None if code else _BULLET.match(content)
         if bullet and (margin < 0 or indent <= margin + 1):
             margin = indent if margin < 0 else margin
-            found.append(_OpenItem(line, content[bullet.end() :].strip(), indent, bulleted=True))
-        elif content.strip() and (not found or (blank and not code and _is_beside(found[-1], indent))):
-            found.append(_OpenItem(line, content.strip(), indent, bulleted=False))
-        elif found:
-            found[-1].below.append((line, content))
+            items.append(_OpenItem(line, content[bullet.end() :].strip(), indent, bulleted=True))
+        elif content.strip() and (not items or (blank and not code and _starts_paragraph(items[-1], indent))):
+            items.append(_OpenItem(line, content.strip(), indent, bulleted=False))
+        elif items:
+            items[-1].below.append((line, content))
         blank = not content.strip()
-    spans = [(one, one.span()) for one in found]
-    return tuple(ListItem(one.first, one.full(), lines, one.bulleted) for one, lines in spans)
+    spans = [(item, item.span()) for item in items]
+    return tuple(ListItem(item.first, item.full(), lines, item.bulleted) for item, lines in spans)
 
 
-def _is_beside(one: _OpenItem, indent: int) -> bool:
-    """After a blank line only what is indented still belongs to a list item."""
-    return not (one.bulleted and indent > one.indent)
+def _starts_paragraph(item: _OpenItem, indent: int) -> bool:
+    """After a blank line only indented text still belongs to a list item."""
+    return not (item.bulleted and indent > item.indent)
 
 
 def is_empty_phrase(text: str) -> bool:
-    """Empty, none, n/a: words for nothing."""
+    """Whether the text is empty or a phrase such as none or n/a."""
     return text.strip(" \t*_`().").casefold() in _NOTHING
 
 
 def means_none(text: str) -> bool:
-    """Nothing, with or without a reason: `None (no spec changes)`, `No specs required for this change`."""
+    """Whether the text says none, with or without a reason: `None (no spec changes)`, `No specs required`."""
     return is_empty_phrase(text) or _NONE.match(text) is not None
 
 
@@ -152,29 +152,29 @@ def means_none(text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Text for a place where a line break would end it."""
+    """Collapse all whitespace, including line breaks, to single spaces."""
     return " ".join(text.split())
 
 
 def heading_text(text: str) -> str:
-    """Text for a heading; number signs at its end would be taken for the heading's own."""
+    """Make text safe as a heading: trailing number signs are escaped."""
     return _CLOSING.sub(r"\\\1", one_line(text))
 
 
 def embed_text(text: str, level: int = 6) -> str:
-    """Text to stand in a section of this level: it ends nothing around it and leaves nothing open.
+    """Make text safe to embed in a section of this level.
 
-    A heading of this level or above is written `\\#`, a review tag `&lt;review`; an open fence is closed.
+    Headings of this level or above are escaped as `\\#`, review tags as `&lt;review`; an open fence is closed.
     """
     scanner = LineScanner()
     written: list[str] = []
     for content in text.replace("\r\n", "\n").split("\n"):
         plain = scanner.feed(content) is LineKind.TEXT
-        written.append(_tame(content, level) if plain else content)
+        written.append(_escape_line(content, level) if plain else content)
     return trim_lines([*written, scanner.closing])
 
 
-def _tame(content: str, level: int) -> str:
+def _escape_line(content: str, level: int) -> str:
     heading = _HEADING.match(content)
     if heading and len(heading[1]) <= level:
         at = heading.start(1)
@@ -183,20 +183,20 @@ def _tame(content: str, level: int) -> str:
 
 
 def render_item(text: str, label: str = "") -> str:
-    """A list item, its further lines indented below it."""
+    """Render a list item with continuation lines indented."""
     start = f"- {label}: " if label else "- "
     return embed_text(start + text.replace("\r\n", "\n").strip().replace("\n", "\n  "))
 
 
 def fence_code(text: str, info: str) -> str:
-    """Text as fenced code, with a fence that nothing inside closes."""
+    """Wrap text in a fence longer than any fence inside it."""
     longest = max((len(run) for run in _FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{info}\n{text}\n{fence}"
 
 
 def unfence_code(text: str) -> str:
-    """The text inside when it is one fenced block, otherwise the text."""
+    """Return the content if the text is a single fenced block, otherwise the text."""
     contents = trim_lines(text.replace("\r\n", "\n").split("\n")).split("\n")
     scanner = LineScanner()
     is_open = [scanner.feed(content) is LineKind.FENCE and bool(scanner.closing) for content in contents]

@@ -1,6 +1,6 @@
-"""The record of a round, `reviews/challenge-<n>.yaml` or `reviews/review-<n>.yaml`, as data.
+"""The record of a review round: `reviews/challenge-<n>.yaml` or `reviews/review-<n>.yaml`.
 
-A record is written once; only `answers` and `edits` are filled in later.
+A record is written once; only `answers` and `edits` are added later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a finding rests on: a place in a file, or a check."""
+    """The evidence for a finding: a place in a file, or a check."""
 
     file: str | None = None
     check: str | None = None
@@ -36,12 +36,12 @@ class Finding:
     by: str
     state: FindingState
     unverified_because: str | None = None
-    comment: str | None = None  # the one of a person that it was made of
+    comment: str | None = None  # id of the person's comment it was made from
 
 
 @dataclass(frozen=True, slots=True)
 class PreviousFinding:
-    """The judge's word on an earlier finding, beside the maker's answer."""
+    """The judge's decision on an earlier finding, with the maker's answer."""
 
     id: str
     severity: Severity
@@ -65,7 +65,7 @@ class FindingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FindingEdit:
-    """What a person changed in CHALLENGE.md or REVIEW.md."""
+    """An edit a person made in CHALLENGE.md or REVIEW.md."""
 
     id: str
     field: str
@@ -98,7 +98,7 @@ class ReviewRecord:
 
 
 def parse_record(text: str, name: str) -> ReviewRecord:
-    """`name` says whose text it is when something is wrong with it: a StateError."""
+    """Parse a record; errors are raised as StateError and mention `name`."""
     try:
         fields = FieldReader(yaml12.load(text), name)
     except yaml12.InvalidYaml as error:
@@ -138,9 +138,9 @@ def render_record(record: ReviewRecord) -> str:
     if record.checks is not None:
         data["checks"] = [dict(check) for check in record.checks]
     data["findings"] = [finding_data(finding) for finding in record.findings]
-    data["previous"] = [_plain(word) for word in record.previous]
-    data["answers"] = [_plain(answer) for answer in record.answers]
-    data["edits"] = [_plain(edit) for edit in record.edits]
+    data["previous"] = [_as_dict(previous) for previous in record.previous]
+    data["answers"] = [_as_dict(answer) for answer in record.answers]
+    data["edits"] = [_as_dict(edit) for edit in record.edits]
     return yaml12.dump({**data, **record.extra})
 
 
@@ -161,9 +161,9 @@ _HEAD = (
 
 
 def finding_data(finding: Finding) -> dict[str, Any]:
-    data = _plain(finding)
+    data = _as_dict(finding)
     evidence = finding.evidence
-    data["evidence"] = None if evidence is None else {k: v for k, v in _plain(evidence).items() if v is not None}
+    data["evidence"] = None if evidence is None else {k: v for k, v in _as_dict(evidence).items() if v is not None}
     because = data.pop("unverified_because")
     if finding.comment is None:
         del data["comment"]
@@ -174,11 +174,11 @@ def finding_data(finding: Finding) -> dict[str, Any]:
     return {key: because if key == "unverified_because" else data[key] for key in order}
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return {name: _word(getattr(value, name)) for name in value.__dataclass_fields__}
+def _as_dict(value: Any) -> dict[str, Any]:
+    return {name: _plain_value(getattr(value, name)) for name in value.__dataclass_fields__}
 
 
-def _word(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return yaml12.FlowList(value)
     return str(value) if isinstance(value, str) else value
@@ -235,84 +235,84 @@ def _answer(row: FieldReader) -> FindingAnswer:
 
 def _edit(row: FieldReader) -> FindingEdit:
     name = row.text("field")
-    words = {"state": FindingState, "severity": Severity}.get(name)
-    to = row.choice("to", words) if words else row.take("to")
-    return FindingEdit(row.text("id"), name, to if words is None else str(to), row.text("by"), row.text("at", ""))
+    choices = {"state": FindingState, "severity": Severity}.get(name)
+    to = str(row.choice("to", choices)) if choices else row.take("to")
+    return FindingEdit(row.text("id"), name, to, row.text("by"), row.text("at", ""))
 
 
 T = TypeVar("T", Finding, PreviousFinding)
 
 ADDED = "added"
-"""The field of an edit by which a person made a finding; `to` holds what it says."""
-_NOT_TOLD = ("id", "by", "state")  # the edit itself says these
+"""The field of an edit that adds a person's finding; `to` holds its content."""
+_EDIT_FIELDS = ("id", "by", "state")  # stored in the edit itself
 
 
 def current_findings(records: Iterable[ReviewRecord]) -> tuple[Finding, ...]:
-    """Every finding of a change after all its rounds. Records come in order."""
-    found: dict[str, Finding] = {}
+    """Return every finding of a change in its state after all rounds. Records must be in order."""
+    findings: dict[str, Finding] = {}
     for record in records:
-        found.update((one.id, one) for one in round_findings(record))
-        for word in record.previous:
-            if word.id in found:
-                found[word.id] = replace(found[word.id], state=word.state)
+        findings.update((finding.id, finding) for finding in round_findings(record))
+        for previous in record.previous:
+            if previous.id in findings:
+                findings[previous.id] = replace(findings[previous.id], state=previous.state)
         for edit in record.edits:
-            if edit.id in found and edit.field != ADDED:
-                found[edit.id] = _with_edit(found[edit.id], edit.field, edit.to)
-    return tuple(found.values())
+            if edit.id in findings and edit.field != ADDED:
+                findings[edit.id] = _apply_edit(findings[edit.id], edit.field, edit.to)
+    return tuple(findings.values())
 
 
 def closed_by_people(records: Iterable[ReviewRecord]) -> set[str]:
-    """Findings whose last word is a person's, and is no: a judge does not open them again."""
+    """Return the ids of findings last closed by a person; a judge does not reopen them."""
     closed: set[str] = set()
     for record in records:
-        for word in record.previous:
-            if word.state.is_open:
-                closed.discard(word.id)
+        for previous in record.previous:
+            if previous.state.is_open:
+                closed.discard(previous.id)
         for edit in record.edits:
             if edit.field == "state":
                 (closed.discard if FindingState(edit.to).is_open else closed.add)(edit.id)
     return closed
 
 
-def count_open(found: Iterable[Finding]) -> dict[Severity, int]:
+def count_open(findings: Iterable[Finding]) -> dict[Severity, int]:
     counts = dict.fromkeys(Severity, 0)
-    for finding in found:
+    for finding in findings:
         counts[finding.severity] += finding.state.is_open
     return counts
 
 
 def round_findings(record: ReviewRecord) -> tuple[Finding, ...]:
-    """The findings of one round and those a person added, with the person's edits."""
-    added = [_added(edit.id, edit.to, edit.by) for edit in record.edits if edit.field == ADDED]
-    return tuple(_edited(one, record) for one in (*record.findings, *added))
+    """Return the findings of one round and those a person added, with the person's edits applied."""
+    added = [_added_finding(edit.id, edit.to, edit.by) for edit in record.edits if edit.field == ADDED]
+    return tuple(_apply_edits(finding, record) for finding in (*record.findings, *added))
 
 
 def previous_findings(record: ReviewRecord) -> tuple[PreviousFinding, ...]:
-    """The judge's words on earlier findings, with the person's edits."""
-    return tuple(_edited(one, record) for one in record.previous)
+    """Return the judge's decisions on earlier findings, with the person's edits applied."""
+    return tuple(_apply_edits(finding, record) for finding in record.previous)
 
 
-def edit_content(one: Finding) -> dict[str, Any]:
-    """What the edit holds by which it comes into a record."""
-    return {name: value for name, value in finding_data(one).items() if name not in _NOT_TOLD}
+def edit_content(finding: Finding) -> dict[str, Any]:
+    """Return the content of the edit that adds this finding to a record."""
+    return {name: value for name, value in finding_data(finding).items() if name not in _EDIT_FIELDS}
 
 
-def _edited(one: T, record: ReviewRecord) -> T:
+def _apply_edits(finding: T, record: ReviewRecord) -> T:
     for edit in record.edits:
-        if edit.id == one.id and edit.field != ADDED:
-            one = _with_edit(one, edit.field, edit.to)
-    return one
+        if edit.id == finding.id and edit.field != ADDED:
+            finding = _apply_edit(finding, edit.field, edit.to)
+    return finding
 
 
-def _with_edit(one: T, name: str, to: Any) -> T:
+def _apply_edit(finding: T, name: str, to: Any) -> T:
     if name == "state":
-        return replace(one, state=FindingState(to))
-    if isinstance(one, Finding) and name in ("title", "description"):  # of a comment, in other words
-        return replace(one, title=str(to)) if name == "title" else replace(one, what=str(to))
-    return replace(one, severity=Severity(to)) if name == "severity" else one
+        return replace(finding, state=FindingState(to))
+    if isinstance(finding, Finding) and name in ("title", "description"):  # the person reworded a comment
+        return replace(finding, title=str(to)) if name == "title" else replace(finding, what=str(to))
+    return replace(finding, severity=Severity(to)) if name == "severity" else finding
 
 
-def _added(id_: str, data: Any, by: str) -> Finding:
+def _added_finding(id_: str, data: Any, by: str) -> Finding:
     row = FieldReader(data, f"the finding {id_}")
     return Finding(
         id=id_,

@@ -1,4 +1,4 @@
-"""The review blocks at the end of proposal.md. They are outside its hash and not part of the plan."""
+"""The review blocks at the end of proposal.md. They are excluded from its hash and not part of the plan."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ PROPOSAL_FILE = "proposal.md"
 _OPEN = re.compile(r"""<review(?:\s++[\w-]++="[^"]*+"|\s++[\w-]++='[^']*+')++\s*+>""")
 _ATTRIBUTE = re.compile(r"""\s([\w-]++)=(?:"([^"]*+)"|'([^']*+)')""")
 _CLOSE = "</review>"
-# What would open or close a block, and what would read as an escaped one.
+# Tags that would open or close a block, and text that looks like an escaped tag.
 _ESCAPE = re.compile(r"(<|&(?:amp;)*+lt;)(?=/review|review\s)")
 _UNESCAPE = re.compile(r"&((?:amp;)*+lt;)(?=/review|review\s)")
 
@@ -32,102 +32,102 @@ class ReviewBlock:
 
 
 def proposal_body(text: str, name: str = PROPOSAL_FILE) -> str:
-    """The text before the first block, with exactly one newline at its end: what a hash covers.
+    """Return the hashed text: everything outside the blocks, ending in exactly one newline.
 
-    A fence left open is closed here as `append` closes it, so that a new block does not change the hash. What somebody
-    wrote behind a block counts as if it stood before.
+    An open fence is closed as in `append_block`, so a new block does not change the hash. Text written after a block
+    counts as if it came before it.
     """
     return split_blocks(gather_blocks(text, name), name)[0]
 
 
 def text_before_blocks(text: str, name: str = PROPOSAL_FILE) -> str:
-    """The text before the first block, byte for byte."""
+    """Return the text before the first block, byte for byte."""
     document = base.parse_document(text, name)
-    first = _first(document)
-    return document.cut(Span(1, first - 1)) if first else text
+    first = _first_block_line(document)
+    return document.text_at(Span(1, first - 1)) if first else text
 
 
 def find_blocks(text: str, name: str = PROPOSAL_FILE) -> tuple[ReviewBlock, ...]:
-    """All blocks, as they stand."""
+    """Return all blocks in document order."""
     return split_blocks(text, name)[1]
 
 
 def split_blocks(text: str, name: str = PROPOSAL_FILE) -> tuple[str, tuple[ReviewBlock, ...]]:
-    """Body and blocks."""
+    """Split the text into body and blocks."""
     document = base.parse_document(text, name)
-    found, closing = _scan(document)
-    body = document.cut(Span(1, found[0].line - 1)) if found else _completed(document, closing)
-    return body.rstrip("\r\n") + document.newline, found
+    blocks, closing = _scan(document)
+    body = document.text_at(Span(1, blocks[0].line - 1)) if blocks else _close_text(document, closing)
+    return body.rstrip("\r\n") + document.newline, blocks
 
 
 def latest_block(blocks: Iterable[ReviewBlock]) -> ReviewBlock | None:
-    """The block that counts: of the highest iteration, the last of equals."""
+    """Return the block with the highest iteration, the last one on a tie."""
     return max(reversed(tuple(blocks)), key=lambda block: block.iteration, default=None)
 
 
 def append_block(text: str, block: ReviewBlock, name: str = PROPOSAL_FILE) -> str:
-    """The document with one more block at its end."""
+    """Append a block to the document."""
     document = base.parse_document(text, name)
-    before = _completed(document, _scan(document)[1])
+    before = _close_text(document, _scan(document)[1])
     if before and not before.endswith(("\n\n", "\n\r\n")):
         before += document.newline
     return before + document.native(render_block(block))
 
 
 def gather_blocks(text: str, name: str = PROPOSAL_FILE) -> str:
-    """What somebody wrote behind or between the blocks stands before them, where it is part of the document."""
+    """Move text written after or between the blocks in front of them, so it is part of the document."""
     document = base.parse_document(text, name)
-    found, _ = _scan(document)
-    if not found:
+    blocks, _ = _scan(document)
+    if not blocks:
         return text
-    inside = {line for block in found for line in range(block.span.start, block.span.end + 1)}
-    stray = [line for line in range(found[0].line, len(document.lines) + 1) if line not in inside]
-    strayed = trim_lines([document.content(line) for line in stray])
-    if not strayed:
+    inside = {line for block in blocks for line in range(block.span.start, block.span.end + 1)}
+    stray_lines = [line for line in range(blocks[0].line, len(document.lines) + 1) if line not in inside]
+    stray_text = trim_lines([document.content(line) for line in stray_lines])
+    if not stray_text:
         return text
-    body = document.cut(Span(1, found[0].line - 1)).rstrip("\r\n")
-    blocks = [document.cut(block.span).rstrip("\r\n") for block in found]
-    return f"{document.newline}{document.newline}".join([body, document.native(strayed), *blocks]) + document.newline
+    body = document.text_at(Span(1, blocks[0].line - 1)).rstrip("\r\n")
+    texts = [document.text_at(block.span).rstrip("\r\n") for block in blocks]
+    return f"{document.newline}{document.newline}".join([body, document.native(stray_text), *texts]) + document.newline
 
 
 def render_block(block: ReviewBlock) -> str:
-    text = _ESCAPE.sub(lambda match: _escaped(match[1]), block.text)
+    text = _ESCAPE.sub(lambda match: _escape_tag(match[1]), block.text)
     contents = text.replace("\r\n", "\n").split("\n")
     scanner = LineScanner()
     for content in contents:
         scanner.feed(content)
     text = trim_lines([*contents, scanner.closing])
-    status, reviewer = (one_line(word).replace('"', "&quot;") for word in (block.status, block.reviewer))
+    status, reviewer = (one_line(value).replace('"', "&quot;") for value in (block.status, block.reviewer))
     opening = f'<review status="{status}" iteration="{block.iteration}" reviewer="{reviewer}">'
     return "\n".join([opening, "", *([text, ""] if text else []), _CLOSE, ""])
 
 
-def _completed(document: Document, closing: str) -> str:
-    """The text with its last line ended and nothing left open."""
+def _close_text(document: Document, closing: str) -> str:
+    """Return the text with a final newline and no open fence or comment."""
     text = document.text
     if text and not text.endswith("\n"):
         text += document.newline
     return text + closing + document.newline if closing else text
 
 
-def _escaped(mark: str) -> str:
+def _escape_tag(mark: str) -> str:
     return "&lt;" if mark == "<" else f"&amp;{mark[1:]}"
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape_tag(match: re.Match[str]) -> str:
     return "<" if match[1] == "lt;" else f"&{match[1].removeprefix('amp;')}"
 
 
-def _first(document: Document) -> int | None:
+def _first_block_line(document: Document) -> int | None:
     return next(
-        (line for line, content in document.plain(document.span) if _OPEN.match(content)),
+        (line for line, content in document.plain_lines(document.span) if _OPEN.match(content)),
         None,
     )
 
 
 def _scan(document: Document) -> tuple[tuple[ReviewBlock, ...], str]:
-    """The blocks, and the line that would close what is open after them."""
-    first = _first(document)
+    """Return the blocks, and the line that would close a fence or comment left open after them."""
+    first = _first_block_line(document)
     if first is None:
         return (), document.closing
     reader = _BlockReader()
@@ -137,7 +137,7 @@ def _scan(document: Document) -> tuple[tuple[ReviewBlock, ...], str]:
 
 
 class _BlockReader:
-    """Inside a block only its closing tag counts: a judge's text may leave a fence open."""
+    """Reads blocks line by line. Inside a block only the closing tag counts: the text may leave a fence open."""
 
     def __init__(self) -> None:
         self.outside = LineScanner()
@@ -156,14 +156,14 @@ class _BlockReader:
             self._attributes = {m[1]: m[2] or m[3] or "" for m in _ATTRIBUTE.finditer(opening[0])}
             content = content[opening.end() :]
         if self._start:
-            self._inside(line, content)
+            self._feed_inside(line, content)
 
-    def _inside(self, line: int, content: str) -> None:
-        words = content.strip()
-        if words.startswith(_CLOSE):
+    def _feed_inside(self, line: int, content: str) -> None:
+        stripped = content.strip()
+        if stripped.startswith(_CLOSE):
             self._finish_open(line)
-        elif words.endswith(_CLOSE) and "<review>" not in words:
-            self._text.append(words.removesuffix(_CLOSE))
+        elif stripped.endswith(_CLOSE) and "<review>" not in stripped:
+            self._text.append(stripped.removesuffix(_CLOSE))
             self._finish_open(line)
         else:
             self._text.append(content)
@@ -171,14 +171,14 @@ class _BlockReader:
     def _finish_open(self, end: int) -> None:
         if not self._start:
             return
-        words = {name: value.replace("&quot;", '"') for name, value in self._attributes.items()}
-        number = words.get("iteration", "")
+        attributes = {name: value.replace("&quot;", '"') for name, value in self._attributes.items()}
+        number = attributes.get("iteration", "")
         self._blocks.append(
             ReviewBlock(
-                status=words.get("status", ""),
+                status=attributes.get("status", ""),
                 iteration=int(number) if re.fullmatch("[0-9]{1,9}", number) else 0,
-                reviewer=words.get("reviewer", ""),
-                text=_UNESCAPE.sub(_unescaped, trim_lines(self._text)),
+                reviewer=attributes.get("reviewer", ""),
+                text=_UNESCAPE.sub(_unescape_tag, trim_lines(self._text)),
                 span=Span(self._start, end),
             )
         )
@@ -186,6 +186,6 @@ class _BlockReader:
         self._text = []
 
     def finish(self, last: int) -> Iterator[ReviewBlock]:
-        """A block that was never closed runs to the next one or to the end."""
+        """Yield all blocks; an unclosed one runs to the next block or to the end."""
         self._finish_open(last)
         yield from self._blocks

@@ -1,6 +1,6 @@
-"""CHALLENGE.md, REVIEW.md and the review block of proposal.md, rendered from the record of a round.
+"""Render CHALLENGE.md, REVIEW.md and the review block of proposal.md from the record of a round.
 
-A person's recorded edits are applied, so that a document rendered again shows what stands.
+A person's recorded edits are applied, so a document rendered again shows the current state.
 """
 
 import re
@@ -13,17 +13,19 @@ from agentd.documents.records import Evidence, Finding, PreviousFinding, ReviewR
 from agentd.domain import CheckStatus, FieldReader, FindingState, StateError
 
 SAME_VENDOR = "Judge and maker are the same vendor; the judge had a fresh session."
-NO_CHECKS = "**No checks are configured.** Nothing was run on this tree: only the judge's reading speaks for it."
-MANY = 20  # names of tests in one line
+NO_CHECKS = (
+    "**No checks are configured.** Nothing was run on this tree: the verdict rests on the judge's reading alone."
+)
+MAX_TESTS = 20  # test names in one line
 
 _TAG = re.compile(r"<(?=/?review\b)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _RETURN = re.compile(r"\r\n?")
-_TAG_MARK = "\0"  # cannot be in a cleaned text
+_TAG_MARK = "\0"  # cannot occur in cleaned text
 
 
 def render_review(record: ReviewRecord, *, number: int | None = None, same_vendor: bool = False) -> str:
-    """`number` is that of the record's file, when it differs from the round."""
+    """Render the document; `number` is the number of the record's file if it differs from the round."""
     kind = record.kind
     head = [
         "---",
@@ -39,22 +41,22 @@ def render_review(record: ReviewRecord, *, number: int | None = None, same_vendo
         f"**Verdict**: {record.verdict}",
         _round(record, same_vendor),
         "## Summary",
-        *(embed_text(_untagged(text)) for text in _said_in_short(record)),
+        *(embed_text(_escape_tags(text)) for text in _summary_texts(record)),
         *(_evidence(record) if kind == "review" else ()),
         "## Issues",
-        *([_finding(finding) for finding in round_findings(record)] or ["None."]),
+        *([_render_finding(finding) for finding in round_findings(record)] or ["None."]),
         "## Earlier findings",
-        "\n".join(_previous(word, record) for word in previous_findings(record)) or "None.",
+        "\n".join(_render_previous(row, record) for row in previous_findings(record)) or "None.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def review_block(record: ReviewRecord, *, iteration: int | None = None) -> review_blocks.ReviewBlock:
-    """The block of a challenge: earlier findings as they stand, then the new ones."""
+    """Return the review block of a challenge: earlier findings in their current state, then the new ones."""
     rows: list[Finding | PreviousFinding] = [*previous_findings(record), *round_findings(record)]
     lines = "\n".join(f"- {row.id} ({row.severity}, {row.state}): {one_line(_clean(row.title))}" for row in rows)
-    # The tags are left to the writer of blocks, which escapes what it reads back.
-    summary = [_TAG_MARK.join(_TAG.split(text)) for text in _said_in_short(record)]
+    # Leave review tags to the block writer, which escapes them so that they can be read back.
+    summary = [_TAG_MARK.join(_TAG.split(text)) for text in _summary_texts(record)]
     texts = [embed_text(text).replace(_TAG_MARK, "<") for text in summary]
     parts = [f"**Verdict**: {record.verdict}", *texts, lines]
     return review_blocks.ReviewBlock(
@@ -65,11 +67,11 @@ def review_block(record: ReviewRecord, *, iteration: int | None = None) -> revie
     )
 
 
-# ---- pieces
+# ---- parts
 
 
 def display_author(by: str) -> str:
-    """Who, for a reader: `agent:codex` is codex, `check:tests` is check tests."""
+    """Return the author for display: `agent:codex` is codex, `check:tests` is check tests."""
     kind, colon, name = by.partition(":")
     if not colon:
         return _line(by)
@@ -83,28 +85,28 @@ def _round(record: ReviewRecord, same_vendor: bool) -> str:
     return f"{line} {SAME_VENDOR}" if same_vendor else line
 
 
-def _said_in_short(record: ReviewRecord) -> list[str]:
+def _summary_texts(record: ReviewRecord) -> list[str]:
     overruled = f"The judge reported {record.reported}. {record.overruled}" if record.overruled else ""
     return [_clean(record.summary), _clean(overruled)]
 
 
-def _finding(finding: Finding) -> str:
+def _render_finding(finding: Finding) -> str:
     bullets = [
         f"- **Severity**: {finding.severity.title()}",
         _bullet("Description", finding.what),
         _bullet("Suggestion", finding.suggestion),
         _bullet("Spec Reference", finding.requirement),
-        _bullet("Evidence", f"{_place(finding)}, {_verified(finding)}"),
+        _bullet("Evidence", f"{_evidence_place(finding)}, {_verified(finding)}"),
         *_quote(finding.evidence),
         f"- **Found by**: {display_author(finding.by)}",
         f"- **State**: {finding.state}",
     ]
-    # A number sign at the end would be read as the closing mark of the heading.
+    # A trailing number sign would be read as closing the heading.
     title = re.sub(r"(?<!\S)(#+)$", r"\\\1", _line(finding.title))
     return f"### {finding.id}: {title}\n\n" + "\n".join(bullets)
 
 
-def _place(finding: Finding) -> str:
+def _evidence_place(finding: Finding) -> str:
     evidence = finding.evidence
     if finding.where or evidence is None:
         return _line(finding.where or "none")
@@ -122,20 +124,20 @@ def _verified(finding: Finding) -> str:
 def _quote(evidence: Evidence | None) -> list[str]:
     if evidence is None or not evidence.quote:
         return []
-    return [f"  > {line}".rstrip() for line in _untagged(_clean(evidence.quote)).split("\n")]
+    return [f"  > {line}".rstrip() for line in _escape_tags(_clean(evidence.quote)).split("\n")]
 
 
-def _previous(word: PreviousFinding, record: ReviewRecord) -> str:
-    lines = [f"- {word.id} ({word.severity}), {word.state}: {_line(word.title)}"]
-    if word.answer:
-        by = display_author(word.answered_by) if word.answered_by else "maker"
-        lines.append(_said(by, word.answer, word.answer_note or ""))
-    before = next((one.state for one in record.previous if one.id == word.id), word.state)
-    lines.append(_said(display_author(record.by), before, word.note))
+def _render_previous(previous: PreviousFinding, record: ReviewRecord) -> str:
+    lines = [f"- {previous.id} ({previous.severity}), {previous.state}: {_line(previous.title)}"]
+    if previous.answer:
+        by = display_author(previous.answered_by) if previous.answered_by else "maker"
+        lines.append(_render_reply(by, previous.answer, previous.answer_note or ""))
+    before = next((finding.state for finding in record.previous if finding.id == previous.id), previous.state)
+    lines.append(_render_reply(display_author(record.by), before, previous.note))
     return "\n".join(lines)
 
 
-def _said(by: str, state: FindingState, note: str) -> str:
+def _render_reply(by: str, state: FindingState, note: str) -> str:
     return f"  - {by}, {state}: {_line(note)}" if note.strip() else f"  - {by}, {state}"
 
 
@@ -163,7 +165,7 @@ def _check(check: Mapping[str, Any]) -> list[str]:
     failed = row.texts("failed_tests")
     code = row.take("exit_code")
     bullets = [
-        f"- **Result**: {_words(status)} ({required})",
+        f"- **Result**: {_status_text(status)} ({required})",
         f"- **Command**: {_code(row.text('command', ''))}",
         f"- **Exit code**: {'none' if code is None else _line(str(code))}",
         f"- **Duration**: {row.count('duration_ms') / 1000:.1f} s",
@@ -183,45 +185,45 @@ def _before(before: FieldReader | None) -> str:
     if before is None:
         return "not run"
     try:
-        return _words(before.choice("status", CheckStatus))
+        return _status_text(before.choice("status", CheckStatus))
     except StateError:
         return "unknown"
 
 
 def _tests(names: tuple[str, ...], known: frozenset[str]) -> str:
-    """The names, those that failed before the first edit marked; a long list is cut."""
-    shown = ", ".join(_code(name) + (" (known)" if name in known else "") for name in names[:MANY])
-    more = len(names) - MANY
+    """List test names, marking those that failed before the first edit; a long list is cut."""
+    shown = ", ".join(_code(name) + (" (known)" if name in known else "") for name in names[:MAX_TESTS])
+    more = len(names) - MAX_TESTS
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _words(status: CheckStatus) -> str:
+def _status_text(status: CheckStatus) -> str:
     return str(status).replace("-", " ")
 
 
-# ---- text of others
+# ---- untrusted text
 
 
 def _clean(text: str) -> str:
-    """Text without control characters, its lines ended by line feeds."""
+    """Replace control characters and normalize line endings."""
     return _CONTROL.sub("\ufffd", _RETURN.sub("\n", text))
 
 
-def _untagged(text: str) -> str:
+def _escape_tags(text: str) -> str:
     return _TAG.sub("&lt;", text)
 
 
 def _line(text: str) -> str:
-    return one_line(_untagged(_clean(text)))
+    return one_line(_escape_tags(_clean(text)))
 
 
 def _bullet(label: str, text: str | None) -> str:
-    text = _untagged(_clean(text or "")).strip()
+    text = _escape_tags(_clean(text or "")).strip()
     return render_item(text or "none", f"**{label}**")
 
 
 def _code(text: str) -> str:
-    """A code span; its marks are longer than any inside."""
+    """Return a code span with more backticks than any run inside it."""
     text = _line(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     marks = "`" * (longest + 1)

@@ -1,7 +1,7 @@
-"""What a person changed in CHALLENGE.md or REVIEW.md, as data.
+"""Read a person's edits to CHALLENGE.md or REVIEW.md.
 
-The document is compared with its record: a state or severity written anew, a finding taken out or added.
-Other words may be edited freely. The verdict is reported when it was edited; it decides nothing.
+The document is compared with its record: a changed state or severity, a removed or added finding. All other text
+may be edited freely. An edited verdict is reported but has no effect.
 """
 
 import re
@@ -28,7 +28,7 @@ _AROUND = " \t*_`\"'()[].,"
 
 @dataclass(frozen=True, slots=True)
 class FindingChange:
-    """A finding's state or severity as the person wrote it; a finding taken out is withdrawn."""
+    """A finding's new state or severity; a removed finding is withdrawn."""
 
     id: str
     field: str
@@ -41,7 +41,7 @@ class FindingChange:
 
 @dataclass(frozen=True, slots=True)
 class AddedFinding:
-    """A finding that a person wrote; it has no id yet, and is medium when no severity is given."""
+    """A finding that a person wrote; it has no id yet, and medium severity if none is given."""
 
     title: str
     severity: Severity
@@ -61,13 +61,13 @@ class ReviewEdits:
     changes: tuple[FindingChange, ...] = ()
     added: tuple[AddedFinding, ...] = ()
     verdict: tuple[str, int] | None = None
-    """The verdict as a person wrote it, and its line; it never counts as a decision."""
+    """The edited verdict and its line; it never counts as a decision."""
     faults: tuple[DocumentFault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _FindingHeading:
-    """A heading among the findings."""
+    """A heading that names a finding."""
 
     id: str
     title: str
@@ -75,7 +75,7 @@ class _FindingHeading:
 
 
 class _Comparison:
-    """Goes through the document once and gathers what differs."""
+    """Compares the document with its record in one pass."""
 
     def __init__(self, document: Document, record: ReviewRecord) -> None:
         self.document = document
@@ -95,15 +95,15 @@ class _Comparison:
                 seen[entry.id] = entry
                 self._compare_fields(entry)
             elif first and first.title == entry.title:
-                self._fault(entry.section.heading.line, f"{entry.id} stands twice; the first one counts")
+                self._fault(entry.section.heading.line, f"{entry.id} appears twice; only the first one is used")
             elif issues and entry.section.heading.line in issues.span:
                 self._add(entry)
-        self._removed(issues, {*seen}, self.findings)
+        self._withdraw_removed(issues, {*seen}, self.findings)
         section = self.document.section("earlier findings")
-        self._removed(section, set(self._compare_earlier(section)), self.earlier)
+        self._withdraw_removed(section, set(self._compare_earlier(section)), self.earlier)
 
     def _entries(self, issues: Section | None) -> Iterator[_FindingHeading]:
-        """Known findings wherever they stand, and every third-level heading under Issues."""
+        """Yield known findings anywhere, and every third-level heading under Issues."""
         titles = {self.findings[id_].title: id_ for id_ in self.by_person}
         for section in self.document.sections:
             heading = section.heading
@@ -120,23 +120,26 @@ class _Comparison:
         found = read_fields(self.document, entry.section.own, _LABELS)
         states = [(one.span.start, one.value) for one in found if one.label == "state"]
         severities = [(one.span.start, one.value) for one in found if one.label == "severity"]
-        self._words(entry.id, "state", finding.state, states)
-        self._words(entry.id, "severity", finding.severity, severities)
+        self._compare_value(entry.id, "state", finding.state, states)
+        self._compare_value(entry.id, "severity", finding.severity, severities)
 
-    def _words(self, id_: str, name: str, now: FindingState | Severity, written: list[tuple[int, str]]) -> None:
-        """A new word where another stood; two different new ones are a fault."""
-        words = [(line, word) for line, text in written if (word := self._word(name, text, line)) not in (None, now)]
-        if len({word for _, word in words}) > 1:
-            self._fault(words[1][0], f"{id_} has more than one {name}; leave one")
-        elif words:
-            self.changes.append(FindingChange(id_, name, str(words[0][1]), words[0][0]))
+    def _compare_value(
+        self, id_: str, name: str, current: FindingState | Severity, written: list[tuple[int, str]]
+    ) -> None:
+        """Record a changed value; two different new values are a fault."""
+        values = [(line, self._parse_value(name, text, line)) for line, text in written]
+        changed = [(line, value) for line, value in values if value not in (None, current)]
+        if len({value for _, value in changed}) > 1:
+            self._fault(changed[1][0], f"{id_} has more than one {name}; keep one")
+        elif changed:
+            self.changes.append(FindingChange(id_, name, str(changed[0][1]), changed[0][0]))
 
-    def _word(self, name: str, text: str, line: int) -> FindingState | Severity | None:
+    def _parse_value(self, name: str, text: str, line: int) -> FindingState | Severity | None:
         known: type[FindingState] | type[Severity] = FindingState if name == "state" else Severity
         word = text.strip(_AROUND).casefold()
         if word in tuple(known):
             return known(word)
-        self._fault(line, f"the {name} '{text[:60]}' is none of {', '.join(known)}")
+        self._fault(line, f"unknown {name} '{text[:60]}'; use one of {', '.join(known)}")
         return None
 
     def _add(self, entry: _FindingHeading) -> None:
@@ -144,14 +147,16 @@ class _Comparison:
         found: dict[str, LabelledField] = {}
         for one in read_fields(self.document, section.own, _LABELS):
             found.setdefault(one.label, one)
-        grade = found.get("severity")
-        what = found["description"].full if "description" in found else self._prose(section, found)
+        severity_field = found.get("severity")
+        what = found["description"].full if "description" in found else self._other_text(section, found)
         title = one_line(entry.title)
         line = section.heading.line
-        if not title or not (grade or what):
+        if not title or not (severity_field or what):
             self._fault(line, "a finding needs a title, and a severity or a description below it")
             return
-        severity = self._word("severity", grade.value, grade.span.start) if grade else None
+        severity = (
+            self._parse_value("severity", severity_field.value, severity_field.span.start) if severity_field else None
+        )
         reference = found.get("spec reference")
         suggestion = found["suggestion"].full if "suggestion" in found else ""
         self.added.append(
@@ -165,33 +170,33 @@ class _Comparison:
             )
         )
 
-    def _prose(self, section: Section, found: dict[str, LabelledField]) -> str:
-        """What stands below the heading beside the fields."""
-        taken = {line for one in found.values() for line in _numbers(one.span)}
-        return trim_lines([self.document.content(line) for line in _numbers(section.own) if line not in taken])
+    def _other_text(self, section: Section, found: dict[str, LabelledField]) -> str:
+        """Return the text below the heading without the fields."""
+        taken = {line for one in found.values() for line in _line_numbers(one.span)}
+        return trim_lines([self.document.content(line) for line in _line_numbers(section.own) if line not in taken])
 
     def _compare_earlier(self, section: Section | None) -> Iterator[str]:
-        """The ids of the earlier findings that are still listed."""
-        for line, content in self.document.plain(section.own) if section else ():
+        """Yield the ids of the earlier findings that are still listed."""
+        for line, content in self.document.plain_lines(section.own) if section else ():
             match = _EARLIER.match(content)
-            word = self.earlier.get(match[1].upper()) if match else None
-            if match and word:
-                yield word.id
-                self._words(word.id, "severity", word.severity, [(line, match[2])])
-                self._words(word.id, "state", word.state, [(line, match[3])])
+            finding = self.earlier.get(match[1].upper()) if match else None
+            if match and finding:
+                yield finding.id
+                self._compare_value(finding.id, "severity", finding.severity, [(line, match[2])])
+                self._compare_value(finding.id, "state", finding.state, [(line, match[3])])
 
-    def _removed(
+    def _withdraw_removed(
         self, section: Section | None, seen: set[str], known: dict[str, Finding] | dict[str, PreviousFinding]
     ) -> None:
-        """Findings that are gone are withdrawn, unless what hides them may be an accident."""
+        """Withdraw open findings that were removed, unless their removal may be an accident."""
         gone = [one.id for one in known.values() if one.id not in seen and one.state.is_open]
         if not gone:
             return
         names = ", ".join(gone[:20])
         if section is None:
-            self._fault(1, f"{names}: the section that lists them is gone, so nothing was taken from it")
+            self._fault(1, f"{names}: the section that lists them is missing, so they are kept")
         elif self.document.closing:
-            self._fault(len(self.document.lines), f"{names}: a code block or comment is not closed, so they stay")
+            self._fault(len(self.document.lines), f"{names}: a code block or comment is not closed, so they are kept")
         else:
             line = section.heading.line
             self.changes += [FindingChange(one, "state", str(FindingState.WITHDRAWN), line) for one in gone]
@@ -213,8 +218,8 @@ def read_review_edits(text: str, record: ReviewRecord, name: str) -> ReviewEdits
 
 
 def _verdict(document: Document, record: ReviewRecord) -> tuple[str, int] | None:
-    """The first verdict line, when it does not say what the record says."""
-    for line, content in document.plain(document.span):
+    """Return the first verdict line if it differs from the record."""
+    for line, content in document.plain_lines(document.span):
         match = _VERDICT.match(content)
         if match:
             word = match[1].strip()
@@ -222,5 +227,5 @@ def _verdict(document: Document, record: ReviewRecord) -> tuple[str, int] | None
     return None
 
 
-def _numbers(span: Span) -> range:
+def _line_numbers(span: Span) -> range:
     return range(span.start, span.end + 1)

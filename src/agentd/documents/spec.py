@@ -1,7 +1,7 @@
-"""A spec: what must hold, and the scenarios that show it. Whole, or a delta that names only what changes.
+"""A spec: requirements and their scenarios, as a full spec or as a delta that contains only what changes.
 
 The spans of requirements and scenarios run from their heading to the line before the next one, blank lines
-included, so that a merge can cut and join them byte for byte. Scenarios may stand inside a requirement.
+included, so that a merge can cut and join them byte for byte. Scenarios may be nested in a requirement.
 """
 
 import re
@@ -41,7 +41,7 @@ __all__ = [
 
 _TITLE = re.compile(r"spec(?:ification)?\s*+:\s*+", re.IGNORECASE)
 _LIKE_REQUIREMENT = re.compile(r"((?:[A-Z]+-)?R\d+)(?!\w)")
-_ASIDE = ("overview", "removed", "renamed")
+_NON_REQUIREMENT_AREAS = ("overview", "removed", "renamed")
 _CRITERIA = "acceptance criteria"
 
 
@@ -59,7 +59,7 @@ class Requirement:
     priority: Priority | None = None
     span: Span = field(default=Span(0, 0), compare=False)
     own: tuple[Span, ...] = field(default=(), compare=False)
-    """Its span without the scenarios that stand inside it."""
+    """Its span without the scenarios nested in it."""
 
     @property
     def line(self) -> int:
@@ -82,18 +82,18 @@ class Spec:
     archived: str = ""
     change: str = ""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """Where frontmatter keys and sections stand: `base_version`, `overview`, `acceptance_criteria`."""
+    """The lines of frontmatter keys and sections: `base_version`, `overview`, `acceptance_criteria`."""
     strays: tuple[Heading, ...] = field(default=(), compare=False)
-    """Headings that look like requirements, or stand among them, and cannot be read as one."""
+    """Headings that look like requirements, or are among them, but cannot be parsed as one."""
     unread: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """Entries under Removed and Renamed that name nothing, with their lines."""
+    """Entries under Removed and Renamed that could not be parsed, with their lines."""
 
     @property
     def is_delta(self) -> bool:
         return self.base_version is not None
 
     def requirement(self, id_: str) -> Requirement | None:
-        return next((one for one in self.requirements if one.id == id_), None)
+        return next((requirement for requirement in self.requirements if requirement.id == id_), None)
 
 
 def parse_spec(text: str, name: str, pattern: re.Pattern[str] = REQUIREMENT_PATTERN) -> Spec:
@@ -107,16 +107,16 @@ def read_spec(document: Document, front: Frontmatter, pattern: re.Pattern[str] =
     for section in document.sections:
         if section.heading.level == 2:
             lines.setdefault(section.heading.key.replace(" ", "_"), section.heading.line)
-    found = _read_units(document, pattern, {front.string("id"), document.name.rpartition("/")[2].removesuffix(".md")})
+    parts = _read_units(document, pattern, {front.string("id"), document.name.rpartition("/")[2].removesuffix(".md")})
     removed, unread_removed = spec_parts.read_removed(document, pattern)
     renamed, unread_renamed = spec_parts.read_renamed(document, pattern)
     overview = document.section("Overview")
     return Spec(
         id=front.string("id"),
         title=front.string("title") or _title(document, lines),
-        overview=document.words(overview.inner) if overview else "",
-        requirements=tuple(found.requirements),
-        scenarios=tuple(found.scenarios),
+        overview=document.trimmed_text(overview.inner) if overview else "",
+        requirements=tuple(parts.requirements),
+        scenarios=tuple(parts.scenarios),
         removed=removed,
         renamed=renamed,
         flow=_flow(document),
@@ -125,7 +125,7 @@ def read_spec(document: Document, front: Frontmatter, pattern: re.Pattern[str] =
         archived=front.string("archived"),
         change=front.string("change"),
         lines=lines,
-        strays=tuple(found.strays),
+        strays=tuple(parts.strays),
         unread=unread_removed + unread_renamed,
     )
 
@@ -139,11 +139,11 @@ def _title(document: Document, lines: dict[str, int]) -> str:
 
 
 def _flow(document: Document) -> str:
-    """The first Mermaid diagram under Flow."""
+    """Return the first Mermaid diagram under Flow."""
     section = document.section("Flow")
     for fence in document.fences if section else ():
         if section and fence.span.start in section.span and fence.info.startswith("mermaid"):
-            return document.words(fence.inner)
+            return document.trimmed_text(fence.inner)
     return ""
 
 
@@ -156,7 +156,7 @@ class _SpecParts:
 
 @dataclass(frozen=True, slots=True)
 class _SpecHeading:
-    """A heading that opens a requirement, a scenario, or a group of scenarios of one requirement."""
+    """A heading that starts a requirement, a scenario, or a group of scenarios of one requirement."""
 
     section: Section
     kind: str
@@ -165,21 +165,21 @@ class _SpecHeading:
 
 
 def _read_units(document: Document, pattern: re.Pattern[str], own_ids: set[str]) -> _SpecParts:
-    found = _SpecParts()
-    units = _classify(document, pattern, found.strays)
+    parts = _SpecParts()
+    units = _classify(document, pattern, parts.strays)
     spans = _spans(units)
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "scenario":
-            found.scenarios.append(spec_parts.parse_scenario(document, unit.section, span, unit.parent, own_ids))
-    inside = [one.span for one in found.scenarios][::-1]
+            parts.scenarios.append(spec_parts.parse_scenario(document, unit.section, span, unit.parent, own_ids))
+    inside = [scenario.span for scenario in parts.scenarios][::-1]
     for unit, span in zip(units, spans, strict=True):
         if unit.kind == "requirement":
             nested: list[Span] = []
             while inside and inside[-1].start <= span.end:
                 nested.append(inside.pop())
-            own = _without(span, [one for one in nested if one.start in span])
-            found.requirements.append(_requirement(document, unit.name, span, own))
-    return found
+            own = _subtract(span, [inner for inner in nested if inner.start in span])
+            parts.requirements.append(_requirement(document, unit.name, span, own))
+    return parts
 
 
 def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading]) -> list[_SpecHeading]:
@@ -193,7 +193,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
         like = _LIKE_REQUIREMENT.match(heading.title)
         if heading.level <= 2 and not match and name is None:
             area = heading.key
-        if area in _ASIDE:
+        if area in _NON_REQUIREMENT_AREAS:
             parent = None
         elif name is not None:
             units.append(_SpecHeading(section, "scenario", RequirementName("", name), parent.name.id if parent else ""))
@@ -212,7 +212,7 @@ def _classify(document: Document, pattern: re.Pattern[str], strays: list[Heading
 
 
 def _spans(units: list[_SpecHeading]) -> list[Span]:
-    """A unit ends with its section, or before: a scenario at the next unit, a requirement at the next one."""
+    """A unit ends with its section or earlier: a scenario at the next unit, a requirement at the next requirement."""
     spans: list[Span] = []
     next_unit = next_requirement = max((unit.section.span.end for unit in units), default=0) + 1
     for unit in reversed(units):
@@ -225,7 +225,7 @@ def _spans(units: list[_SpecHeading]) -> list[Span]:
     return spans[::-1]
 
 
-def _without(whole: Span, nested: list[Span]) -> tuple[Span, ...]:
+def _subtract(whole: Span, nested: list[Span]) -> tuple[Span, ...]:
     pieces: list[Span] = []
     start = whole.start
     for span in nested:
@@ -239,9 +239,9 @@ def _requirement(document: Document, name: RequirementName, whole: Span, own: tu
     lines = [line for span in own for line in range(span.start, span.end + 1)][1:]
     priority = None
     first = next((line for line in lines if document.content(line).strip()), None)
-    if first and document.mark(first) is LineKind.TEXT:
-        for found in read_fields(document, Span(first, first), {"priority"}):
-            word = found.value.strip("*_` ").casefold()
+    if first and document.kind(first) is LineKind.TEXT:
+        for labelled in read_fields(document, Span(first, first), {"priority"}):
+            word = labelled.value.strip("*_` ").casefold()
             priority = Priority(word) if word in tuple(Priority) else None
     if priority:
         lines = [line for line in lines if line != first]
@@ -255,7 +255,7 @@ def render_spec(spec: Spec) -> str:
 
 
 def revise_spec(old_text: str, spec: Spec, name: str) -> str:
-    """The new spec in place of the old one; its version, dates and other frontmatter stay."""
+    """Replace the spec; keep its version, dates and other frontmatter."""
     obsolete = "version" if spec.is_delta else "base_version"
     document = base.parse_document(frontmatter.remove_frontmatter_key(old_text, obsolete, name), name)
     head = frontmatter.revise_frontmatter(document, _spec_front(spec), keep=("version", "archived", "change"))
@@ -263,7 +263,7 @@ def revise_spec(old_text: str, spec: Spec, name: str) -> str:
 
 
 def fill_removed_titles(delta: Spec, main: Spec) -> Spec:
-    """The delta with the titles of removed requirements filled in from the main spec."""
+    """Fill in the titles of removed requirements from the main spec."""
     titles = {one.id: one.title for one in main.requirements}
     removed = tuple(
         replace(one, title=titles[one.id]) if not one.title and one.id in titles else one for one in delta.removed
@@ -285,7 +285,7 @@ def _spec_front(spec: Spec) -> Mapping[str, Any]:
 
 
 def _spec_body(spec: Spec) -> str:
-    """Headings that every spec must have stand even when a delta has nothing to put under them."""
+    """Render the body; mandatory headings are written even if a delta has nothing under them."""
     parts = [f"# Spec: {heading_text(spec.title)}", "## Overview", embed_text(spec.overview, 2), "## Requirements"]
     parts += [_requirement_text(one) for one in spec.requirements]
     if spec.removed:
@@ -302,7 +302,7 @@ def _requirement_text(one: Requirement) -> str:
     parts = [f"### {heading_text(_name(one))}"]
     if one.priority:
         parts.append(f"**Priority**: {one.priority}")
-    parts.append(embed_text(one.text))  # a deeper heading could name a scenario or another requirement
+    parts.append(embed_text(one.text))  # a deeper heading could be read as a scenario or another requirement
     return "\n\n".join(part for part in parts if part)
 
 
@@ -311,7 +311,7 @@ def _removed_text(one: RemovedItem) -> str:
     if not one.reason:
         return f"- {name}"
     first, *rest = one.reason.replace("\r\n", "\n").strip().split("\n")
-    # So far to the right nothing opens a fence or a section.
+    # This far indented, nothing starts a fence or a section.
     return base.trim_lines([f"- {name}", f"  - **Reason**: {first}", *(f"    {line}" for line in rest)])
 
 

@@ -1,4 +1,4 @@
-"""One task, the two ways to write its id, and what a list of tasks says about their order."""
+"""A task, the two notations of its id, and the dependency order of tasks."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ TASK_ID = re.compile(r"(data|logic|integration|testing|[0-9]{1,4})((?:\.[0-9]{1,
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """A file with what is to be done to it; without an action there is a fault that says so."""
+    """A file and the action on it; a missing action is reported as a fault."""
 
     path: str
     action: TaskAction | None
@@ -25,7 +25,7 @@ class TaskFile:
 @dataclass(frozen=True, slots=True)
 class Task:
     id: str
-    """Always with numbers: `data.1` is kept as `1.1`."""
+    """Always numeric: `data.1` is stored as `1.1`."""
     title: str
     layer: Layer | None = None
     files: tuple[TaskFile, ...] = ()
@@ -37,7 +37,7 @@ class Task:
     block: Span | None = field(default=None, compare=False)
     """The lines inside its YAML block."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """Where `id`, `file`, `action`, `spec_ref`, `depends_on` and `status` stand."""
+    """The lines of `id`, `file`, `action`, `spec_ref`, `depends_on` and `status`."""
 
     @property
     def line(self) -> int:
@@ -48,13 +48,13 @@ class Task:
 
 
 def canonical_task_id(word: str) -> str:
-    """`data.1` as `1.1`; a word that is no task id stays as it is."""
+    """Convert `data.1` to `1.1`; anything that is not a task id is returned unchanged."""
     match = TASK_ID.fullmatch(word)
     return _NUMBERS.get(match[1].lower(), match[1]) + match[2].lower() if match else word
 
 
 def layered_task_id(id_: str) -> str:
-    """`1.1` as `data.1`; an id outside the four layers stays as it is."""
+    """Convert `1.1` to `data.1`; an id outside the four layers is returned unchanged."""
     first, dot, rest = id_.partition(".")
     return f"{_LAYERS[first]}.{rest}" if dot and first in _LAYERS else id_
 
@@ -67,49 +67,49 @@ def layer_number(layer: Layer) -> int:
     return int(_NUMBERS[layer])
 
 
-# ---- what depends on what
+# ---- dependencies
 
 
 def unknown_dependencies(tasks: Iterable[Task]) -> tuple[tuple[Task, str], ...]:
-    """Each task with a dependency that is no task of the list."""
+    """Return (task, dependency) for each dependency that is not in the list."""
     tasks = tuple(tasks)
     known = {task.id for task in tasks}
     return tuple((task, other) for task in tasks for other in task.depends_on if other not in known)
 
 
 def dependency_cycle(tasks: Iterable[Task]) -> tuple[str, ...]:
-    """One circle of ids, each depending on the next, the first repeated at its end; empty when there is none."""
-    depends = _depends(tasks)
-    return _from_first(base.dependency_order(depends).cycle[:-1], depends)
+    """Return one cycle of ids, each depending on the next, the first repeated at the end; empty if there is none."""
+    depends = _dependencies(tasks)
+    return _close_cycle(base.dependency_order(depends).cycle[:-1], depends)
 
 
-def _from_first(circle: tuple[str, ...], depends: Iterable[str]) -> tuple[str, ...]:
-    """The circle, begun at the task that stands first in the file."""
-    if not circle:
+def _close_cycle(cycle: tuple[str, ...], depends: Iterable[str]) -> tuple[str, ...]:
+    """Rotate the cycle to start at the task that comes first in the file, and close it."""
+    if not cycle:
         return ()
-    members = set(circle)
-    first = circle.index(next(one for one in depends if one in members))
-    return (*circle[first:], *circle[:first], circle[first])
+    members = set(cycle)
+    first = cycle.index(next(id_ for id_ in depends if id_ in members))
+    return (*cycle[first:], *cycle[:first], cycle[first])
 
 
-def cycle_message(circle: Sequence[str]) -> str:
-    return "Circular dependency detected: " + " → ".join(layered_task_id(one) for one in circle)
+def cycle_message(cycle: Sequence[str]) -> str:
+    return "Circular dependency detected: " + " → ".join(layered_task_id(id_) for id_ in cycle)
 
 
 def order_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Dependencies first, in the order of the file wherever they allow; unknown ones hold nobody up."""
+    """Sort dependencies first, otherwise in file order; unknown dependencies are ignored."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.id, []).append(task)
-    depends = _depends(task for group in groups.values() for task in group)
-    found = base.dependency_order(depends)
-    if found.cycle:
-        raise FormatInvalid(cycle_message(_from_first(found.cycle[:-1], depends)))
-    return tuple(task for one in found.ids for task in groups[one])
+    depends = _dependencies(task for group in groups.values() for task in group)
+    ordered = base.dependency_order(depends)
+    if ordered.cycle:
+        raise FormatInvalid(cycle_message(_close_cycle(ordered.cycle[:-1], depends)))
+    return tuple(task for id_ in ordered.ids for task in groups[id_])
 
 
-def _depends(tasks: Iterable[Task]) -> dict[str, list[str]]:
-    """By id; an id that stands twice has the dependencies of both."""
+def _dependencies(tasks: Iterable[Task]) -> dict[str, list[str]]:
+    """Return the dependencies by id; a duplicate id has those of both tasks."""
     depends: dict[str, list[str]] = {}
     for task in tasks:
         depends.setdefault(task.id, []).extend(task.depends_on)

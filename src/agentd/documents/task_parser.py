@@ -1,8 +1,8 @@
-"""A task from its parts: the name in its heading or checkbox, its YAML block or its bullets."""
+"""Parse one task: the name in its heading or checkbox, and its YAML block or bullets."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from agentd.documents.task_values import ACTIONS, TaskValueReader
 from agentd.documents.text import Document, Fence, LineKind, Section, Span, trim_lines
 from agentd.domain import Layer, TaskStatus, yaml12
 
-_WORDS = {
+_KEYS = {
     "id": "id",
     "title": "title",
     "file": "file",
@@ -34,9 +34,9 @@ _WORDS = {
     "status": "status",
     "description": "description",
 }
-_TELLING = frozenset({"file", "files", "spec", "spec ref", "depends", "depends on"})
+_TASK_LABELS = frozenset({"file", "files", "spec", "spec ref", "depends", "depends on"})
 _KEY = re.compile(r"([ \t]*+)[\"']?([A-Za-z][A-Za-z_ -]*+)[\"']?[ \t]*+:(?=\s|$)")
-# Quoted text and comments are stepped over, so that only bare numbers are found.
+# Quoted text and comments are skipped, so that only bare numbers match.
 _BARE = re.compile(r"\"[^\"]*+\"|'[^']*+'|#.*|(?<![^\s,\[])[0-9]++(?:\.[0-9]++)++(?=[\s,\]]|$)")
 _TASK = re.compile(r"[*_`\[(]*+(task(?![a-z])\s*+(:?)[\s*_`\[(#]*+)?", re.IGNORECASE)
 _AFTER_ID = re.compile(r"[*_`\])]*+\s*+(?:[:.)\-–—][*_]*+)?\s*+")
@@ -48,7 +48,7 @@ _LAYER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TaskName:
-    """What a heading or checkbox calls itself. `called` is true for `Task …`."""
+    """The id and title in a heading or checkbox. `called` is true for `Task …`."""
 
     id: str
     title: str
@@ -58,22 +58,25 @@ class TaskName:
 
 @dataclass(slots=True)
 class RawTaskValues:
-    """Values by what they mean, each with its line."""
+    """The unparsed values of a task by canonical key, each with its line."""
 
     values: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
 
     def add(self, word: str, line: int, value: Any) -> None:
-        meaning = _meaning(word)
-        if meaning:
-            self.values.setdefault(meaning, []).append((line, value))
+        key_name = _canonical_key(word)
+        if key_name:
+            self.values.setdefault(key_name, []).append((line, value))
 
     def last(self, key: str, line: int) -> tuple[int, Any]:
         return self.values.get(key, [(line, None)])[-1]
 
+    def texts(self, key: str) -> list[str]:
+        return [str(value) for _, value in self.values.get(key, ()) if value is not None]
+
 
 @lru_cache(1000)
-def _meaning(word: str) -> str | None:
-    return _WORDS.get(word.strip().lower().replace("_", " ").replace("-", " "))
+def _canonical_key(word: str) -> str | None:
+    return _KEYS.get(word.strip().lower().replace("_", " ").replace("-", " "))
 
 
 def parse_task_name(text: str) -> TaskName:
@@ -83,13 +86,13 @@ def parse_task_name(text: str) -> TaskName:
     called = bool(start and start[1])
     match = TASK_ID.match(rest) or (_NUMBER.match(rest) if called else None)
     if match is None:
-        return TaskName("", _plain(rest if called else text), called, bool(start and start[2]))
+        return TaskName("", _strip_bold(rest if called else text), called, bool(start and start[2]))
     after = _AFTER_ID.match(rest, match.end())
-    return TaskName(canonical_task_id(match[0]), _plain(rest[after.end() if after else match.end() :]), called)
+    return TaskName(canonical_task_id(match[0]), _strip_bold(rest[after.end() if after else match.end() :]), called)
 
 
-def _plain(title: str) -> str:
-    """A title without bold marks around all of it, or with a lone one left over from the id."""
+def _strip_bold(title: str) -> str:
+    """Strip bold markers around the title, and a lone one left over from the id."""
     title = title.strip()
     if title.endswith("**") and title.count("**") == (2 if title.startswith("**") else 1):
         title = title.strip("*").strip()
@@ -97,7 +100,7 @@ def _plain(title: str) -> str:
 
 
 def layer_in_title(title: str) -> Layer | None:
-    """The layer that a heading such as `1. Data Layer` names."""
+    """Return the layer named by a heading such as `1. Data Layer`."""
     match = _LAYER.fullmatch(title) if len(title) < 60 else None
     return Layer({"test": "testing"}.get(match[1], match[1])) if match else None
 
@@ -106,9 +109,9 @@ def layer_in_title(title: str) -> Layer | None:
 
 
 def find_task_block(document: Document, starts: list[int], section: Section, named: TaskName) -> Fence | None:
-    """The first YAML block that is the task's: it has a key of a task, or nothing stands before it.
+    """Return the task's YAML block: the first one that has a task key or directly follows the heading.
 
-    Under the heading of a task a fence that names no language will do, if it reads like such a block.
+    Under a task heading, a fence without a language is accepted if it looks like such a block.
     """
     bare: Fence | None = None
     first = next((n for n in line_numbers(section.own) if document.content(n).strip()), 0)
@@ -119,49 +122,49 @@ def find_task_block(document: Document, starts: list[int], section: Section, nam
         yaml = fence.info.lower().split(maxsplit=1)[:1] in (["yaml"], ["yml"])
         if yaml and (fence.span.start == first or any(_key_lines(document, fence.inner))):
             return fence
-        if bare is None and not fence.info and (named.id or named.called) and _reads_like_a_block(document, fence):
+        if bare is None and not fence.info and (named.id or named.called) and _looks_like_block(document, fence):
             bare = fence
     return bare
 
 
-def _reads_like_a_block(document: Document, fence: Fence) -> bool:
+def _looks_like_block(document: Document, fence: Fence) -> bool:
     first = next((document.content(n) for n in line_numbers(fence.inner) if document.content(n).strip()), "")
     key = _KEY.match(first)
-    meanings = {_meaning(word) for word, _ in _key_lines(document, fence.inner)}
-    return bool(key and _meaning(key[2]) and meanings & {"id", "file"})
+    keys = {_canonical_key(word) for word, _ in _key_lines(document, fence.inner)}
+    return bool(key and _canonical_key(key[2]) and keys & {"id", "file"})
 
 
 def parse_heading_task(
     document: Document, named: TaskName, span: Span, fence: Fence | None, layer: Layer | None
 ) -> tuple[Task | None, list[DocumentFault]]:
-    """The task under a heading; without a block its bullets are read."""
+    """Parse the task under a heading; without a YAML block, read its bullets."""
     line = span.start
     reader = TaskValueReader(named.id)
     if fence is None:
         raw, rest = read_bullets(document, Span(line + 1, span.end))
         if not raw.values:
-            reader.fault(line, "task-yaml", "there is no YAML block below the heading")
+            reader.fault(line, "task-yaml", "the YAML block below the heading is missing")
         return build_task(reader, named, raw, span, layer, description=rest, literal=False)
-    raw = _block(document, fence, reader)
+    raw = _parse_block(document, fence, reader)
     around = (Span(line + 1, fence.span.start - 1), Span(fence.span.end + 1, span.end))
-    rest = "\n\n".join(text for text in map(document.words, around) if text)
+    rest = "\n\n".join(text for text in map(document.trimmed_text, around) if text)
     return build_task(reader, named, raw, span, layer, description=rest, literal=True, block=fence.inner)
 
 
-def _block(document: Document, fence: Fence, reader: TaskValueReader) -> RawTaskValues:
+def _parse_block(document: Document, fence: Fence, reader: TaskValueReader) -> RawTaskValues:
     start = fence.span.start
     raw = RawTaskValues()
     if not fence.closed:
-        reader.fault(start, "task-yaml", "the YAML block is not closed, so nothing below it is read")
+        reader.fault(start, "task-yaml", "the YAML block is not closed, so everything below it is ignored")
         return raw
     try:
         data = yaml12.load("\n".join(_with_quoted_ids(document, fence.inner)))
     except yaml12.InvalidYaml as error:
         line = min(start + error.line, max(start, fence.inner.end))
-        reader.fault(line, "task-yaml", f"the block is not YAML: {error.message}")
+        reader.fault(line, "task-yaml", f"the block is not valid YAML: {error.message}")
         return raw
     if not isinstance(data, dict):
-        reader.fault(start, "task-yaml", 'the block must hold keys with values, such as `id: "1.1"`')
+        reader.fault(start, "task-yaml", 'the block must contain keys with values, such as `id: "1.1"`')
         return raw
     lines = dict(_key_lines(document, fence.inner))
     for key, value in data.items():
@@ -170,48 +173,48 @@ def _block(document: Document, fence: Fence, reader: TaskValueReader) -> RawTask
 
 
 def _with_quoted_ids(document: Document, span: Span) -> Iterator[str]:
-    """Ids are no numbers: a bare 1.10 would be read as 1.1."""
-    meaning: str | None = None
+    """Quote bare ids: 1.10 would be parsed as the number 1.1."""
+    key_name: str | None = None
     for line in line_numbers(span):
         content = document.content(line)
         key = _KEY.match(content)
-        meaning = _meaning(key[2]) if key else meaning
-        yield _BARE.sub(_quoted, content) if meaning in ("id", "depends_on") else content
+        key_name = _canonical_key(key[2]) if key else key_name
+        yield _BARE.sub(_quote_id, content) if key_name in ("id", "depends_on") else content
 
 
-def _quoted(match: re.Match[str]) -> str:
+def _quote_id(match: re.Match[str]) -> str:
     return f'"{match[0]}"' if match[0][0] in "0123456789" else match[0]
 
 
 def _key_lines(document: Document, span: Span) -> Iterator[tuple[str, int]]:
-    """The keys of a task at the margin of a block, with their lines."""
+    """Yield the top-level task keys of a block with their lines."""
     margin: str | None = None
     for line in line_numbers(span):
         key = _KEY.match(document.content(line))
         if key and (margin is None or key[1] == margin):
             margin = key[1]
-            if _meaning(key[2]):
+            if _canonical_key(key[2]):
                 yield key[2].strip(), line
 
 
 def block_has_id(document: Document, fence: Fence) -> bool:
-    return any(_meaning(word) == "id" for word, _ in _key_lines(document, fence.inner))
+    return any(_canonical_key(word) == "id" for word, _ in _key_lines(document, fence.inner))
 
 
 # ---- bullets
 
 
 def has_bullets(document: Document, span: Span, *, nested: bool) -> bool:
-    """Whether lines describe a task; below a heading those further to the right belong to a list item."""
-    found = read_fields(document, span, _TELLING)
+    """Whether the lines have task fields; below a heading, indented ones belong to a list item."""
+    found = read_fields(document, span, _TASK_LABELS)
     return bool(found) and (nested or not document.content(found[0].span.start)[:2].isspace())
 
 
 def read_bullets(document: Document, span: Span) -> tuple[RawTaskValues, str]:
-    """Labelled lines, and the text of the others."""
+    """Return the labelled values, and the remaining text."""
     raw = RawTaskValues()
     taken: set[int] = set()
-    for found in read_fields(document, span, _WORDS):
+    for found in read_fields(document, span, _KEYS):
         whole = not found.value or found.value.endswith((",", ";")) or found.label == "description"
         text = found.full if whole else found.value
         if found.label in ("file", "files") and not found.value:
@@ -225,7 +228,7 @@ def read_bullets(document: Document, span: Span) -> tuple[RawTaskValues, str]:
     return raw, trim_lines([one[margin:] for one in rest])
 
 
-# ---- both
+# ---- both forms
 
 
 def build_task(
@@ -246,24 +249,24 @@ def build_task(
     written = raw.last("title", span.start)[1]
     title = named.title or (str(written).strip() if isinstance(written, str | int | float) else "")
     if not title:
-        reader.fault(span.start, "task-title", "there is no title after the id")
+        reader.fault(span.start, "task-title", "the title is missing after the id")
     own = task_layer(id_)
     if own and layer and own is not layer:
-        reader.fault(span.start, "task-layer", f"it belongs to the {own} layer and stands under {layer}")
+        reader.fault(span.start, "task-layer", f"it belongs to the {own} layer but is listed under {layer}")
     return Task(
         id=id_,
         title=title,
         layer=own or layer,
         files=_files(reader, raw, span.start, literal),
-        spec_refs=_once(
+        spec_refs=_unique(
             one for line, value in raw.values.get("spec_ref", ()) for one in reader.references(value, line)
         ),
-        depends_on=_once(one for line, value in raw.values.get("depends_on", ()) for one in reader.ids(value, line)),
+        depends_on=_unique(one for line, value in raw.values.get("depends_on", ()) for one in reader.ids(value, line)),
         status=reader.status(*raw.last("status", span.start)[::-1]),
-        description=_description(raw, description),
+        description="\n\n".join(text for text in (*map(str.strip, raw.texts("description")), description) if text),
         span=span,
         block=block,
-        lines=_lines(raw),
+        lines={key: values[0][0] for key, values in raw.values.items()},
     ), reader.faults
 
 
@@ -271,13 +274,13 @@ def _id(reader: TaskValueReader, named: TaskName, raw: RawTaskValues, line: int)
     at, value = raw.last("id", line)
     written = canonical_task_id(str(value).strip()) if isinstance(value, str | int | float) else ""
     if named.id and written and named.id != written:
-        reader.fault(at, "task-id", f"the block says {written[:60]}; heading and block must name the same id")
+        reader.fault(at, "task-id", f"the block has id {written[:60]}; heading and block must have the same id")
     id_ = named.id or written
     if not id_:
         reader.fault(line, "task-id", "this task has no id; write one such as 1.1 before the title")
     elif not TASK_ID.fullmatch(id_):
         reader.id = ""
-        reader.fault(line, "task-id", f"'{id_[:60]}' is no task id; write <layer>.<number>, such as 1.1")
+        reader.fault(line, "task-id", f"'{id_[:60]}' is not a task id; write <layer>.<number>, such as 1.1")
     return id_
 
 
@@ -289,23 +292,14 @@ def _files(reader: TaskValueReader, raw: RawTaskValues, line: int, literal: bool
             files.append(TaskFile(one.path, one.action or default, at))
     named = {fault.rule for fault in reader.faults}
     if not files and not named & {"task-file", "task-yaml"}:
-        reader.fault(line, "task-file", f"it names no file; write a path and {ACTIONS}")
+        reader.fault(line, "task-file", f"no file is given; write a path and {ACTIONS}")
     for file in files:
         if file.action is None and "task-action" not in named:
             reader.fault(file.line, "task-action", f"{file.path[:60]} has no action; write {ACTIONS}")
     return tuple(files)
 
 
-def _description(raw: RawTaskValues, rest: str) -> str:
-    written = [str(value) for _, value in raw.values.get("description", ()) if value is not None]
-    return "\n\n".join(text for text in (*map(str.strip, written), rest) if text)
-
-
-def _lines(raw: RawTaskValues) -> Mapping[str, int]:
-    return {key: found[0][0] for key, found in raw.values.items()}
-
-
-def _once(words: Iterator[str]) -> tuple[str, ...]:
+def _unique(words: Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
@@ -314,7 +308,7 @@ def line_numbers(span: Span) -> range:
 
 
 CHECKBOX = re.compile(r"([ \t]*+)[-*+][ \t]++\[([ xX~-]?)\](?:[ \t]++(.*)|[ \t]*+$)")
-_ANY = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")
+_ANY_CHECKBOX = re.compile(r"[-*+][ \t]\s*+\[[ xX~-]?\]")
 CHECKBOX_STATUS = {TaskStatus.PENDING: " ", TaskStatus.DONE: "x", TaskStatus.WAIVED: "-"}
 
 
@@ -331,8 +325,8 @@ def parse_checkbox_task(document: Document, span: Span, layer: Layer | None) -> 
 
 
 def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
-    """Each checkbox that opens a task, with the lines below that belong to it; `taken` spans are left out."""
-    if not _ANY.search(document.text):
+    """Yield the span of each checkbox that starts a task, with the lines that belong to it; skip `taken` spans."""
+    if not _ANY_CHECKBOX.search(document.text):
         return
     open_line, indent, last, blank = 0, 0, 0, False
     hidden = iter([*taken, Span(len(document.lines) + 1, len(document.lines) + 1)])
@@ -342,8 +336,8 @@ def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
         while line > skip.end:
             skip = next(hidden)
         content = document.content(line)
-        if document.mark(line) is not LineKind.TEXT and line not in skip:
-            last = line if document.mark(line) is LineKind.FENCE else last
+        if document.kind(line) is not LineKind.TEXT and line not in skip:
+            last = line if document.kind(line) is LineKind.FENCE else last
             continue
         margin = len(content) - len(content.lstrip())
         box = None if line in skip else CHECKBOX.match(content)
@@ -363,8 +357,8 @@ def checkbox_spans(document: Document, taken: list[Span]) -> Iterator[Span]:
 
 
 def has_checkbox_task(document: Document, span: Span) -> bool:
-    """Whether a checkbox in these lines has the id of a task."""
-    boxes = (CHECKBOX.match(content) for _, content in document.plain(span))
+    """Whether a checkbox in these lines has a task id."""
+    boxes = (CHECKBOX.match(content) for _, content in document.plain_lines(span))
     return any(parse_task_name(box[3] or "").id for box in boxes if box)
 
 

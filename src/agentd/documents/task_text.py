@@ -1,4 +1,4 @@
-"""tasks.md written from data: the form of every list that agentd makes."""
+"""Render tasks.md in the form that agentd writes."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"([0-9]+)|([a-z])")
 
 
 def tasks_from_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[Task, ...]:
-    """The tasks of a `create_tasks` call whose fields have been checked."""
+    """Build tasks from the validated arguments of a `create_tasks` call."""
     return tuple(_from_row(row) for row in rows)
 
 
@@ -42,14 +42,14 @@ def render_tasks(tasks: TaskList) -> str:
 
 
 def revise_tasks(old_text: str, new: TaskList, name: str = TASKS_FILE) -> str:
-    """The new list in place of the old one; other frontmatter stays, and the status of tasks that stay."""
+    """Replace the task list; keep other frontmatter and the status of tasks that remain."""
     document = base.parse_document(old_text, name)
     old = {(task.id, task.title): task.status for task in parse_tasks(old_text, name).tasks}
     tasks = tuple(replace(task, status=old.get((task.id, one_line(task.title)), task.status)) for task in new.tasks)
     try:
         head = frontmatter.revise_frontmatter(document, _front(new), keep=("version",))
     except frontmatter.InvalidFrontmatter:
-        # What cannot be read cannot be kept, and the new list must not fail for it.
+        # Unreadable frontmatter cannot be kept, and must not prevent writing the new list.
         mark = BOM if old_text.startswith(BOM) else ""
         head = mark + document.native(frontmatter.render_frontmatter(_front(new)))
     return head + document.native("\n" + _body(replace(new, tasks=tasks)))
@@ -60,10 +60,10 @@ def _front(tasks: TaskList) -> dict[str, Any]:
 
 
 def _body(tasks: TaskList) -> str:
-    """By layer, then by number, whatever the order in which they came."""
+    """Render tasks sorted by layer, then by number."""
     parts = [f"# Tasks: {one_line(tasks.change_id)}"]
     heading = ""
-    for task in sorted(tasks.tasks, key=lambda task: _place(task.id)):
+    for task in sorted(tasks.tasks, key=lambda task: _sort_key(task.id)):
         if _heading(task) != heading:
             heading = _heading(task)
             parts.append(heading)
@@ -71,7 +71,7 @@ def _body(tasks: TaskList) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _place(id_: str) -> list[tuple[int, str]]:
+def _sort_key(id_: str) -> list[tuple[int, str]]:
     return [(int(number or 0), letter) for number, letter in _NUMBER.findall(id_)]
 
 
@@ -88,7 +88,7 @@ def _task(task: Task) -> list[str]:
         "depends_on: [{}]\n".format(", ".join(f'"{one}"' for one in task.depends_on)),
         f"status: {task.status}\n",
     ]
-    # A heading in the description must not end the task, so only deeper ones stay.
+    # Escape headings in the description: they would end the task.
     return [
         f"### Task {task.id}: {heading_text(task.title)}",
         f"```yaml\n{''.join(lines)}```",
@@ -97,7 +97,7 @@ def _task(task: Task) -> list[str]:
 
 
 def _files(task: Task) -> list[str]:
-    if len(task.files) == 1 and _is_simple(task.files[0]):
+    if len(task.files) == 1 and _fits_one_line(task.files[0]):
         file = task.files[0]
         action = [f"action: {file.action}\n"] if file.action else []
         return [yaml12.dump({"file": file.path}), *action]
@@ -105,8 +105,8 @@ def _files(task: Task) -> list[str]:
     return [yaml12.dump({"files": rows})] if rows else []
 
 
-def _is_simple(file: TaskFile) -> bool:
-    """Read back from one line, the path is the same."""
+def _fits_one_line(file: TaskFile) -> bool:
+    """Whether the path, written on one line, is read back unchanged."""
     return TaskValueReader("").files(file.path, 0, literal=True) == [TaskFile(file.path, None)]
 
 

@@ -1,4 +1,4 @@
-"""The values of a task as people and agents write them: files with actions, spec references, task ids."""
+"""Parse task values as people and agents write them: files with actions, spec references, task ids."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from agentd.documents.task import TASK_ID, TaskFile, canonical_task_id
 from agentd.domain import TaskAction, TaskStatus
 
 ACTIONS = "CREATE, MODIFY or DELETE"
-LONGEST = 10_000  # characters of one value; what is longer is no list of names
+MAX_LENGTH = 10_000  # characters; a longer value is not a list of names
 
 _PIECES = re.compile(r"`([^`]*+)`|[,;]|\s(?:and|&)\s")
 _ASIDE = re.compile(r"\([^()]*+\)")
@@ -26,7 +26,7 @@ _AROUND = " \t*_`\"'[](){}."
 
 @dataclass(slots=True)
 class TaskValueReader:
-    """Reads the values of one task and gathers what is wrong with them."""
+    """Reads the values of one task and collects faults."""
 
     id: str
     faults: list[DocumentFault] = field(default_factory=list)
@@ -35,18 +35,20 @@ class TaskValueReader:
         self.faults.append(DocumentFault(line, rule, f"task {self.id}: {message}" if self.id else message))
 
     def files(self, value: Any, line: int, *, literal: bool) -> list[TaskFile]:
-        """One file or several; in YAML (`literal`) a path may hold blanks."""
+        """Parse one or more files; in YAML (`literal`) a path may contain spaces."""
         if isinstance(value, list):
             return [one for entry in value for one in self.files(entry, line, literal=literal)]
         if isinstance(value, dict):
-            return self._file_of_mapping(value, line)
+            return self._parse_mapping(value, line)
         if isinstance(value, str | int | float) and not isinstance(value, bool) and not _is_too_long(value):
-            return _spread([one for piece in _pieces(str(value)) for one in self._file(*piece, line, literal)])
+            return _spread_actions(
+                [one for piece in _split_pieces(str(value)) for one in self._file(*piece, line, literal)]
+            )
         if value is not None:
             self.fault(line, "task-file", "the file must be a path, such as src/app.py")
         return []
 
-    def _file_of_mapping(self, value: dict[Any, Any], line: int) -> list[TaskFile]:
+    def _parse_mapping(self, value: dict[Any, Any], line: int) -> list[TaskFile]:
         path = value.get("path", value.get("file"))
         if not isinstance(path, str) or not path.strip():
             self.fault(line, "task-file", "a file needs a path and an action")
@@ -54,14 +56,14 @@ class TaskValueReader:
         return [TaskFile(path.strip(), self.action(value.get("action"), line), line)]
 
     def _file(self, words: str, code: str | None, line: int, literal: bool) -> list[TaskFile]:
-        word, rest = _take_action(words, code is not None)
-        path = _unmarked(rest) if code is None else code.strip()
+        word, rest = _split_action(words, code is not None)
+        path = _strip_path(rest) if code is None else code.strip()
         if not path or is_empty_phrase(path):
             if word:
-                self.fault(line, "task-file", f"'{word}' stands without a path")
+                self.fault(line, "task-file", f"'{word}' has no path")
             return []
         if code is None and not literal and any(letter.isspace() for letter in path):
-            self.fault(line, "task-file", f"'{path[:60]}' is no path; write `path/to/file` (CREATE)")
+            self.fault(line, "task-file", f"'{path[:60]}' is not a path; write `path/to/file` (CREATE)")
             return []
         return [TaskFile(path, self.action(word or None, line), line)]
 
@@ -71,7 +73,7 @@ class TaskValueReader:
         word = value.strip(_AROUND).upper() if isinstance(value, str) else ""
         if word in _KNOWN:
             return _KNOWN[word]
-        self.fault(line, "task-action", f"the action '{str(value)[:60]}' is none of {ACTIONS}")
+        self.fault(line, "task-action", f"unknown action '{str(value)[:60]}'; use {ACTIONS}")
         return None
 
     def status(self, value: Any, line: int) -> TaskStatus:
@@ -80,14 +82,14 @@ class TaskValueReader:
         word = str(value).strip(_AROUND).lower()
         if word in tuple(TaskStatus):
             return TaskStatus(word)
-        self.fault(line, "task-status", f"the status '{str(value)[:60]}' is none of pending, done or waived")
+        self.fault(line, "task-status", f"unknown status '{str(value)[:60]}'; use pending, done or waived")
         return TaskStatus.PENDING
 
     def references(self, value: Any, line: int) -> list[str]:
-        """`spec:R1`, several of them; a lone `R2` belongs to the spec before it. A project may have other ids."""
+        """Parse references such as `spec:R1`; a lone `R2` belongs to the spec before it. Custom ids are allowed."""
         found: list[str] = []
         spec = ""
-        for word in self._words(value, line, "task-spec-ref", "the spec reference must be text"):
+        for word in self._split_words(value, line, "task-spec-ref", "the spec reference must be text"):
             match = _REFERENCE.fullmatch(word)
             if match:
                 spec = match[1].lower()
@@ -95,20 +97,20 @@ class TaskValueReader:
             elif spec and _LONE.fullmatch(word):
                 found.append(f"{spec}:{_requirement_id(word)}")
             else:
-                self.fault(line, "task-spec-ref", f"'{word[:60]}' is no reference; write <spec>:R1")
+                self.fault(line, "task-spec-ref", f"'{word[:60]}' is not a spec reference; write <spec>:R1")
                 break
         return found
 
     def ids(self, value: Any, line: int) -> list[str]:
         found: list[str] = []
-        for word in self._words(value, line, "task-depends", "dependencies must be task ids"):
+        for word in self._split_words(value, line, "task-depends", "dependencies must be task ids"):
             if not TASK_ID.fullmatch(word) and not (word.isascii() and word.isdecimal()):
-                self.fault(line, "task-depends", f"'{word[:60]}' is no task id; write ids such as 1.1 or data.1")
+                self.fault(line, "task-depends", f"'{word[:60]}' is not a task id; write ids such as 1.1 or data.1")
                 break
             found.append(canonical_task_id(word))
         return found
 
-    def _words(self, value: Any, line: int, rule: str, problem: str) -> list[str]:
+    def _split_words(self, value: Any, line: int, rule: str, problem: str) -> list[str]:
         values = value if isinstance(value, list) else [value]
         if any(isinstance(one, bool | list | dict) or _is_too_long(one) for one in values):
             self.fault(line, rule, problem)
@@ -120,12 +122,12 @@ class TaskValueReader:
 
 
 def _requirement_id(word: str) -> str:
-    """`r1` is R1; an id of another form is the project's own and stays."""
+    """Uppercase `r1` to R1; ids of any other form are returned unchanged."""
     return word.upper() if _REQUIREMENT.fullmatch(word) else word
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
-    """The text between separators, and the code span in it."""
+def _split_pieces(text: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the text between separators, and the code span in it."""
     words: list[str] = []
     code: str | None = None
     last = 0
@@ -140,8 +142,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
     yield "".join(words) + text[last:], code
 
 
-def _take_action(words: str, has_code: bool) -> tuple[str, str]:
-    """The word for an action, in brackets or before or after the path, and what is left."""
+def _split_action(words: str, has_code: bool) -> tuple[str, str]:
+    """Return the action, in brackets or before or after the path, and the remaining text."""
     words = words.strip()
     if words.endswith((")", "]")):
         at = words.rfind("(" if words[-1] == ")" else "[")
@@ -158,8 +160,8 @@ def _take_action(words: str, has_code: bool) -> tuple[str, str]:
     return "", words
 
 
-def _unmarked(path: str) -> str:
-    """A path without quotes or bold marks around it; `__init__.py` keeps its own."""
+def _strip_path(path: str) -> str:
+    """Strip quotes or bold markers around a path; `__init__.py` keeps its underscores."""
     path = path.strip(" \t\"'")
     return path.strip("*").strip() if path.startswith("**") and path.endswith("**") else path
 
@@ -169,11 +171,11 @@ def _is_action(word: str) -> bool:
 
 
 def _is_too_long(value: Any) -> bool:
-    return isinstance(value, str) and len(value) > LONGEST
+    return isinstance(value, str) and len(value) > MAX_LENGTH
 
 
-def _spread(files: list[TaskFile]) -> list[TaskFile]:
-    """`a, b (CREATE)`: an action counts for the files before it that have none."""
+def _spread_actions(files: list[TaskFile]) -> list[TaskFile]:
+    """Apply an action to the preceding files without one: `a, b (CREATE)`."""
     action: TaskAction | None = None
     spread: list[TaskFile] = []
     for file in reversed(files):

@@ -1,6 +1,6 @@
-"""tasks.md: the task list, read from either form of a task, and the one edit that agentd makes in it.
+"""tasks.md: parse the task list in either notation, and set the status of a task.
 
-A fault in the content is data; only text that is no document at all raises.
+Faults in the content are returned as data; only text that is not a document raises.
 """
 
 import re
@@ -36,7 +36,7 @@ class TaskList:
     front: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def get(self, id_: str) -> Task | None:
-        """By `1.1` or `data.1`."""
+        """Return a task by its id, `1.1` or `data.1`."""
         wanted = canonical_task_id(id_)
         return next((task for task in self.tasks if task.id == wanted), None)
 
@@ -50,9 +50,9 @@ def parse_tasks(text: str, name: str = TASKS_FILE) -> TaskList:
         return read_tasks(document, Frontmatter(name), (fault,))
 
 
-def read_tasks(document: Document, front: Frontmatter, wrong: tuple[DocumentFault, ...] = ()) -> TaskList:
-    """`wrong` is what was found before the tasks."""
-    faults = list(wrong)
+def read_tasks(document: Document, front: Frontmatter, earlier: tuple[DocumentFault, ...] = ()) -> TaskList:
+    """Parse the tasks; `earlier` are faults found before."""
+    faults = list(earlier)
     version: int | None = None
     change_id = ""
     try:
@@ -60,11 +60,11 @@ def read_tasks(document: Document, front: Frontmatter, wrong: tuple[DocumentFaul
         version = front.number("version")
     except InvalidDocument as error:
         faults.append(DocumentFault(error.line, "frontmatter", error.problem))
-    tasks = _read(document, faults)
-    faults += _duplicates(tasks)
+    tasks = _read_all(document, faults)
+    faults += _find_duplicates(tasks)
     if not tasks and not faults:
         faults.append(
-            DocumentFault(1, "task-missing", "there is no task here; write `### Task 1.1: Title` with its block")
+            DocumentFault(1, "task-missing", "no task found; write `### Task 1.1: Title` followed by a YAML block")
         )
     return TaskList(
         change_id=change_id or _title(document),
@@ -76,41 +76,43 @@ def read_tasks(document: Document, front: Frontmatter, wrong: tuple[DocumentFaul
 
 
 def _title(document: Document) -> str:
-    """The id in `# Tasks: add-oauth`, for a document without frontmatter."""
+    """Return the id in `# Tasks: add-oauth`, for a document without frontmatter."""
     for heading in document.headings:
         if heading.level == 1 and (match := _TITLE.match(heading.title)):
             return heading.title[match.end() :].strip("` ")
     return ""
 
 
-def _read(document: Document, faults: list[DocumentFault]) -> list[Task]:
+def _read_all(document: Document, faults: list[DocumentFault]) -> list[Task]:
     starts = [fence.span.start for fence in document.fences]
     tasks: list[Task] = []
     headed: list[Span] = []
     layers: list[tuple[int, Layer | None]] = []
     layer: Layer | None = None
-    for section, end in _ends(document):
-        found = _headed(document, starts, section, end, layer, faults)
+    for section, end in _section_ends(document):
+        found = _read_heading(document, starts, section, end, layer, faults)
         if found is None:
             layer = task_parser.layer_in_title(section.heading.key)
             layers.append((section.heading.line, layer))
             continue
         headed.append(Span(section.heading.line, end))
         tasks += found
-    boxed, wishes = _boxed(document, headed, layers, faults)
+    boxed, checklist_faults = _read_checkboxes(document, headed, layers, faults)
     tasks += boxed
-    faults += _no_checklist(wishes, tasks, [line for line, _ in layers])
+    faults += _drop_checklist_faults(checklist_faults, tasks, [line for line, _ in layers])
     return sorted(tasks, key=lambda task: task.line)
 
 
-def _no_checklist(wishes: list[DocumentFault], tasks: list[Task], headings: list[int]) -> list[DocumentFault]:
-    """`- [ ] all tests pass` below a heading such as Testing is no task, when the tasks stand elsewhere."""
+def _drop_checklist_faults(
+    checklist_faults: list[DocumentFault], tasks: list[Task], headings: list[int]
+) -> list[DocumentFault]:
+    """Ignore `- [ ] all tests pass` under a heading such as Testing if the tasks are elsewhere."""
     with_tasks = {bisect_left(headings, task.line) for task in tasks}
-    return [one for one in wishes if not tasks or bisect_left(headings, one.line) in with_tasks]
+    return [one for one in checklist_faults if not tasks or bisect_left(headings, one.line) in with_tasks]
 
 
-def _ends(document: Document) -> list[tuple[Section, int]]:
-    """Each section, and where a task in it would end: at the next heading like it, or that is called a task."""
+def _section_ends(document: Document) -> list[tuple[Section, int]]:
+    """Return each section with the last line of a task in it: before the next heading of its level or next task."""
     found: list[tuple[Section, int]] = []
     limit = len(document.lines)
     for section in reversed(document.sections):
@@ -121,7 +123,7 @@ def _ends(document: Document) -> list[tuple[Section, int]]:
     return found[::-1]
 
 
-def _headed(
+def _read_heading(
     document: Document,
     starts: list[int],
     section: Section,
@@ -129,7 +131,7 @@ def _headed(
     layer: Layer | None,
     faults: list[DocumentFault],
 ) -> list[Task] | None:
-    """The task of a heading, if any; None when the heading opens no task."""
+    """Return the task of a heading, if it is valid; None if the heading does not start a task."""
     heading = section.heading
     if heading.level < 2:
         return None
@@ -143,7 +145,7 @@ def _headed(
 
 
 def _is_task(document: Document, named: task_parser.TaskName, fence: Fence | None, own: Span) -> bool:
-    """`Task 1.1` and `Task:` say so; any other heading needs a block or bullets, and an id."""
+    """`Task 1.1` and `Task:` start a task; any other heading needs an id, and a block or bullets."""
     if named.called and (named.id or named.colon):
         return True
     if fence is not None:
@@ -153,12 +155,12 @@ def _is_task(document: Document, named: task_parser.TaskName, fence: Fence | Non
     return task_parser.has_bullets(document, own, nested=False)
 
 
-def _boxed(
+def _read_checkboxes(
     document: Document, headed: list[Span], layers: list[tuple[int, Layer | None]], faults: list[DocumentFault]
 ) -> tuple[list[Task], list[DocumentFault]]:
-    """The tasks, and the faults of boxes under Testing that may be no tasks at all."""
+    """Return the tasks, and the faults of checkboxes under Testing that may not be tasks at all."""
     tasks: list[Task] = []
-    wishes: list[DocumentFault] = []
+    checklist_faults: list[DocumentFault] = []
     waiting = layers[::-1]
     layer: Layer | None = None
     for span in task_parser.checkbox_spans(document, headed):
@@ -166,21 +168,21 @@ def _boxed(
             layer = waiting.pop()[1]
         task, wrong = task_parser.parse_checkbox_task(document, span, layer)
         if task is None and layer is Layer.TESTING and not task_parser.has_bullets(document, span, nested=True):
-            wishes += wrong
-        elif task or layer:  # a checklist elsewhere is no list of tasks
+            checklist_faults += wrong
+        elif task or layer:  # a checklist elsewhere is not a task list
             faults += wrong
         tasks += [task] if task else []
-    return tasks, wishes
+    return tasks, checklist_faults
 
 
-def _duplicates(tasks: list[Task]) -> list[DocumentFault]:
+def _find_duplicates(tasks: list[Task]) -> list[DocumentFault]:
     first: dict[str, int] = {}
     faults: list[DocumentFault] = []
     for task in tasks:
         line = first.setdefault(task.id, task.line)
         if line != task.line:
             faults.append(
-                DocumentFault(task.line, "task-duplicate", f"task {task.id} stands twice, first on line {line}")
+                DocumentFault(task.line, "task-duplicate", f"task {task.id} appears twice, first on line {line}")
             )
     return faults
 
@@ -189,16 +191,16 @@ def _duplicates(tasks: list[Task]) -> list[DocumentFault]:
 
 
 def set_task_status(text: str, id_: str, status: TaskStatus, name: str = TASKS_FILE) -> str:
-    """The document with the status of one task set; every other byte stays."""
+    """Set the status of one task, leaving every other byte unchanged."""
     document = base.parse_document(text, name)
     tasks = parse_tasks(text, name).tasks
     wanted = canonical_task_id(id_)
-    found = [task for task in tasks if task.id == wanted]
-    if len(found) != 1:
+    matches = [task for task in tasks if task.id == wanted]
+    if len(matches) != 1:
         known = ", ".join(task.id for task in tasks[:20]) or "none"
-        problem = f"task {id_} stands twice" if found else f"there is no task {id_}; the tasks are {known}"
-        raise InvalidDocument(name, found[1].line if found else 1, problem)
-    task = found[0]
+        problem = f"task {id_} appears twice" if matches else f"there is no task {id_}; the tasks are {known}"
+        raise InvalidDocument(name, matches[1].line if matches else 1, problem)
+    task = matches[0]
     if task.status is status and (task.block is None or "status" in task.lines):
         return text
     edited = _with_status(document, task, status)
@@ -212,7 +214,7 @@ def set_task_status(text: str, id_: str, status: TaskStatus, name: str = TASKS_F
 def _with_status(document: Document, task: Task, status: TaskStatus) -> str | None:
     line = task.lines.get("status")
     if line is None:
-        return _with_new_line(document, task.block, status) if task.block else None
+        return _add_status_line(document, task.block, status) if task.block else None
     content = document.content(line)
     box = task_parser.CHECKBOX.match(content) if line == task.line else None
     if box:
@@ -226,8 +228,8 @@ def _with_status(document: Document, task: Task, status: TaskStatus) -> str | No
     return document.replace(Span(line, line), document.lines[line - 1].replace(content, new, 1))
 
 
-def _with_new_line(document: Document, block: Span, status: TaskStatus) -> str:
-    """A status line after the last line of the block that says something."""
+def _add_status_line(document: Document, block: Span, status: TaskStatus) -> str:
+    """Add a status line after the last non-blank line of the block."""
     last = block.end
     while last >= block.start and not document.content(last).strip():
         last -= 1

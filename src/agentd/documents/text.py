@@ -1,4 +1,4 @@
-"""A document is its text. One pass over the lines finds its structure; edits keep every other byte.
+"""Parse the structure of a Markdown document in one pass, and edit it without touching other bytes.
 
 Lines count from 1 and keep their endings; only a line feed ends a line. Spans include both ends.
 """
@@ -13,13 +13,13 @@ from agentd.domain import FormatInvalid
 BOM = "\ufeff"
 _BLANKS = " \t"
 _DIGITS = frozenset("0123456789")
-_TELLING = "#`~<"
+_STRUCTURAL = "#`~<"
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3})*+[.)]?[*_]{0,3}[ \t]++[*_]{0,3}")
 _YAML = re.compile(r"[ \t#]|-(?:[ \t]|$)|([A-Za-z_][\w-]*+:)(?:[ \t]|$)")
 
 
 class InvalidDocument(FormatInvalid):
-    """A document that cannot be read; it names the file and the line."""
+    """A document that cannot be read, with its file and line."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         super().__init__(f"{file}:{line}: {problem}")
@@ -29,7 +29,7 @@ class InvalidDocument(FormatInvalid):
 
 
 class LineKind(IntEnum):
-    """What a line is part of. Headings, lists and fields are looked for in TEXT only."""
+    """What a line is part of. Headings, lists and fields are only read from TEXT."""
 
     TEXT = 0
     FRONTMATTER = 1
@@ -37,12 +37,12 @@ class LineKind(IntEnum):
     COMMENT = 3
 
 
-_MARKS = tuple(LineKind)
+_KINDS = tuple(LineKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Lines from start to end, both included; an empty span ends before it starts."""
+    """Lines from start to end, inclusive; an empty span ends before it starts."""
 
     start: int
     end: int
@@ -62,14 +62,14 @@ class Heading:
 
     @property
     def key(self) -> str:
-        """The title as it is compared: `**Why:**` is `why`, and so is `2. Why`."""
+        """The normalized title: both `**Why:**` and `2. Why` give `why`."""
         key = self.title.strip(" \t*_:")
         return (_NUMBER.sub("", key, count=1) if key[:1] in _DIGITS else key).casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Fenced code with both its fence lines; without a closing one it runs to the end."""
+    """A code block including its fence lines; an unclosed one runs to the end."""
 
     span: Span
     info: str
@@ -82,7 +82,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and all below it, to the next heading of its level or above. `own` stops at any heading."""
+    """A heading and everything up to the next heading of the same or a higher level. `own` stops at any heading."""
 
     heading: Heading
     span: Span
@@ -94,7 +94,7 @@ class Section:
 
 
 class LineScanner:
-    """Says of each line what it is part of; remembers only what is still open."""
+    """Classify lines one by one, keeping track of open fences and comments."""
 
     def __init__(self) -> None:
         self._fence = ""
@@ -131,7 +131,7 @@ class LineScanner:
 
     @property
     def closing(self) -> str:
-        """The line that would close what is open; empty when nothing is."""
+        """The line that would close the open fence or comment; empty if none is open."""
         return "-->" if self._comment else self._fence
 
 
@@ -146,15 +146,15 @@ class Document:
     text: str
     lines: tuple[str, ...] = field(repr=False)
     contents: tuple[str, ...] = field(repr=False)
-    marks: bytes = field(repr=False)
+    kinds: bytes = field(repr=False)
     frontmatter: Span | None
     headings: tuple[Heading, ...] = field(repr=False)
     fences: tuple[Fence, ...] = field(repr=False)
     sections: tuple[Section, ...] = field(repr=False)
     titles: Mapping[tuple[int, str], Section] = field(repr=False)
-    """The first section of each level and title, as `Heading.key` has it."""
+    """The first section of each level and normalized title (`Heading.key`)."""
     closing: str
-    """The line that would close a fence or comment left open at the end; empty when nothing is open."""
+    """The line that would close a fence or comment left open at the end; empty if none is open."""
 
     @property
     def span(self) -> Span:
@@ -162,46 +162,46 @@ class Document:
 
     @property
     def newline(self) -> str:
-        """How lines end here, judged by the first one."""
+        """The line ending, taken from the first line."""
         return "\r\n" if self.lines and self.lines[0].endswith(("\r\n", "\r")) else "\n"
 
     def content(self, line: int) -> str:
-        """A line without its ending, the first one without its byte order mark."""
+        """Return a line without its ending (and, for the first line, without the byte order mark)."""
         return self.contents[line - 1]
 
-    def mark(self, line: int) -> LineKind:
-        return _MARKS[self.marks[line - 1]]
+    def kind(self, line: int) -> LineKind:
+        return _KINDS[self.kinds[line - 1]]
 
-    def plain(self, span: Span) -> Iterator[tuple[int, str]]:
-        """The lines of a span that are neither code nor comment, with their numbers."""
+    def plain_lines(self, span: Span) -> Iterator[tuple[int, str]]:
+        """Yield number and content of the lines that are neither code nor comment."""
         for line in range(span.start, span.end + 1):
-            if not self.marks[line - 1]:  # Mark.TEXT
+            if not self.kinds[line - 1]:  # LineKind.TEXT
                 yield line, self.contents[line - 1]
 
-    def cut(self, span: Span) -> str:
-        """The text of a span, byte for byte."""
+    def text_at(self, span: Span) -> str:
+        """Return the text of a span, byte for byte."""
         return "".join(self.lines[span.start - 1 : span.end])
 
-    def words(self, span: Span) -> str:
-        """The text of a span to be read: line feeds only, without blank lines around it."""
+    def trimmed_text(self, span: Span) -> str:
+        """Return the text of a span with line feeds only and without surrounding blank lines."""
         return trim_lines(list(self.contents[span.start - 1 : max(span.end, span.start - 1)]))
 
     def section(self, title: str, level: int = 2) -> Section | None:
-        """The first section with this title; upper and lower case do not differ."""
+        """Return the first section with this title, ignoring case."""
         return self.titles.get((level, title.casefold()))
 
-    def find(self, wanted: Callable[[Heading], bool]) -> Section | None:
-        return next((section for section in self.sections if wanted(section.heading)), None)
+    def find(self, predicate: Callable[[Heading], bool]) -> Section | None:
+        return next((section for section in self.sections if predicate(section.heading)), None)
 
     def native(self, text: str) -> str:
-        """Text with line feeds, as it is written in this document."""
+        """Convert line feeds to the document's line endings."""
         return text if self.newline == "\n" else text.replace("\n", self.newline)
 
     def replace(self, span: Span, text: str) -> str:
         return self.replace_all([(span, text)])
 
     def replace_all(self, edits: Iterable[tuple[Span, str]]) -> str:
-        """The document with these spans replaced; they must not overlap. An empty span inserts."""
+        """Return the text with these spans replaced; they must not overlap. An empty span inserts."""
         pieces: list[str] = []
         done = 0
         for span, text in sorted(edits, key=lambda edit: (edit[0].start, edit[0].end)):
@@ -214,14 +214,14 @@ class Document:
         return "".join(pieces)
 
     def insert(self, line: int, text: str) -> str:
-        """The document with text before a line; one past the last appends, on a line of its own."""
+        """Return the text with `text` inserted before a line; one past the last line appends."""
         if line > len(self.lines) and self.text and not self.text.endswith("\n"):
             text = self.newline + text
         return self.replace(Span(line, line - 1), text)
 
 
 def decode_text(data: bytes, name: str) -> str:
-    """The text of a file, its byte order mark included."""
+    """Decode the content of a file, keeping its byte order mark."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -230,23 +230,23 @@ def decode_text(data: bytes, name: str) -> str:
 
 
 def parse_document(text: str, name: str) -> Document:
-    _refuse_binary(text, name)
+    _reject_binary(text, name)
     contents = _contents(text)
     frontmatter = _frontmatter(contents)
     skip = frontmatter.end if frontmatter else 0
-    marks, headings, fences, closing = _structure(contents, skip, may_comment="<!--" in text)
+    kinds, headings, fences, closing = _structure(contents, skip, may_comment="<!--" in text)
     sections = _sections(headings, len(contents))
     return Document(
         name=name,
         text=text,
         lines=split_lines(text),
         contents=contents,
-        marks=marks,
+        kinds=kinds,
         frontmatter=frontmatter,
         headings=headings,
         fences=fences,
         sections=sections,
-        titles={(one.heading.level, one.heading.key): one for one in reversed(sections)},
+        titles={(section.heading.level, section.heading.key): section for section in reversed(sections)},
         closing=closing,
     )
 
@@ -254,45 +254,45 @@ def parse_document(text: str, name: str) -> Document:
 def _structure(
     contents: tuple[str, ...], skip: int, may_comment: bool
 ) -> tuple[bytes, tuple[Heading, ...], tuple[Fence, ...], str]:
-    """Only lines that begin like a heading, a fence or a comment, or end one, can change anything."""
-    telling = [
+    """Find line kinds, headings and fences. Only lines that could start or end one are scanned."""
+    candidates = [
         number
         for number, content in enumerate(contents)
-        if (content and (content[0] in _TELLING or (content[0] == " " and content.lstrip(" ")[:1] in _TELLING)))
+        if (content and (content[0] in _STRUCTURAL or (content[0] == " " and content.lstrip(" ")[:1] in _STRUCTURAL)))
         or (may_comment and "-->" in content)
     ]
-    marks = bytearray(len(contents))
-    marks[:skip] = bytes([LineKind.FRONTMATTER]) * skip
+    kinds = bytearray(len(contents))
+    kinds[:skip] = bytes([LineKind.FRONTMATTER]) * skip
     headings: list[Heading] = []
     fences: list[Fence] = []
     scanner = LineScanner()
     done = skip
     start = 0
-    for number in telling:
+    for number in candidates:
         if number < skip:
             continue
-        if scanner.closing:  # the lines in between are part of what is open
-            marks[done:number] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (number - done)
-        mark = scanner.feed(contents[number])
-        marks[number] = mark
+        if scanner.closing:  # the lines in between belong to the open block
+            kinds[done:number] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (number - done)
+        kind = scanner.feed(contents[number])
+        kinds[number] = kind
         done = number + 1
-        if mark is LineKind.TEXT:
+        if kind is LineKind.TEXT:
             if heading := _heading(contents[number], number + 1):
                 headings.append(heading)
-        elif mark is LineKind.FENCE:
+        elif kind is LineKind.FENCE:
             start = start or number + 1
             if not scanner.closing:
                 fences.append(Fence(Span(start, number + 1), scanner.info, closed=True))
                 start = 0
     if scanner.closing:
-        marks[done:] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (len(contents) - done)
+        kinds[done:] = bytes([LineKind.FENCE if start else LineKind.COMMENT]) * (len(contents) - done)
     if start:
         fences.append(Fence(Span(start, len(contents)), scanner.info, closed=False))
-    return bytes(marks), tuple(headings), tuple(fences), scanner.closing
+    return bytes(kinds), tuple(headings), tuple(fences), scanner.closing
 
 
 def _contents(text: str) -> tuple[str, ...]:
-    """Lines without their endings, the first without its byte order mark."""
+    """Split into lines without their endings and without the byte order mark."""
     contents = text.removeprefix(BOM).split("\n")
     if not contents[-1] and (len(contents) > 1 or not text):
         contents.pop()
@@ -303,7 +303,7 @@ def _contents(text: str) -> tuple[str, ...]:
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """Lines with their endings. `splitlines` would also split at form feeds and Unicode breaks."""
+    """Split into lines with their endings. `splitlines` would also split at form feeds and Unicode breaks."""
     if not text:
         return ()
     lines = [line + "\n" for line in text.split("\n")]
@@ -312,12 +312,12 @@ def split_lines(text: str) -> tuple[str, ...]:
 
 
 def strip_newline(line: str) -> str:
-    """A line without its ending."""
+    """Return a line without its ending."""
     return line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
 
 
 def trim_lines(contents: list[str]) -> str:
-    """Lines joined by line feeds, without trailing blanks and without blank lines around them."""
+    """Join lines with line feeds, without trailing whitespace and surrounding blank lines."""
     if len(contents) == 1:
         return contents[0].rstrip()
     first, last = 0, len(contents)
@@ -328,28 +328,28 @@ def trim_lines(contents: list[str]) -> str:
     return "\n".join([content.rstrip() for content in contents[first:last]])
 
 
-def _refuse_binary(text: str, name: str) -> None:
+def _reject_binary(text: str, name: str) -> None:
     at = text.find("\0")
     if at >= 0:
-        raise InvalidDocument(name, text.count("\n", 0, at) + 1, "a NUL character; this is not text")
+        raise InvalidDocument(name, text.count("\n", 0, at) + 1, "contains a NUL character; not a text file")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise InvalidDocument(name, line, "half a character; this is not UTF-8 text") from None
+        raise InvalidDocument(name, line, "contains a lone surrogate; this is not UTF-8 text") from None
 
 
 def _frontmatter(contents: tuple[str, ...]) -> Span | None:
-    """From a first line `---` to the next one; never closed it is a rule across the page.
+    """Return the span from a first line `---` to the next `---`; an unclosed one is a horizontal rule.
 
-    After blank lines it may be such a rule too, so there every line must look like YAML.
+    After leading blank lines it could be a horizontal rule too, so every line must look like YAML.
     """
     start = next((number for number, content in enumerate(contents, 1) if content.strip()), 0)
     if not start or contents[start - 1].rstrip() != "---":
         return None
     sure = start == 1
     for number, content in enumerate(contents[start:], start + 1):
-        # A tag at the margin is no YAML: the page has begun, and a `---` in a review block closes nothing.
+        # An unindented tag is not YAML: the body has begun, and a `---` in a review block closes nothing.
         if content.startswith("<") and not content.startswith("<<"):
             return None
         if content.startswith(("---", "...")) and content.rstrip() in ("---", "..."):
@@ -370,11 +370,11 @@ def _heading(content: str, line: int) -> Heading | None:
     level = len(body) - len(title)
     if level > 6 or (title and title[0] not in _BLANKS):
         return None
-    return Heading(level, _title(title.strip()), line)
+    return Heading(level, _strip_closing(title.strip()), line)
 
 
-def _title(title: str) -> str:
-    """Without the number signs that may close a heading; after a backslash they are its own."""
+def _strip_closing(title: str) -> str:
+    """Strip closing number signs from a heading, unless they are escaped with a backslash."""
     if not title.endswith("#"):
         return title
     before = title.rstrip("#")
@@ -386,7 +386,7 @@ def _title(title: str) -> str:
 
 
 def _sections(headings: tuple[Heading, ...], last: int) -> tuple[Section, ...]:
-    """Backwards, so that each level knows where the next heading that ends it stands."""
+    """Build sections backwards, so the end of each level is known."""
     sections: list[Section] = []
     ends = [last] * 7
     own_end = last

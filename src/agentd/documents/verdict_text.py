@@ -1,7 +1,7 @@
-"""A verdict read from text: for folders without records, and for a judge that answered in text.
+"""Read a verdict from text: for folders without records, and for a judge that answered in text.
 
-Only four forms say a verdict: a `**Verdict**: X` line, a `## Verdict` section, one ticked box among several,
-a review block's status. Prose never does. When forms disagree, or one cannot be read, the verdict is UNKNOWN.
+Only four forms count: a `**Verdict**: X` line, a `## Verdict` section, one ticked box among several, and the status
+of a review block. Prose never counts. If forms disagree, or one cannot be read, the verdict is UNKNOWN.
 """
 
 import re
@@ -24,7 +24,7 @@ class SelfReviewResult(StrEnum):
 
 
 def read_self_review(text: str) -> SelfReviewResult:
-    """The last `<review>PASS</review>` in an assistant's own text; in a fence or in code it is a quotation."""
+    """Return the last `<review>PASS</review>` in an agent's text; inside a fence or code it is a quotation."""
     scanner = LineScanner()
     lines = text.replace("\r\n", "\n").split("\n")
     plain = (line for line in lines if scanner.feed(line) is LineKind.TEXT)
@@ -35,7 +35,7 @@ def read_self_review(text: str) -> SelfReviewResult:
 
 
 def _bare_marker(line: str) -> str:
-    """A line that is nothing but a marker in code is meant."""
+    """Unwrap a line that consists only of a marker in code: that one counts."""
     return line.strip("` \t*") if line.lstrip().startswith("`<") else line
 
 
@@ -45,7 +45,7 @@ Lines = list[tuple[int, str]]
 
 UNKNOWN = "UNKNOWN"
 UNFILLED = "unfilled"
-LONGEST = 200  # characters; what is longer is a sentence
+MAX_LENGTH = 200  # characters; anything longer is a sentence
 
 _LINE = re.compile(
     r" {0,3}(?:(?:[-*+]|#{1,6})[ \t]++)?[*_]{0,3}(?:(?:final|overall)[ \t]++)?"
@@ -60,15 +60,15 @@ _REMARK = re.compile(r"[\s*_`\])!]*+[.:;,(–—]|[*_`]*+\s++-")
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+(?:-->|$)")
 _LETTER = re.compile(r"[^\W_]")
 _PLACEHOLDERS = frozenset({"", "tbd", "todo", "pending", "verdict", "your verdict", "to be decided", "or"})
-_IN_DOUBT = frozenset("~?¬≠")
-_AGAINST = frozenset("❌🚫✗✘⛔👎")
+_DOUBT_SIGNS = frozenset("~?¬≠")
+_REJECT_SIGNS = frozenset("❌🚫✗✘⛔👎")
 _BOLD = "*_ \t"
 _HEADINGS = frozenset({"verdict", "final verdict", "overall verdict"})
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReading:
-    """What a text says. Without a verdict it is unfilled, or unknown with the reason."""
+    """The verdict of a text. Without one it is unfilled, or unknown with the reason."""
 
     verdict: AnyVerdict | None = None
     line: int | None = None
@@ -89,29 +89,29 @@ class _VerdictBox:
 
 
 def read_verdict(text: str, kind: str, name: str = "the answer") -> VerdictReading:
-    """`kind` is challenge or review, as in a record."""
+    """Read the verdict; `kind` is challenge or review, as in a record."""
     verdicts: Verdicts = ChallengeVerdict if kind == "challenge" else ReviewVerdict
     try:
         document = base.parse_document(text, name)
         reviews = review_blocks.find_blocks(text, name)
-        found = _in_block(review_blocks.latest_block(reviews), verdicts)
-        found += _forms(document, [review.span for review in reviews], verdicts)
+        readings = _read_block(review_blocks.latest_block(reviews), verdicts)
+        readings += _read_forms(document, [review.span for review in reviews], verdicts)
     except InvalidDocument as error:
         return VerdictReading(line=error.line, why=error.problem)
-    return _agreed(found, kind)
+    return _combine(readings, kind)
 
 
-def _agreed(found: list[VerdictReading], kind: str) -> VerdictReading:
-    """One verdict when all filled forms say the same."""
-    filled = [one for one in found if not one.unfilled]
+def _combine(readings: list[VerdictReading], kind: str) -> VerdictReading:
+    """Return the common verdict of all filled forms, or the reason why there is none."""
+    filled = [reading for reading in readings if not reading.unfilled]
     if not filled:
-        return found[0] if found else VerdictReading(why=f"no verdict of a {kind} is in the text")
-    for one in filled:
-        if one.verdict is None:
-            return one
-        if one.verdict is not filled[0].verdict:
-            why = f"line {filled[0].line} says {filled[0].verdict}, line {one.line} says {one.verdict}"
-            return VerdictReading(line=one.line, why=why)
+        return readings[0] if readings else VerdictReading(why=f"the text contains no {kind} verdict")
+    for reading in filled:
+        if reading.verdict is None:
+            return reading
+        if reading.verdict is not filled[0].verdict:
+            why = f"line {filled[0].line} says {filled[0].verdict}, line {reading.line} says {reading.verdict}"
+            return VerdictReading(line=reading.line, why=why)
     return filled[0]
 
 
@@ -119,40 +119,40 @@ def _agreed(found: list[VerdictReading], kind: str) -> VerdictReading:
 
 
 def parse_verdict_phrase(text: str, verdicts: Verdicts, *, template: bool = False) -> VerdictReading:
-    """The verdict that the text is. APPROVED stands alone; another verdict may have a remark behind it.
+    """Parse a text as a verdict. APPROVED must be alone; other verdicts may be followed by a remark.
 
-    With `template` a remark is the wording of a form, so APPROVED may have one too.
+    With `template` the remark is the wording of a form, so APPROVED may have one too.
     """
     text = _COMMENT.sub("", text).strip()
     shown = f"'{text[:60]}'"
     if _is_placeholder(text):
         return VerdictReading(unfilled=True, why=f"{shown} is not filled in")
     match = _first_word(text)
-    if match is None or len(text) > LONGEST:
-        return VerdictReading(why=f"{shown} is no verdict; write one of {', '.join(verdicts)}")
+    if match is None or len(text) > MAX_LENGTH:
+        return VerdictReading(why=f"{shown} is not a verdict; write one of {', '.join(verdicts)}")
     word = re.sub(r"[\s_-]+", "", match[1]).upper()
     known = {str(one).replace("_", ""): one for one in verdicts}
     verdict = known.get("NEEDSCHANGES" if word == "NEEDSFIX" else word)
     if verdict is None:
-        return VerdictReading(why=f"{shown} is no verdict here; write one of {', '.join(verdicts)}")
+        return VerdictReading(why=f"{shown} is not a verdict here; write one of {', '.join(verdicts)}")
     passes = verdict in (ChallengeVerdict.APPROVED, ReviewVerdict.APPROVED)
     rest = text[match.end() :]
     remark = _LETTER.search(rest) is not None
     allowed = _REMARK.match(rest) is not None and _WORD.search(rest) is None and (template or not passes)
-    if (remark and not allowed) or _IN_DOUBT & set(text) or (passes and _AGAINST & set(text)):
-        return VerdictReading(why=f"{shown} is more than a verdict; write {verdict} alone")
+    if (remark and not allowed) or _DOUBT_SIGNS & set(text) or (passes and _REJECT_SIGNS & set(text)):
+        return VerdictReading(why=f"{shown} is more than a verdict; write only {verdict}")
     return VerdictReading(verdict)
 
 
 def _first_word(text: str) -> re.Match[str] | None:
-    """The verdict that the text starts with, emoji and punctuation before it aside."""
+    """Match the verdict that the text starts with, ignoring leading emoji and punctuation."""
     letter = _LETTER.search(text)
     return None if letter is None or "!" in text[: letter.start()] else _WORD.match(text, letter.start())
 
 
 def _is_placeholder(text: str) -> bool:
-    """Empty, a word for later, something in brackets, or several verdicts to choose from."""
-    if len(text) > LONGEST:
+    """Whether the text is empty, says to be done later, is in brackets, or lists several verdicts to choose from."""
+    if len(text) > MAX_LENGTH:
         return False
     left, count = _WORD.subn(" ", text)
     words = " ".join(re.findall(r"[^\W_]+", left)).casefold()
@@ -162,37 +162,37 @@ def _is_placeholder(text: str) -> bool:
     return words in _PLACEHOLDERS or closed
 
 
-# ---- the forms
+# ---- forms
 
 
-def _in_block(block: review_blocks.ReviewBlock | None, verdicts: Verdicts) -> list[VerdictReading]:
-    """The status of the block that counts, and what stands inside it."""
+def _read_block(block: review_blocks.ReviewBlock | None, verdicts: Verdicts) -> list[VerdictReading]:
+    """Read the status of a block and the forms inside it."""
     if block is None:
         return []
-    inside = _forms(base.parse_document(block.text, "review"), [], verdicts)
-    return [_at(reading, block.line) for reading in (parse_verdict_phrase(block.status, verdicts), *inside)]
+    inside = _read_forms(base.parse_document(block.text, "review"), [], verdicts)
+    return [_with_line(reading, block.line) for reading in (parse_verdict_phrase(block.status, verdicts), *inside)]
 
 
-def _forms(document: Document, hidden: list[Span], verdicts: Verdicts) -> list[VerdictReading]:
-    """Lines, sections and boxes, in this order; lines in hidden spans are stepped over."""
-    plain = _visible(document, hidden)
+def _read_forms(document: Document, hidden: list[Span], verdicts: Verdicts) -> list[VerdictReading]:
+    """Read lines, sections and boxes, in this order; skip lines in hidden spans."""
+    plain = _visible_lines(document, hidden)
     lines: list[VerdictReading] = []
     boxes: list[_VerdictBox] = []
     for at, (line, content) in enumerate(plain):
         if match := _LINE.match(content):
-            lines.append(_value(plain, at, len(plain), match[1], verdicts))
-        elif box := _box(line, content):
+            lines.append(_read_value(plain, at, len(plain), match[1], verdicts))
+        elif box := _parse_box(line, content):
             boxes.append(box)
-    said = {reading.line for reading in lines} | {box.line for box in boxes}
-    seen = {line for line, _ in plain}
-    sections = [one for one in document.sections if one.heading.key in _HEADINGS and one.heading.line in seen]
-    return [*lines, *_sections(plain, sections, said, verdicts), *_boxes(boxes, verdicts)]
+    used_lines = {reading.line for reading in lines} | {box.line for box in boxes}
+    visible = {line for line, _ in plain}
+    sections = [one for one in document.sections if one.heading.key in _HEADINGS and one.heading.line in visible]
+    return [*lines, *_read_sections(plain, sections, used_lines, verdicts), *_read_boxes(boxes, verdicts)]
 
 
-def _visible(document: Document, hidden: list[Span]) -> Lines:
+def _visible_lines(document: Document, hidden: list[Span]) -> Lines:
     waiting = hidden[::-1]
     found: Lines = []
-    for line, content in document.plain(document.span):
+    for line, content in document.plain_lines(document.span):
         while waiting and line > waiting[-1].end:
             waiting.pop()
         if not waiting or line not in waiting[-1]:
@@ -200,8 +200,8 @@ def _visible(document: Document, hidden: list[Span]) -> Lines:
     return found
 
 
-def _value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> VerdictReading:
-    """The value of a line; the next line may hold it, or go on with the sentence."""
+def _read_value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> VerdictReading:
+    """Read the value of a verdict line; it may be on a following line, or continue as a sentence."""
     line = plain[at][0]
     if not value.strip(_BOLD):
         at = next((n for n in range(at + 1, min(at + 4, end)) if plain[n][1].strip(_BOLD)), end)
@@ -209,18 +209,18 @@ def _value(plain: Lines, at: int, end: int, value: str, verdicts: Verdicts) -> V
             return VerdictReading(line=line, unfilled=True, why="the verdict is empty")
         line, value = plain[at]
     if plain[at][1].startswith(("    ", "\t")):
-        return VerdictReading(line=line, why="a line this far indented is code")
-    reading = _at(parse_verdict_phrase(value, verdicts), line)
+        return VerdictReading(line=line, why="a line indented this far is code")
+    reading = _with_line(parse_verdict_phrase(value, verdicts), line)
     number, following = plain[at + 1] if at + 1 < end else (0, "")
     if reading.verdict and number == line + 1 and following.lstrip()[:1].islower():
-        return VerdictReading(line=line, why=f"the sentence goes on after {reading.verdict}; write the verdict alone")
+        return VerdictReading(line=line, why=f"the sentence continues after {reading.verdict}; write only the verdict")
     return reading
 
 
-def _sections(
-    plain: Lines, sections: Iterable[Section], said: set[int | None], verdicts: Verdicts
+def _read_sections(
+    plain: Lines, sections: Iterable[Section], used_lines: set[int | None], verdicts: Verdicts
 ) -> Iterator[VerdictReading]:
-    """The first line of each section, unless a line or a box in it speaks for it."""
+    """Read the first line of each section, unless it contains a verdict line or a box."""
     at = 0
     for section in sections:
         while at < len(plain) and plain[at][0] < section.own.start:
@@ -228,17 +228,17 @@ def _sections(
         end = at
         while end < len(plain) and plain[end][0] in section.own:
             end += 1
-        if any(plain[n][0] in said for n in range(at, end)):
+        if any(plain[n][0] in used_lines for n in range(at, end)):
             continue
         first = next((n for n in range(at, end) if plain[n][1].strip()), None)
         if first is None:
-            yield VerdictReading(line=section.heading.line, unfilled=True, why="the section Verdict is empty")
+            yield VerdictReading(line=section.heading.line, unfilled=True, why="the Verdict section is empty")
         else:
-            yield _value(plain, first, end, plain[first][1], verdicts)
+            yield _read_value(plain, first, end, plain[first][1], verdicts)
 
 
-def _boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictReading]:
-    """Exactly one ticked among several; a form may explain its boxes, if it explains all of them."""
+def _read_boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictReading]:
+    """Accept exactly one ticked box among several; boxes may have remarks if all of them do."""
     if not boxes:
         return []
     ticked = [box for box in boxes if box.ticked]
@@ -248,13 +248,13 @@ def _boxes(boxes: list[_VerdictBox], verdicts: Verdicts) -> list[VerdictReading]
         why = f"{len(ticked)} of {len(boxes)} boxes are ticked; tick exactly one of several"
         return [VerdictReading(line=ticked[0].line, why=why)]
     explained = all(box.explained for box in boxes)
-    return [_at(parse_verdict_phrase(ticked[0].text, verdicts, template=explained), ticked[0].line)]
+    return [_with_line(parse_verdict_phrase(ticked[0].text, verdicts, template=explained), ticked[0].line)]
 
 
-def _box(line: int, content: str) -> _VerdictBox | None:
-    """A box for a verdict; `- [x] Approved by the team` is none, `- [x] APPROVED with care` is one to doubt."""
+def _parse_box(line: int, content: str) -> _VerdictBox | None:
+    """Parse a verdict box; `- [x] Approved by the team` is none, `- [x] APPROVED with care` is a doubtful one."""
     match = _BOX.match(content)
-    word = _first_word(match[2][:LONGEST]) if match else None
+    word = _first_word(match[2][:MAX_LENGTH]) if match else None
     if match is None or word is None:
         return None
     readable = any(
@@ -266,5 +266,5 @@ def _box(line: int, content: str) -> _VerdictBox | None:
     return _VerdictBox(line, match[1] in ("x", "X"), match[2], explained)
 
 
-def _at(reading: VerdictReading, line: int) -> VerdictReading:
+def _with_line(reading: VerdictReading, line: int) -> VerdictReading:
     return VerdictReading(reading.verdict, line, reading.why, reading.unfilled)
