@@ -261,7 +261,7 @@ CASES: dict[str, tuple[str, Edit, str, str, str, str]] = {
         "task-duplicate",
         "high",
         "### Task 1.1: Store identities",
-        "1.1 stands twice",
+        "1.1 appears twice",
     ),
     "unknown action": (TASKS, swap("action: CREATE", "action: PAINT"), "task-format", "high", "PAINT", "PAINT"),
     "absolute path": (

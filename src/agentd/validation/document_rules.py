@@ -55,12 +55,12 @@ def _left_open(page: PlanDocument, findings: FindingCollector) -> Document:
     line = len(document.contents)
     if document.closing == "-->":
         what, end = "comment", "`-->`"
-        while line > 1 and document.marks[line - 2] == LineKind.COMMENT and "-->" not in document.content(line - 1):
+        while line > 1 and document.kinds[line - 2] == LineKind.COMMENT and "-->" not in document.content(line - 1):
             line -= 1
     else:
         what, end = "code fence", f"a line `{document.closing}`"
         line = document.fences[-1].span.start
-    below = document.cut(Span(line + 1, len(document.lines)))
+    below = document.text_at(Span(line + 1, len(document.lines)))
     if below.strip():
         message = f"the {what} opened in line {line} is never closed, so everything below is hidden"
         findings.add(page.name, line, "heading-missing", message, f"close it with {end}")
@@ -80,7 +80,7 @@ def _heading(page: PlanDocument, title: str, findings: FindingCollector) -> None
 def _says_something(document: Document, span: Span) -> bool:
     """Text or code that a reader sees; a comment is not seen."""
     return any(
-        document.content(line).strip() and document.marks[line - 1] != LineKind.COMMENT
+        document.content(line).strip() and document.kinds[line - 1] != LineKind.COMMENT
         for line in range(span.start, span.end + 1)
     )
 
@@ -115,7 +115,7 @@ def _matches(
     if not pattern.search(document.text):
         return []
     found = []
-    for line, content in document.plain(document.span):
+    for line, content in document.plain_lines(document.span):
         if pattern.search(content):
             bare = _CODE.sub(lambda code: " " * len(code[0]), content) if "`" in content else content
             found += [(line, word(match)) for match in pattern.finditer(bare)]

@@ -117,7 +117,7 @@ def _is_well_formed(scenario: Scenario, document: Document, pattern: re.Pattern[
 
 
 def _text(document: Document, span: Span) -> str:
-    return "\n".join(content for _, content in document.plain(span))
+    return "\n".join(content for _, content in document.plain_lines(span))
 
 
 def _references(name: str, spec: Spec, main: Spec | None, findings: FindingCollector) -> None:
